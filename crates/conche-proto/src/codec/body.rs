@@ -1,0 +1,204 @@
+//! [`Body`]: the options and payload of a message to be sent, encoded once.
+
+use alloc::vec::Vec;
+use core::ops::{Range, RangeInclusive};
+
+use smallvec::SmallVec;
+use thiserror::Error;
+
+use super::wire::{OptionHeader, PAYLOAD_MARKER};
+use super::{ContentFormat, MAX_OPTION_LENGTH, OptionNumber, encode_uint};
+
+/// Options, payload marker and payload as they will stand in the datagram. Header and token are the endpoint's affair
+/// and are put before it on each transmission.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Body {
+    bytes: Vec<u8>,
+}
+
+impl Body {
+    /// Neither options nor payload.
+    pub const EMPTY: Self = Self { bytes: Vec::new() };
+
+    /// A builder for another one.
+    #[must_use]
+    pub fn builder() -> BodyBuilder {
+        BodyBuilder::default()
+    }
+
+    /// The encoded bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The number of encoded bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// There are neither options nor payload.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+/// Collects options in any order and a payload.
+///
+/// ```
+/// use conche_proto::codec::{BodyBuilder, OptionNumber};
+///
+/// let body = BodyBuilder::new().uint(OptionNumber::ACCEPT, 40).path("/.well-known/core").query("rt=temp").build()?;
+/// assert_eq!(body.as_bytes(), b"\xbb.well-known\x04core\x47rt=temp\x21\x28");
+/// # Ok::<(), conche_proto::codec::BuildError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct BodyBuilder {
+    options: SmallVec<[Entry; 8]>,
+    /// The options' values, one after the other in the order of the calls.
+    values: SmallVec<[u8; 64]>,
+    payload: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    number: OptionNumber,
+    /// Where in `values` its value is.
+    value: Range<usize>,
+}
+
+impl BodyBuilder {
+    /// Neither options nor payload yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an option. Those of the same number keep the order of the calls.
+    #[must_use]
+    pub fn option(mut self, number: OptionNumber, value: &[u8]) -> Self {
+        let start = self.values.len();
+        self.values.extend_from_slice(value);
+        self.options.push(Entry { number, value: start..self.values.len() });
+        self
+    }
+
+    /// Adds an option of format uint in its shortest form.
+    #[must_use]
+    pub fn uint(self, number: OptionNumber, value: u32) -> Self {
+        self.option(number, encode_uint(value).as_slice())
+    }
+
+    /// Adds Content-Format.
+    #[must_use]
+    pub fn content_format(self, format: ContentFormat) -> Self {
+        self.uint(OptionNumber::CONTENT_FORMAT, format.0.into())
+    }
+
+    /// Adds a Uri-Path option for each segment of an absolute path (RFC 7252 §6.4). `/` and the empty path have none, a
+    /// trailing slash stands for an empty segment. Nothing is percent-decoded.
+    #[must_use]
+    pub fn path(self, path: &str) -> Self {
+        match path.strip_prefix('/').unwrap_or(path) {
+            "" => self,
+            segments => segments.split('/').fold(self, Self::segment),
+        }
+    }
+
+    /// Adds one Uri-Path segment, which may contain any character.
+    #[must_use]
+    pub fn segment(self, segment: &str) -> Self {
+        self.option(OptionNumber::URI_PATH, segment.as_bytes())
+    }
+
+    /// Adds one Uri-Query argument, `key=value` or `key`.
+    #[must_use]
+    pub fn query(self, argument: &str) -> Self {
+        self.option(OptionNumber::URI_QUERY, argument.as_bytes())
+    }
+
+    /// Sets the payload.
+    #[must_use]
+    pub fn payload(mut self, payload: impl Into<Vec<u8>>) -> Self {
+        self.payload = payload.into();
+        self
+    }
+
+    /// Sorts the options and encodes everything.
+    ///
+    /// # Errors
+    ///
+    /// An option that a recipient would have to reject or ignore, as its definition in
+    /// [`OptionNumber::spec`] says. Options without a definition are only limited by what an option can hold.
+    pub fn build(mut self) -> Result<Body, BuildError> {
+        self.options.sort_by_key(|entry| entry.number);
+        let marker = usize::from(!self.payload.is_empty());
+        let most = self.options.len() * 5 + self.values.len() + marker + self.payload.len();
+        let mut bytes = Vec::with_capacity(most);
+        let mut previous = None;
+        for Entry { number, value } in self.options {
+            let value = self.values.get(value).unwrap_or_default();
+            check(number, value, previous == Some(number))?;
+            let delta = number.0 - previous.map_or(0, |OptionNumber(previous)| previous);
+            let header = OptionHeader::new(delta, value.len()).ok_or_else(|| BuildError::length(number, value))?;
+            bytes.extend_from_slice(header.as_slice());
+            bytes.extend_from_slice(value);
+            previous = Some(number);
+        }
+        if !self.payload.is_empty() {
+            bytes.push(PAYLOAD_MARKER);
+            bytes.extend_from_slice(&self.payload);
+        }
+        Ok(Body { bytes })
+    }
+}
+
+fn check(number: OptionNumber, value: &[u8], repeated: bool) -> Result<(), BuildError> {
+    if number == OptionNumber::URI_PATH && matches!(value, b"." | b"..") {
+        return Err(BuildError::DotSegment);
+    }
+    let Some(spec) = number.spec() else { return Ok(()) };
+    if repeated && !spec.repeatable {
+        return Err(BuildError::Repeated { number });
+    }
+    if !spec.allows_length(value.len()) {
+        return Err(BuildError::length(number, value));
+    }
+    Ok(())
+}
+
+/// Options that make no legal message.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A value is shorter or longer than the option's definition allows.
+    #[error("a value of {length} bytes for option {number}: {} to {} bytes are allowed", allowed.start(), allowed.end())]
+    ValueLength {
+        /// The option.
+        number: OptionNumber,
+        /// The length of the value given, in bytes.
+        length: usize,
+        /// The lengths that the option may have, in bytes.
+        allowed: RangeInclusive<usize>,
+    },
+    /// An option that may occur only once was given more than once.
+    #[error("option {number} was given more than once, but it is not repeatable")]
+    Repeated {
+        /// The option.
+        number: OptionNumber,
+    },
+    /// A path segment `.` or `..`, which no Uri-Path option may have (RFC 7252 §5.10.1).
+    #[error("a path segment is \".\" or \"..\": resolve the path first")]
+    DotSegment,
+}
+
+impl BuildError {
+    fn length(number: OptionNumber, value: &[u8]) -> Self {
+        let allowed = number
+            .spec()
+            .map_or(0..=MAX_OPTION_LENGTH, |spec| usize::from(*spec.length.start())..=usize::from(*spec.length.end()));
+        Self::ValueLength { number, length: value.len(), allowed }
+    }
+}

@@ -1,0 +1,77 @@
+//! How messages are printed: `CON GET [0x1a2b] token=0a0b Uri-Path=a Uri-Path=b "payload"`.
+
+use core::fmt;
+
+use super::{Message, OptionFormat, RawOption, decode_uint};
+
+/// Payload bytes printed at most.
+const PRINTED: usize = 64;
+
+impl fmt::Display for Message<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.code();
+        write!(f, "{} ", self.ty())?;
+        match code.description() {
+            Some(method) if code.class() == 0 => f.write_str(method)?,
+            _ => write!(f, "{code}")?,
+        }
+        write!(f, " [{}]", self.id())?;
+        if !self.token().is_empty() {
+            write!(f, " token={}", self.token())?;
+        }
+        for option in self.options() {
+            write!(f, " {option}")?;
+        }
+        match self.payload() {
+            [] => Ok(()),
+            payload => write_payload(f, payload),
+        }
+    }
+}
+
+impl fmt::Debug for Message<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Message({self})")
+    }
+}
+
+/// `Uri-Path=test`, in the form that the option's format asks for; hexadecimal where the value does not have it.
+impl fmt::Display for RawOption<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.number)?;
+        let format = self.number.spec().map_or(OptionFormat::Opaque, |spec| spec.format);
+        match (format, decode_uint(self.value), printable(self.value)) {
+            (OptionFormat::Empty, ..) if self.value.is_empty() => Ok(()),
+            (OptionFormat::Uint, Some(number), _) => write!(f, "={number}"),
+            (OptionFormat::String, _, Some(text)) => write!(f, "={text}"),
+            _ => {
+                f.write_str("=0x")?;
+                write_hexadecimal(f, self.value)
+            }
+        }
+    }
+}
+
+fn write_payload(f: &mut fmt::Formatter<'_>, payload: &[u8]) -> fmt::Result {
+    let shown = payload.get(..PRINTED).unwrap_or(payload);
+    match printable(shown) {
+        Some(text) => write!(f, " \"{text}\"")?,
+        None => {
+            f.write_str(" 0x")?;
+            write_hexadecimal(f, shown)?;
+        }
+    }
+    match payload.len() {
+        length if length > shown.len() => write!(f, "… ({length} bytes)"),
+        _ => Ok(()),
+    }
+}
+
+/// Text without control characters, so that a peer cannot write to the terminal that a log is shown on.
+fn printable(bytes: &[u8]) -> Option<&str> {
+    core::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control))
+}
+
+fn write_hexadecimal(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}

@@ -1,0 +1,163 @@
+//! [`Encoder`]: writes a message into the caller's buffer (RFC 7252 §3).
+
+use thiserror::Error;
+
+use super::header::HEADER_LENGTH;
+use super::wire::{OptionHeader, PAYLOAD_MARKER};
+use super::{Body, Code, Header, MAX_OPTION_LENGTH, MessageId, OptionNumber, Token, Type, encode_uint};
+
+/// Writes one message: header and token at once, then options in ascending order, then the payload.
+///
+/// After an error the buffer holds a message that is cut short; it is not to be sent.
+#[derive(Debug)]
+pub struct Encoder<'b> {
+    buffer: &'b mut [u8],
+    length: usize,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The message is Empty: nothing may follow.
+    Empty,
+    /// Options may follow, from this number on.
+    Options(OptionNumber),
+    /// The body or payload is written: nothing may follow.
+    Payload,
+}
+
+impl<'b> Encoder<'b> {
+    /// Writes header and token.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::BufferTooSmall`]; [`EncodeError::EmptyWithContent`] for an Empty message with a token.
+    pub fn new(buffer: &'b mut [u8], ty: Type, code: Code, id: MessageId, token: &Token) -> Result<Self, EncodeError> {
+        let stage = match (code.is_empty(), token.is_empty()) {
+            (true, true) => Stage::Empty,
+            (true, false) => return Err(EncodeError::EmptyWithContent),
+            (false, _) => Stage::Options(OptionNumber(0)),
+        };
+        let mut encoder = Self { buffer, length: 0, stage };
+        encoder.write(&Header { ty, code, id }.to_bytes(token.len()))?;
+        encoder.write(token.as_slice())?;
+        Ok(encoder)
+    }
+
+    /// Appends an option.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::OptionOrder`] when an option with a higher number or the payload is already written,
+    /// [`EncodeError::OptionTooLong`], [`EncodeError::EmptyWithContent`], [`EncodeError::BufferTooSmall`].
+    pub fn option(&mut self, number: OptionNumber, value: &[u8]) -> Result<&mut Self, EncodeError> {
+        let previous = match self.stage {
+            Stage::Options(previous) => previous,
+            Stage::Payload => return Err(EncodeError::AfterPayload),
+            Stage::Empty => return Err(EncodeError::EmptyWithContent),
+        };
+        let delta = number.0.checked_sub(previous.0).ok_or(EncodeError::OptionOrder { number, previous })?;
+        let header = OptionHeader::new(delta, value.len()).ok_or(EncodeError::OptionTooLong { number })?;
+        self.write(header.as_slice())?;
+        self.write(value)?;
+        self.stage = Stage::Options(number);
+        Ok(self)
+    }
+
+    /// Appends an option of format uint in its shortest form.
+    ///
+    /// # Errors
+    ///
+    /// As [`option`](Self::option).
+    pub fn uint(&mut self, number: OptionNumber, value: u32) -> Result<&mut Self, EncodeError> {
+        self.option(number, encode_uint(value).as_slice())
+    }
+
+    /// Appends options and payload that are already encoded. They must be all that follows the token, since the first
+    /// option's delta counts from 0.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::OptionOrder`] after an option, [`EncodeError::AfterPayload`], [`EncodeError::EmptyWithContent`],
+    /// [`EncodeError::BufferTooSmall`].
+    pub fn body(&mut self, body: &Body) -> Result<&mut Self, EncodeError> {
+        match self.stage {
+            _ if body.is_empty() => return Ok(self),
+            Stage::Options(OptionNumber(0)) => {}
+            Stage::Options(previous) => return Err(EncodeError::OptionOrder { number: OptionNumber(0), previous }),
+            Stage::Payload => return Err(EncodeError::AfterPayload),
+            Stage::Empty => return Err(EncodeError::EmptyWithContent),
+        }
+        self.write(body.as_bytes())?;
+        self.stage = Stage::Payload;
+        Ok(self)
+    }
+
+    /// Appends the payload marker and the payload; nothing for an empty payload.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::AfterPayload`], [`EncodeError::EmptyWithContent`], [`EncodeError::BufferTooSmall`].
+    pub fn payload(&mut self, payload: &[u8]) -> Result<&mut Self, EncodeError> {
+        match self.stage {
+            _ if payload.is_empty() => return Ok(self),
+            Stage::Options(_) => {}
+            Stage::Payload => return Err(EncodeError::AfterPayload),
+            Stage::Empty => return Err(EncodeError::EmptyWithContent),
+        }
+        self.write(&[PAYLOAD_MARKER])?;
+        self.write(payload)?;
+        self.stage = Stage::Payload;
+        Ok(self)
+    }
+
+    /// The length of the message, in bytes from the buffer's start.
+    #[must_use]
+    pub fn finish(&self) -> usize {
+        self.length
+    }
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        let free = self.buffer.get_mut(self.length..).unwrap_or_default();
+        let target = free.get_mut(..bytes.len()).ok_or(EncodeError::BufferTooSmall)?;
+        target.copy_from_slice(bytes);
+        self.length += bytes.len();
+        Ok(())
+    }
+}
+
+/// An Empty message: a ping, an Empty ACK, a RST (RFC 7252 §4.1).
+#[must_use]
+pub fn encode_empty(ty: Type, id: MessageId) -> [u8; HEADER_LENGTH] {
+    Header { ty, code: Code::EMPTY, id }.to_bytes(0)
+}
+
+/// A message could not be encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// The message is longer than the buffer.
+    #[error("the message does not fit into the buffer")]
+    BufferTooSmall,
+    /// Options must be written in ascending order.
+    #[error("option {number} comes after option {previous}: options are written in ascending order of their numbers")]
+    OptionOrder {
+        /// The option that was to be written.
+        number: OptionNumber,
+        /// The option before it.
+        previous: OptionNumber,
+    },
+    /// The option's value is longer than an option can be.
+    #[error("the value of option {number} exceeds {MAX_OPTION_LENGTH} bytes")]
+    OptionTooLong {
+        /// The option.
+        number: OptionNumber,
+    },
+    /// The payload ends a message.
+    #[error("nothing can follow the payload")]
+    AfterPayload,
+    /// An Empty message has neither token nor options nor payload (RFC 7252 §4.1).
+    #[error("an Empty message carries neither token nor options nor payload")]
+    EmptyWithContent,
+}

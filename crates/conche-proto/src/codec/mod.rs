@@ -1,0 +1,48 @@
+//! Bytes to [`Message`] and back (RFC 7252 §3), borrowed both ways.
+//!
+//! Decoding and encoding touch no heap: [`Message`] is a checked view of the datagram, [`Encoder`] writes into the
+//! caller's buffer. The owned types exist for what outlives a datagram: [`Body`] is what an application wants to send,
+//! [`OwnedMessage`] what it received.
+//!
+//! ```
+//! use conche_proto::codec::{Code, Encoder, Message, MessageId, OptionNumber, Token, Type};
+//!
+//! let mut datagram = [0; 64];
+//! let token = Token::from(*b"8 bytes!");
+//! let length = Encoder::new(&mut datagram, Type::Confirmable, Code::GET, MessageId(0x1a2b), &token)?
+//!     .option(OptionNumber::URI_PATH, b"test")?
+//!     .finish();
+//!
+//! let message = Message::decode(&datagram[..length])?;
+//! assert_eq!(message.code(), Code::GET);
+//! assert_eq!(message.option(OptionNumber::URI_PATH), Some(&b"test"[..]));
+//! assert_eq!(message.to_string(), "CON GET [0x1a2b] token=3820627974657321 Uri-Path=test");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod body;
+mod code;
+mod decode;
+mod display;
+mod encode;
+mod header;
+mod option;
+mod owned;
+mod recognition;
+mod spec;
+mod token;
+mod uint;
+mod uri;
+mod wire;
+
+pub use body::{Body, BodyBuilder, BuildError};
+pub use code::Code;
+pub use decode::{DecodeError, DecodeErrorKind, Message, Options, RawOption, Values};
+pub use encode::{EncodeError, Encoder, encode_empty};
+pub use header::{Header, MessageId, Type};
+pub use option::{ContentFormat, OptionNumber};
+pub use owned::OwnedMessage;
+pub use spec::{OptionDefault, OptionFormat, OptionSpec, OptionUse};
+pub use token::Token;
+pub use uint::{UintBytes, decode_uint, encode_uint};
+pub use wire::MAX_OPTION_LENGTH;

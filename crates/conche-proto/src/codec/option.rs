@@ -1,0 +1,109 @@
+//! Option numbers and content formats.
+
+use core::fmt;
+
+/// The number of an option (RFC 7252 §5.10, §12.2), whose lowest bits say how it may be treated (§5.4.6).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OptionNumber(pub u16);
+
+impl OptionNumber {
+    /// A recipient that does not know the option must reject the message; otherwise it ignores the option (§5.4.1).
+    #[must_use]
+    pub const fn is_critical(self) -> bool {
+        self.0 & 0b1 != 0
+    }
+
+    /// A proxy that does not know the option must not forward the message (§5.4.2).
+    #[must_use]
+    pub const fn is_unsafe(self) -> bool {
+        self.0 & 0b10 != 0
+    }
+
+    /// The option is safe to forward and no part of the cache key (§5.4.2, §5.4.6).
+    #[must_use]
+    pub const fn is_no_cache_key(self) -> bool {
+        self.0 & 0b1_1110 == 0b1_1100
+    }
+}
+
+/// The option's name, its number where it has none.
+impl fmt::Display for OptionNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.spec() {
+            Some(spec) => f.pad(spec.name),
+            None => write!(f, "Option-{}", self.0),
+        }
+    }
+}
+
+/// `11 (Uri-Path)`.
+impl fmt::Debug for OptionNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.spec() {
+            Some(spec) => write!(f, "{} ({})", self.0, spec.name),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// The value of Content-Format and Accept: a media type with its parameters and content coding (RFC 7252 §12.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContentFormat(pub u16);
+
+impl ContentFormat {
+    /// `text/plain; charset=utf-8` (RFC 7252 §12.3).
+    pub const TEXT_PLAIN: Self = Self(0);
+    /// `application/link-format` (RFC 6690).
+    pub const LINK_FORMAT: Self = Self(40);
+    /// `application/xml` (RFC 7252 §12.3).
+    pub const XML: Self = Self(41);
+    /// `application/octet-stream` (RFC 7252 §12.3).
+    pub const OCTET_STREAM: Self = Self(42);
+    /// `application/exi` (RFC 7252 §12.3).
+    pub const EXI: Self = Self(47);
+    /// `application/json` (RFC 7252 §12.3).
+    pub const JSON: Self = Self(50);
+    /// `application/json-patch+json` (RFC 8132 §8).
+    pub const JSON_PATCH: Self = Self(51);
+    /// `application/merge-patch+json` (RFC 8132 §8).
+    pub const MERGE_PATCH: Self = Self(52);
+    /// `application/cbor` (RFC 8949 §9.3).
+    pub const CBOR: Self = Self(60);
+    /// `application/senml+json` (RFC 8428 §12.3.1).
+    pub const SENML_JSON: Self = Self(110);
+    /// `application/senml+cbor` (RFC 8428 §12.3.1).
+    pub const SENML_CBOR: Self = Self(112);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_tells_the_classes_of_rfc_7252_table_4() {
+        use OptionNumber as N;
+        // Columns C, U, N of the table; N is only meaningful for options that are safe to forward.
+        let table = [
+            (N::IF_MATCH, true, false, false),
+            (N::URI_HOST, true, true, false),
+            (N::ETAG, false, false, false),
+            (N::IF_NONE_MATCH, true, false, false),
+            (N::URI_PORT, true, true, false),
+            (N::LOCATION_PATH, false, false, false),
+            (N::URI_PATH, true, true, false),
+            (N::CONTENT_FORMAT, false, false, false),
+            (N::MAX_AGE, false, true, false),
+            (N::URI_QUERY, true, true, false),
+            (N::ACCEPT, true, false, false),
+            (N::LOCATION_QUERY, false, false, false),
+            (N::PROXY_URI, true, true, false),
+            (N::PROXY_SCHEME, true, true, false),
+            (N::SIZE1, false, false, true),
+        ];
+        for (number, critical, is_unsafe, no_cache_key) in table {
+            assert_eq!(number.is_critical(), critical, "{number:?}");
+            assert_eq!(number.is_unsafe(), is_unsafe, "{number:?}");
+            assert_eq!(number.is_no_cache_key(), no_cache_key, "{number:?}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Transmission parameters and the times derived from them (RFC 7252 §4.8).
+//!
+//! An application environment should use the same values everywhere (§4.8.1), and where enlarged ones lengthen the derived
+//! times, every peer concerned must know: whoever forgets a message ID earlier than its peer repeats it takes a duplicate
+//! for a new request. [`TransmissionParameters::validate`] warns of both.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use thiserror::Error;
+
+/// How messages are repeated and paced, under the RFC's names. The default is RFC 7252's (§4.8, Table 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransmissionParameters {
+    /// ACK_TIMEOUT: the shortest first timeout of a Confirmable message. Controllers that measure RTTs replace it by
+    /// their RTO; all derived times still count from it.
+    pub ack_timeout: Duration,
+    /// ACK_RANDOM_FACTOR: the first timeout is drawn between ACK_TIMEOUT and this times as much.
+    pub ack_random_factor: RandomFactor,
+    /// MAX_RETRANSMIT: how often a Confirmable message is repeated.
+    pub max_retransmit: u8,
+    /// NSTART: how many interactions with one peer may be outstanding.
+    pub nstart: u16,
+    /// DEFAULT_LEISURE: the span over which responses to multicast requests are spread.
+    pub default_leisure: Duration,
+    /// PROBING_RATE: the average rate towards a peer that does not respond, in bytes per second.
+    pub probing_rate: u32,
+    /// MAX_LATENCY: how long a datagram may be on its way (§4.8.2).
+    pub max_latency: Duration,
+    /// PROCESSING_DELAY: how long a peer may take to acknowledge (§4.8.2); `None` for as long as ACK_TIMEOUT.
+    pub processing_delay: Option<Duration>,
+}
+
+impl Default for TransmissionParameters {
+    fn default() -> Self {
+        Self::RFC_7252
+    }
+}
+
+impl TransmissionParameters {
+    /// RFC 7252 Table 2, and MAX_LATENCY and PROCESSING_DELAY of §4.8.2.
+    pub const RFC_7252: Self = Self {
+        ack_timeout: Duration::from_secs(2),
+        ack_random_factor: RandomFactor { permille: 1500 },
+        max_retransmit: 4,
+        nstart: 1,
+        default_leisure: Duration::from_secs(5),
+        probing_rate: 1,
+        max_latency: Duration::from_secs(100),
+        processing_delay: None,
+    };
+
+    /// PROCESSING_DELAY: the one given, else ACK_TIMEOUT.
+    #[must_use]
+    pub fn processing_delay(&self) -> Duration {
+        self.processing_delay.unwrap_or(self.ack_timeout)
+    }
+
+    /// MAX_TRANSMIT_SPAN: from the first transmission of a Confirmable message to its last; 45 s by default.
+    #[must_use]
+    pub fn max_transmit_span(&self) -> Duration {
+        self.timeouts(self.max_retransmit.into())
+    }
+
+    /// MAX_TRANSMIT_WAIT: from the first transmission of a Confirmable message to the time when its sender gives up;
+    /// 93 s by default.
+    #[must_use]
+    pub fn max_transmit_wait(&self) -> Duration {
+        self.timeouts(u32::from(self.max_retransmit) + 1)
+    }
+
+    /// MAX_RTT: the longest time from a message to its acknowledgement; 202 s by default.
+    #[must_use]
+    pub fn max_rtt(&self) -> Duration {
+        self.max_latency.saturating_mul(2).saturating_add(self.processing_delay())
+    }
+
+    /// EXCHANGE_LIFETIME: from the first transmission of a Confirmable message to the time when no acknowledgement of it
+    /// is expected any more, so that its message ID may be used again; 247 s by default.
+    ///
+    /// The RFC's MAX_TRANSMIT_SPAN + 2 * MAX_LATENCY + PROCESSING_DELAY is when an acknowledgement of the last copy can
+    /// still arrive. It is a simplification that holds where the last waiting period is shorter than MAX_LATENCY: where
+    /// it is long, the sender still waits at that time, until MAX_TRANSMIT_WAIT. The later of the two is exact for both.
+    #[must_use]
+    pub fn exchange_lifetime(&self) -> Duration {
+        self.max_transmit_span().saturating_add(self.max_rtt()).max(self.max_transmit_wait())
+    }
+
+    /// NON_LIFETIME: from the first transmission of a Non-confirmable message to the time when no copy of it can arrive
+    /// any more; 145 s by default.
+    #[must_use]
+    pub fn non_lifetime(&self) -> Duration {
+        self.max_transmit_span().saturating_add(self.max_latency)
+    }
+
+    /// The longest that the first `count` timeouts of an exchange take together:
+    /// ACK_TIMEOUT * (2 ** count - 1) * ACK_RANDOM_FACTOR.
+    fn timeouts(&self, count: u32) -> Duration {
+        // Nothing that is cut off by an overflow of 128 bits would fit a Duration after the division.
+        let nanos = 1_u128
+            .checked_shl(count)
+            .map(|power| power - 1)
+            .and_then(|periods| periods.checked_mul(self.ack_timeout.as_nanos()))
+            .and_then(|nanos| nanos.checked_mul(self.ack_random_factor.permille.into()));
+        nanos.map_or(Duration::MAX, |nanos| saturating_duration(nanos / 1000))
+    }
+
+    /// Checks that the parameters make sense and are safe for the network (§4.8.1), and answers what is legal but
+    /// deserves attention.
+    ///
+    /// `controller_measures_rtt` says that a congestion controller adapts the timeout to measured RTTs. Without one,
+    /// "configurations MUST NOT decrease ACK_TIMEOUT or increase NSTART".
+    ///
+    /// # Errors
+    ///
+    /// The first parameter that must not be used.
+    pub fn validate(&self, controller_measures_rtt: bool) -> Result<Vec<ParameterWarning>, ParameterError> {
+        self.refuse(controller_measures_rtt)?;
+        let default = Self::RFC_7252;
+        let warnings = [
+            (*self != default, ParameterWarning::NotDefault),
+            (self.enlarges_lifetimes(), ParameterWarning::EnlargedLifetimes(self.exchange_lifetime())),
+            (
+                !controller_measures_rtt && self.ack_timeout < default.ack_timeout,
+                ParameterWarning::ShortAckTimeout(self.ack_timeout),
+            ),
+            (self.ack_random_factor < RandomFactor::ENOUGH, ParameterWarning::LittleRandomness(self.ack_random_factor)),
+        ];
+        Ok(warnings.into_iter().filter_map(|(applies, warning)| applies.then_some(warning)).collect())
+    }
+
+    fn refuse(&self, controller_measures_rtt: bool) -> Result<(), ParameterError> {
+        if self.ack_timeout.is_zero() {
+            return Err(ParameterError::NoAckTimeout);
+        }
+        if self.nstart == 0 {
+            return Err(ParameterError::NoNstart);
+        }
+        if self.probing_rate == 0 {
+            return Err(ParameterError::NoProbingRate);
+        }
+        if self.ack_random_factor < RandomFactor::ONE {
+            return Err(ParameterError::RandomFactorBelowOne(self.ack_random_factor));
+        }
+        if !controller_measures_rtt && self.ack_timeout < Duration::from_secs(1) {
+            return Err(ParameterError::ShortAckTimeout(self.ack_timeout));
+        }
+        if !controller_measures_rtt && self.nstart > 1 {
+            return Err(ParameterError::HighNstart(self.nstart));
+        }
+        Ok(())
+    }
+
+    fn enlarges_lifetimes(&self) -> bool {
+        let default = Self::RFC_7252;
+        self.exchange_lifetime() > default.exchange_lifetime() || self.non_lifetime() > default.non_lifetime()
+    }
+}
+
+/// A factor in thousandths: 1500 for 1.5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RandomFactor {
+    /// Thousandths.
+    pub permille: u16,
+}
+
+impl RandomFactor {
+    const ONE: Self = Self { permille: 1000 };
+    /// From here on retransmissions of peers that started together drift apart: RFC 7252 §4.8.1 asks for a factor
+    /// "sufficiently different from 1.0" and names no number.
+    const ENOUGH: Self = Self { permille: 1200 };
+}
+
+/// `1.5`.
+impl fmt::Display for RandomFactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, thousandths) = (self.permille / 1000, self.permille % 1000);
+        match (thousandths % 100, thousandths % 10) {
+            (0, _) => write!(f, "{whole}.{}", thousandths / 100),
+            (_, 0) => write!(f, "{whole}.{:02}", thousandths / 10),
+            _ => write!(f, "{whole}.{thousandths:03}"),
+        }
+    }
+}
+
+/// Parameters that must not be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// Messages would be repeated without a pause.
+    #[error("ack_timeout is 0: it must be longer, 2 s by default")]
+    NoAckTimeout,
+    /// Nothing could ever be sent.
+    #[error("nstart is 0: at least 1 interaction must be possible")]
+    NoNstart,
+    /// A peer that does not respond at first could never be sent anything again.
+    #[error("probing_rate is 0: it must be at least 1 byte/s")]
+    NoProbingRate,
+    /// RFC 7252 §4.8.1: "ACK_RANDOM_FACTOR MUST NOT be decreased below 1.0".
+    #[error("ack_random_factor is {0}: it must be at least 1.0 and should be 1.5")]
+    RandomFactorBelowOne(RandomFactor),
+    /// RFC 7252 §4.8.1, RFC 8085 §3.1.1.
+    #[error("ack_timeout is {0:?}: below 1 s only with a congestion controller that measures RTTs")]
+    ShortAckTimeout(Duration),
+    /// RFC 7252 §4.7, §4.8.1.
+    #[error("nstart is {0}: above 1 only with a congestion controller that measures RTTs")]
+    HighNstart(u16),
+}
+
+/// Parameters that are legal but deserve attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParameterWarning {
+    /// RFC 7252 §4.8.1 recommends that an application environment use consistent values.
+    NotDefault,
+    /// Peers that keep message IDs for the default times would take late copies for new messages; this
+    /// EXCHANGE_LIFETIME has to be known to them (§4.8.1).
+    EnlargedLifetimes(Duration),
+    /// ACK_TIMEOUT is lowered, though not below the 1 s of RFC 8085, without anything that measures RTTs.
+    ShortAckTimeout(Duration),
+    /// ACK_RANDOM_FACTOR should be sufficiently above 1.0 to keep peers from synchronising (§4.8.1).
+    LittleRandomness(RandomFactor),
+}
+
+impl fmt::Display for ParameterWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotDefault => {
+                f.write_str("transmission parameters differ from RFC 7252's: all peers should use the same ones")
+            }
+            Self::EnlargedLifetimes(lifetime) => {
+                write!(f, "message IDs must be kept for {lifetime:?}, longer than by default: configure all peers so")
+            }
+            Self::ShortAckTimeout(timeout) => {
+                write!(f, "ack_timeout is {timeout:?}, below 2 s, and no congestion controller measures RTTs")
+            }
+            Self::LittleRandomness(factor) => {
+                write!(f, "ack_random_factor is {factor}: below 1.2 peers may retransmit in step")
+            }
+        }
+    }
+}
+
+fn saturating_duration(nanos: u128) -> Duration {
+    const NANOS_PER_SECOND: u128 = 1_000_000_000;
+    match (u64::try_from(nanos / NANOS_PER_SECOND), u32::try_from(nanos % NANOS_PER_SECOND)) {
+        (Ok(seconds), Ok(nanos)) => Duration::new(seconds, nanos),
+        _ => Duration::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests;
