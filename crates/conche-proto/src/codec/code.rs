@@ -50,6 +50,18 @@ impl Code {
         matches!(self.class(), 1 | 6 | 7)
     }
 
+    /// A method that only retrieves: GET (RFC 7252 §5.1) or FETCH (RFC 8132 §2).
+    #[must_use]
+    pub const fn is_safe(self) -> bool {
+        matches!(self, Self::GET | Self::FETCH)
+    }
+
+    /// A method whose repetition has no further effect: GET, PUT, DELETE (RFC 7252 §5.1), FETCH, iPATCH (RFC 8132).
+    #[must_use]
+    pub const fn is_idempotent(self) -> bool {
+        self.is_safe() || matches!(self, Self::PUT | Self::DELETE | Self::IPATCH)
+    }
+
     /// 2.xx.
     #[must_use]
     pub const fn is_success(self) -> bool {
@@ -182,7 +194,7 @@ registry! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::format;
+    use alloc::{format, vec::Vec};
 
     #[test]
     fn every_byte_splits_into_class_and_detail_and_back() {
@@ -201,6 +213,15 @@ mod tests {
             let classes = [code.is_success(), code.is_client_error(), code.is_server_error()];
             assert_eq!(classes.contains(&true), code.is_response(), "{code}");
         }
+    }
+
+    // RFC 7252 §5.1 (Q55)
+    #[test]
+    fn methods_that_may_be_repeated_are_those_that_the_rfcs_name() {
+        let idempotent: Vec<_> = (0..=u8::MAX).map(Code).filter(|code| code.is_idempotent()).collect();
+        assert_eq!(idempotent, [Code::GET, Code::PUT, Code::DELETE, Code::FETCH, Code::IPATCH]);
+        let safe: Vec<_> = (0..=u8::MAX).map(Code).filter(|code| code.is_safe()).collect();
+        assert_eq!(safe, [Code::GET, Code::FETCH]);
     }
 
     #[test]
