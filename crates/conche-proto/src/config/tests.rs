@@ -108,14 +108,15 @@ fn an_ack_timeout_of_10_s_makes_the_exchange_last_until_the_sender_gives_up() {
 
 #[test]
 fn times_saturate_for_every_max_retransmit() {
-    let mut previous = Duration::ZERO;
+    let mut previous = None;
     for max_retransmit in 0..=u8::MAX {
         let parameters = TransmissionParameters { max_retransmit, ..RFC };
         let span = parameters.max_transmit_span();
-        assert!(span > previous || span == Duration::MAX, "{max_retransmit}");
+        assert!(Some(span) > previous || span == Duration::MAX, "{max_retransmit}");
         assert!(parameters.max_transmit_wait() >= span, "{max_retransmit}");
-        previous = span;
+        previous = Some(span);
     }
+    assert_eq!(previous, Some(Duration::MAX));
     let most = TransmissionParameters {
         ack_timeout: Duration::MAX,
         ack_random_factor: RandomFactor { permille: u16::MAX },

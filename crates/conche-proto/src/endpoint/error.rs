@@ -1,0 +1,72 @@
+//! What an operation on an endpoint is refused for.
+
+use thiserror::Error;
+
+/// Outputs wait that nobody has polled: the input was not taken. Poll until [`Output::Wait`](super::Output::Wait), then
+/// hand it in again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the endpoint's outputs have not been polled: poll until it says to wait, then hand the input in again")]
+pub struct Undrained;
+
+/// A request or ping is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RequestError {
+    /// The code is not a request's: its class is not 0, or it is Empty.
+    #[error("{0} is not a method: a request's code is 0.01 to 0.31")]
+    NotAMethod(crate::codec::Code),
+    /// The message is larger than [`Limits::message_bytes`](super::Limits::message_bytes).
+    #[error("the message takes {bytes} bytes, the limit is {limit}")]
+    TooLarge {
+        /// What it would take.
+        bytes: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+    /// As many messages wait for this peer as [`Limits::queue_per_peer`](super::Limits::queue_per_peer) allows.
+    #[error("{limit} messages wait for this peer already: wait for some to end, or raise queue_per_peer")]
+    QueueFull {
+        /// What is allowed.
+        limit: usize,
+    },
+    /// As many messages wait for all peers as [`Limits::queue`](super::Limits::queue) allows.
+    #[error("{limit} messages wait for admission already: wait for some to end, or raise the limit 'queue'")]
+    QueuesFull {
+        /// What is allowed.
+        limit: usize,
+    },
+    /// As many exchanges are open as [`Limits::exchanges`](super::Limits::exchanges) allows.
+    #[error("{limit} exchanges are open already: wait for some to end, or raise the limit 'exchanges'")]
+    TooManyExchanges {
+        /// What is allowed.
+        limit: usize,
+    },
+    /// The table of peers is full, and all of them were used within the idle lifetime.
+    #[error("{limit} peers were used lately: wait for some to become idle, or raise the limit 'peers'")]
+    PeersFull {
+        /// What is allowed.
+        limit: usize,
+    },
+    /// Tokens are shorter than 4 bytes and all of them are in use toward this peer.
+    #[error("all tokens of {length} bytes are in use toward this peer: raise token_length")]
+    NoToken {
+        /// [`EndpointConfig::token_length`](super::EndpointConfig::token_length).
+        length: u8,
+    },
+}
+
+/// A response is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RespondError {
+    /// The request is not waiting for a response: it was answered or ignored, or its lifetime is over.
+    #[error("the request is not waiting for a response: it was answered, ignored, or forgotten after its lifetime")]
+    NotPending,
+    /// The code is not a response's.
+    #[error("{0} is not a response code: its class must be 2, 4 or 5")]
+    NotAResponse(crate::codec::Code),
+    /// The response cannot be sent; the request still waits for another.
+    #[error(transparent)]
+    Refused(#[from] RequestError),
+    /// All message IDs toward this peer were used within EXCHANGE_LIFETIME.
+    #[error("all message IDs toward this peer are in use (RFC 7252 §4.4): answer later")]
+    NoMessageId,
+}

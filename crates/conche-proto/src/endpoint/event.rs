@@ -1,0 +1,173 @@
+//! What goes into an endpoint and what comes out of it.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::codec::OwnedMessage;
+use conche_cc::Instant;
+
+/// Something that happened outside and that the endpoint must know.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a, P> {
+    /// A datagram arrived.
+    Datagram {
+        /// Whom it came from.
+        from: P,
+        /// Its UDP payload.
+        bytes: &'a [u8],
+    },
+    /// The network says that a datagram of ours could not be delivered (ICMP destination or port unreachable). An error
+    /// that only hints at congestion or size (Source Quench, Time Exceeded, Packet Too Big) must not be passed
+    /// (RFC 7252 §4.2).
+    Unreachable {
+        /// Whom that datagram was for.
+        peer: P,
+        /// The beginning of our own datagram as the error quotes it. It is compared with what is outstanding, so that
+        /// an off-path attacker cannot cancel with a forged error. `None` if the operating system vouches for the error
+        /// by having matched it to a connected socket.
+        quoted: Option<&'a [u8]>,
+    },
+}
+
+/// What the endpoint wants next. Poll until it answers [`Output::Wait`].
+#[derive(Debug)]
+pub enum Output<P> {
+    /// Send the datagram that has been written to the front of the buffer.
+    Transmit(Transmit<P>),
+    /// Tell the application.
+    Event(Event<P>),
+    /// Nothing to do before this time, or before the next input if `None`.
+    Wait(Option<Instant>),
+}
+
+/// A datagram to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit<P> {
+    /// Whom to.
+    pub to: P,
+    /// How many bytes of the buffer it takes.
+    pub len: usize,
+    /// The exchange that it opens or repeats: a request, ping or separate response of ours. `None` for what only answers
+    /// a message of the peer: ACK, RST, piggybacked response.
+    pub exchange: Option<ExchangeId>,
+    /// 0 for an original transmission, n for the n-th retransmission.
+    pub attempt: u8,
+}
+
+/// Something that the application must know.
+#[derive(Debug)]
+pub enum Event<P> {
+    /// A request arrived; answer with [`Endpoint::respond`](super::Endpoint::respond). Duplicates do not come here.
+    Request {
+        /// What the answer names.
+        id: RequestId,
+        /// Whom it came from.
+        from: P,
+        /// The request.
+        message: OwnedMessage,
+    },
+    /// The response to a request arrived: that exchange is over.
+    Response {
+        /// The exchange that [`Endpoint::request`](super::Endpoint::request) opened.
+        exchange: ExchangeId,
+        /// Whom it came from.
+        from: P,
+        /// The response, whatever its code.
+        message: OwnedMessage,
+        /// How the exchange went.
+        course: Course,
+    },
+    /// The peer acknowledged a message of ours. For a request: it has the request, the response comes later and the
+    /// exchange goes on. For a separate response or a ping (where the "acknowledgement" is a RST): the exchange is over.
+    Acknowledged {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The peer.
+        from: P,
+        /// How the exchange went so far.
+        course: Course,
+    },
+    /// An exchange failed and is over.
+    Failed {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The peer.
+        peer: P,
+        /// Why.
+        reason: Failure,
+        /// How the exchange went.
+        course: Course,
+    },
+}
+
+/// How an exchange went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// Copies sent, the original included; 0 if it never left the queue.
+    pub transmissions: u16,
+    /// How long it waited for admission (NSTART, pacing) before the first copy left.
+    pub queued: Duration,
+    /// From the first copy's departure to the first acknowledgement or response; `None` if none came.
+    pub acknowledged_after: Option<Duration>,
+    /// From the first copy's departure to this event.
+    pub elapsed: Duration,
+    /// The timeout that was armed last.
+    pub timeout: Duration,
+}
+
+/// Why an exchange failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// All retransmissions went unanswered (RFC 7252 §4.2), or a NON request got no response.
+    TimedOut,
+    /// The request was acknowledged, but no response followed within the response timeout.
+    NoResponse,
+    /// The request's own deadline passed before a response came.
+    Deadline,
+    /// It waited longer than the queue lifetime and was never sent: certainly no effect at the peer.
+    QueueExpired,
+    /// The peer answered with a Reset message: it does not process such messages.
+    Reset,
+    /// The network reported the peer unreachable.
+    Unreachable,
+    /// The response carried a critical option that is unknown or malformed (RFC 7252 §5.4.1).
+    UnacceptableResponse,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "no answer: all retransmissions timed out",
+            Self::NoResponse => "the request was acknowledged, but no response followed",
+            Self::Deadline => "the request's deadline passed without a response",
+            Self::QueueExpired => "it waited too long for its turn and was never sent",
+            Self::Reset => "the peer rejected the message with a Reset",
+            Self::Unreachable => "the network reports the peer unreachable",
+            Self::UnacceptableResponse => "the response carries a critical option that is unknown or malformed",
+        })
+    }
+}
+
+impl core::error::Error for Failure {}
+
+/// Names an exchange that this endpoint opened: a request, a ping or a separate response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExchangeId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl ExchangeId {
+    /// A number that no other exchange of this endpoint has, for logs and traces.
+    #[must_use]
+    pub const fn as_u64(self) -> u64 {
+        (self.generation as u64) << 32 | self.index as u64
+    }
+}
+
+/// Names a request that was received and waits for its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}

@@ -1,0 +1,70 @@
+//! What an application hands to the endpoint: requests and responses, before they have a message ID and a token.
+
+use core::time::Duration;
+
+use crate::codec::{Body, Code};
+
+/// A request to send.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// GET, POST, …
+    pub code: Code,
+    /// Options and payload.
+    pub body: Body,
+    /// How it is sent.
+    pub reliability: Reliability,
+    /// How long the application waits for the response, queueing included. `None`: as long as the protocol does.
+    pub timeout: Option<Duration>,
+}
+
+impl Request {
+    /// A Confirmable request without a deadline of its own.
+    #[must_use]
+    pub fn new(code: Code, body: Body) -> Self {
+        Self { code, body, reliability: Reliability::Confirmable, timeout: None }
+    }
+
+    /// The same request, sent in this way.
+    #[must_use]
+    pub fn with_reliability(self, reliability: Reliability) -> Self {
+        Self { reliability, ..self }
+    }
+
+    /// The same request with a deadline.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
+    }
+}
+
+/// How a message is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reliability {
+    /// As a Confirmable message, retransmitted until acknowledged.
+    #[default]
+    Confirmable,
+    /// As a Non-confirmable message, except that the controller may turn one in a while into a Confirmable one in order
+    /// to learn whether the peer is still there (draft-ietf-core-cocoa-03 §5).
+    NonConfirmable,
+    /// As a Non-confirmable message under all circumstances.
+    NeverConfirmable,
+}
+
+/// A response to send.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// 2.05 Content, …
+    pub code: Code,
+    /// Options and payload.
+    pub body: Body,
+    /// How a separate response is sent. `None`: as the request was.
+    pub reliability: Option<Reliability>,
+}
+
+impl Response {
+    /// A response that is sent as the request was.
+    #[must_use]
+    pub fn new(code: Code, body: Body) -> Self {
+        Self { code, body, reliability: None }
+    }
+}
