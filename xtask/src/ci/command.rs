@@ -1,0 +1,70 @@
+//! A command that is shown, run without standard input, and judged by its exit status.
+
+use std::ffi::{OsStr, OsString};
+use std::process::{self, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::project::Project;
+
+/// A command line with additions to the environment.
+pub struct Command {
+    program: String,
+    arguments: Vec<String>,
+    environment: Vec<(String, OsString)>,
+}
+
+impl Command {
+    /// A program with its arguments.
+    pub fn new<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        let arguments = arguments.into_iter().map(str::to_owned).collect();
+        Self { program: program.to_owned(), arguments, environment: Vec::new() }
+    }
+
+    /// Cargo with these arguments, separated by blanks.
+    pub fn cargo(arguments: &str) -> Self {
+        Self::new("cargo", arguments.split_whitespace())
+    }
+
+    /// The same with an environment variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Shows it, runs it in the project's root, and fails if it does.
+    pub fn run(self, project: &Project) -> Result<()> {
+        let line = format!("{} {}", self.program, self.arguments.join(" "));
+        println!("+ {line}");
+        let status = process::Command::new(&self.program)
+            .args(&self.arguments)
+            .envs(self.environment)
+            .current_dir(&project.root)
+            .stdin(Stdio::null())
+            .status()
+            .with_context(|| format!("cannot start {}", self.program))?;
+        if !status.success() {
+            bail!("`{line}` ended with {status}");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_fails_or_does_not_exist_is_an_error() {
+        let project = Project::find().expect("a checkout");
+        assert!(Command::new("true", []).run(&project).is_ok());
+        assert!(Command::new("false", []).run(&project).is_err());
+        assert!(Command::new("no-such-program", []).run(&project).is_err());
+    }
+
+    #[test]
+    fn nothing_is_read_from_standard_input() {
+        let project = Project::find().expect("a checkout");
+        assert!(Command::new("sh", ["-c", "! read line"]).run(&project).is_ok());
+    }
+}

@@ -1,0 +1,69 @@
+//! What the machine must have beyond a Rust toolchain: compiler targets, and the Debian packages of the interop tests.
+
+use std::env;
+use std::process;
+
+use anyhow::{Context, Result, bail};
+
+use super::command::Command;
+use crate::project::Project;
+
+/// A program of the interop tests, and the Debian package that holds it.
+const PROGRAMS: [(&str, &str); 2] = [("coap-server-notls", "libcoap3-bin"), ("tshark", "tshark")];
+
+/// Adds a compiler target with rustup if it is missing.
+pub fn ensure_target(project: &Project, target: &str) -> Result<()> {
+    let installed = process::Command::new("rustup")
+        .args(["target", "list", "--installed"])
+        .current_dir(&project.root)
+        .output()
+        .with_context(|| format!("cannot start rustup; install the target {target} as your toolchain does it"))?;
+    if String::from_utf8_lossy(&installed.stdout).lines().any(|line| line == target) {
+        return Ok(());
+    }
+    Command::new("rustup", ["target", "add", target]).run(project)
+}
+
+/// Installs the packages of the programs that are missing; fails with the command to run if that takes another user.
+pub fn ensure_programs(project: &Project) -> Result<()> {
+    let missing = missing(&PROGRAMS, is_on_path);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages = missing.join(" ");
+    if !is_root()? {
+        bail!("the interop tests need {packages}; run: sudo apt-get install --no-install-recommends {packages}");
+    }
+    let apt = |arguments: String| {
+        let command = Command::new("apt-get", arguments.split_whitespace());
+        command.env("DEBIAN_FRONTEND", "noninteractive").run(project)
+    };
+    apt("update -q".to_owned())?;
+    apt(format!("install -q -y --no-install-recommends {packages}"))
+}
+
+fn missing<'a>(programs: &[(&str, &'a str)], is_there: impl Fn(&str) -> bool) -> Vec<&'a str> {
+    programs.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect()
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+fn is_root() -> Result<bool> {
+    let id = process::Command::new("id").arg("-u").output().context("cannot start id")?;
+    Ok(id.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_packages_of_missing_programs_are_named() {
+        assert_eq!(missing(&PROGRAMS, |program| program == "tshark"), ["libcoap3-bin"]);
+        assert!(missing(&PROGRAMS, |_| true).is_empty());
+        assert!(is_on_path("sh") && !is_on_path("no-such-program"));
+    }
+}

@@ -1,0 +1,102 @@
+//! The requirements that tests name: `// RFC 7252 §4.2 (Q08, Q10)` directly above a test function, on it or in it.
+
+use regex_lite::Regex;
+
+use crate::project::{Finding, TextFile};
+use crate::source;
+
+/// A test that names a requirement.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Citation {
+    /// The requirement's id, such as `Q08`.
+    pub id: String,
+    /// The section that the comment gives.
+    pub section: String,
+    /// The test's file.
+    pub path: String,
+    /// The line of the comment.
+    pub line: usize,
+    /// The test function's name.
+    pub test: String,
+}
+
+/// All citations of the crates' tests, and ids that are written so that they would not count.
+pub fn collect(files: &[TextFile]) -> (Vec<Citation>, Vec<Finding>) {
+    let (mut citations, mut findings) = (Vec::new(), Vec::new());
+    for file in files.iter().filter(|file| file.path.starts_with("crates/") && file.extension() == "rs") {
+        collect_file(file, &mut citations, &mut findings);
+    }
+    (citations, findings)
+}
+
+fn collect_file(file: &TextFile, citations: &mut Vec<Citation>, findings: &mut Vec<Finding>) {
+    let cited = Regex::new(r"§(\d+(?:\.\d+)*) \((Q\d+(?:, Q\d+)*)\)").expect("a constant pattern");
+    let id = Regex::new(r"\bQ\d\d\b").expect("a constant pattern");
+    let Some(tokens) = source::tokens(&file.text) else { return };
+    let lines: Vec<_> = file.text.lines().collect();
+    for function in source::test_functions(&tokens) {
+        let first = first_line_with_comments(&lines, function.first_line);
+        for number in first..=function.last_line {
+            let Some(comment) = lines.get(number - 1).and_then(|line| comment(line)) else { continue };
+            let before = citations.len();
+            for found in cited.captures_iter(comment) {
+                citations.extend(found[2].split(", ").map(|id| Citation {
+                    id: id.to_owned(),
+                    section: found[1].to_owned(),
+                    path: file.path.clone(),
+                    line: number,
+                    test: function.name.clone(),
+                }));
+            }
+            if id.find_iter(comment).count() != citations.len() - before {
+                let message = "names a requirement in a form that does not count; write `// RFC 7252 §4.2 (Q08, Q10)`";
+                findings.push(Finding::new(&file.path, number, message));
+            }
+        }
+    }
+}
+
+/// The first line of the comments that stand directly above line `first`.
+fn first_line_with_comments(lines: &[&str], first: usize) -> usize {
+    let above = lines[..first - 1].iter().rev();
+    first - above.take_while(|line| line.trim_start().starts_with("//")).count()
+}
+
+fn comment(line: &str) -> Option<&str> {
+    line.find("//").map(|start| &line[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::fixture;
+
+    fn of(text: &str) -> (Vec<String>, usize) {
+        let (citations, findings) = collect(&[fixture("crates/a/src/b.rs", text)]);
+        (citations.iter().map(|one| format!("{} {} {}", one.id, one.section, one.test)).collect(), findings.len())
+    }
+
+    #[test]
+    fn comments_above_on_and_in_a_test_count() {
+        let text =
+            "/// T.\n// RFC 7252 §4.2 (Q08, Q10)\n#[test]\n// RFC 7252 §5.3.1 (Q66)\nfn a() {\n    // §4.4 (Q24)\n}\n";
+        assert_eq!(of(text), (["Q08 4.2 a", "Q10 4.2 a", "Q66 5.3.1 a", "Q24 4.4 a"].map(str::to_owned).to_vec(), 0));
+    }
+
+    #[test]
+    fn comments_elsewhere_do_not_count() {
+        assert_eq!(of("// RFC 7252 §4.2 (Q08)\nfn a() {}\n// §4.2 (Q10)\n\n#[test]\nfn b() {}\n"), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn tests_in_proptest_blocks_count() {
+        let text = "proptest! {\n    // RFC 7252 §4.4 (Q24)\n    #[test]\n    fn a(x in 0..1u8) {}\n}\n";
+        assert_eq!(of(text), (vec!["Q24 4.4 a".to_owned()], 0));
+    }
+
+    #[test]
+    fn a_form_that_would_not_count_is_refused() {
+        assert_eq!(of("// Q08\n#[test]\nfn a() {}\n"), (Vec::new(), 1));
+        assert_eq!(of("// RFC 7252 §4.2 (Q08-Q10)\n#[test]\nfn a() {}\n"), (Vec::new(), 1));
+    }
+}

@@ -1,0 +1,245 @@
+//! Requirements, the tests that cover them and the deferrals, together: every requirement is one or the other.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::citations::Citation;
+use crate::project::Finding;
+
+const REQUIREMENTS: &str = "docs/compliance/requirements.json";
+const DEFERRED: &str = "docs/compliance/deferred.toml";
+
+/// `requirements.json`.
+#[derive(Debug, Deserialize)]
+pub struct Requirements {
+    items: Vec<Requirement>,
+}
+
+/// A requirement of an RFC.
+#[derive(Debug, Deserialize)]
+pub struct Requirement {
+    /// Such as `Q08`.
+    pub id: String,
+    /// Of RFC 7252; of RFC 7641 with the prefix `7641-`.
+    pub section: String,
+    /// MUST, SHOULD, a formula, …
+    pub level: String,
+    /// What is required.
+    pub requirement: String,
+}
+
+impl Requirement {
+    /// The section with its RFC.
+    pub fn source(&self) -> String {
+        match self.section.strip_prefix("7641-") {
+            Some(section) => format!("RFC 7641 §{section}"),
+            None => format!("RFC 7252 §{}", self.section),
+        }
+    }
+
+    /// It concerns messages or exchanges, which are what conche is about: RFC 7252 §3 to §5.
+    fn is_core(&self) -> bool {
+        ["3", "4", "5"].contains(&self.section.split('.').next().unwrap_or_default())
+    }
+
+    fn section_number(&self) -> &str {
+        self.section.strip_prefix("7641-").unwrap_or(&self.section)
+    }
+}
+
+/// `deferred.toml`: an id, and why it has no test.
+pub type Deferred = BTreeMap<String, Deferral>;
+
+/// Why a requirement has no test.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deferral {
+    /// What it waits for, or that conche does something else.
+    pub kind: DeferralKind,
+    /// The reason, in a sentence.
+    pub reason: String,
+}
+
+/// What a requirement without a test waits for.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeferralKind {
+    /// Observe (RFC 7641).
+    Observe,
+    /// Multicast (RFC 7252 §8).
+    Multicast,
+    /// DTLS (RFC 7252 §9).
+    Dtls,
+    /// Protection of sources that have not been validated (RFC 7252 §11.3).
+    Amplification,
+    /// Conche deviates on purpose.
+    Deviation,
+}
+
+/// A requirement with what covers it.
+#[derive(Debug)]
+pub struct Row {
+    /// The requirement.
+    pub requirement: Requirement,
+    /// Its tests, as `file::function`.
+    pub tests: Vec<String>,
+    /// Why it has none.
+    pub deferral: Option<Deferral>,
+}
+
+impl Row {
+    /// In a word or two.
+    pub fn status(&self) -> &'static str {
+        match (&self.deferral, self.tests.is_empty()) {
+            (_, false) => "tested",
+            (Some(deferral), true) if deferral.kind == DeferralKind::Deviation => "deviation",
+            (Some(_), true) => "not yet",
+            (None, true) => "missing",
+        }
+    }
+}
+
+/// All requirements.
+#[derive(Debug)]
+pub struct Matrix {
+    /// In the order of `requirements.json`.
+    pub rows: Vec<Row>,
+}
+
+impl Matrix {
+    /// Puts everything together, and adds to `findings` what does not fit.
+    pub fn new(
+        requirements: Requirements,
+        mut deferred: Deferred,
+        citations: Vec<Citation>,
+        findings: &mut Vec<Finding>,
+    ) -> Self {
+        for citation in &citations {
+            check_citation(&requirements, citation, findings);
+        }
+        let mut rows = Vec::new();
+        for requirement in requirements.items {
+            let covering = citations.iter().filter(|citation| citation.id == requirement.id);
+            let mut tests: Vec<_> = covering.map(|citation| format!("{}::{}", citation.path, citation.test)).collect();
+            tests.sort();
+            tests.dedup();
+            let deferral = deferred.remove(&requirement.id);
+            let row = Row { requirement, tests, deferral };
+            findings.extend(problem(&row));
+            rows.push(row);
+        }
+        let missing: Vec<_> =
+            rows.iter().filter(|row| row.status() == "missing").map(|row| &*row.requirement.id).collect();
+        if !missing.is_empty() {
+            let message = format!("no test names {}, and neither does this file", missing.join(", "));
+            findings.push(Finding::new(DEFERRED, 0, message));
+        }
+        for id in deferred.keys() {
+            findings.push(Finding::new(DEFERRED, 0, format!("{id} is no requirement of {REQUIREMENTS}")));
+        }
+        Self { rows }
+    }
+
+    /// How many rows have this status.
+    pub fn count(&self, status: &str) -> usize {
+        self.rows.iter().filter(|row| row.status() == status).count()
+    }
+}
+
+fn check_citation(requirements: &Requirements, citation: &Citation, findings: &mut Vec<Finding>) {
+    let message = match requirements.items.iter().find(|requirement| requirement.id == citation.id) {
+        None => format!("{} is no requirement of {REQUIREMENTS}", citation.id),
+        Some(requirement) if requirement.section_number() != citation.section => {
+            format!("{} is of {}, not of §{}", citation.id, requirement.source(), citation.section)
+        }
+        Some(_) => return,
+    };
+    findings.push(Finding::new(&citation.path, citation.line, message));
+}
+
+fn problem(row: &Row) -> Option<Finding> {
+    let id = &row.requirement.id;
+    let message = match (&row.deferral, row.tests.first()) {
+        (Some(_), Some(test)) => format!("{id} is deferred but {test} tests it; remove the deferral"),
+        (Some(deferral), None) if row.requirement.is_core() && deferral.kind != DeferralKind::Deviation => {
+            format!("{id} is of {}; only a deliberate deviation may go without a test there", row.requirement.source())
+        }
+        (Some(deferral), None) if deferral.reason.trim().is_empty() => format!("{id} is deferred without a reason"),
+        _ => return None,
+    };
+    Some(Finding::new(DEFERRED, 0, message))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn matrix(deferred: &str, cited: &[(&str, &str)]) -> (Matrix, Vec<String>) {
+        let requirements = serde_json::from_str(
+            r#"{"source": "RFC 7252", "items": [
+                {"id": "Q01", "section": "4.2", "level": "MUST", "requirement": "a|b", "test": ""},
+                {"id": "Q02", "section": "8.1", "level": "MUST", "requirement": "c", "test": ""},
+                {"id": "Q03", "section": "7641-4.5", "level": "SHOULD", "requirement": "d", "test": ""}]}"#,
+        );
+        let citation = |(id, section): &(&str, &str)| Citation {
+            id: (*id).to_owned(),
+            section: (*section).to_owned(),
+            path: "t.rs".to_owned(),
+            line: 1,
+            test: "t".to_owned(),
+        };
+        let mut findings = Vec::new();
+        let matrix = Matrix::new(
+            requirements.expect("parses"),
+            toml::from_str(deferred).expect("parses"),
+            cited.iter().map(citation).collect(),
+            &mut findings,
+        );
+        (matrix, findings.into_iter().map(|finding| finding.message).collect())
+    }
+
+    pub const BOTH: &str =
+        "Q02 = { kind = \"multicast\", reason = \"r\" }\nQ03 = { kind = \"observe\", reason = \"r\" }\n";
+
+    #[test]
+    fn every_requirement_tested_or_deferred_is_fine() {
+        let (matrix, findings) = matrix(BOTH, &[("Q01", "4.2")]);
+        assert_eq!(findings, Vec::<String>::new());
+        assert_eq!((matrix.count("tested"), matrix.count("not yet")), (1, 2));
+        assert_eq!(matrix.rows[0].tests, ["t.rs::t"]);
+    }
+
+    #[test]
+    fn a_requirement_of_which_nothing_is_said_is_refused() {
+        assert_eq!(matrix(BOTH, &[]).1.len(), 1);
+    }
+
+    #[test]
+    fn a_core_requirement_cannot_wait_but_conche_may_deviate_from_it() {
+        let deferred = |kind| format!("{BOTH}Q01 = {{ kind = \"{kind}\", reason = \"r\" }}\n");
+        assert_eq!(matrix(&deferred("dtls"), &[]).1.len(), 1);
+        assert_eq!(matrix(&deferred("deviation"), &[]).1, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_deferral_of_something_tested_or_unknown_is_refused() {
+        assert_eq!(matrix(BOTH, &[("Q01", "4.2"), ("Q02", "8.1")]).1.len(), 1);
+        assert_eq!(
+            matrix(&format!("{BOTH}Q99 = {{ kind = \"dtls\", reason = \"r\" }}\n"), &[("Q01", "4.2")]).1.len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_deferral_needs_a_reason() {
+        let deferred = BOTH.replacen("\"r\"", "\" \"", 1);
+        assert_eq!(matrix(&deferred, &[("Q01", "4.2")]).1.len(), 1);
+    }
+
+    #[test]
+    fn a_test_that_names_an_unknown_requirement_or_another_section_is_refused() {
+        assert_eq!(matrix(BOTH, &[("Q01", "4.2"), ("Q98", "4.2")]).1.len(), 1);
+        assert_eq!(matrix(BOTH, &[("Q01", "4.3")]).1.len(), 1);
+    }
+}

@@ -1,0 +1,64 @@
+//! Project chores: `cargo xtask ci`, `tidy`, `compliance`, `readme`. Everything that is not plain cargo lives here.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`project`] | the checkout: its root and its text files |
+//! | [`source`] | Rust files as tokens, without comments and without test code |
+//! | [`tidy`] | what a compiler does not check: headers, lengths, invariants, layers, links, origins, licences |
+//! | [`compliance`] | which test covers which requirement of the RFCs |
+//! | [`readme`] | the README's commands and code, run and compared |
+//! | [`ci`] | all of that, and cargo, in order |
+
+mod ci;
+mod compliance;
+mod project;
+mod readme;
+mod source;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use project::Project;
+
+/// Project chores.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", version)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Run everything that has to pass before a change is merged, and stop at the first failure.
+    Ci(ci::Options),
+    /// Check what a compiler does not: headers, lengths, invariants, layers, links, origins of data, licences.
+    Tidy,
+    /// Print which test covers which requirement of RFC 7252 and RFC 7641; fail if one of §4-§5 has none.
+    Compliance(compliance::Options),
+    /// Run the commands of README.md that are marked for it, and compare its code with the example it quotes.
+    Readme,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().chore) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(chore: Chore) -> Result<()> {
+    let project = Project::find()?;
+    match chore {
+        Chore::Ci(options) => ci::run(&project, &options),
+        Chore::Tidy => tidy::run(&project),
+        Chore::Compliance(options) => compliance::run(&project, &options),
+        Chore::Readme => readme::run(&project),
+    }
+}

@@ -1,0 +1,121 @@
+//! The checkout: its root and its text files, and what a check finds wrong in one of them.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// Directories that hold what was built or measured, not what was written.
+const GENERATED: [&str; 6] = ["target", ".git", "results", "artifacts", "coverage", "node_modules"];
+
+/// A checkout of conche.
+pub struct Project {
+    /// Its topmost directory.
+    pub root: PathBuf,
+}
+
+impl Project {
+    /// The checkout that this program was started from with `cargo xtask`.
+    pub fn find() -> Result<Self> {
+        let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        let root = Path::new(&manifest).parent().context("xtask lies in the workspace's root")?;
+        Ok(Self { root: root.to_owned() })
+    }
+
+    /// Every text file, sorted by path.
+    pub fn files(&self) -> Result<Vec<TextFile>> {
+        let mut files = Vec::new();
+        collect(&self.root, &self.root, &mut files)?;
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(files)
+    }
+
+    /// The text of one file.
+    pub fn read(&self, path: &str) -> Result<String> {
+        fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read {path}"))
+    }
+}
+
+fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<()> {
+    for entry in fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))? {
+        let entry = entry?;
+        let path = entry.path();
+        let name = entry.file_name();
+        if entry.file_type()?.is_dir() {
+            if !GENERATED.iter().any(|generated| name == *generated) {
+                collect(root, &path, files)?;
+            }
+        } else if let Ok(text) = fs::read_to_string(&path) {
+            // What is not UTF-8 is no text; of such files only the origin is checked, through a README beside them.
+            let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+            files.push(TextFile { path, text });
+        }
+    }
+    Ok(())
+}
+
+/// A text file of the project.
+#[derive(Debug)]
+pub struct TextFile {
+    /// Its path from the root, with `/`.
+    pub path: String,
+    /// What it holds.
+    pub text: String,
+}
+
+impl TextFile {
+    /// What follows the last dot of its name.
+    pub fn extension(&self) -> &str {
+        self.name().rsplit_once('.').map_or("", |(_, extension)| extension)
+    }
+
+    /// Its name without directories.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    /// The directory that it lies in; empty for the root.
+    pub fn directory(&self) -> &str {
+        self.path.rsplit_once('/').map_or("", |(directory, _)| directory)
+    }
+
+    /// Only tests, benches, examples or fuzz targets live in it.
+    pub fn is_test_code(&self) -> bool {
+        let mut parts = self.path.split('/');
+        self.name() == "tests.rs" || parts.any(|part| matches!(part, "tests" | "benches" | "examples" | "fuzz"))
+    }
+}
+
+/// Something wrong at a place.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The file's path from the root.
+    pub path: String,
+    /// The line, from 1; 0 if it concerns the whole file.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl Finding {
+    /// Something wrong on a line of a file.
+    pub fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.message),
+            line => write!(f, "{}:{line}: {}", self.path, self.message),
+        }
+    }
+}
+
+/// A file for a test of a check.
+#[cfg(test)]
+pub fn fixture(path: &str, text: &str) -> TextFile {
+    TextFile { path: path.to_owned(), text: text.to_owned() }
+}

@@ -1,0 +1,176 @@
+//! Documents: relative links lead somewhere, nothing names a path of one machine, decisions are numbered.
+
+use std::collections::BTreeSet;
+
+use regex_lite::Regex;
+
+use crate::project::{Finding, TextFile};
+
+/// First directories of absolute paths that exist on some machine only.
+const PLACES: &str = r"home|root|tmp|work|workspace|builds|Users";
+
+/// Broken links, machine paths and misnamed decisions.
+pub fn check(files: &[TextFile]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let machine_path = pattern(&format!(r#"(?:^|[\s"'`(=])/(?:{PLACES})/"#));
+    for file in files {
+        if file.extension() == "md" {
+            check_links(file, files, &mut findings);
+        }
+        for (number, line) in file.text.lines().enumerate() {
+            if machine_path.is_match(line) {
+                findings.push(Finding::new(&file.path, number + 1, "names a path that exists on one machine only"));
+            }
+        }
+    }
+    check_decisions(files, &mut findings);
+    findings
+}
+
+fn check_links(file: &TextFile, files: &[TextFile], findings: &mut Vec<Finding>) {
+    let link = pattern(r#"\]\(([^()\s]+)(?:\s+"[^"]*")?\)"#);
+    for (number, line) in prose(&file.text) {
+        for found in link.captures_iter(line) {
+            let target = &found[1];
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let (path, anchor) = target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
+            let path = if path.is_empty() { file.path.clone() } else { resolve(file.directory(), path) };
+            if !exists(&path, files) {
+                findings.push(Finding::new(&file.path, number, format!("links to {target}, which does not exist")));
+            } else if let Some(anchor) = anchor
+                && let Some(document) = files.iter().find(|other| other.path == path && other.extension() == "md")
+                && !anchors(&document.text).contains(anchor)
+            {
+                findings.push(Finding::new(&file.path, number, format!("{path} has no heading #{anchor}")));
+            }
+        }
+    }
+}
+
+fn check_decisions(files: &[TextFile], findings: &mut Vec<Finding>) {
+    let name = pattern(r"^(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.md$");
+    let decisions = files.iter().filter(|file| file.directory() == "docs/decisions");
+    for (index, file) in decisions.enumerate() {
+        let Some(number) = name.captures(file.name()).map(|found| found[1].to_owned()) else {
+            findings.push(Finding::new(&file.path, 0, "name it NNNN-what-was-decided.md, in lower case"));
+            continue;
+        };
+        let expected = format!("{:04}", index + 1);
+        if number != expected {
+            findings.push(Finding::new(&file.path, 0, format!("the next decision is number {expected}")));
+        }
+        if !file.text.starts_with(&format!("# {number}. ")) {
+            findings.push(Finding::new(&file.path, 1, format!("must start with `# {number}. ` and its title")));
+        }
+        for heading in ["\n## Context\n", "\n## Decision\n", "\n## Consequences\n"] {
+            if !file.text.contains(heading) {
+                findings.push(Finding::new(&file.path, 0, format!("has no section `{}`", heading.trim())));
+            }
+        }
+    }
+}
+
+/// The lines outside fenced code, numbered from 1.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fenced = false;
+    text.lines().enumerate().filter_map(move |(index, line)| {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            return None;
+        }
+        (!fenced).then_some((index + 1, line))
+    })
+}
+
+/// The anchors that a forge gives to the headings of a document.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = prose(text).filter(|(_, line)| line.starts_with('#'));
+    headings
+        .map(|(_, line)| {
+            let title = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+            kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+        })
+        .collect()
+}
+
+fn resolve(directory: &str, target: &str) -> String {
+    let mut parts: Vec<_> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.pop().is_none() => parts.push(".."),
+            ".." => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+fn exists(path: &str, files: &[TextFile]) -> bool {
+    path.is_empty()
+        || files
+            .iter()
+            .any(|file| file.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+}
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the pattern is a constant of this file")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::fixture;
+
+    #[test]
+    fn links_that_lead_nowhere_are_refused() {
+        let files = [
+            fixture("README.md", "[a](docs/a.md) [b](docs/b.md) [c](https://x.y/z) [d](docs)\n```\n[e](e)\n```\n"),
+            fixture(
+                "docs/a.md",
+                "# What it is\n[up](../README.md) [here](#what-it-is) [nowhere](#what) [out](../../x)",
+            ),
+        ];
+        let findings: Vec<_> = check(&files).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            findings,
+            [
+                "README.md:1: links to docs/b.md, which does not exist",
+                "docs/a.md:2: docs/a.md has no heading #what",
+                "docs/a.md:2: links to ../../x, which does not exist",
+            ]
+        );
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_refused() {
+        for directory in PLACES.split('|') {
+            let files = [fixture("a.md", &format!("see /{directory}/me/file\n"))];
+            assert_eq!(check(&files).len(), 1, "{directory}");
+        }
+        assert_eq!(check(&[fixture("a.md", "GET /test and coap://host/root/x\n")]), []);
+    }
+
+    #[test]
+    fn decisions_are_numbered_named_and_complete() {
+        let complete = |n: &str| format!("# {n}. T\n\n## Context\n\n## Decision\n\n## Consequences\n");
+        let good = [
+            fixture("docs/decisions/0001-a-b.md", &complete("0001")),
+            fixture("docs/decisions/0002-c.md", &complete("0002")),
+        ];
+        assert_eq!(check(&good), []);
+        for (path, text) in [
+            ("docs/decisions/0003-c.md", complete("0003")),
+            ("docs/decisions/0002-C.md", complete("0002")),
+            ("docs/decisions/notes.md", complete("0002")),
+            ("docs/decisions/0002-c.md", complete("0001")),
+            ("docs/decisions/0002-c.md", "# 0002. T\n\n## Context\n\n## Decision\n".to_owned()),
+        ] {
+            let files = [fixture("docs/decisions/0001-a-b.md", &complete("0001")), fixture(path, &text)];
+            assert_eq!(check(&files).len(), 1, "{path}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `cargo xtask tidy`: what a compiler does not check. Each check is a function from files to findings, with a test
+//! that shows it a file it must refuse.
+//!
+//! | module | what it refuses |
+//! |---|---|
+//! | [`shape`] | a Rust file without `//!`, or over 500 lines |
+//! | [`invariants`] | floating point, `std`, clocks and random sources where they must not be |
+//! | [`hash_order`] | iteration over a hash map where its order could be seen |
+//! | [`layers`] | a crate that looks where ARCHITECTURE.md does not let it |
+//! | [`licences`] | a dependency whose licence the project cannot ship |
+//! | [`docs`] | links that lead nowhere, paths of one machine, misnamed decisions |
+//! | [`data`] | data for tests whose origin is not stated |
+
+mod data;
+mod docs;
+mod hash_order;
+mod invariants;
+mod layers;
+mod licences;
+mod shape;
+
+use anyhow::{Result, bail};
+
+use crate::project::Project;
+
+/// Runs every check, prints all findings, and fails if there are any.
+pub fn run(project: &Project) -> Result<()> {
+    let files = project.files()?;
+    for note in shape::notes(&files) {
+        println!("note: {note}");
+    }
+    let mut findings = Vec::new();
+    findings.extend(shape::check(&files));
+    findings.extend(invariants::check(&files));
+    findings.extend(hash_order::check(&files));
+    findings.extend(docs::check(&files));
+    findings.extend(data::check(&files));
+    findings.extend(layers::check(&project.read("ARCHITECTURE.md")?, &layers::packages(project)?));
+    findings.extend(licences::check(&licences::dependencies(project)?));
+    for finding in &findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => Ok(()),
+        1 => bail!("tidy: one finding, above"),
+        count => bail!("tidy: {count} findings, above"),
+    }
+}
