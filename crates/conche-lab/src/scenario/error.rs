@@ -1,0 +1,45 @@
+//! What is wrong with a scenario, and where.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Bytes of the file's text.
+pub type Span = Range<usize>;
+
+/// What is wrong with a scenario. It is displayed on one line; whoever has the file's text can show the place as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    place: Option<String>,
+    problem: String,
+    span: Option<Span>,
+}
+
+impl ScenarioError {
+    /// A problem at a place that is named as a path of keys, such as `server.response`.
+    pub(super) fn new(place: impl Into<String>, problem: String) -> Self {
+        Self { place: Some(place.into()), problem, span: None }
+    }
+
+    /// Which bytes of the text are wrong, if known.
+    #[must_use]
+    pub fn span(&self) -> Option<Span> {
+        self.span.clone()
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+impl From<toml::de::Error> for ScenarioError {
+    fn from(error: toml::de::Error) -> Self {
+        Self { place: None, problem: error.message().to_owned(), span: error.span() }
+    }
+}

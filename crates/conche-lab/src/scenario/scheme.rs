@@ -1,0 +1,166 @@
+//! Congestion control as a scenario names it: one of conche's controllers, and what of its configuration differs.
+
+use conche_proto::cc::AnyController;
+use conche_proto::cc::any::UnknownController;
+use conche_proto::cc::cocoa::{self, Cocoa};
+use conche_proto::cc::default::CoapDefault;
+use conche_proto::cc::units::Factor;
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
+
+use super::ScenarioError;
+use crate::units::Span;
+
+/// A congestion control scheme under the name that results give it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scheme {
+    /// What results call it.
+    pub name: String,
+    /// The algorithm.
+    pub controller: ControllerName,
+    /// The initial RTO, where it is not the algorithm's own: for the default, CoCoA and their full-backoff variants.
+    pub ack_timeout: Option<Span>,
+    /// How far the first timeout is spread, for the same algorithms.
+    pub ack_random_factor: Option<f64>,
+    /// Which timer the variable backoff factor is chosen by: for CoCoA and its full-backoff variants.
+    pub vbf: Option<Vbf>,
+    /// From when idleness of an RTO is counted: for CoCoA and its full-backoff variants.
+    pub aging: Option<Aging>,
+}
+
+/// The name of one of conche's congestion controllers, as [`AnyController::by_name`] knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerName {
+    name: String,
+    controller: AnyController,
+}
+
+/// See [`cocoa::Vbf`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Vbf {
+    /// By the timer that ran out.
+    Current,
+    /// By the first timer of the exchange.
+    Frozen,
+}
+
+/// See [`cocoa::Aging`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aging {
+    /// From the last change of the RTO.
+    Literal,
+    /// From the last acknowledgement.
+    SinceActivity,
+    /// Never.
+    Off,
+}
+
+impl Scheme {
+    /// The controller of this name as it is in production, under its own name.
+    ///
+    /// # Errors
+    /// If there is none; the error lists all.
+    pub fn of_controller(name: &str) -> Result<Self, UnknownController> {
+        let controller = ControllerName::new(name)?;
+        let name = controller.name.clone();
+        Ok(Self { name, controller, ack_timeout: None, ack_random_factor: None, vbf: None, aging: None })
+    }
+
+    /// The configured controller.
+    ///
+    /// # Errors
+    /// If an option is set that the algorithm does not have, or to a value that it cannot have.
+    pub fn build(&self) -> Result<AnyController, ScenarioError> {
+        let mut controller = self.controller.controller;
+        if let Some(default) = default_of(&mut controller) {
+            default.ack_timeout = self.ack_timeout.map_or(default.ack_timeout, |span| span.0);
+            default.ack_random_factor = self.factor()?.unwrap_or(default.ack_random_factor);
+        } else if let Some(cocoa) = cocoa_of(&mut controller) {
+            cocoa.ack_timeout = self.ack_timeout.map_or(cocoa.ack_timeout, |span| span.0);
+            cocoa.ack_random_factor = self.factor()?.unwrap_or(cocoa.ack_random_factor);
+        } else {
+            self.refuse("ack_timeout", self.ack_timeout.is_some())?;
+            self.refuse("ack_random_factor", self.ack_random_factor.is_some())?;
+        }
+        if let Some(cocoa) = cocoa_of(&mut controller) {
+            cocoa.vbf = self.vbf.map_or(cocoa.vbf, cocoa::Vbf::from);
+            cocoa.aging = self.aging.map_or(cocoa.aging, cocoa::Aging::from);
+        } else {
+            self.refuse("vbf", self.vbf.is_some())?;
+            self.refuse("aging", self.aging.is_some())?;
+        }
+        Ok(controller)
+    }
+
+    fn factor(&self) -> Result<Option<Factor>, ScenarioError> {
+        let Some(factor) = self.ack_random_factor else { return Ok(None) };
+        if !(1.0..=10.0).contains(&factor) {
+            let problem = format!("{factor} is not a factor from 1 to 10; RFC 7252 has 1.5");
+            return Err(ScenarioError::new(self.place("ack_random_factor"), problem));
+        }
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 1000 to 10000
+        Ok(Some(Factor::from_permille((factor * 1000.0).round() as u16)))
+    }
+
+    fn refuse(&self, option: &str, is_set: bool) -> Result<(), ScenarioError> {
+        if !is_set {
+            return Ok(());
+        }
+        let problem = format!("the controller `{}` has no such option; leave it out", self.controller.name);
+        Err(ScenarioError::new(self.place(option), problem))
+    }
+
+    fn place(&self, option: &str) -> String {
+        format!("schemes.{}.{option}", self.name)
+    }
+}
+
+fn default_of(controller: &mut AnyController) -> Option<&mut CoapDefault> {
+    match controller {
+        AnyController::Default(default) => Some(default),
+        AnyController::DefaultFullBackoff(full_backoff) => Some(&mut full_backoff.default),
+        _ => None,
+    }
+}
+
+fn cocoa_of(controller: &mut AnyController) -> Option<&mut Cocoa> {
+    match controller {
+        AnyController::Cocoa(cocoa) => Some(cocoa),
+        AnyController::CocoaFullBackoff(full_backoff) => Some(&mut full_backoff.cocoa),
+        _ => None,
+    }
+}
+
+impl ControllerName {
+    fn new(name: &str) -> Result<Self, UnknownController> {
+        Ok(Self { name: name.to_owned(), controller: AnyController::by_name(name)? })
+    }
+}
+
+impl<'de> Deserialize<'de> for ControllerName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+impl From<Vbf> for cocoa::Vbf {
+    fn from(vbf: Vbf) -> Self {
+        match vbf {
+            Vbf::Current => Self::Current,
+            Vbf::Frozen => Self::Frozen,
+        }
+    }
+}
+
+impl From<Aging> for cocoa::Aging {
+    fn from(aging: Aging) -> Self {
+        match aging {
+            Aging::Literal => Self::Literal,
+            Aging::SinceActivity => Self::SinceActivity,
+            Aging::Off => Self::Off,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The statistics of the reports: pooled percentiles and 95 % confidence intervals.
+//!
+//! What happens to the clients of one run depends on one another, so the replication, never the client, is the
+//! independent observation: intervals of means come from the means of the replications, and the bootstrap resamples
+//! whole replications.
+
+mod interval;
+mod pooled;
+
+pub use interval::{Interval, mean_interval};
+pub use pooled::{Pooled, percentile};

@@ -1,0 +1,63 @@
+use super::*;
+
+#[derive(Debug, Deserialize)]
+struct Link {
+    rate: Rate,
+    delay: SpanRange,
+    buffer: Size,
+}
+
+fn link(text: &str) -> Result<Link, String> {
+    toml::from_str(text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn quantities_carry_their_units() {
+    let link = link("rate = '30kbit/s'\ndelay = '10ms..20ms'\nbuffer = '2.5kB'").expect("a valid link");
+    assert_eq!(link.rate, Rate(30_000));
+    assert_eq!(link.delay.as_nanos(), 10_000_000..=20_000_000);
+    assert_eq!(link.buffer, Size(2500));
+}
+
+#[test]
+fn a_single_time_is_a_range_of_one() {
+    let range: SpanRange = "1.5 s".parse().expect("a valid time");
+    assert_eq!(range.as_nanos(), 1_500_000_000..=1_500_000_000);
+    assert_eq!(range.to_string(), "1500ms");
+}
+
+#[test]
+fn a_bare_number_is_refused_with_what_would_be_right() {
+    let error = link("rate = 30000\ndelay = '1ms'\nbuffer = '1B'").expect_err("no unit");
+    assert!(error.contains("line 1"), "{error}");
+    assert!(error.contains("the bare number 30000 has no unit; write a data rate as in \"30kbit/s\""), "{error}");
+    let error = link("rate = '30000'\ndelay = '1ms'\nbuffer = '1B'").expect_err("no unit");
+    assert!(error.contains("`30000` is not a data rate: a bare number has no unit"), "{error}");
+    let error = link("rate = '1bit/s'\ndelay = 0.4\nbuffer = '1B'").expect_err("no unit");
+    assert!(error.contains("write a time or a range of times as in \"10ms..20ms\""), "{error}");
+}
+
+#[test]
+fn unknown_units_are_named_beside_the_known_ones() {
+    let error = "30kbps".parse::<Rate>().expect_err("not a unit of ours").to_string();
+    assert!(error.contains("unknown unit `kbps`, the units are bit/s, kbit/s, Mbit/s, Gbit/s"), "{error}");
+}
+
+#[test]
+fn what_does_not_fit_exactly_is_an_error() {
+    for bad in ["0.5ns", "1..2ms", "99999999999999h", "-1s", "ms", "1.2.3s", ""] {
+        assert!(bad.parse::<Span>().is_err(), "{bad} was accepted");
+    }
+    assert!("20ms..10ms".parse::<SpanRange>().is_err());
+    assert_eq!("0.5us".parse::<Span>().expect("500 ns"), Span(Duration::from_nanos(500)));
+}
+
+#[test]
+fn what_is_shown_reads_back_as_the_same_value() {
+    for base in [0, 1, 999, 1_000, 62_500, 1_000_000, 90_000_000_000, 3_600_000_000_000] {
+        let span = Span::from_base(base);
+        assert_eq!(span.to_string().parse::<Span>(), Ok(span));
+        let size = Size::from_base(base);
+        assert_eq!(size.to_string().parse::<Size>(), Ok(size));
+    }
+}
