@@ -1,0 +1,6 @@
+//! The codec through its public interface: properties, the corpus of malformed datagrams, allocations.
+
+mod allocations;
+mod corpus;
+mod properties;
+mod reference;

@@ -1,0 +1,228 @@
+//! What must hold for all datagrams and all messages.
+
+use conche_proto::codec::{
+    Body, BodyBuilder, Code, Encoder, Message, MessageId, OptionNumber, OwnedMessage, Token, Type,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::reference::{self, Fields};
+
+const TYPES: [Type; 4] = [Type::Confirmable, Type::NonConfirmable, Type::Acknowledgement, Type::Reset];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn arbitrary_bytes_decode_as_the_reference_does(datagram in datagram()) {
+        assert_agrees_with_reference(&datagram);
+    }
+
+    #[test]
+    fn a_message_decodes_to_what_was_encoded(fields in message()) {
+        let datagram = encode(&fields);
+        let message = Message::decode(&datagram).expect("the encoder writes well-formed messages");
+        prop_assert_eq!(fields_of(&message), fields);
+        prop_assert_eq!(message.as_bytes(), &datagram[..]);
+        let owned = OwnedMessage::decode(datagram.clone()).expect("as above");
+        prop_assert_eq!(owned.view(), message);
+    }
+
+    #[test]
+    fn every_prefix_decodes_as_the_reference_does(fields in message()) {
+        let datagram = encode(&fields);
+        for length in 0..datagram.len() {
+            assert_agrees_with_reference(&datagram[..length]);
+        }
+    }
+
+    #[test]
+    fn a_message_decodes_the_same_after_a_byte_was_changed(fields in message(), at: prop::sample::Index, byte: u8) {
+        let mut datagram = encode(&fields);
+        let at = at.index(datagram.len());
+        datagram[at] = byte;
+        assert_agrees_with_reference(&datagram);
+    }
+
+    #[test]
+    fn no_buffer_shorter_than_the_message_is_enough(fields in message()) {
+        let datagram = encode(&fields);
+        for length in 0..datagram.len() {
+            prop_assert!(try_encode(&fields, &mut vec![0; length]).is_none());
+        }
+    }
+
+    #[test]
+    fn a_body_is_what_the_encoder_writes_in_sorted_order(
+        options in vec((1000_u16..=u16::MAX, vec(any::<u8>(), 0..20)), 0..8),
+        payload in vec(any::<u8>(), 0..20),
+    ) {
+        let builder = options.iter().fold(BodyBuilder::new(), |builder, (number, value)| {
+            builder.option(OptionNumber(*number), value)
+        });
+        let body = builder.payload(payload.clone()).build().expect("unknown options may hold anything");
+        let mut sorted = options;
+        sorted.sort_by_key(|(number, _)| *number);
+        let fields = Fields { ty: 0, code: Code::POST.0, id: 7, token: vec![1, 2], options: sorted, payload };
+        let datagram = encode(&fields);
+        prop_assert_eq!(&datagram[6..], body.as_bytes());
+        prop_assert_eq!(encode_body(&body), datagram);
+    }
+
+    #[test]
+    fn whatever_is_received_can_be_printed_and_asked(datagram in datagram(), number: u16) {
+        if let Ok(message) = Message::decode(&datagram) {
+            let text = message.to_string();
+            prop_assert!(!text.contains(|c: char| c.is_control()), "{}", text);
+            prop_assert!(message.uri_path().starts_with('/'));
+            prop_assert!(message.uri_path().is_ascii());
+            let values = message.values(OptionNumber(number)).count();
+            let occurrences = message.options().filter(|option| option.number.0 == number).count();
+            prop_assert!(values <= occurrences);
+            if let Some(number) = message.unacceptable_option(&[]) {
+                prop_assert!(number.is_critical());
+                prop_assert!(message.options().any(|option| option.number == number));
+            }
+        }
+    }
+}
+
+// RFC 7252 §3.1
+#[test]
+fn every_option_sequence_of_three_bytes_decodes_as_the_reference_does() {
+    let mut datagram = [0x40, 0x01, 0, 0, 0, 0, 0];
+    for first in 0..=u8::MAX {
+        for second in 0..=u8::MAX {
+            // The third byte matters by its nibbles' kinds and as a low byte; these values show all of them.
+            for third in [0x00, 0x01, 0x0c, 0x0d, 0x0e, 0x0f, 0xc0, 0xd0, 0xe0, 0xf0, 0xf2, 0xf3, 0xfe, 0xff] {
+                datagram[4..].copy_from_slice(&[first, second, third]);
+                assert_agrees_with_reference(&datagram);
+            }
+        }
+    }
+}
+
+// RFC 7252 §3.1
+#[test]
+fn every_option_number_and_length_around_an_extension_survives() {
+    let numbers = [0, 1, 11, 12, 13, 14, 267, 268, 269, 270, 524, 525, 65_534, u16::MAX];
+    let lengths = [0, 1, 12, 13, 14, 268, 269, 270, 524, 525, 65_535, 65_536, 65_803, 65_804];
+    for first in numbers {
+        for second in numbers.into_iter().filter(|&second| second >= first) {
+            for length in lengths {
+                let options = vec![(first, vec![1; length]), (second, vec![2; length])];
+                let fields = Fields { ty: 1, code: 1, id: 1, token: Vec::new(), options, payload: vec![3] };
+                let datagram = encode(&fields);
+                let message = Message::decode(&datagram).expect("well-formed");
+                assert_eq!(fields_of(&message), fields);
+            }
+        }
+    }
+}
+
+// RFC 7252 §3.1, §12.2
+#[test]
+fn deltas_that_add_up_to_more_than_65535_are_refused_at_every_split() {
+    for first in (0..=u16::MAX).step_by(251).chain([u16::MAX]) {
+        let mut datagram = [0_u8; 32];
+        let end = Encoder::new(&mut datagram, Type::Confirmable, Code::GET, MessageId(1), &Token::EMPTY)
+            .expect("a header fits")
+            .option(OptionNumber(first), &[])
+            .expect("an option fits")
+            .finish();
+        for (past, legal) in [(0, true), (1, false), (268, false)] {
+            let delta = u32::from(u16::MAX - first) + past;
+            let second = match delta {
+                0..=12 => vec![u8::try_from(delta << 4).expect("a nibble")],
+                13..=268 => vec![0xd0, u8::try_from(delta - 13).expect("a byte")],
+                _ => match u16::try_from(delta - 269) {
+                    Ok(extension) => [&[0xe0][..], &extension.to_be_bytes()].concat(),
+                    Err(_) => continue,
+                },
+            };
+            let datagram = [&datagram[..end], &second].concat();
+            assert_eq!(Message::decode(&datagram).is_ok(), legal, "{first} + {delta}");
+            assert_agrees_with_reference(&datagram);
+        }
+    }
+}
+
+fn assert_agrees_with_reference(datagram: &[u8]) {
+    let decoded = Message::decode(datagram).map(|message| fields_of(&message));
+    assert_eq!(decoded.ok(), reference::decode(datagram), "{datagram:02x?}");
+}
+
+fn fields_of(message: &Message<'_>) -> Fields {
+    let ty = TYPES.iter().position(|&ty| ty == message.ty()).and_then(|ty| u8::try_from(ty).ok());
+    Fields {
+        ty: ty.expect("all types are listed"),
+        code: message.code().0,
+        id: message.id().0,
+        token: message.token().as_slice().to_vec(),
+        options: message.options().map(|option| (option.number.0, option.value.to_vec())).collect(),
+        payload: message.payload().to_vec(),
+    }
+}
+
+fn encode(fields: &Fields) -> Vec<u8> {
+    let mut buffer = vec![0; 200_000];
+    let length = try_encode(fields, &mut buffer).expect("the buffer is long enough");
+    buffer.truncate(length);
+    buffer
+}
+
+fn try_encode(fields: &Fields, buffer: &mut [u8]) -> Option<usize> {
+    let token = Token::new(&fields.token).expect("short enough");
+    let ty = TYPES[usize::from(fields.ty)];
+    let mut encoder = Encoder::new(buffer, ty, Code(fields.code), MessageId(fields.id), &token).ok()?;
+    for (number, value) in &fields.options {
+        encoder.option(OptionNumber(*number), value).ok()?;
+    }
+    Some(encoder.payload(&fields.payload).ok()?.finish())
+}
+
+fn encode_body(body: &Body) -> Vec<u8> {
+    let token = Token::new(&[1, 2]).expect("short enough");
+    let mut buffer = vec![0; 6 + body.len()];
+    let length = Encoder::new(&mut buffer, Type::Confirmable, Code::POST, MessageId(7), &token)
+        .and_then(|mut encoder| encoder.body(body).map(|encoder| encoder.finish()))
+        .expect("the buffer is long enough");
+    buffer.truncate(length);
+    buffer
+}
+
+/// Bytes that often are a message: arbitrary ones, and arbitrary ones behind a sound header.
+fn datagram() -> impl Strategy<Value = Vec<u8>> {
+    let bytes = || vec(any::<u8>(), 0..48);
+    prop_oneof![
+        bytes(),
+        (0_u8..64, any::<[u8; 3]>(), bytes())
+            .prop_map(|(first, header, rest)| { [&[0x40 | first][..], &header, &rest].concat() }),
+        // Small bytes make many short options.
+        (any::<[u8; 3]>(), vec(prop_oneof![0_u8..0x40, any::<u8>()], 0..48))
+            .prop_map(|(header, rest)| { [&[0x40][..], &header, &rest].concat() }),
+    ]
+}
+
+prop_compose! {
+    /// The fields of a message that is not Empty.
+    fn message()(
+        ty in 0_u8..4,
+        code in 1_u8..,
+        id: u16,
+        token in vec(any::<u8>(), 0..=8),
+        mut options in vec((option_number(), option_value()), 0..6),
+        payload in vec(any::<u8>(), 0..32),
+    ) -> Fields {
+        options.sort_by_key(|(number, _)| *number);
+        Fields { ty, code, id, token, options, payload }
+    }
+}
+
+fn option_number() -> impl Strategy<Value = u16> {
+    prop_oneof![0_u16..=64, 200_u16..=300, 500_u16..=600, any::<u16>()]
+}
+
+fn option_value() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![8 => vec(any::<u8>(), 0..16), 1 => vec(any::<u8>(), 260..280)]
+}
