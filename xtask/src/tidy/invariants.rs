@@ -9,7 +9,7 @@ use crate::project::{Finding, TextFile};
 use crate::source::{self, Kind, Token};
 
 /// Names that read a clock or the system's randomness, or whose output changes between versions.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 10] = [
     "SystemTime",
     "UNIX_EPOCH",
     "thread_rng",
@@ -20,7 +20,6 @@ const SOURCES: [&str; 11] = [
     "getrandom",
     "from_entropy",
     "from_os_rng",
-    "RandomState",
 ];
 
 /// Methods of floating point numbers whose last bit depends on the platform's libm.
