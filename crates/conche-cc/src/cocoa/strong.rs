@@ -1,0 +1,168 @@
+//! CoCoA-S of ComMag'16: CoCoA with its strong estimator only.
+//!
+//! Exchanges that needed a retransmission leave no trace: neither a sample nor a backed-off RTO. Backoff factors are
+//! frozen for the exchange, ageing is CoCoA's.
+
+use core::time::Duration;
+
+use super::ageing::{Aging, age};
+use super::{BACKOFF_LIMIT, CocoaFlight, INITIAL_RTO, MAX_RTO, Series, Vbf};
+use crate::backoff::{VariableBackoff, dithered};
+use crate::control::{
+    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
+};
+use crate::estimator::{Estimator, Gains};
+use crate::features::Features;
+use crate::non::paced_by_rto;
+use crate::time::Instant;
+use crate::units::{Factor, Micros, Stamp};
+
+/// CoCoA-S: strong round-trip times only.
+///
+/// ```
+/// use conche_cc::cocoa::{Aging, CocoaS};
+///
+/// let as_published = CocoaS { aging: Aging::Literal, ..CocoaS::default() };
+/// assert_eq!(size_of_val(&conche_cc::Controller::peer(&as_published, conche_cc::Instant::ZERO)), 16);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CocoaS {
+    /// The RTO before the first sample.
+    pub ack_timeout: Duration,
+    /// The first timer is up to this many times the RTO.
+    pub ack_random_factor: Factor,
+    /// Which timer the backoff factor is chosen by.
+    pub vbf: Vbf,
+    /// From when idleness is counted.
+    pub aging: Aging,
+    /// No exchange starts from a longer RTO, and no copy's timer is backed off beyond this.
+    pub backoff_limit: Duration,
+    /// The RTO is never longer.
+    pub max_rto: Duration,
+}
+
+impl Default for CocoaS {
+    fn default() -> Self {
+        Self {
+            ack_timeout: INITIAL_RTO,
+            ack_random_factor: Factor::ONE_AND_HALF,
+            vbf: Vbf::Frozen,
+            aging: Aging::SinceActivity,
+            backoff_limit: BACKOFF_LIMIT,
+            max_rto: MAX_RTO,
+        }
+    }
+}
+
+impl CocoaS {
+    /// The initial RTO of an exchange that starts now beside `running` others, before dithering: see
+    /// [`Cocoa::initial_rto`](super::Cocoa::initial_rto).
+    pub fn initial_rto(&self, peer: &mut CocoaSPeer, now: Instant, running: u16) -> Duration {
+        self.initial(peer, now, running).into()
+    }
+
+    fn initial(&self, peer: &mut CocoaSPeer, now: Instant, running: u16) -> Micros {
+        self.apply_ageing(peer, Stamp::at(now));
+        let rto = if peer.estimator.is_blind() { peer.rto.times(u32::from(running) + 1) } else { peer.rto };
+        rto.min(self.backoff_limit.into())
+    }
+
+    fn apply_ageing(&self, peer: &mut CocoaSPeer, now: Stamp) {
+        if self.aging != Aging::Off {
+            age(&mut peer.rto, &mut peer.last, now);
+        }
+    }
+}
+
+/// What CoCoA-S remembers of a peer: 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CocoaSPeer {
+    estimator: Estimator,
+    rto: Micros,
+    /// The reference of ageing.
+    last: Stamp,
+}
+
+/// The feature table's row of CoCoA-S.
+pub const FEATURES: Features = Features {
+    about: "CoCoA-S: CoCoA with strong RTTs only",
+    strong_rtt: true,
+    weak_rtt: false,
+    dithering: "[1, 1.5]",
+    backoff: "variable 3/2/1.5, frozen for the exchange",
+    ageing: "small x2 after 16 RTO, large half way to 2 s after 4 RTO",
+    reuses_backed_off_rto: false,
+    source: "ComMag'16",
+    peer_bytes: size_of::<CocoaSPeer>(),
+    flight_bytes: size_of::<CocoaFlight>(),
+    published_bytes: Some(19),
+};
+
+impl Controller for CocoaS {
+    type Peer = CocoaSPeer;
+    type Flight = CocoaFlight;
+
+    fn peer(&self, now: Instant) -> CocoaSPeer {
+        CocoaSPeer {
+            estimator: Estimator::default(),
+            rto: Micros::from(self.ack_timeout).min(self.max_rto.into()),
+            last: Stamp::at(now),
+        }
+    }
+
+    fn admit(&self, peer: &mut CocoaSPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
+        if message.confirmable {
+            return Admission::Send;
+        }
+        paced_by_rto(now, message, &load.non, self.initial(peer, now, 0))
+    }
+
+    fn sent(&self, peer: &mut CocoaSPeer, flight: &mut CocoaFlight, event: &Sent) -> Duration {
+        let series = Series {
+            backoff: VariableBackoff::DRAFT03,
+            vbf: self.vbf,
+            limit: self.backoff_limit.into(),
+            cap: self.max_rto.into(),
+        };
+        series.arm(flight, event, || {
+            dithered(self.initial(peer, event.now, event.load.exchanges), self.ack_random_factor, event.random)
+        })
+    }
+
+    fn expired(&self, _peer: &mut CocoaSPeer, _flight: &mut CocoaFlight, event: &Expired) -> Instant {
+        event.now
+    }
+
+    fn acknowledged(&self, peer: &mut CocoaSPeer, _flight: &CocoaFlight, event: &Acknowledged<'_>) {
+        let now = Stamp::at(event.now);
+        self.apply_ageing(peer, now);
+        if self.aging == Aging::SinceActivity {
+            peer.last = now;
+        }
+        if event.kind == AckKind::Separate || event.retransmissions() > 0 {
+            return;
+        }
+        peer.estimator.sample(event.since_first().into(), Gains::RFC6298);
+        let rto = peer.rto.towards(peer.estimator.rto(4), 1);
+        peer.rto = rto.min(self.max_rto.into()).max(Micros::MIN);
+        peer.last = now;
+    }
+
+    /// Nothing: only strong samples count.
+    fn abandoned(&self, _peer: &mut CocoaSPeer, _flight: &CocoaFlight, _event: &Abandoned<'_>) {}
+
+    fn drained(&self, _peer: &mut CocoaSPeer, _now: Instant, _load: &Load) {}
+
+    fn base(&self, peer: &mut CocoaSPeer, now: Instant) -> Duration {
+        self.initial(peer, now, 0).into()
+    }
+
+    fn snapshot(&self, peer: &CocoaSPeer) -> Snapshot {
+        Snapshot {
+            rto: peer.rto.min(self.backoff_limit.into()).into(),
+            srtt: peer.estimator.srtt().map(Duration::from),
+            rttvar: peer.estimator.rttvar().map(Duration::from),
+            bandwidth: None,
+        }
+    }
+}

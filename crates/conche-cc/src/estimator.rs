@@ -1,0 +1,106 @@
+//! The round-trip time estimator of RFC 6298 §2, whose gains and deviation weight every CoAP algorithm sets anew.
+//!
+//! RTTVAR is updated before SRTT, from the old SRTT, as RFC 6298 §2.3 demands; ETFA'14 writes its equations the other
+//! way round, but its code, like everybody's, follows the RFC.
+
+use crate::units::Micros;
+
+/// SRTT and RTTVAR, in 8 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimator {
+    /// Zero until the first sample: a sample is never shorter than a microsecond.
+    srtt: Micros,
+    rttvar: Micros,
+}
+
+/// The gains of an [`Estimator`], as negative powers of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gains {
+    /// α = 1/2^`srtt_shift`.
+    pub srtt_shift: u8,
+    /// β = 1/2^`rttvar_shift`.
+    pub rttvar_shift: u8,
+}
+
+impl Gains {
+    /// α = 1/8, β = 1/4.
+    pub const RFC6298: Self = Self { srtt_shift: 3, rttvar_shift: 2 };
+    /// α = 1/4, β = 1/8: the gains of ETFA'14, swapped against RFC 6298.
+    pub const ETFA14: Self = Self { srtt_shift: 2, rttvar_shift: 3 };
+}
+
+impl Estimator {
+    /// An estimator that starts from given values.
+    #[must_use]
+    pub fn starting(srtt: Micros, rttvar: Micros) -> Self {
+        Self { srtt: srtt.max(Micros::MIN), rttvar }
+    }
+
+    /// No sample has been taken yet.
+    #[must_use]
+    pub fn is_blind(self) -> bool {
+        self.srtt == Micros::ZERO
+    }
+
+    /// Takes a round-trip time sample.
+    pub fn sample(&mut self, rtt: Micros, gains: Gains) {
+        if self.is_blind() {
+            *self = Self::starting(rtt, rtt.shifted(1));
+            return;
+        }
+        self.rttvar = self.rttvar.towards(self.srtt.distance(rtt), gains.rttvar_shift);
+        self.srtt = self.srtt.towards(rtt, gains.srtt_shift).max(Micros::MIN);
+    }
+
+    /// SRTT + `k`·RTTVAR, zero while blind.
+    #[must_use]
+    pub fn rto(self, k: u32) -> Micros {
+        self.srtt.plus(self.rttvar.times(k))
+    }
+
+    /// The smoothed round-trip time, `None` while blind.
+    #[must_use]
+    pub fn srtt(self) -> Option<Micros> {
+        (!self.is_blind()).then_some(self.srtt)
+    }
+
+    /// The round-trip time variation, `None` while blind.
+    #[must_use]
+    pub fn rttvar(self) -> Option<Micros> {
+        (!self.is_blind()).then_some(self.rttvar)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u32) -> Micros {
+        Micros::from_millis(millis)
+    }
+
+    #[test]
+    fn the_first_sample_sets_half_of_it_as_variation() {
+        let mut estimator = Estimator::default();
+        estimator.sample(ms(300), Gains::RFC6298);
+        assert_eq!((estimator.srtt(), estimator.rttvar()), (Some(ms(300)), Some(ms(150))));
+        assert_eq!(estimator.rto(4), ms(900));
+    }
+
+    #[test]
+    fn variation_is_taken_from_the_old_smoothed_value() {
+        let mut estimator = Estimator::starting(ms(800), ms(400));
+        estimator.sample(ms(1_600), Gains::RFC6298);
+        // |800 - 1600| = 800, not |900 - 1600| = 700.
+        assert_eq!(estimator.rttvar(), Some(ms(500)));
+        assert_eq!(estimator.srtt(), Some(ms(900)));
+    }
+
+    #[test]
+    fn a_zero_sample_still_ends_blindness() {
+        let mut estimator = Estimator::default();
+        estimator.sample(Micros::ZERO, Gains::RFC6298);
+        assert!(!estimator.is_blind());
+        assert!(estimator.rto(4) > Micros::ZERO);
+    }
+}

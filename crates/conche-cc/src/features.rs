@@ -1,0 +1,28 @@
+//! What distinguishes the algorithms, as data: the feature table of ComMag'16 (Table 1), continued.
+
+/// One algorithm's row of the feature table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// One line on what it is.
+    pub about: &'static str,
+    /// Round-trip times of exchanges without a retransmission are used.
+    pub strong_rtt: bool,
+    /// Round-trip times of exchanges with retransmissions are used.
+    pub weak_rtt: bool,
+    /// How the first timer of an exchange is spread.
+    pub dithering: &'static str,
+    /// How the timer grows from copy to copy.
+    pub backoff: &'static str,
+    /// What idleness does to the RTO.
+    pub ageing: &'static str,
+    /// A backed-off timer carries over to the next exchange.
+    pub reuses_backed_off_rto: bool,
+    /// Where the algorithm is defined.
+    pub source: &'static str,
+    /// Bytes of state for each peer, as measured here.
+    pub peer_bytes: usize,
+    /// Bytes of state for each exchange, as measured here.
+    pub flight_bytes: usize,
+    /// Bytes of state for each peer according to ComMag'16, Table 1.
+    pub published_bytes: Option<u16>,
+}

@@ -1,0 +1,31 @@
+//! Congestion control for CoAP (RFC 7252): every algorithm of the literature behind one trait.
+//!
+//! Each algorithm is a pure state machine. It reads no clock and no random source, allocates nothing and computes in
+//! integers only, so the same code runs in a server with 100 000 peers, on a Cortex-M0 and in a simulator.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`control`] | the [`Controller`] trait: what a controller is told, and what it answers |
+//! | [`any`] | [`AnyController`]: an algorithm chosen at run time, by name |
+//! | [`default`], [`cocoa`], [`full_backoff`] | the algorithms |
+//! | [`features`] | what distinguishes them, as a table |
+//! | [`estimator`], [`backoff`], [`non`] | what several of them share: RTT estimation, timers, Non-confirmable messages |
+//! | [`time`], [`units`] | [`Instant`], the point in time of every interface of conche; compact spans, stamps, factors |
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod any;
+pub mod backoff;
+pub mod cocoa;
+pub mod control;
+pub mod default;
+pub mod estimator;
+pub mod features;
+pub mod full_backoff;
+pub mod non;
+pub mod time;
+pub mod units;
+
+pub use any::AnyController;
+pub use control::Controller;
+pub use time::Instant;

@@ -1,0 +1,200 @@
+//! The compact quantities that controllers keep and compute with: spans in [`Micros`], instants in [`Stamp`],
+//! dimensionless [`Factor`]s and data rates in [`BytesPerSecond`].
+//!
+//! All arithmetic is on integers and saturates. State is 32 bits a value, whatever the caller's clock looks like.
+
+use core::time::Duration;
+
+use crate::time::Instant;
+
+/// A span of whole microseconds, as congestion state holds it: at most 71 minutes, saturating.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Micros(u32);
+
+impl Micros {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// The shortest span that is not zero.
+    pub const MIN: Self = Self(1);
+    /// One millisecond: no controller arms a shorter timer.
+    pub const MILLISECOND: Self = Self(1_000);
+    /// The longest span, about 71 minutes.
+    pub const MAX: Self = Self(u32::MAX);
+
+    /// A span of this many microseconds.
+    #[must_use]
+    pub const fn new(micros: u32) -> Self {
+        Self(micros)
+    }
+
+    /// A span of this many milliseconds, saturating.
+    #[must_use]
+    pub const fn from_millis(millis: u32) -> Self {
+        Self(millis.saturating_mul(1_000))
+    }
+
+    /// The count of microseconds.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The sum, saturating.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, zero if `other` is longer.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// The distance between both, whichever is longer.
+    #[must_use]
+    pub const fn distance(self, other: Self) -> Self {
+        Self(self.0.abs_diff(other.0))
+    }
+
+    /// A whole multiple, saturating.
+    #[must_use]
+    pub const fn times(self, count: u32) -> Self {
+        Self(self.0.saturating_mul(count))
+    }
+
+    /// This span scaled by `factor`, saturating.
+    #[must_use]
+    pub const fn scaled(self, factor: Factor) -> Self {
+        Self(saturate(self.0 as u64 * factor.0 as u64 / 1_000))
+    }
+
+    /// A fraction of 1/2^`shift`.
+    #[must_use]
+    pub const fn shifted(self, shift: u8) -> Self {
+        Self(self.0 >> shift)
+    }
+
+    /// The weighted mean `(1 - w)·self + w·target` with w = 1/2^`shift`, computed exactly and rounded down.
+    #[must_use]
+    pub const fn towards(self, target: Self, shift: u8) -> Self {
+        let old = ((1u64 << shift) - 1) * self.0 as u64;
+        Self(saturate((old + target.0 as u64) >> shift))
+    }
+}
+
+impl From<Duration> for Micros {
+    fn from(span: Duration) -> Self {
+        let micros = span.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(span.subsec_micros()));
+        Self(saturate(micros))
+    }
+}
+
+impl From<Micros> for Duration {
+    fn from(span: Micros) -> Self {
+        Self::from_micros(u64::from(span.0))
+    }
+}
+
+/// A point in time in wrapping milliseconds: 4 bytes instead of 8.
+///
+/// Ages are signed differences, so that a clock that steps back gives an age of zero. An age of more than 24.8 days
+/// is taken for such a step: what has been idle for that long may look fresh, which costs accuracy but nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp(u32);
+
+impl Stamp {
+    /// The stamp of `now`.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "wraps by design")]
+    pub const fn at(now: Instant) -> Self {
+        Self(now.as_millis() as u32)
+    }
+
+    /// The milliseconds from here to `now`, zero if `now` is earlier.
+    #[must_use]
+    pub const fn age_ms(self, now: Self) -> u32 {
+        let age = now.0.wrapping_sub(self.0);
+        if age > i32::MAX as u32 { 0 } else { age }
+    }
+
+    /// This stamp moved on by `span`, in whole milliseconds.
+    #[must_use]
+    pub const fn later_by(self, span: Micros) -> Self {
+        Self(self.0.wrapping_add(span.0 / 1_000))
+    }
+}
+
+/// A dimensionless factor in thousandths, such as `ACK_RANDOM_FACTOR` or a backoff factor: 1.3 is exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Factor(u16);
+
+impl Factor {
+    /// Leaves what it scales as it is.
+    pub const ONE: Self = Self(1_000);
+    /// Doubles what it scales: binary exponential backoff.
+    pub const TWO: Self = Self(2_000);
+    /// 1.5, the `ACK_RANDOM_FACTOR` of RFC 7252 §4.8.
+    pub const ONE_AND_HALF: Self = Self(1_500);
+    /// Triples what it scales.
+    pub const THREE: Self = Self(3_000);
+
+    /// The factor of `permille` thousandths.
+    #[must_use]
+    pub const fn from_permille(permille: u16) -> Self {
+        Self(permille)
+    }
+
+    /// The factor in thousandths.
+    #[must_use]
+    pub const fn permille(self) -> u16 {
+        self.0
+    }
+}
+
+pub(crate) const fn saturate(value: u64) -> u32 {
+    if value > u32::MAX as u64 {
+        u32::MAX
+    } else {
+        #[expect(clippy::cast_possible_truncation, reason = "just compared")]
+        {
+            value as u32
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_saturate_instead_of_wrapping() {
+        assert_eq!(Micros::from(Duration::MAX), Micros::MAX);
+        assert_eq!(Micros::MAX.times(2), Micros::MAX);
+        assert_eq!(Micros::MAX.scaled(Factor::THREE), Micros::MAX);
+        assert_eq!(Micros::from_millis(1).minus(Micros::from_millis(2)), Micros::ZERO);
+    }
+
+    #[test]
+    fn one_point_three_is_exact() {
+        assert_eq!(Micros::new(10).scaled(Factor::from_permille(1_300)), Micros::new(13));
+    }
+
+    #[test]
+    fn a_weighted_mean_of_equal_spans_is_that_span() {
+        assert_eq!(Micros::MAX.towards(Micros::MAX, 3), Micros::MAX);
+        assert_eq!(Micros::new(400).towards(Micros::new(800), 2), Micros::new(500));
+    }
+
+    #[test]
+    fn ages_survive_the_wrap_of_the_millisecond_clock() {
+        let before = Stamp::at(Instant::from_millis(u64::from(u32::MAX) - 4));
+        let after = Stamp::at(Instant::from_millis(u64::from(u32::MAX) + 6));
+        assert_eq!(before.age_ms(after), 10);
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_gives_no_age() {
+        assert_eq!(Stamp::at(Instant::from_millis(9)).age_ms(Stamp::at(Instant::from_millis(5))), 0);
+    }
+}
