@@ -32,6 +32,7 @@ impl<'b> Encoder<'b> {
     /// # Errors
     ///
     /// [`EncodeError::BufferTooSmall`]; [`EncodeError::EmptyWithContent`] for an Empty message with a token.
+    #[inline]
     pub fn new(buffer: &'b mut [u8], ty: Type, code: Code, id: MessageId, token: &Token) -> Result<Self, EncodeError> {
         let stage = match (code.is_empty(), token.is_empty()) {
             (true, true) => Stage::Empty,
@@ -40,7 +41,7 @@ impl<'b> Encoder<'b> {
         };
         let mut encoder = Self { buffer, length: 0, stage };
         encoder.write(&Header { ty, code, id }.to_bytes(token.len()))?;
-        encoder.write(token.as_slice())?;
+        encoder.write_front(token.padded(), token.as_slice())?;
         Ok(encoder)
     }
 
@@ -50,6 +51,7 @@ impl<'b> Encoder<'b> {
     ///
     /// [`EncodeError::OptionOrder`] when an option with a higher number or the payload is already written,
     /// [`EncodeError::OptionTooLong`], [`EncodeError::EmptyWithContent`], [`EncodeError::BufferTooSmall`].
+    #[inline]
     pub fn option(&mut self, number: OptionNumber, value: &[u8]) -> Result<&mut Self, EncodeError> {
         let previous = match self.stage {
             Stage::Options(previous) => previous,
@@ -58,7 +60,7 @@ impl<'b> Encoder<'b> {
         };
         let delta = number.0.checked_sub(previous.0).ok_or(EncodeError::OptionOrder { number, previous })?;
         let header = OptionHeader::new(delta, value.len()).ok_or(EncodeError::OptionTooLong { number })?;
-        self.write(header.as_slice())?;
+        self.write_front(header.padded(), header.as_slice())?;
         self.write(value)?;
         self.stage = Stage::Options(number);
         Ok(self)
@@ -69,6 +71,7 @@ impl<'b> Encoder<'b> {
     /// # Errors
     ///
     /// As [`option`](Self::option).
+    #[inline]
     pub fn uint(&mut self, number: OptionNumber, value: u32) -> Result<&mut Self, EncodeError> {
         self.option(number, encode_uint(value).as_slice())
     }
@@ -115,6 +118,20 @@ impl<'b> Encoder<'b> {
     #[must_use]
     pub fn finish(&self) -> usize {
         self.length
+    }
+
+    /// Writes `front`, the first bytes of `padded`. Where there is room, the whole array is stored at once, which takes an
+    /// instruction instead of a loop; the next write goes over what is too much.
+    #[inline]
+    fn write_front<const N: usize>(&mut self, padded: &[u8; N], front: &[u8]) -> Result<(), EncodeError> {
+        match self.buffer.get_mut(self.length..).and_then(|free| free.first_chunk_mut::<N>()) {
+            Some(target) => {
+                *target = *padded;
+                self.length += front.len();
+                Ok(())
+            }
+            None => self.write(front),
+        }
     }
 
     #[inline]

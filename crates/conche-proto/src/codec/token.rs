@@ -32,6 +32,11 @@ impl Token {
         self.bytes.get(..usize::from(self.length)).unwrap_or(&self.bytes)
     }
 
+    /// The token's bytes and zeros behind them.
+    pub(super) const fn padded(&self) -> &[u8; Self::MAX_LENGTH] {
+        &self.bytes
+    }
+
     /// The number of its bytes: TKL.
     #[must_use]
     pub const fn len(&self) -> u8 {

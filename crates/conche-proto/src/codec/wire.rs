@@ -64,6 +64,11 @@ impl OptionHeader {
         Some(header)
     }
 
+    /// The header's bytes and zeros behind them.
+    pub(super) const fn padded(&self) -> &[u8; 5] {
+        &self.bytes
+    }
+
     #[inline]
     pub(super) fn as_slice(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or(&self.bytes)

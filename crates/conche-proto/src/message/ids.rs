@@ -29,7 +29,7 @@ impl MessageIds {
 
     /// When the next ID is free; `None` if it is.
     pub(crate) fn blocked_until(&self, now: Instant, lifetime: Duration) -> Option<Instant> {
-        if self.next % BLOCK != 0 {
+        if !self.next.is_multiple_of(BLOCK) {
             return None;
         }
         let left = (*self.left.as_ref()?)[usize::from(self.next / BLOCK)]?;
@@ -44,7 +44,7 @@ impl MessageIds {
         }
         let id = self.next;
         self.next = id.wrapping_add(1);
-        if self.next % BLOCK == 0 {
+        if self.next.is_multiple_of(BLOCK) {
             self.left.get_or_insert_with(|| Box::new([None; BLOCKS]))[usize::from(id / BLOCK)] = Some(now);
         }
         Ok(MessageId(id))
