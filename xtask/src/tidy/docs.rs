@@ -1,4 +1,5 @@
-//! Documents: relative links lead somewhere, nothing names a path of one machine, decisions are numbered.
+//! Documents: relative links lead somewhere, nothing names a path of one machine, no gap is left to fill, decisions are
+//! numbered.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use crate::project::{Finding, TextFile};
 /// First directories of absolute paths that exist on some machine only.
 const PLACES: &str = r"home|root|tmp|work|workspace|builds|Users";
 
-/// Broken links, machine paths and misnamed decisions.
+/// Broken links, machine paths, gaps and misnamed decisions.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let machine_path = pattern(&format!(r#"(?:^|[\s"'`(=])/(?:{PLACES})/"#));
@@ -18,6 +19,9 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
             check_links(file, files, &mut findings);
         }
         for (number, line) in file.text.lines().enumerate() {
+            if file.extension() == "md" && line.starts_with("<!-- fill: ") {
+                findings.push(Finding::new(&file.path, number + 1, "is still to be filled"));
+            }
             if machine_path.is_match(line) {
                 findings.push(Finding::new(&file.path, number + 1, "names a path that exists on one machine only"));
             }
@@ -152,6 +156,11 @@ mod tests {
             assert_eq!(check(&files).len(), 1, "{directory}");
         }
         assert_eq!(check(&[fixture("a.md", "GET /test and coap://host/root/x\n")]), []);
+    }
+
+    #[test]
+    fn a_gap_left_to_fill_is_refused() {
+        assert_eq!(check(&[fixture("a.md", "```\n<!-- fill: output -->\n```\n")]).len(), 1);
     }
 
     #[test]
