@@ -1,0 +1,151 @@
+//! What sits on a node: it sends and receives packets and sets timers.
+//!
+//! [`Node`](crate::node::Node) is the host that runs CoAP. Sources and sinks of plain packets are hosts of a few lines.
+
+use std::time::Duration;
+
+use crate::packet::{Cause, Copied, PacketMeta, PacketRef, Packets};
+use crate::rng::Stream;
+use crate::scheduler::Scheduler;
+use crate::sim::Event;
+pub use crate::timers::TimerId;
+use crate::timers::{Timers, WakeUp};
+use crate::{Instant, NodeId, PacketId};
+
+/// Something that sends and receives packets.
+pub trait Host {
+    /// What its timers carry.
+    type Timer;
+
+    /// The simulation begins.
+    fn start(&mut self, port: &mut Port<'_, Self::Timer>);
+
+    /// A packet arrived.
+    fn receive(&mut self, port: &mut Port<'_, Self::Timer>, packet: Received<'_>);
+
+    /// A timer that was set with [`Port::set_timer`] ran out.
+    fn timer(&mut self, port: &mut Port<'_, Self::Timer>, timer: Self::Timer);
+
+    /// The time of [`Port::wake_at`] has come.
+    fn wake(&mut self, port: &mut Port<'_, Self::Timer>);
+}
+
+/// A packet at its destination.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'a> {
+    /// Where it comes from, and why.
+    pub meta: &'a PacketMeta,
+    /// The UDP payload.
+    pub bytes: &'a [u8],
+}
+
+/// A host's access to the simulation.
+#[derive(Debug)]
+pub struct Port<'a, T> {
+    world: &'a mut World<T>,
+    node: NodeId,
+}
+
+impl<'a, T> Port<'a, T> {
+    pub(crate) fn new(world: &'a mut World<T>, node: NodeId) -> Self {
+        Self { world, node }
+    }
+
+    pub(crate) fn reborrow(&mut self) -> Port<'_, T> {
+        Port { world: self.world, node: self.node }
+    }
+
+    /// The present.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.world.scheduler.now()
+    }
+
+    /// The host's own node.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// The host's own random stream.
+    pub fn rng(&mut self) -> &mut Stream {
+        &mut self.world.locals[self.node.index()].stream
+    }
+
+    /// Sends a datagram. `copy` and `cause` are for traces and metrics.
+    pub fn send(&mut self, to: NodeId, bytes: &[u8], copy: Option<Copied>, cause: Option<Cause>) -> PacketId {
+        let id = PacketId(self.world.sent);
+        self.world.sent += 1;
+        let meta = PacketMeta { id, from: self.node, to, sent_at: self.now(), copy, cause, duplicate: false };
+        let packet = self.world.packets.insert(meta, bytes);
+        self.world.outbox.push(packet);
+        id
+    }
+
+    /// Calls [`Host::timer`] after this time.
+    pub fn set_timer(&mut self, after: Duration, timer: T) -> TimerId {
+        let id = self.world.timers.set(self.node, timer);
+        let at = self.now() + after;
+        self.world.scheduler.schedule(at, Event::Timer(id));
+        id
+    }
+
+    /// Forgets a timer; `false` if it has fired or was cancelled before.
+    pub fn cancel_timer(&mut self, id: TimerId) -> bool {
+        let world = &mut *self.world;
+        let cancelled = world.timers.cancel(self.node, id);
+        if cancelled && world.timers.should_purge(world.scheduler.pending()) {
+            let timers = &world.timers;
+            world.scheduler.retain(|event| !matches!(event, Event::Timer(id) if !timers.is_armed(*id)));
+            world.timers.purged();
+        }
+        cancelled
+    }
+
+    /// Calls [`Host::wake`] at this time, and at no other that was asked for before.
+    pub fn wake_at(&mut self, at: Option<Instant>) {
+        if let Some(at) = self.world.locals[self.node.index()].wake_up.set(at) {
+            self.world.scheduler.schedule(at, Event::Wake(self.node));
+        }
+    }
+
+    /// A buffer of at least `bytes` bytes that hosts share to write what they will send.
+    pub(crate) fn take_buffer(&mut self, bytes: usize) -> Vec<u8> {
+        let mut buffer = std::mem::take(&mut self.world.buffer);
+        if buffer.len() < bytes {
+            buffer.resize(bytes, 0);
+        }
+        buffer
+    }
+
+    pub(crate) fn return_buffer(&mut self, buffer: Vec<u8>) {
+        self.world.buffer = buffer;
+    }
+
+    /// Ends the run after this event, for example when the last client has finished.
+    pub fn stop(&mut self) {
+        self.world.stopped = true;
+    }
+}
+
+/// What all hosts of a simulation share.
+#[derive(Debug)]
+pub(crate) struct World<T> {
+    pub(crate) scheduler: Scheduler<Event>,
+    pub(crate) packets: Packets,
+    pub(crate) timers: Timers<T>,
+    /// What belongs to each node.
+    pub(crate) locals: Vec<Local>,
+    /// Packets that a host has just sent and that the network does not have yet.
+    pub(crate) outbox: Vec<PacketRef>,
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) sent: u64,
+    pub(crate) stopped: bool,
+}
+
+/// What belongs to one node.
+#[derive(Debug)]
+pub(crate) struct Local {
+    pub(crate) wake_up: WakeUp,
+    pub(crate) stream: Stream,
+}

@@ -1,0 +1,329 @@
+//! The host that speaks CoAP: the very [`Endpoint`] that serves real sockets, and an application on top of it.
+//!
+//! The node moves bytes and time: packets and wake-ups go into the endpoint, what the endpoint transmits becomes packets,
+//! its events go to the application. It retransmits, matches and queues nothing itself.
+
+use std::fmt;
+use std::time::Duration;
+
+use conche_proto::cc::Controller;
+use conche_proto::{
+    Endpoint, EndpointConfig, Event, ExchangeId, Input, Output, ParameterError, PeerSnapshot, Request, RequestError,
+    RequestId, RespondError, Response, Transmit,
+};
+
+use crate::host::{Host, Port, Received, TimerId};
+use crate::packet::{Cause, Copied};
+use crate::rng::Stream;
+use crate::{Instant, NodeId};
+
+/// What a node does with its endpoint: the client or server of a scenario.
+pub trait Application: Sized {
+    /// The congestion control of the node.
+    type Controller: Controller;
+    /// What its timers carry.
+    type Timer;
+
+    /// The simulation begins.
+    fn start(&mut self, context: &mut Context<'_, Self>);
+
+    /// The endpoint has something to tell.
+    fn event(&mut self, context: &mut Context<'_, Self>, event: Event<NodeId>);
+
+    /// A timer that was set with [`Context::set_timer`] ran out.
+    fn timer(&mut self, context: &mut Context<'_, Self>, timer: Self::Timer);
+}
+
+/// A host that runs a CoAP endpoint.
+pub struct Node<A: Application> {
+    endpoint: Endpoint<NodeId, A::Controller>,
+    application: A,
+    message_bytes: usize,
+    causes: Causes,
+}
+
+/// An application's access to its node.
+pub struct Context<'a, A: Application> {
+    port: Port<'a, A::Timer>,
+    endpoint: &'a mut Endpoint<NodeId, A::Controller>,
+    causes: &'a mut Causes,
+    /// The endpoint may have something new to say.
+    touched: bool,
+}
+
+/// Which packets the endpoint's transmissions answer.
+#[derive(Debug, Default)]
+struct Causes {
+    /// The packet that is being handled.
+    received: Option<Cause>,
+    /// What the application answers with responses that leave next.
+    stated: Vec<Cause>,
+    /// What open separate responses answer, for all their copies.
+    separate: Vec<(ExchangeId, Cause)>,
+}
+
+impl<A: Application> Node<A> {
+    /// A node with a new endpoint, whose randomness comes from `seed`
+    /// ([`Streams::seed_bytes`](crate::rng::Streams::seed_bytes)).
+    ///
+    /// # Errors
+    /// If the configuration makes no sense.
+    pub fn new(
+        config: EndpointConfig,
+        controller: A::Controller,
+        seed: [u8; 32],
+        application: A,
+    ) -> Result<Self, ParameterError> {
+        let message_bytes = config.limits.message_bytes;
+        let endpoint = Endpoint::new(config, controller, seed)?;
+        Ok(Self { endpoint, application, message_bytes, causes: Causes::default() })
+    }
+
+    /// The application, with what it has gathered.
+    #[must_use]
+    pub fn application(&self) -> &A {
+        &self.application
+    }
+
+    /// Gives up the node for its application.
+    #[must_use]
+    pub fn into_application(self) -> A {
+        self.application
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint<NodeId, A::Controller> {
+        &self.endpoint
+    }
+
+    /// The endpoint, to give it further controllers before the run.
+    pub fn endpoint_mut(&mut self) -> &mut Endpoint<NodeId, A::Controller> {
+        &mut self.endpoint
+    }
+
+    /// Lets the application act; the answer is whether the endpoint must be polled.
+    fn act(&mut self, port: &mut Port<'_, A::Timer>, act: impl FnOnce(&mut A, &mut Context<'_, A>)) -> bool {
+        let mut context =
+            Context { port: port.reborrow(), endpoint: &mut self.endpoint, causes: &mut self.causes, touched: false };
+        act(&mut self.application, &mut context);
+        context.touched
+    }
+
+    /// Polls the endpoint until it waits.
+    fn drain(&mut self, port: &mut Port<'_, A::Timer>) {
+        let now = port.now();
+        let mut buffer = port.take_buffer(self.message_bytes);
+        loop {
+            match self.endpoint.poll(now, &mut buffer) {
+                Output::Transmit(transmit) => {
+                    let (copy, cause) = self.causes.origin_of(&transmit, port.node());
+                    port.send(transmit.to, &buffer[..transmit.len], copy, cause);
+                }
+                Output::Event(event) => {
+                    self.causes.forget_ended(&event);
+                    self.act(port, |application, context| application.event(context, event));
+                }
+                Output::Wait(until) => {
+                    port.wake_at(until);
+                    break;
+                }
+            }
+        }
+        port.return_buffer(buffer);
+        self.causes.received = None;
+        self.causes.stated.clear();
+    }
+}
+
+impl<A: Application> Host for Node<A> {
+    type Timer = A::Timer;
+
+    fn start(&mut self, port: &mut Port<'_, A::Timer>) {
+        self.act(port, |application, context| application.start(context));
+        self.drain(port);
+    }
+
+    fn receive(&mut self, port: &mut Port<'_, A::Timer>, packet: Received<'_>) {
+        self.causes.received = Some(packet.meta.as_cause());
+        let input = Input::Datagram { from: packet.meta.from, bytes: packet.bytes };
+        self.endpoint.handle(port.now(), input).expect("the endpoint is drained after every input");
+        self.drain(port);
+    }
+
+    fn timer(&mut self, port: &mut Port<'_, A::Timer>, timer: A::Timer) {
+        if self.act(port, |application, context| application.timer(context, timer)) {
+            self.drain(port);
+        }
+    }
+
+    fn wake(&mut self, port: &mut Port<'_, A::Timer>) {
+        self.drain(port);
+    }
+}
+
+impl<A: Application> Context<'_, A> {
+    /// The present.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.port.now()
+    }
+
+    /// The application's own node.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.port.node()
+    }
+
+    /// The node's own random stream; the endpoint draws from another one.
+    pub fn rng(&mut self) -> &mut Stream {
+        self.port.rng()
+    }
+
+    /// Sends a request: [`Endpoint::request`].
+    ///
+    /// # Errors
+    /// As the endpoint says.
+    pub fn request(&mut self, to: NodeId, request: Request) -> Result<ExchangeId, RequestError> {
+        let now = self.now();
+        self.touch().request(now, to, request)
+    }
+
+    /// Sends a ping: [`Endpoint::ping`].
+    ///
+    /// # Errors
+    /// As the endpoint says.
+    pub fn ping(&mut self, to: NodeId) -> Result<ExchangeId, RequestError> {
+        let now = self.now();
+        self.touch().ping(now, to)
+    }
+
+    /// Cancels an exchange: [`Endpoint::cancel`].
+    pub fn cancel(&mut self, exchange: ExchangeId) -> bool {
+        let now = self.now();
+        self.causes.separate.retain(|(of, _)| *of != exchange);
+        self.touch().cancel(now, exchange)
+    }
+
+    /// Answers the request that the present event tells of: [`Endpoint::respond`].
+    ///
+    /// # Errors
+    /// As the endpoint says.
+    pub fn respond(&mut self, request: RequestId, response: Response) -> Result<Option<ExchangeId>, RespondError> {
+        self.respond_to(self.cause(), request, response)
+    }
+
+    /// Answers a request later: `cause` is what [`Context::cause`] said when the request came.
+    ///
+    /// # Errors
+    /// As the endpoint says.
+    pub fn respond_to(
+        &mut self,
+        cause: Option<Cause>,
+        request: RequestId,
+        response: Response,
+    ) -> Result<Option<ExchangeId>, RespondError> {
+        let now = self.now();
+        let exchange = self.touch().respond(now, request, response)?;
+        if let Some(cause) = cause {
+            match exchange {
+                Some(exchange) => self.causes.separate.push((exchange, cause)),
+                None => self.causes.stated.push(cause),
+            }
+        }
+        Ok(exchange)
+    }
+
+    /// Acknowledges a request whose response comes later: [`Endpoint::acknowledge`].
+    ///
+    /// # Errors
+    /// As the endpoint says.
+    pub fn acknowledge(&mut self, request: RequestId) -> Result<(), RespondError> {
+        let now = self.now();
+        self.touch().acknowledge(now, request)
+    }
+
+    /// Will not answer a request: [`Endpoint::ignore`].
+    pub fn ignore(&mut self, request: RequestId) {
+        self.touch().ignore(request);
+    }
+
+    /// Forgets the congestion state of a peer: [`Endpoint::reset_path`].
+    pub fn reset_path(&mut self, peer: NodeId) {
+        let now = self.now();
+        self.touch().reset_path(now, &peer);
+    }
+
+    /// What the endpoint knows of a peer: [`Endpoint::snapshot`].
+    #[must_use]
+    pub fn snapshot(&self, peer: NodeId) -> Option<PeerSnapshot> {
+        self.endpoint.snapshot(&peer)
+    }
+
+    /// The packet that is being handled, as the cause of what follows from it; `None` when a timer is.
+    #[must_use]
+    pub fn cause(&self) -> Option<Cause> {
+        self.causes.received
+    }
+
+    /// Calls [`Application::timer`] after this time.
+    pub fn set_timer(&mut self, after: Duration, timer: A::Timer) -> TimerId {
+        self.port.set_timer(after, timer)
+    }
+
+    /// Forgets a timer; `false` if it has fired or was cancelled before.
+    pub fn cancel_timer(&mut self, id: TimerId) -> bool {
+        self.port.cancel_timer(id)
+    }
+
+    /// Ends the run after this event, for example when the last client has finished.
+    pub fn stop(&mut self) {
+        self.port.stop();
+    }
+
+    fn touch(&mut self) -> &mut Endpoint<NodeId, A::Controller> {
+        self.touched = true;
+        self.endpoint
+    }
+}
+
+impl Causes {
+    /// What a transmission is a copy of, and what it answers.
+    fn origin_of(&mut self, transmit: &Transmit<NodeId>, node: NodeId) -> (Option<Copied>, Option<Cause>) {
+        let Some(exchange) = transmit.exchange else {
+            return (None, self.answered_by_next(transmit.to));
+        };
+        let copy = Copied { node, exchange: exchange.as_u64(), attempt: transmit.attempt };
+        let separate = self.separate.iter().find(|(of, _)| *of == exchange);
+        (Some(copy), separate.map(|(_, cause)| *cause))
+    }
+
+    /// What the next answer to `peer` is for: what the application stated, in that order, or else the packet at hand.
+    fn answered_by_next(&mut self, peer: NodeId) -> Option<Cause> {
+        match self.stated.iter().position(|cause| cause.from == peer) {
+            Some(first) => Some(self.stated.remove(first)),
+            None => self.received.filter(|cause| cause.from == peer),
+        }
+    }
+
+    fn forget_ended(&mut self, event: &Event<NodeId>) {
+        if self.separate.is_empty() {
+            return;
+        }
+        if let Event::Acknowledged { exchange, .. } | Event::Failed { exchange, .. } = event {
+            self.separate.retain(|(of, _)| of != exchange);
+        }
+    }
+}
+
+impl<A: Application + fmt::Debug> fmt::Debug for Node<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("application", &self.application).finish_non_exhaustive()
+    }
+}
+
+impl<A: Application> fmt::Debug for Context<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("now", &self.now()).field("node", &self.node()).finish_non_exhaustive()
+    }
+}

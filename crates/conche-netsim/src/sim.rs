@@ -1,0 +1,269 @@
+//! The simulation: a network, its hosts, and an observer, run in virtual time.
+
+use std::error;
+use std::fmt;
+
+use crate::host::{Host, Local, Port, Received, World};
+use crate::packet::{PacketRef, Packets};
+use crate::rng::{Entity, Purpose, Streams};
+use crate::scheduler::Scheduler;
+use crate::timers::{Fired, TimerId, Timers, WakeUp};
+use crate::trace::Observer;
+use crate::wired::{self, Network, Surroundings, Topology, TopologyError};
+use crate::{Instant, NodeId};
+
+/// One run of one network.
+///
+/// `H` is what sits on the nodes, of one type so that calls are static (an enum where they differ); `O` watches.
+#[derive(Debug)]
+pub struct Simulation<H: Host, O: Observer = ()> {
+    world: World<H::Timer>,
+    network: Network,
+    hosts: Vec<Option<H>>,
+    observer: O,
+    streams: Streams,
+    delivered: u64,
+    started: bool,
+}
+
+/// Why a run returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Nothing is left to happen.
+    Idle,
+    /// A host called [`Port::stop`](crate::host::Port::stop).
+    Stopped,
+    /// The limit is reached and there is more to come.
+    Limit,
+}
+
+/// What became of the packets of a run. At all times `sent + duplicated = delivered + dropped + in_flight`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that hosts sent.
+    pub sent: u64,
+    /// Packets that duplicating links added.
+    pub duplicated: u64,
+    /// Packets that reached their host.
+    pub delivered: u64,
+    /// Packets that did not.
+    pub dropped: u64,
+    /// Packets that are still on their way.
+    pub in_flight: u64,
+}
+
+/// A host was attached to a node that the topology does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoSuchNode(pub NodeId);
+
+/// What the scheduler holds. The parts of the simulation have their own events, nested here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    Wired(wired::Event),
+    Wake(NodeId),
+    Timer(TimerId),
+}
+
+/// What the network may touch while it moves a packet; a macro because the borrow is of some fields only.
+macro_rules! around {
+    ($simulation:ident) => {
+        Surroundings {
+            scheduler: &mut $simulation.world.scheduler,
+            packets: &mut $simulation.world.packets,
+            observer: &mut $simulation.observer,
+        }
+    };
+}
+
+// With its 16-byte key an entry of the scheduler is then half a cache line.
+const _: () = assert!(size_of::<Event>() <= 16);
+
+impl<H: Host, O: Observer> Simulation<H, O> {
+    /// A simulation of this network at time zero; all its randomness comes from `seed`.
+    ///
+    /// # Errors
+    /// If the topology makes no sense.
+    pub fn new(topology: &Topology, seed: u64, observer: O) -> Result<Self, TopologyError> {
+        let streams = Streams::new(seed);
+        let network = topology.build(&streams)?;
+        let locals = topology.nodes().map(|(node, _)| Local {
+            wake_up: WakeUp::new(),
+            stream: streams.stream(Entity::Node(node), Purpose::named("host")),
+        });
+        let world = World {
+            scheduler: Scheduler::new(),
+            packets: Packets::default(),
+            timers: Timers::new(),
+            locals: locals.collect(),
+            outbox: Vec::new(),
+            buffer: Vec::new(),
+            sent: 0,
+            stopped: false,
+        };
+        let hosts = topology.nodes().map(|_| None).collect();
+        Ok(Self { world, network, hosts, observer, streams, delivered: 0, started: false })
+    }
+
+    /// Puts a host on a node, in place of any before.
+    ///
+    /// # Errors
+    /// If the node is of another topology.
+    pub fn attach(&mut self, node: NodeId, host: H) -> Result<(), NoSuchNode> {
+        *self.hosts.get_mut(node.index()).ok_or(NoSuchNode(node))? = Some(host);
+        Ok(())
+    }
+
+    /// Runs until nothing is left to happen, or a host stops the run.
+    pub fn run(&mut self) -> Ended {
+        self.run_until(Instant::FAR_FUTURE)
+    }
+
+    /// Runs until `limit`, what happens at this very time included. A run can be continued.
+    pub fn run_until(&mut self, limit: Instant) -> Ended {
+        self.world.stopped = false;
+        self.start();
+        while !self.world.stopped {
+            let Some(event) = self.world.scheduler.next(limit) else {
+                if self.world.scheduler.pending() == 0 {
+                    return Ended::Idle;
+                }
+                self.world.scheduler.advance(limit);
+                return Ended::Limit;
+            };
+            self.happen(event);
+        }
+        Ended::Stopped
+    }
+
+    /// The present.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.world.scheduler.now()
+    }
+
+    /// How many events have happened.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.world.scheduler.fired()
+    }
+
+    /// What became of the packets so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters {
+            sent: self.world.sent,
+            duplicated: self.network.duplicated,
+            delivered: self.delivered,
+            dropped: self.network.dropped,
+            in_flight: self.world.packets.len() as u64,
+        }
+    }
+
+    /// The random streams of this run, for what a scenario draws itself.
+    #[must_use]
+    pub fn streams(&self) -> Streams {
+        self.streams
+    }
+
+    /// The hosts, in the order of their nodes.
+    pub fn hosts(&self) -> impl Iterator<Item = (NodeId, &H)> {
+        (0..).map(NodeId).zip(&self.hosts).filter_map(|(node, host)| Some((node, host.as_ref()?)))
+    }
+
+    /// The host on a node.
+    #[must_use]
+    pub fn host(&self, node: NodeId) -> Option<&H> {
+        self.hosts.get(node.index())?.as_ref()
+    }
+
+    /// The observer.
+    #[must_use]
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The observer, to be changed between runs.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// Takes the hosts and the observer out, with what they have gathered.
+    pub fn into_parts(self) -> (Vec<(NodeId, H)>, O) {
+        let hosts = (0..).map(NodeId).zip(self.hosts).filter_map(|(node, host)| Some((node, host?)));
+        (hosts.collect(), self.observer)
+    }
+
+    fn start(&mut self) {
+        if std::mem::replace(&mut self.started, true) {
+            return;
+        }
+        for index in 0..self.hosts.len() {
+            let node = NodeId(u32::try_from(index).expect("nodes have 32-bit numbers"));
+            self.with_host(node, |host, port| host.start(port));
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Wired(wired::Event::Arrive { packet, at }) => {
+                let arrived = self.network.forward(&mut around!(self), packet, at);
+                if let Some(packet) = arrived {
+                    self.deliver(packet);
+                }
+            }
+            Event::Wired(wired::Event::Lose { packet, link }) => self.network.lose(&mut around!(self), packet, link),
+            Event::Wake(node) => match self.world.locals[node.index()].wake_up.fired(self.world.scheduler.now()) {
+                Fired::Now => self.with_host(node, |host, port| host.wake(port)),
+                Fired::Again(at) => self.world.scheduler.schedule(at, Event::Wake(node)),
+                Fired::Asleep => {}
+            },
+            Event::Timer(id) => {
+                if let Some((node, timer)) = self.world.timers.fire(id) {
+                    self.with_host(node, |host, port| host.timer(port, timer));
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, packet: PacketRef) {
+        let meta = self.world.packets.get(packet).meta;
+        if self.hosts[meta.to.index()].is_none() {
+            return self.network.refuse(&mut around!(self), packet, meta.to);
+        }
+        self.delivered += 1;
+        self.observer.on_delivered(self.world.scheduler.now(), self.world.packets.get(packet));
+        let bytes = self.world.packets.take_bytes(packet);
+        self.with_host(meta.to, |host, port| host.receive(port, Received { meta: &meta, bytes: &bytes }));
+        self.world.packets.release(packet, bytes);
+    }
+
+    /// Lets a host act, and the network carry what it sends.
+    fn with_host(&mut self, node: NodeId, act: impl FnOnce(&mut H, &mut Port<'_, H::Timer>)) {
+        let Some(host) = &mut self.hosts[node.index()] else { return };
+        act(host, &mut Port::new(&mut self.world, node));
+        // Nothing sends while the outbox is emptied: what arrives in this instant arrives in an event of its own.
+        for index in 0..self.world.outbox.len() {
+            let packet = self.world.outbox[index];
+            self.observer.on_sent(self.world.scheduler.now(), self.world.packets.get(packet));
+            if self.network.forward(&mut around!(self), packet, node).is_some() {
+                let at = self.world.packets.get(packet).meta.to;
+                self.world.scheduler.schedule(self.world.scheduler.now(), wired::Event::Arrive { packet, at }.into());
+            }
+        }
+        self.world.outbox.clear();
+    }
+}
+
+impl From<wired::Event> for Event {
+    fn from(event: wired::Event) -> Self {
+        Self::Wired(event)
+    }
+}
+
+impl fmt::Display for NoSuchNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not a node of this topology", self.0)
+    }
+}
+
+impl error::Error for NoSuchNode {}

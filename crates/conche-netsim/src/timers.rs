@@ -1,0 +1,225 @@
+//! Timers of hosts: any number that can be cancelled, and one wake-up time for each host.
+
+use smallvec::SmallVec;
+
+use crate::{Instant, NodeId};
+
+/// Names a timer that a host has set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TimerId {
+    slot: u32,
+    generation: u32,
+}
+
+/// Timers that carry a `T` each.
+///
+/// Cancelling leaves the timer's event in the scheduler, where its generation no longer fits; [`Timers::should_purge`]
+/// says when so many are dead that they are worth removing. So at most half of the scheduler's events, and a constant,
+/// are dead.
+#[derive(Debug)]
+pub(crate) struct Timers<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+    dead_events: usize,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    armed: Option<(NodeId, T)>,
+}
+
+/// Dead events below this number are never worth a purge.
+const DEAD_EVENTS: usize = 64;
+
+impl<T> Timers<T> {
+    pub(crate) const fn new() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), dead_events: 0 }
+    }
+
+    /// A new timer, whose event the caller schedules.
+    pub(crate) fn set(&mut self, node: NodeId, timer: T) -> TimerId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, armed: None });
+            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 timers fit into memory")
+        });
+        let place = &mut self.slots[slot as usize];
+        place.armed = Some((node, timer));
+        TimerId { slot, generation: place.generation }
+    }
+
+    /// The timer's event is due; `None` if it was cancelled.
+    pub(crate) fn fire(&mut self, id: TimerId) -> Option<(NodeId, T)> {
+        let fired = self.disarm(id);
+        if fired.is_none() {
+            self.dead_events -= 1;
+        }
+        fired
+    }
+
+    /// Cancels a timer of this node; `false` if it has fired or was cancelled before.
+    pub(crate) fn cancel(&mut self, node: NodeId, id: TimerId) -> bool {
+        let its_own =
+            self.is_armed(id) && self.slots[id.slot as usize].armed.as_ref().is_some_and(|(of, _)| *of == node);
+        if its_own {
+            self.disarm(id);
+            self.dead_events += 1;
+        }
+        its_own
+    }
+
+    pub(crate) fn is_armed(&self, id: TimerId) -> bool {
+        self.slots.get(id.slot as usize).is_some_and(|slot| slot.generation == id.generation && slot.armed.is_some())
+    }
+
+    /// Whether the dead events are the better part of all that wait.
+    pub(crate) fn should_purge(&self, pending_events: usize) -> bool {
+        self.dead_events > DEAD_EVENTS && self.dead_events * 2 > pending_events
+    }
+
+    /// The dead events have been removed.
+    pub(crate) fn purged(&mut self) {
+        self.dead_events = 0;
+    }
+
+    fn disarm(&mut self, id: TimerId) -> Option<(NodeId, T)> {
+        let slot = self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
+        let armed = slot.armed.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(id.slot);
+        Some(armed)
+    }
+}
+
+/// When one host wants to be woken.
+///
+/// A protocol moves its next wake-up with almost every packet, mostly to later. So an event that comes too early is left
+/// where it is; when it fires, the host sleeps on and the event is renewed. Only a wake-up before all that are
+/// scheduled needs an event at once.
+#[derive(Clone, Debug)]
+pub(crate) struct WakeUp {
+    wanted: Option<Instant>,
+    /// Times of the events in the scheduler, latest first.
+    scheduled: SmallVec<[Instant; 4]>,
+}
+
+/// What to do when a wake-up event fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fired {
+    /// It is time: wake the host.
+    Now,
+    /// It is too early: schedule another event for this time.
+    Again(Instant),
+    /// Nothing to do.
+    Asleep,
+}
+
+impl WakeUp {
+    pub(crate) fn new() -> Self {
+        Self { wanted: None, scheduled: SmallVec::new() }
+    }
+
+    /// Wakes the host at `at`, not before. The answer is a time for which to schedule an event.
+    #[must_use]
+    pub(crate) fn set(&mut self, at: Option<Instant>) -> Option<Instant> {
+        self.wanted = at;
+        self.event_for(at?)
+    }
+
+    /// An event of this host fires.
+    pub(crate) fn fired(&mut self, now: Instant) -> Fired {
+        self.scheduled.pop();
+        match self.wanted {
+            Some(wanted) if wanted <= now => {
+                self.wanted = None;
+                Fired::Now
+            }
+            Some(wanted) => self.event_for(wanted).map_or(Fired::Asleep, Fired::Again),
+            None => Fired::Asleep,
+        }
+    }
+
+    fn event_for(&mut self, at: Instant) -> Option<Instant> {
+        let needed = self.scheduled.last().is_none_or(|next| at < *next);
+        needed.then(|| {
+            self.scheduled.push(at);
+            at
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(1);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    #[test]
+    fn a_cancelled_timer_does_not_fire_and_its_slot_is_used_again() {
+        let mut timers = Timers::new();
+        let first = timers.set(NODE, 'a');
+        assert!(timers.cancel(NODE, first));
+        let second = timers.set(NODE, 'b');
+        assert_eq!(timers.fire(first), None);
+        assert_eq!(timers.fire(second), Some((NODE, 'b')));
+        assert_eq!((first.slot, timers.slots.len()), (second.slot, 1));
+        assert!(!timers.cancel(NODE, second), "it has fired");
+    }
+
+    #[test]
+    fn a_host_cannot_cancel_the_timer_of_another() {
+        let mut timers = Timers::new();
+        let timer = timers.set(NODE, ());
+        assert!(!timers.cancel(NodeId(2), timer));
+        assert!(timers.is_armed(timer));
+    }
+
+    #[test]
+    fn a_purge_is_due_when_most_events_are_dead() {
+        let mut timers = Timers::new();
+        for _ in 0..DEAD_EVENTS {
+            let id = timers.set(NODE, ());
+            timers.cancel(NODE, id);
+        }
+        assert!(!timers.should_purge(DEAD_EVENTS));
+        let id = timers.set(NODE, ());
+        timers.cancel(NODE, id);
+        assert!(timers.should_purge(DEAD_EVENTS + 1));
+        assert!(!timers.should_purge(2 * DEAD_EVENTS + 2));
+    }
+
+    #[test]
+    fn a_later_wake_up_takes_no_event_until_the_earlier_one_fires() {
+        let mut wake = WakeUp::new();
+        assert_eq!(wake.set(Some(at(20))), Some(at(20)));
+        assert_eq!(wake.set(Some(at(90))), None);
+        assert_eq!(wake.fired(at(20)), Fired::Again(at(90)));
+        assert_eq!(wake.fired(at(90)), Fired::Now);
+    }
+
+    #[test]
+    fn an_earlier_wake_up_leaves_the_later_event_for_later() {
+        let mut wake = WakeUp::new();
+        assert_eq!(wake.set(Some(at(255))), Some(at(255)));
+        assert_eq!(wake.set(Some(at(2))), Some(at(2)));
+        assert_eq!(wake.fired(at(2)), Fired::Now);
+        assert_eq!(wake.set(Some(at(257))), None, "the event at 255 ms will do");
+        assert_eq!(wake.set(Some(at(4))), Some(at(4)));
+        assert_eq!(wake.fired(at(4)), Fired::Now);
+        assert_eq!(wake.set(Some(at(259))), None);
+        assert_eq!(wake.fired(at(255)), Fired::Again(at(259)));
+    }
+
+    #[test]
+    fn a_wake_up_that_is_no_longer_wanted_is_ignored() {
+        let mut wake = WakeUp::new();
+        assert_eq!(wake.set(Some(at(20))), Some(at(20)));
+        assert_eq!(wake.set(None), None);
+        assert_eq!(wake.fired(at(20)), Fired::Asleep);
+        assert_eq!(wake.set(Some(at(30))), Some(at(30)));
+    }
+}

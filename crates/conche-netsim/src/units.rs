@@ -1,0 +1,80 @@
+//! Rates with their unit, and the conversion of spans into the scheduler's nanoseconds.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How fast a link puts frames on the wire, in bits a second (10³ = 1 kbit/s).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BitRate(u64);
+
+impl BitRate {
+    /// `bits` bit/s. A topology refuses a rate of zero.
+    #[must_use]
+    pub const fn bit(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// `kilobits` kbit/s.
+    #[must_use]
+    pub const fn kbit(kilobits: u64) -> Self {
+        Self(kilobits.saturating_mul(1_000))
+    }
+
+    /// `megabits` Mbit/s.
+    #[must_use]
+    pub const fn mbit(megabits: u64) -> Self {
+        Self(megabits.saturating_mul(1_000_000))
+    }
+
+    /// Bits a second.
+    #[must_use]
+    pub const fn as_bits(self) -> u64 {
+        self.0
+    }
+
+    /// How long a frame of `bytes` occupies a link of this rate, to the nearest nanosecond.
+    #[must_use]
+    pub const fn serialisation(self, bytes: u32) -> Duration {
+        Duration::from_nanos(self.serialisation_nanos(bytes))
+    }
+
+    pub(crate) const fn serialisation_nanos(self, bytes: u32) -> u64 {
+        let rate = if self.0 == 0 { 1 } else { self.0 };
+        // 2^32 bytes take 2^32 · 8 · 10^9 < 2^65, so the product can pass u64 only for frames beyond 2 GB.
+        (bytes as u64 * 8).saturating_mul(1_000_000_000).saturating_add(rate / 2) / rate
+    }
+}
+
+impl fmt::Display for BitRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bits if bits >= 1_000_000 && bits.is_multiple_of(1_000_000) => write!(f, "{}Mbit/s", bits / 1_000_000),
+            bits if bits >= 1_000 && bits.is_multiple_of(1_000) => write!(f, "{}kbit/s", bits / 1_000),
+            bits => write!(f, "{bits}bit/s"),
+        }
+    }
+}
+
+/// Whole nanoseconds, saturating after 584 years.
+pub(crate) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serialisation_rounds_to_the_nearest_nanosecond() {
+        assert_eq!(BitRate::kbit(30).serialisation(94), Duration::from_nanos(25_066_667));
+        assert_eq!(BitRate::kbit(60).serialisation(32), Duration::from_nanos(4_266_667));
+        assert_eq!(BitRate::mbit(1).serialisation(0), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_rate_prints_in_the_largest_unit_that_is_exact() {
+        assert_eq!(BitRate::kbit(30).to_string(), "30kbit/s");
+        assert_eq!(BitRate::bit(2_000_000).to_string(), "2Mbit/s");
+        assert_eq!(BitRate::bit(1_500).to_string(), "1500bit/s");
+    }
+}

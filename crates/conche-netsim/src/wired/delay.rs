@@ -1,0 +1,124 @@
+//! Jitter: the part of a link's delay that differs from frame to frame.
+
+use std::time::Duration;
+
+use crate::Instant;
+use crate::rng::Stream;
+use crate::units::nanos;
+
+/// The random part of a link's delay, drawn for each frame and added to the constant part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Jitter {
+    /// What is drawn.
+    pub distribution: Distribution,
+    /// Whether a frame may overtake an earlier one.
+    pub order: Order,
+}
+
+/// How a span of time is distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Distribution {
+    /// Always zero.
+    #[default]
+    Zero,
+    /// Uniform over `low..=high`, in nanoseconds.
+    Uniform {
+        /// The shortest.
+        low: Duration,
+        /// The longest; a topology refuses one below `low`.
+        high: Duration,
+    },
+    /// Exponential.
+    Exponential {
+        /// Its mean.
+        mean: Duration,
+    },
+}
+
+/// Whether frames stay in order in spite of jitter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// A frame arrives no earlier than the one before it: a shorter delay is stretched.
+    #[default]
+    Kept,
+    /// Each frame takes its own delay, so that frames overtake each other, as with netem's jitter.
+    Free,
+}
+
+impl Jitter {
+    /// Uniform over `low..=high`, with reordering.
+    #[must_use]
+    pub const fn uniform_reordering(low: Duration, high: Duration) -> Self {
+        Self { distribution: Distribution::Uniform { low, high }, order: Order::Free }
+    }
+}
+
+impl Distribution {
+    /// Draws a span.
+    pub fn sample(&self, stream: &mut Stream) -> Duration {
+        Duration::from_nanos(match *self {
+            Self::Zero => 0,
+            Self::Uniform { low, high } => stream.between(nanos(low), nanos(high)),
+            Self::Exponential { mean } => {
+                // At most 53·ln 2 means long, so the product stays far below 2^64 for any mean below centuries, and the
+                // cast saturates beyond.
+                (stream.exponential() * nanos(mean) as f64) as u64
+            }
+        })
+    }
+}
+
+/// The delay line of one link: when what leaves the link's head now comes out at its tail.
+#[derive(Clone, Debug)]
+pub(super) struct DelayLine {
+    constant: Duration,
+    jitter: Jitter,
+    stream: Stream,
+    last_arrival: Instant,
+}
+
+impl DelayLine {
+    pub(super) fn new(constant: Duration, jitter: Jitter, stream: Stream) -> Self {
+        Self { constant, jitter, stream, last_arrival: Instant::ZERO }
+    }
+
+    pub(super) fn arrival(&mut self, departure: Instant) -> Instant {
+        let arrival = departure + self.constant + self.jitter.distribution.sample(&mut self.stream);
+        match self.jitter.order {
+            Order::Free => arrival,
+            Order::Kept => {
+                self.last_arrival = self.last_arrival.max(arrival);
+                self.last_arrival
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Entity, Purpose, Streams};
+
+    fn arrivals(order: Order) -> Vec<Instant> {
+        let ms = Duration::from_millis;
+        let jitter = Jitter { distribution: Distribution::Uniform { low: ms(10), high: ms(20) }, order };
+        let stream = Streams::new(1).stream(Entity::Run, Purpose::named("test"));
+        let mut line = DelayLine::new(ms(100), jitter, stream);
+        (0..1000).map(|i| line.arrival(Instant::from_millis(i))).collect()
+    }
+
+    #[test]
+    fn kept_order_stretches_delays_and_free_order_lets_frames_overtake() {
+        let (kept, free) = (arrivals(Order::Kept), arrivals(Order::Free));
+        assert!(kept.is_sorted());
+        assert!(!free.is_sorted());
+        assert!(kept.iter().zip(&free).all(|(kept, free)| kept >= free), "only ever stretched");
+    }
+
+    #[test]
+    fn uniform_jitter_stays_within_its_bounds() {
+        for (sent, arrival) in (0..).map(Instant::from_millis).zip(arrivals(Order::Free)) {
+            assert!((110..=120).contains(&(arrival - sent).as_millis()));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! A unidirectional link: what happens to a frame that is offered to it.
+
+use std::time::Duration;
+
+use super::delay::{DelayLine, Distribution, Jitter};
+use super::loss::{Loss, LossProcess};
+use super::queue::{Backlog, DropTail};
+use crate::rng::{Entity, Purpose, Stream, Streams};
+use crate::{BitRate, Instant, LinkId, NodeId};
+
+/// How a link behaves. The default is a link without rate, delay, loss or limit: what is sent over it is there at once,
+/// and costs no event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// How fast frames are serialised; `None`: in no time, so that nothing ever waits.
+    pub rate: Option<BitRate>,
+    /// Propagation delay, the same for each frame.
+    pub delay: Duration,
+    /// Further delay that is drawn for each frame.
+    pub jitter: Jitter,
+    /// What waits for the link.
+    pub queue: DropTail,
+    /// Loss on the wire, after the queue.
+    pub loss: Loss,
+    /// Probability that a frame enters the queue twice.
+    pub duplicate: f64,
+    /// Bytes of a frame beyond the UDP payload, for the rate and for queues in bytes. Default: 28, IPv4 and UDP.
+    pub header_bytes: u32,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            rate: None,
+            delay: Duration::ZERO,
+            jitter: Jitter::default(),
+            queue: DropTail::default(),
+            loss: Loss::None,
+            duplicate: 0.0,
+            header_bytes: 28,
+        }
+    }
+}
+
+/// A link at work.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    pub(super) to: NodeId,
+    /// It does nothing at all to a frame.
+    pub(super) transparent: bool,
+    config: LinkConfig,
+    backlog: Backlog,
+    loss: LossProcess,
+    delay: DelayLine,
+    duplication: Stream,
+}
+
+/// What becomes of a frame.
+pub(super) enum Fate {
+    /// The queue is full.
+    Refused,
+    /// It leaves the queue, but is lost on the wire at this time.
+    Lost(Instant),
+    /// It arrives at this time.
+    Arrives(Instant),
+}
+
+impl Link {
+    pub(super) fn new(id: LinkId, to: NodeId, config: LinkConfig, streams: &Streams) -> Self {
+        let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));
+        Self {
+            to,
+            transparent: config.rate.is_none()
+                && config.delay.is_zero()
+                && config.jitter.distribution == Distribution::Zero
+                && config.loss == Loss::None
+                && config.duplicate <= 0.0,
+            config,
+            backlog: Backlog::new(config.queue),
+            loss: LossProcess::new(config.loss, stream("loss")),
+            delay: DelayLine::new(config.delay, config.jitter, stream("jitter")),
+            duplication: stream("duplication"),
+        }
+    }
+
+    /// Whether the next frame enters the queue twice.
+    pub(super) fn duplicates_next(&mut self) -> bool {
+        self.config.duplicate > 0.0 && self.duplication.chance(self.config.duplicate)
+    }
+
+    /// Takes a frame with this many bytes of UDP payload.
+    pub(super) fn offer(&mut self, now: Instant, payload_bytes: usize) -> Fate {
+        let departure = match self.config.rate {
+            None => Some(now),
+            Some(rate) => {
+                let payload = u32::try_from(payload_bytes).unwrap_or(u32::MAX);
+                let bytes = payload.saturating_add(self.config.header_bytes);
+                self.backlog.accept(now, bytes, rate.serialisation_nanos(bytes))
+            }
+        };
+        match departure {
+            None => Fate::Refused,
+            Some(departure) if self.loss.next_is_lost() => Fate::Lost(departure),
+            Some(departure) => Fate::Arrives(self.delay.arrival(departure)),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Wired networks: links with rate, delay, jitter, loss and queues, and the topology that they form.
+//!
+//! ```text
+//!   frame ─> duplicate? ─> queue ─> serialise at the rate ─> lost? ─> delay + jitter ─> next node
+//!                            └─ full: dropped
+//! ```
+//!
+//! The queue and the delay line are apart: what is on the wire takes no room in the queue (unlike Linux netem, whose
+//! `limit` counts both). A frame that is lost on the wire has used its share of the link.
+
+mod delay;
+mod link;
+mod loss;
+mod network;
+mod queue;
+mod topology;
+
+pub use delay::{Distribution, Jitter, Order};
+pub use link::LinkConfig;
+pub use loss::Loss;
+pub use queue::{DropTail, InService, Limit};
+pub use topology::{Topology, TopologyError};
+
+pub(crate) use network::{Event, Network, Surroundings};

@@ -1,0 +1,151 @@
+//! The drop-tail queue in front of a link, and what its limit counts.
+
+use std::collections::VecDeque;
+
+use crate::Instant;
+
+/// A first-in first-out queue that drops what does not fit.
+///
+/// A frame that finds the link idle goes straight into service; it never waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DropTail {
+    /// How much fits.
+    pub limit: Limit,
+    /// Whether the frame that is being transmitted counts.
+    pub in_service: InService,
+}
+
+/// What a queue holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Limit {
+    /// Everything.
+    #[default]
+    Unlimited,
+    /// So many bytes of frames, headers included: a frame is accepted if it and what is counted fit.
+    Bytes(u64),
+    /// So many frames.
+    Packets(u64),
+}
+
+/// Whether the frame that is being transmitted counts towards the limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InService {
+    /// Only waiting frames count, as with Linux tbf's `limit`.
+    #[default]
+    Excluded,
+    /// The frame in service counts as well, until its last bit has left.
+    Included,
+}
+
+impl DropTail {
+    /// A queue for so many bytes of waiting frames.
+    #[must_use]
+    pub const fn bytes(bytes: u64) -> Self {
+        Self { limit: Limit::Bytes(bytes), in_service: InService::Excluded }
+    }
+
+    /// A queue for so many waiting frames.
+    #[must_use]
+    pub const fn packets(packets: u64) -> Self {
+        Self { limit: Limit::Packets(packets), in_service: InService::Excluded }
+    }
+}
+
+/// The frames at one link that have not left completely.
+///
+/// Service is first in, first out at a known rate, so a frame's departure is known when it is accepted. The queue is
+/// brought up to date when the next frame comes, which saves an event for each frame.
+#[derive(Clone, Debug)]
+pub(super) struct Backlog {
+    queue: DropTail,
+    /// Departure and size of each frame, in order; the first is in service.
+    frames: VecDeque<(Instant, u32)>,
+    bytes: u64,
+}
+
+impl Backlog {
+    pub(super) fn new(queue: DropTail) -> Self {
+        Self { queue, frames: VecDeque::new(), bytes: 0 }
+    }
+
+    /// Accepts a frame that takes `service` nanoseconds, and tells when it has left; `None` if the queue is full. A frame
+    /// that leaves in this instant is gone already.
+    pub(super) fn accept(&mut self, now: Instant, bytes: u32, service_nanos: u64) -> Option<Instant> {
+        self.forget_departed(now);
+        if !self.has_room(bytes) {
+            return None;
+        }
+        let start = self.frames.back().map_or(now, |(departure, _)| *departure);
+        let departure = Instant::from_nanos(start.as_nanos().saturating_add(service_nanos));
+        self.frames.push_back((departure, bytes));
+        self.bytes += u64::from(bytes);
+        Some(departure)
+    }
+
+    fn forget_departed(&mut self, now: Instant) {
+        while let Some((departure, bytes)) = self.frames.front()
+            && *departure <= now
+        {
+            self.bytes -= u64::from(*bytes);
+            self.frames.pop_front();
+        }
+    }
+
+    fn has_room(&self, bytes: u32) -> bool {
+        let Some((_, in_service)) = self.frames.front() else { return true };
+        let (uncounted_frames, uncounted_bytes) = match self.queue.in_service {
+            InService::Excluded => (1, u64::from(*in_service)),
+            InService::Included => (0, 0),
+        };
+        match self.queue.limit {
+            Limit::Unlimited => true,
+            Limit::Bytes(limit) => self.bytes - uncounted_bytes + u64::from(bytes) <= limit,
+            Limit::Packets(limit) => (self.frames.len() as u64) - uncounted_frames < limit,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVICE: u64 = 25_000_000;
+
+    /// How many of 1000 frames of 94 bytes that come at once are accepted.
+    fn burst(queue: DropTail) -> usize {
+        let mut backlog = Backlog::new(queue);
+        (0..1000).filter(|_| backlog.accept(Instant::ZERO, 94, SERVICE).is_some()).count()
+    }
+
+    #[test]
+    fn bytes_count_waiting_frames_and_the_one_in_service_as_named() {
+        assert_eq!(burst(DropTail::bytes(2500)), 26 + 1);
+        assert_eq!(burst(DropTail { in_service: InService::Included, ..DropTail::bytes(2500) }), 26);
+        assert_eq!(burst(DropTail::bytes(26 * 94)), 26 + 1);
+        assert_eq!(burst(DropTail::bytes(26 * 94 - 1)), 25 + 1);
+    }
+
+    #[test]
+    fn packets_count_waiting_frames_and_the_one_in_service_as_named() {
+        assert_eq!(burst(DropTail::packets(5)), 5 + 1);
+        assert_eq!(burst(DropTail { in_service: InService::Included, ..DropTail::packets(5) }), 5);
+        assert_eq!(burst(DropTail::packets(0)), 1, "a link without a queue still transmits");
+    }
+
+    #[test]
+    fn a_departure_makes_room_in_the_same_instant() {
+        let mut backlog = Backlog::new(DropTail::packets(1));
+        let first = backlog.accept(Instant::ZERO, 94, SERVICE).expect("idle");
+        assert!(backlog.accept(Instant::ZERO, 94, SERVICE).is_some());
+        assert_eq!(backlog.accept(first - std::time::Duration::from_nanos(1), 94, SERVICE), None);
+        let third = backlog.accept(first, 94, SERVICE).expect("one waits no longer");
+        assert_eq!(third.as_nanos(), 3 * SERVICE);
+    }
+
+    #[test]
+    fn an_idle_link_starts_at_once() {
+        let mut backlog = Backlog::new(DropTail::default());
+        assert_eq!(backlog.accept(Instant::from_millis(7), 94, SERVICE), Some(Instant::from_millis(32)));
+        assert_eq!(backlog.accept(Instant::from_millis(90), 94, SERVICE), Some(Instant::from_millis(115)));
+    }
+}

@@ -1,0 +1,234 @@
+//! The builder of a network: named nodes, unidirectional links between them, and routes.
+
+use std::collections::{HashMap, VecDeque};
+
+use thiserror::Error;
+
+use super::delay::Distribution;
+use super::link::{Link, LinkConfig};
+use super::network::{Network, Route};
+use crate::rng::Streams;
+use crate::{LinkId, NodeId};
+
+/// A network in the making.
+///
+/// Every node forwards what is not for itself. A packet takes the route with the fewest links, of equal ones the one
+/// whose first link was added first, unless [`Topology::route`] says otherwise. A medium that several nodes share (one
+/// queue, one rate) is a link from a hub to which they are linked by [`LinkConfig::default`].
+///
+/// ```
+/// use std::time::Duration;
+/// use conche_netsim::wired::{DropTail, LinkConfig, Topology};
+/// use conche_netsim::BitRate;
+///
+/// let mut net = Topology::new();
+/// let (hub, server) = (net.node("hub"), net.node("server"));
+/// let delay = Duration::from_millis(200);
+/// net.link("up", hub, server, LinkConfig { rate: Some(BitRate::kbit(60)), delay, ..LinkConfig::default() });
+/// net.link("down", server, hub, LinkConfig { queue: DropTail::bytes(2500), delay, ..LinkConfig::default() });
+/// for i in 0..50 {
+///     let client = net.node(format!("client{i}"));
+///     net.duplex(format!("access{i}"), client, hub, LinkConfig::default());
+/// }
+/// assert_eq!(net.nodes().count(), 52);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    nodes: Vec<String>,
+    links: Vec<Edge>,
+    routes: Vec<StaticRoute>,
+}
+
+#[derive(Clone, Debug)]
+struct Edge {
+    name: String,
+    from: NodeId,
+    to: NodeId,
+    config: LinkConfig,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct StaticRoute {
+    at: NodeId,
+    to: NodeId,
+    via: LinkId,
+}
+
+/// Why a topology or what is attached to it makes no sense.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum TopologyError {
+    /// Two nodes or two links have one name.
+    #[error("the name {0:?} is used twice; nodes need names that differ, and so do links")]
+    DuplicateName(String),
+    /// A link has a rate of zero.
+    #[error("link {0:?} has a rate of zero; leave the rate out for a link that takes no time")]
+    ZeroRate(String),
+    /// A probability is outside of 0..=1.
+    #[error("link {link:?}: {parameter} is {value}, but a probability is between 0 and 1")]
+    Probability {
+        /// The link's name.
+        link: String,
+        /// Which of its parameters.
+        parameter: &'static str,
+        /// What it was set to.
+        value: f64,
+    },
+    /// A uniform distribution has its bounds the wrong way round.
+    #[error("link {0:?}: the jitter's low bound is above its high bound")]
+    EmptyJitter(String),
+    /// A node or link of another topology was named.
+    #[error("{0} does not exist in this topology")]
+    Unknown(String),
+    /// A route leads over a link that starts elsewhere.
+    #[error("node {at:?} cannot route over link {link:?}, which starts at {start:?}")]
+    RouteFromElsewhere {
+        /// The node whose route it is.
+        at: String,
+        /// The link.
+        link: String,
+        /// Where that link starts.
+        start: String,
+    },
+}
+
+impl Topology {
+    /// No nodes, no links.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a node.
+    pub fn node(&mut self, name: impl Into<String>) -> NodeId {
+        self.nodes.push(name.into());
+        NodeId(index(self.nodes.len() - 1))
+    }
+
+    /// Adds a link that carries frames from one node to another, and none back.
+    pub fn link(&mut self, name: impl Into<String>, from: NodeId, to: NodeId, config: LinkConfig) -> LinkId {
+        self.links.push(Edge { name: name.into(), from, to, config });
+        LinkId(index(self.links.len() - 1))
+    }
+
+    /// Adds two independent links that behave alike, `name>` from `a` to `b` and `name<` back.
+    pub fn duplex(&mut self, name: impl AsRef<str>, a: NodeId, b: NodeId, config: LinkConfig) -> (LinkId, LinkId) {
+        let name = name.as_ref();
+        (self.link(format!("{name}>"), a, b, config), self.link(format!("{name}<"), b, a, config))
+    }
+
+    /// Lets packets for `to` leave the node `at` over the link `via`. The last one for a node and destination counts.
+    pub fn route(&mut self, at: NodeId, to: NodeId, via: LinkId) {
+        self.routes.push(StaticRoute { at, to, via });
+    }
+
+    /// The nodes with their names.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &str)> {
+        (0..).map(NodeId).zip(self.nodes.iter().map(String::as_str))
+    }
+
+    /// The links with their names.
+    pub fn links(&self) -> impl Iterator<Item = (LinkId, &str)> {
+        (0..).map(LinkId).zip(self.links.iter().map(|edge| edge.name.as_str()))
+    }
+
+    /// Checks everything and computes the routes.
+    pub(crate) fn build(&self, streams: &Streams) -> Result<Network, TopologyError> {
+        self.check_names()?;
+        for edge in &self.links {
+            self.check_link(edge)?;
+        }
+        let outgoing = self.outgoing();
+        let mut routes: Vec<Route> = outgoing.iter().map(|links| self.routes_of(links, &outgoing)).collect();
+        for route in &self.routes {
+            self.check_route(*route)?;
+            routes[route.at.index()].set(self.nodes.len(), route.to, route.via);
+        }
+        let links = (0..).zip(&self.links).map(|(id, edge)| Link::new(LinkId(id), edge.to, edge.config, streams));
+        Ok(Network::new(links.collect(), routes))
+    }
+
+    /// Each node's outgoing links.
+    fn outgoing(&self) -> Vec<Vec<LinkId>> {
+        let mut outgoing = vec![vec![]; self.nodes.len()];
+        for (link, edge) in (0..).zip(&self.links) {
+            outgoing[edge.from.index()].push(LinkId(link));
+        }
+        outgoing
+    }
+
+    /// The routes of the node with these outgoing links. One with a single link needs no table: whatever it sends can
+    /// only leave there. So hundreds of clients cost nothing, and routers a breadth-first search each.
+    fn routes_of(&self, links: &[LinkId], outgoing: &[Vec<LinkId>]) -> Route {
+        match links {
+            [] => Route::None,
+            [only] => Route::Always(*only),
+            _ => {
+                let mut table = vec![None; self.nodes.len()];
+                let mut reached: VecDeque<(NodeId, LinkId)> =
+                    links.iter().map(|link| (self.links[link.index()].to, *link)).collect();
+                while let Some((node, first)) = reached.pop_front() {
+                    if table[node.index()].is_none() {
+                        table[node.index()] = Some(first);
+                        reached.extend(outgoing[node.index()].iter().map(|link| (self.links[link.index()].to, first)));
+                    }
+                }
+                Route::Table(table)
+            }
+        }
+    }
+
+    fn check_names(&self) -> Result<(), TopologyError> {
+        let links = self.links.iter().map(|edge| &edge.name);
+        for names in [self.nodes.iter().collect::<Vec<_>>(), links.collect()] {
+            let mut seen = HashMap::new();
+            for name in names {
+                if seen.insert(name, ()).is_some() {
+                    return Err(TopologyError::DuplicateName(name.clone()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_link(&self, edge: &Edge) -> Result<(), TopologyError> {
+        let (link, config) = (&edge.name, &edge.config);
+        self.name(edge.from)?;
+        self.name(edge.to)?;
+        if config.rate.is_some_and(|rate| rate.as_bits() == 0) {
+            return Err(TopologyError::ZeroRate(link.clone()));
+        }
+        let mut probabilities = config.loss.probabilities();
+        probabilities.push(("duplicate", config.duplicate));
+        for (parameter, value) in probabilities {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(TopologyError::Probability { link: link.clone(), parameter, value });
+            }
+        }
+        match config.jitter.distribution {
+            Distribution::Uniform { low, high } if low > high => Err(TopologyError::EmptyJitter(link.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_route(&self, route: StaticRoute) -> Result<(), TopologyError> {
+        let at = self.name(route.at)?;
+        self.name(route.to)?;
+        let edge = self.links.get(route.via.index()).ok_or_else(|| TopologyError::Unknown(route.via.to_string()))?;
+        if edge.from == route.at {
+            return Ok(());
+        }
+        Err(TopologyError::RouteFromElsewhere {
+            at: at.to_owned(),
+            link: edge.name.clone(),
+            start: self.name(edge.from)?.to_owned(),
+        })
+    }
+
+    fn name(&self, node: NodeId) -> Result<&str, TopologyError> {
+        self.nodes.get(node.index()).map(String::as_str).ok_or_else(|| TopologyError::Unknown(node.to_string()))
+    }
+}
+
+fn index(length: usize) -> u32 {
+    u32::try_from(length).expect("fewer than 2^32 nodes and links fit into memory")
+}
