@@ -1,0 +1,107 @@
+//! The response to a request.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::Utf8Error;
+use std::time::Duration;
+
+use conche_proto::Course;
+use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
+
+use super::Error;
+
+/// The response to a request, whatever its code.
+#[derive(Clone)]
+pub struct Response {
+    from: SocketAddr,
+    message: OwnedMessage,
+    course: Course,
+}
+
+impl Response {
+    pub(super) fn new(from: SocketAddr, message: OwnedMessage, course: Course) -> Self {
+        Self { from, message, course }
+    }
+
+    /// Who sent it.
+    #[must_use]
+    pub fn from(&self) -> SocketAddr {
+        self.from
+    }
+
+    /// Its code, such as [`Code::CONTENT`].
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.message.code()
+    }
+
+    /// The response itself if its code is one of success.
+    ///
+    /// # Errors
+    /// [`Error::Response`] if the code is 4.xx or 5.xx.
+    pub fn successful(self) -> Result<Self, Error> {
+        if self.code().is_success() {
+            return Ok(self);
+        }
+        let diagnostic = (self.content_format().is_none() && !self.payload().is_empty())
+            .then(|| String::from_utf8_lossy(self.payload()).into_owned());
+        Err(Error::Response { code: self.code(), diagnostic })
+    }
+
+    /// The payload; empty if there is none.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        self.message.payload()
+    }
+
+    /// The payload as text.
+    ///
+    /// # Errors
+    /// If it is not UTF-8.
+    pub fn text(&self) -> Result<&str, Utf8Error> {
+        std::str::from_utf8(self.payload())
+    }
+
+    /// What the payload is, if the server says so.
+    #[must_use]
+    pub fn content_format(&self) -> Option<ContentFormat> {
+        let format = self.message.uint(OptionNumber::CONTENT_FORMAT)?;
+        u16::try_from(format).ok().map(ContentFormat)
+    }
+
+    /// The value of an option, the first if there are several.
+    #[must_use]
+    pub fn option(&self, number: OptionNumber) -> Option<&[u8]> {
+        self.message.option(number)
+    }
+
+    /// The whole message.
+    #[must_use]
+    pub fn message(&self) -> &OwnedMessage {
+        &self.message
+    }
+
+    /// How the exchange went.
+    #[must_use]
+    pub fn course(&self) -> &Course {
+        &self.course
+    }
+
+    /// From the first transmission to the first acknowledgement; the round-trip time if nothing was lost.
+    #[must_use]
+    pub fn acknowledged_after(&self) -> Duration {
+        self.course.acknowledged_after.unwrap_or(self.course.elapsed)
+    }
+
+    /// How many copies were sent beyond the first.
+    #[must_use]
+    pub fn retransmissions(&self) -> u16 {
+        self.course.transmissions.saturating_sub(1)
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} from {}", self.message, self.from)
+    }
+}

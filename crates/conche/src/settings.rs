@@ -1,0 +1,102 @@
+//! What client and server have in common: the endpoint's configuration, and which controller is for whom.
+
+use conche_proto::cc::AnyController;
+use conche_proto::cc::cocoa::Cocoa;
+use conche_proto::{Endpoint, EndpointConfig};
+use ipnet::IpNet;
+use std::net::SocketAddr;
+use thiserror::Error;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) config: EndpointConfig,
+    pub(crate) controller: AnyController,
+    /// Longest prefix first.
+    prefixes: Vec<(IpNet, AnyController)>,
+}
+
+impl Default for Settings {
+    /// CoCoA as draft-ietf-core-cocoa-03 has it: the one that was standardised furthest, and the safest that adapts.
+    fn default() -> Self {
+        Self { config: EndpointConfig::default(), controller: Cocoa::draft03().into(), prefixes: Vec::new() }
+    }
+}
+
+impl Settings {
+    pub(crate) fn set_controller_for(&mut self, prefix: IpNet, controller: AnyController) {
+        self.prefixes.retain(|(other, _)| *other != prefix);
+        self.prefixes.push((prefix, controller));
+        self.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.prefix_len()));
+    }
+
+    /// Why no endpoint could be made, if so.
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        if self.prefixes.len() > MOST_PREFIXES {
+            return Err(ConfigError::TooManyPrefixes { count: self.prefixes.len() });
+        }
+        self.config.transmission.validate(true)?;
+        Ok(())
+    }
+
+    /// An endpoint whose randomness comes from the operating system.
+    pub(crate) fn endpoint(&self) -> Result<Endpoint<SocketAddr, AnyController>, ConfigError> {
+        self.validate()?;
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
+        let mut endpoint = Endpoint::new(self.config.clone(), self.controller, seed)?;
+        let prefixes: Vec<_> =
+            self.prefixes.iter().map(|(prefix, controller)| (*prefix, endpoint.add_controller(*controller))).collect();
+        endpoint.choose_controller(Box::new(move |peer: &SocketAddr| {
+            let address = peer.ip().to_canonical();
+            let chosen = prefixes.iter().find(|(prefix, _)| prefix.contains(&address));
+            chosen.map_or_else(Default::default, |(_, controller)| *controller)
+        }));
+        Ok(endpoint)
+    }
+}
+
+/// The endpoint tells 256 controllers apart, one of which is for what no prefix covers.
+const MOST_PREFIXES: usize = 255;
+
+/// Settings with which no endpoint can be made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The transmission parameters contradict RFC 7252 or each other.
+    #[error(transparent)]
+    Transmission(#[from] conche_proto::ParameterError),
+    /// Controllers for too many prefixes.
+    #[error("controllers for {count} prefixes: at most {MOST_PREFIXES} can be told apart")]
+    TooManyPrefixes {
+        /// How many were given.
+        count: usize,
+    },
+    /// The operating system has no randomness, without which tokens could be guessed.
+    #[error("the operating system gives no random bytes: {0}")]
+    NoRandomness(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conche_proto::{Instant, Request, codec::Body, codec::Code};
+
+    #[test]
+    fn the_longest_prefix_chooses_the_controller_also_for_mapped_addresses() {
+        let by_name = |name| AnyController::by_name(name).expect("a known name");
+        let mut settings = Settings::default();
+        settings.set_controller_for("10.0.0.0/8".parse().expect("a prefix"), by_name("default"));
+        settings.set_controller_for("10.1.0.0/16".parse().expect("a prefix"), by_name("cocoa-s"));
+        settings.set_controller_for("2001:db8::/32".parse().expect("a prefix"), by_name("cocoa2014"));
+        let mut endpoint = settings.endpoint().expect("legal settings");
+        let mut controller = |peer: &str| {
+            let peer: SocketAddr = peer.parse().expect("an address");
+            endpoint.request(Instant::ZERO, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
+            endpoint.snapshot(&peer).expect("there is a peer").controller
+        };
+        let ids = ["192.0.2.1:1", "10.2.0.1:1", "10.1.2.3:1", "[2001:db8::7]:1"].map(&mut controller);
+        assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), 4, "{ids:?}");
+        assert_eq!(controller("[::ffff:10.1.9.9]:1"), ids[2]);
+        assert_eq!(controller("[2001:db9::7]:1"), ids[0]);
+    }
+}

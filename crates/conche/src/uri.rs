@@ -1,0 +1,323 @@
+//! `coap` URIs (RFC 7252 §6): from text to a destination and options, by the steps of §6.4.
+//!
+//! One divergence, towards what users write: a zone (`coap://[fe80::1%eth0]/` as RFC 9844 lets user interfaces have it,
+//! or with `%25` as RFC 6874 had it) is taken as part of the address.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use conche_proto::codec::{BodyBuilder, OptionNumber};
+use fluent_uri::component::Host as ParsedHost;
+use fluent_uri::pct_enc::{EStr, Encoder};
+use fluent_uri::{ParseError, ParseErrorKind};
+use thiserror::Error;
+
+/// The port of `coap` URIs that name none (RFC 7252 §6.1).
+pub const DEFAULT_PORT: u16 = 5683;
+
+/// The longest path segment, query argument and host name in bytes (RFC 7252 §5.10).
+const LONGEST_COMPONENT: usize = 255;
+
+/// A checked `coap` URI, taken apart and percent-decoded.
+///
+/// ```
+/// use conche::Uri;
+///
+/// let uri: Uri = "coap://[2001:db8::1]/sensors/caf%C3%A9?unit=K".parse()?;
+/// assert_eq!(uri.port(), 5683);
+/// assert_eq!(uri.segments(), ["sensors", "café"]);
+/// assert_eq!(uri.queries(), ["unit=K"]);
+/// # Ok::<(), conche::UriError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Uri {
+    text: String,
+    host: Host,
+    port: u16,
+    segments: Vec<String>,
+    queries: Vec<String>,
+}
+
+/// Whom a URI names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Host {
+    /// An address, which the request need not repeat.
+    Address(IpAddr),
+    /// An address that means something on one link only.
+    Scoped {
+        /// The address.
+        address: Ipv6Addr,
+        /// The link: an interface's name or index.
+        zone: String,
+    },
+    /// A name to be resolved, in lower case; it goes into the request as Uri-Host.
+    Name(String),
+}
+
+impl Uri {
+    /// Whom it names.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The UDP port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The path: no segment for `/`, an empty last one for a trailing slash.
+    #[must_use]
+    pub fn segments(&self) -> &[String] {
+        &self.segments
+    }
+
+    /// The query's arguments.
+    #[must_use]
+    pub fn queries(&self) -> &[String] {
+        &self.queries
+    }
+
+    /// The URI as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Adds the options that carry this URI (RFC 7252 §6.4): Uri-Host only for a name, never Uri-Port, since the request
+    /// is sent to that very port.
+    pub(crate) fn options(&self, mut body: BodyBuilder) -> BodyBuilder {
+        if let Host::Name(name) = &self.host {
+            body = body.option(OptionNumber::URI_HOST, name.as_bytes());
+        }
+        let body = self.segments.iter().fold(body, |body, segment| body.segment(segment));
+        self.queries.iter().fold(body, |body, argument| body.query(argument))
+    }
+}
+
+impl FromStr for Uri {
+    type Err = UriError;
+
+    fn from_str(text: &str) -> Result<Self, UriError> {
+        let (plain, zone) = take_zone(text);
+        let uri = fluent_uri::Uri::parse(plain.as_str()).map_err(|error| UriError::syntax(&plain, error))?;
+        check_scheme(uri.scheme().as_str())?;
+        if uri.has_fragment() {
+            return Err(UriError::Fragment);
+        }
+        let uri = uri.normalize();
+        let authority = uri.authority().ok_or(UriError::NoHost)?;
+        if authority.has_userinfo() {
+            return Err(UriError::UserInfo);
+        }
+        let port = match authority.port() {
+            Some(port) if !port.as_str().is_empty() => parse_port(port.as_str())?,
+            _ => DEFAULT_PORT,
+        };
+        let host = match (authority.host_parsed(), zone) {
+            (ParsedHost::Ipv6(address), Some(zone)) => Host::Scoped { address, zone },
+            (ParsedHost::Ipv6(address), None) => Host::Address(address.into()),
+            (ParsedHost::Ipv4(address), _) => Host::Address(address.into()),
+            (ParsedHost::RegName(name), _) => Host::Name(host_name(name)?),
+            _ => return Err(UriError::UnknownAddressKind { host: authority.host().to_owned() }),
+        };
+        let segments = match uri.path().segments_if_absolute() {
+            Some(segments) if uri.path().as_str() != "/" => decode_all("path segment", segments)?,
+            _ => Vec::new(),
+        };
+        let queries = match uri.query() {
+            Some(query) => decode_all("query argument", query.split('&'))?,
+            None => Vec::new(),
+        };
+        Ok(Self { text: text.to_owned(), host, port, segments, queries })
+    }
+}
+
+/// Splits the zone off a bracketed address, since RFC 3986 has no place for it.
+fn take_zone(text: &str) -> (String, Option<String>) {
+    let parts = || {
+        let (before, rest) = text.split_once("://[")?;
+        let (inside, after) = rest.split_once(']')?;
+        let (address, zone) = inside.split_once('%')?;
+        let zone = zone.strip_prefix("25").filter(|zone| !zone.is_empty()).unwrap_or(zone);
+        (!zone.is_empty() && !before.contains('/')).then(|| (format!("{before}://[{address}]{after}"), zone.to_owned()))
+    };
+    match parts() {
+        Some((plain, zone)) => (plain, Some(zone)),
+        None => (text.to_owned(), None),
+    }
+}
+
+fn check_scheme(scheme: &str) -> Result<(), UriError> {
+    match scheme.to_ascii_lowercase().as_str() {
+        "coap" => Ok(()),
+        scheme @ ("coaps" | "coap+tcp" | "coaps+tcp" | "coap+ws" | "coaps+ws") => {
+            Err(UriError::NotYetSupported { scheme: scheme.to_owned() })
+        }
+        scheme => Err(UriError::Scheme { scheme: scheme.to_owned() }),
+    }
+}
+
+fn parse_port(port: &str) -> Result<u16, UriError> {
+    match port.parse() {
+        Ok(0) | Err(_) => Err(UriError::Port { port: port.to_owned() }),
+        Ok(port) => Ok(port),
+    }
+}
+
+fn host_name<E: Encoder>(name: &EStr<E>) -> Result<String, UriError> {
+    let name = decode("host name", name)?;
+    if name.is_empty() { Err(UriError::NoHost) } else { Ok(name.to_lowercase()) }
+}
+
+fn decode_all<'a, E: Encoder>(
+    what: &'static str,
+    parts: impl Iterator<Item = &'a EStr<E>>,
+) -> Result<Vec<String>, UriError> {
+    parts.map(|part| decode(what, part)).collect()
+}
+
+fn decode<E: Encoder>(what: &'static str, part: &EStr<E>) -> Result<String, UriError> {
+    let text =
+        part.decode().to_string().map_err(|_| UriError::NotUtf8 { what, part: part.as_str().to_owned() })?.into_owned();
+    if text.len() > LONGEST_COMPONENT {
+        return Err(UriError::TooLong { what, length: text.len() });
+    }
+    Ok(text)
+}
+
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl TryFrom<&str> for Uri {
+    type Error = UriError;
+
+    fn try_from(text: &str) -> Result<Self, UriError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<&String> for Uri {
+    type Error = UriError;
+
+    fn try_from(text: &String) -> Result<Self, UriError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for Uri {
+    type Error = UriError;
+
+    fn try_from(text: String) -> Result<Self, UriError> {
+        text.parse()
+    }
+}
+
+impl From<&Uri> for Uri {
+    fn from(uri: &Uri) -> Self {
+        uri.clone()
+    }
+}
+
+/// Why a text is no URI that a request can be sent to.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum UriError {
+    /// Not a URI.
+    #[error("{found} at position {position} of the URI: {hint}")]
+    Syntax {
+        /// What stands there.
+        found: String,
+        /// Where, in bytes from 0.
+        position: usize,
+        /// What would be right.
+        hint: &'static str,
+    },
+    /// A scheme that is not CoAP's.
+    #[error("the URI's scheme is {scheme:?}: it must be \"coap\", as in coap://example.com/path")]
+    Scheme {
+        /// The scheme.
+        scheme: String,
+    },
+    /// A scheme of CoAP over something else than plain UDP.
+    #[error("{scheme}:// is not yet supported: only coap:// is")]
+    NotYetSupported {
+        /// The scheme.
+        scheme: String,
+    },
+    /// There is no host.
+    #[error("the URI names no host: it must look like coap://example.com/path")]
+    NoHost,
+    /// An IP address of a version that has no meaning yet.
+    #[error("the host {host} is neither a name, an IPv4 address nor an IPv6 address in brackets")]
+    UnknownAddressKind {
+        /// The host.
+        host: String,
+    },
+    /// There is a user name.
+    #[error("a coap URI has no user name: leave out what stands before the \"@\"")]
+    UserInfo,
+    /// There is a fragment, which names a part of the representation that only the client can find (RFC 7252 §6.4).
+    #[error("a fragment cannot be requested: leave out \"#\" and what follows")]
+    Fragment,
+    /// A port that is none.
+    #[error("the port {port:?} is not a number from 1 to 65535")]
+    Port {
+        /// What stands in the port's place.
+        port: String,
+    },
+    /// A percent-encoded component that is not UTF-8 once decoded.
+    #[error("the {what} {part:?} does not decode to UTF-8")]
+    NotUtf8 {
+        /// Which component.
+        what: &'static str,
+        /// The component as written.
+        part: String,
+    },
+    /// A component that no option can hold.
+    #[error("a {what} of {length} bytes: at most {LONGEST_COMPONENT} are allowed")]
+    TooLong {
+        /// Which component.
+        what: &'static str,
+        /// Its decoded length in bytes.
+        length: usize,
+    },
+}
+
+impl UriError {
+    fn syntax(text: &str, error: ParseError) -> Self {
+        let position = error.index();
+        let found = match text.get(position..).and_then(|rest| rest.chars().next()) {
+            Some(character) => format!("unexpected {character:?}"),
+            None => "unexpected end".to_owned(),
+        };
+        let before = text.get(..position).unwrap_or(text);
+        let in_brackets = before.contains('[') && !before.contains(']');
+        let hint = match error.kind() {
+            _ if in_brackets => "an IPv6 address and \"]\" were expected after \"[\"",
+            ParseErrorKind::InvalidIpv6Addr => "an IPv6 address was expected inside the brackets",
+            ParseErrorKind::InvalidPctEncodedOctet => {
+                "\"%\" must be followed by two hexadecimal digits; a percent sign itself is %25"
+            }
+            _ if !text.contains("://") => "it must look like coap://example.com/path",
+            _ => "other characters than those of RFC 3986 must be percent-encoded, a space as %20",
+        };
+        Self::Syntax { found, position, hint }
+    }
+}
+
+/// Lets a [`Uri`] stand where text that becomes one is taken.
+impl From<std::convert::Infallible> for UriError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

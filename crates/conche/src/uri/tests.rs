@@ -1,0 +1,106 @@
+//! The examples of RFC 7252 §6 and what users get wrong.
+
+use super::*;
+
+fn uri(text: &str) -> Uri {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn error(text: &str) -> UriError {
+    text.parse::<Uri>().expect_err(text)
+}
+
+#[test]
+fn the_equivalent_uris_of_rfc_7252_section_6_3_mean_the_same() {
+    for text in [
+        "coap://example.com:5683/~sensors/temp.xml",
+        "coap://EXAMPLE.com/%7Esensors/temp.xml",
+        "coap://EXAMPLE.com:/%7esensors/temp.xml",
+        "COAP://example.com/x/../~sensors/./temp.xml",
+    ] {
+        let uri = uri(text);
+        assert_eq!(uri.host(), &Host::Name("example.com".into()), "{text}");
+        assert_eq!(uri.port(), 5683, "{text}");
+        assert_eq!(uri.segments(), ["~sensors", "temp.xml"], "{text}");
+    }
+}
+
+#[test]
+fn the_root_has_no_segment_and_a_trailing_slash_an_empty_one() {
+    assert!(uri("coap://h").segments().is_empty());
+    assert!(uri("coap://h/").segments().is_empty());
+    assert_eq!(uri("coap://h//").segments(), ["", ""]);
+    assert_eq!(uri("coap://h/a/").segments(), ["a", ""]);
+}
+
+#[test]
+fn an_encoded_slash_or_ampersand_stays_inside_its_component() {
+    let uri = uri("coap://198.51.100.1:61616//%2F//?%2F%2F&?%26");
+    assert_eq!(uri.segments(), ["", "/", "", ""]);
+    assert_eq!(uri.queries(), ["//", "?&"]);
+}
+
+#[test]
+fn only_a_name_goes_into_the_request() {
+    let encoded = |text| uri(text).options(BodyBuilder::new()).build().expect("a URI's options are legal");
+    assert_eq!(encoded("coap://[::1]:61616/a?b").as_bytes(), b"\xb1a\x41b");
+    assert_eq!(encoded("coap://localhost/a?b").as_bytes(), b"\x39localhost\x81a\x41b");
+}
+
+#[test]
+fn addresses_of_both_versions_are_recognised() {
+    assert_eq!(uri("coap://127.0.0.1/").host(), &Host::Address(IpAddr::from([127, 0, 0, 1])));
+    assert_eq!(uri("coap://[::1]:1/").host(), &Host::Address(Ipv6Addr::LOCALHOST.into()));
+    let scoped = Host::Scoped { address: "fe80::1".parse().expect("an address"), zone: "eth0".into() };
+    assert_eq!(uri("coap://[fe80::1%eth0]/a").host(), &scoped);
+    assert_eq!(uri("coap://[fe80::1%25eth0]/a").host(), &scoped);
+}
+
+#[test]
+fn components_beyond_255_bytes_are_refused_and_255_are_not() {
+    let path = |length| format!("coap://h/{}", "%41".repeat(length));
+    assert_eq!(uri(&path(255)).segments(), ["A".repeat(255)]);
+    assert_eq!(error(&path(256)), UriError::TooLong { what: "path segment", length: 256 });
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_would_be_right() {
+    for (text, message) in [
+        ("coaps://h/", "coaps:// is not yet supported: only coap:// is"),
+        ("http://h/", r#"the URI's scheme is "http": it must be "coap", as in coap://example.com/path"#),
+        ("coap:///a", "the URI names no host: it must look like coap://example.com/path"),
+        ("coap:a", "the URI names no host: it must look like coap://example.com/path"),
+        ("coap://h:0/", r#"the port "0" is not a number from 1 to 65535"#),
+        ("coap://h:65536/", r#"the port "65536" is not a number from 1 to 65535"#),
+        ("coap://u@h/", r#"a coap URI has no user name: leave out what stands before the "@""#),
+        ("coap://h/a#b", r##"a fragment cannot be requested: leave out "#" and what follows"##),
+        ("coap://h/%ff", r#"the path segment "%FF" does not decode to UTF-8"#),
+        ("coap://[::1", r#"unexpected end at position 11 of the URI: an IPv6 address and "]" were expected after "[""#),
+        (
+            "coap://[::g]/",
+            r#"unexpected 'g' at position 10 of the URI: an IPv6 address and "]" were expected after "[""#,
+        ),
+        (
+            "coap://h/a b",
+            "unexpected ' ' at position 10 of the URI: \
+             other characters than those of RFC 3986 must be percent-encoded, a space as %20",
+        ),
+        (
+            "coap://h/%zz",
+            "unexpected '%' at position 9 of the URI: \
+             \"%\" must be followed by two hexadecimal digits; a percent sign itself is %25",
+        ),
+        ("192.0.2.1/a", "unexpected '/' at position 9 of the URI: it must look like coap://example.com/path"),
+    ] {
+        assert_eq!(error(text).to_string(), message, "{text}");
+    }
+}
+
+#[test]
+fn no_text_makes_the_parser_panic() {
+    proptest::proptest!(|(tail in "\\PC{0,40}", zone in "[%\\[\\]0-9a-f:]{0,20}")| {
+        let _ = tail.parse::<Uri>();
+        let _ = format!("coap://{tail}").parse::<Uri>();
+        let _ = format!("coap://[{zone}]{tail}").parse::<Uri>();
+    });
+}
