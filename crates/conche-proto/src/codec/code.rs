@@ -100,6 +100,7 @@ impl fmt::Debug for Code {
 
 macro_rules! registry {
     ($($(#[$rfc:meta])* $name:ident $class:literal $detail:literal $description:literal;)*) => {
+        #[allow(clippy::zero_prefixed_literal, reason = "a code's detail has two digits: 2.05")]
         impl Code {
             $(
                 $(#[$rfc])*
