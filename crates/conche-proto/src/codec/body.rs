@@ -143,7 +143,7 @@ impl BodyBuilder {
             check(number, value, previous == Some(number))?;
             let delta = number.0 - previous.map_or(0, |OptionNumber(previous)| previous);
             let header = OptionHeader::new(delta, value.len()).ok_or_else(|| BuildError::length(number, value))?;
-            bytes.extend_from_slice(header.as_slice());
+            bytes.extend(header.bytes());
             bytes.extend_from_slice(value);
             previous = Some(number);
         }

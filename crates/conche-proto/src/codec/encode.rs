@@ -41,7 +41,7 @@ impl<'b> Encoder<'b> {
         };
         let mut encoder = Self { buffer, length: 0, stage };
         encoder.write(&Header { ty, code, id }.to_bytes(token.len()))?;
-        encoder.write_front(token.padded(), token.as_slice())?;
+        encoder.write_padded(token.padded(), token.len())?;
         Ok(encoder)
     }
 
@@ -53,16 +53,8 @@ impl<'b> Encoder<'b> {
     /// [`EncodeError::OptionTooLong`], [`EncodeError::EmptyWithContent`], [`EncodeError::BufferTooSmall`].
     #[inline]
     pub fn option(&mut self, number: OptionNumber, value: &[u8]) -> Result<&mut Self, EncodeError> {
-        let previous = match self.stage {
-            Stage::Options(previous) => previous,
-            Stage::Payload => return Err(EncodeError::AfterPayload),
-            Stage::Empty => return Err(EncodeError::EmptyWithContent),
-        };
-        let delta = number.0.checked_sub(previous.0).ok_or(EncodeError::OptionOrder { number, previous })?;
-        let header = OptionHeader::new(delta, value.len()).ok_or(EncodeError::OptionTooLong { number })?;
-        self.write_front(header.padded(), header.as_slice())?;
+        self.start_option(number, value.len())?;
         self.write(value)?;
-        self.stage = Stage::Options(number);
         Ok(self)
     }
 
@@ -73,7 +65,10 @@ impl<'b> Encoder<'b> {
     /// As [`option`](Self::option).
     #[inline]
     pub fn uint(&mut self, number: OptionNumber, value: u32) -> Result<&mut Self, EncodeError> {
-        self.option(number, encode_uint(value).as_slice())
+        let value = encode_uint(value);
+        self.start_option(number, value.len().into())?;
+        self.write_padded(value.padded(), value.len())?;
+        Ok(self)
     }
 
     /// Appends options and payload that are already encoded. They must be all that follows the token, since the first
@@ -120,17 +115,32 @@ impl<'b> Encoder<'b> {
         self.length
     }
 
-    /// Writes `front`, the first bytes of `padded`. Where there is room, the whole array is stored at once, which takes an
-    /// instruction instead of a loop; the next write goes over what is too much.
+    /// Writes what stands before an option's value.
     #[inline]
-    fn write_front<const N: usize>(&mut self, padded: &[u8; N], front: &[u8]) -> Result<(), EncodeError> {
+    fn start_option(&mut self, number: OptionNumber, length: usize) -> Result<(), EncodeError> {
+        let previous = match self.stage {
+            Stage::Options(previous) => previous,
+            Stage::Payload => return Err(EncodeError::AfterPayload),
+            Stage::Empty => return Err(EncodeError::EmptyWithContent),
+        };
+        let delta = number.0.checked_sub(previous.0).ok_or(EncodeError::OptionOrder { number, previous })?;
+        let header = OptionHeader::new(delta, length).ok_or(EncodeError::OptionTooLong { number })?;
+        self.write_padded(header.padded(), header.len())?;
+        self.stage = Stage::Options(number);
+        Ok(())
+    }
+
+    /// Writes the first `length` bytes of `padded`. Where there is room for all of them they are stored at once, which
+    /// takes an instruction instead of a loop, and the next write goes over what is too much.
+    #[inline]
+    fn write_padded<const N: usize>(&mut self, padded: [u8; N], length: u8) -> Result<(), EncodeError> {
         match self.buffer.get_mut(self.length..).and_then(|free| free.first_chunk_mut::<N>()) {
             Some(target) => {
-                *target = *padded;
-                self.length += front.len();
+                *target = padded;
+                self.length += usize::from(length);
                 Ok(())
             }
-            None => self.write(front),
+            None => self.write(padded.get(..length.into()).unwrap_or(&padded)),
         }
     }
 

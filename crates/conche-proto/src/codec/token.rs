@@ -33,8 +33,8 @@ impl Token {
     }
 
     /// The token's bytes and zeros behind them.
-    pub(super) const fn padded(&self) -> &[u8; Self::MAX_LENGTH] {
-        &self.bytes
+    pub(super) const fn padded(&self) -> [u8; Self::MAX_LENGTH] {
+        self.bytes
     }
 
     /// The number of its bytes: TKL.

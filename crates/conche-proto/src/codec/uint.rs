@@ -3,29 +3,40 @@
 /// The shortest encoding of a number: 0 to 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UintBytes {
+    /// What lies behind `length` is zero.
     bytes: [u8; 4],
-    start: u8,
+    length: u8,
 }
 
 impl UintBytes {
     /// The encoded bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
-        self.bytes.get(usize::from(self.start)..).unwrap_or_default()
+        self.bytes.get(..usize::from(self.length)).unwrap_or(&self.bytes)
+    }
+
+    /// The encoded bytes and zeros behind them.
+    pub(super) const fn padded(self) -> [u8; 4] {
+        self.bytes
+    }
+
+    /// The number of encoded bytes.
+    pub(super) const fn len(self) -> u8 {
+        self.length
     }
 }
 
 /// Encodes `value` without leading zero bytes; 0 becomes the empty value.
 #[must_use]
 pub const fn encode_uint(value: u32) -> UintBytes {
-    let start = match value {
-        0 => 4,
-        0x1..=0xff => 3,
-        0x100..=0xffff => 2,
-        0x1_0000..=0xff_ffff => 1,
-        _ => 0,
+    let (length, shifted) = match value {
+        0 => (0, 0),
+        0x1..=0xff => (1, value << 24),
+        0x100..=0xffff => (2, value << 16),
+        0x1_0000..=0xff_ffff => (3, value << 8),
+        _ => (4, value),
     };
-    UintBytes { bytes: value.to_be_bytes(), start }
+    UintBytes { bytes: shifted.to_be_bytes(), length }
 }
 
 /// Decodes a value, leading zeros included; `None` when the number does not fit 32 bits.

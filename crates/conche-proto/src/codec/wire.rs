@@ -12,9 +12,9 @@ pub(super) const PAYLOAD_MARKER: u8 = 0xff;
 pub const MAX_OPTION_LENGTH: usize = EXTENDED_16 as usize + u16::MAX as usize;
 
 /// The first delta or length that needs one extension byte.
-const EXTENDED_8: u16 = 13;
+const EXTENDED_8: u32 = 13;
 /// The first delta or length that needs two extension bytes.
-const EXTENDED_16: u16 = 269;
+const EXTENDED_16: u32 = 269;
 
 /// One option split off the front of an option sequence.
 pub(super) struct Split<'a> {
@@ -37,10 +37,8 @@ pub(super) fn split_option(first: u8, rest: &[u8]) -> Result<Split<'_>, DecodeEr
 fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Result<(u32, &[u8]), DecodeErrorKind> {
     match (nibble, rest) {
         (0..=12, _) => Ok((nibble.into(), rest)),
-        (13, [extension, rest @ ..]) => Ok((u32::from(EXTENDED_8) + u32::from(*extension), rest)),
-        (14, [high, low, rest @ ..]) => {
-            Ok((u32::from(EXTENDED_16) + u32::from(u16::from_be_bytes([*high, *low])), rest))
-        }
+        (13, [extension, rest @ ..]) => Ok((EXTENDED_8 + u32::from(*extension), rest)),
+        (14, [high, low, rest @ ..]) => Ok((EXTENDED_16 + u32::from(u16::from_be_bytes([*high, *low])), rest)),
         (13 | 14, _) => Err(DecodeErrorKind::OptionTruncated),
         _ => Err(reserved),
     }
@@ -49,7 +47,9 @@ fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Result<(u32, 
 /// The one to five bytes before an option's value.
 #[derive(Clone, Copy)]
 pub(super) struct OptionHeader {
-    bytes: [u8; 5],
+    /// The bytes from the most significant one on. A number is kept in a register, where bytes put into an array one by
+    /// one would go through memory and back.
+    packed: u64,
     length: u8,
 }
 
@@ -57,44 +57,48 @@ impl OptionHeader {
     /// The header for a value of `length` bytes; `None` beyond [`MAX_OPTION_LENGTH`].
     #[inline]
     pub(super) fn new(delta: u16, length: usize) -> Option<Self> {
-        let mut header = Self { bytes: [0; 5], length: 1 };
-        let delta = header.extend(delta.into())?;
-        let length = header.extend(u32::try_from(length).ok()?)?;
-        header.bytes[0] = delta << 4 | length;
-        Some(header)
+        let delta = Field::new(delta.into())?;
+        let length = Field::new(u32::try_from(length).ok()?)?;
+        let first = u64::from(delta.nibble << 4 | length.nibble);
+        let with_delta = first << delta.extension_bits | u64::from(delta.extension);
+        let complete = with_delta << length.extension_bits | u64::from(length.extension);
+        let bits = 8 + delta.extension_bits + length.extension_bits;
+        Some(Self { packed: complete << (u64::BITS - u32::from(bits)), length: bits / 8 })
     }
 
-    /// The header's bytes and zeros behind them.
-    pub(super) const fn padded(&self) -> &[u8; 5] {
-        &self.bytes
-    }
-
+    /// The number of bytes.
     #[inline]
-    pub(super) fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.length)).unwrap_or(&self.bytes)
+    pub(super) const fn len(self) -> u8 {
+        self.length
     }
 
-    /// Appends the extension bytes of a delta or length and answers its nibble.
+    /// The bytes and zeros behind them.
     #[inline]
-    fn extend(&mut self, value: u32) -> Option<u8> {
-        if value < EXTENDED_8.into() {
-            return u8::try_from(value).ok();
-        }
-        if value < EXTENDED_16.into() {
-            self.push(u8::try_from(value - u32::from(EXTENDED_8)).ok()?);
-            return Some(13);
-        }
-        let [high, low] = u16::try_from(value - u32::from(EXTENDED_16)).ok()?.to_be_bytes();
-        self.push(high);
-        self.push(low);
-        Some(14)
+    pub(super) const fn padded(self) -> [u8; 8] {
+        self.packed.to_be_bytes()
     }
 
+    /// The bytes.
+    pub(super) fn bytes(self) -> impl Iterator<Item = u8> {
+        self.padded().into_iter().take(self.length.into())
+    }
+}
+
+/// A delta or length as it is written.
+struct Field {
+    nibble: u8,
+    extension: u16,
+    extension_bits: u8,
+}
+
+impl Field {
     #[inline]
-    fn push(&mut self, byte: u8) {
-        if let Some(slot) = self.bytes.get_mut(usize::from(self.length)) {
-            *slot = byte;
-            self.length += 1;
-        }
+    fn new(value: u32) -> Option<Self> {
+        let (nibble, extension, extension_bits) = match value {
+            0..EXTENDED_8 => (u8::try_from(value).ok()?, 0, 0),
+            EXTENDED_8..EXTENDED_16 => (13, value - EXTENDED_8, 8),
+            _ => (14, value - EXTENDED_16, 16),
+        };
+        Some(Self { nibble, extension: u16::try_from(extension).ok()?, extension_bits })
     }
 }
