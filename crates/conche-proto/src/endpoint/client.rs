@@ -29,7 +29,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(RequestError::NotAMethod(request.code));
         }
         let peer = self.open_peer(now, to)?;
-        let token = self.unused_token(peer)?;
+        let token = match request.token {
+            Some(token) if self.by_token.contains_key(&(peer, token)) => return Err(RequestError::TokenInUse),
+            Some(token) => token,
+            None => self.unused_token(peer)?,
+        };
         let opening = Opening {
             purpose: Purpose::Request,
             code: request.code,

@@ -46,6 +46,9 @@ pub enum RequestError {
         /// What is allowed.
         limit: usize,
     },
+    /// The token that was asked for belongs to another request to this peer (RFC 7252 §5.3.1).
+    #[error("another request to this peer has this token: wait for its end, or let the endpoint choose one")]
+    TokenInUse,
     /// Tokens are shorter than 4 bytes and all of them are in use toward this peer.
     #[error("all tokens of {length} bytes are in use toward this peer: raise token_length")]
     NoToken {

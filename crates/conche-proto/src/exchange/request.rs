@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::codec::{Body, Code};
+use crate::codec::{Body, Code, Token};
 
 /// A request to send.
 #[derive(Clone, Debug)]
@@ -15,13 +15,15 @@ pub struct Request {
     pub reliability: Reliability,
     /// How long the application waits for the response, queueing included. `None`: as long as the protocol does.
     pub timeout: Option<Duration>,
+    /// The token to send it with. `None`: a random one, which an attacker off the path cannot guess (RFC 7252 §5.3.1).
+    pub token: Option<Token>,
 }
 
 impl Request {
     /// A Confirmable request without a deadline of its own.
     #[must_use]
     pub fn new(code: Code, body: Body) -> Self {
-        Self { code, body, reliability: Reliability::Confirmable, timeout: None }
+        Self { code, body, reliability: Reliability::Confirmable, timeout: None, token: None }
     }
 
     /// The same request, sent in this way.
