@@ -48,8 +48,10 @@ pub mod uri;
 
 pub use client::{Client, Error};
 pub use conche_proto::cc::AnyController;
-pub use conche_proto::codec::{Code, ContentFormat, OptionNumber};
-pub use conche_proto::{Course, EndpointConfig, Envelope, Failure, Limits, Reliability, Stats, TransmissionParameters};
+pub use conche_proto::codec::{Code, ContentFormat, OptionNumber, Token};
+pub use conche_proto::{
+    Course, EndpointConfig, Envelope, Failure, Limits, Reliability, RequestError, Stats, TransmissionParameters,
+};
 pub use ipnet::IpNet;
 pub use server::Server;
 pub use settings::ConfigError;

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use conche::server::{Path, Response, Text, get, post, put};
-use conche::{Client, Code, ContentFormat, EndpointConfig, Error, Failure, Limits, OptionNumber, Server};
+use conche::{
+    Client, Code, ContentFormat, EndpointConfig, Error, Failure, Limits, OptionNumber, RequestError, Server, Token,
+};
 use tokio::net::UdpSocket;
 use tokio::sync::{Notify, Semaphore};
 
@@ -188,6 +190,20 @@ async fn a_full_queue_is_an_error_at_once() {
     let refused = client.get(&there).await;
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
     requests.iter().for_each(|request| request.abort());
+}
+
+#[tokio::test]
+async fn a_request_goes_out_with_the_token_that_was_chosen() {
+    let (silent, there) = silence().await;
+    let client = Client::new();
+    let get = || client.get(&there).token(Token::new(b"mine").expect("at most 8 bytes"));
+    let request = tokio::spawn(get().send());
+    let mut datagram = [0; 64];
+    silent.recv(&mut datagram).await.expect("a request");
+    assert_eq!((datagram[0], &datagram[4..8]), (0x44, &b"mine"[..]));
+    let refused = get().await.expect_err("the token is in use");
+    assert!(matches!(refused, Error::Refused(RequestError::TokenInUse)), "{refused}");
+    request.abort();
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
-use conche_proto::codec::{BodyBuilder, Code, ContentFormat, OptionNumber};
+use conche_proto::codec::{BodyBuilder, Code, ContentFormat, OptionNumber, Token};
 use conche_proto::{Reliability, Request};
 use tokio::time::Instant;
 
@@ -38,12 +38,13 @@ pub struct RequestBuilder {
     body: BodyBuilder,
     reliability: Reliability,
     timeout: Option<Duration>,
+    token: Option<Token>,
 }
 
 impl RequestBuilder {
     pub(super) fn new(client: Client, method: Code, uri: Result<Uri, UriError>) -> Self {
         let body = BodyBuilder::new();
-        Self { client, method, uri, body, reliability: Reliability::Confirmable, timeout: None }
+        Self { client, method, uri, body, reliability: Reliability::Confirmable, timeout: None, token: None }
     }
 
     /// The payload and what it is.
@@ -100,6 +101,11 @@ impl RequestBuilder {
         Self { timeout: Some(timeout), ..self }
     }
 
+    /// The token to send it with, instead of a random one that an attacker cannot guess.
+    pub fn token(self, token: Token) -> Self {
+        Self { token: Some(token), ..self }
+    }
+
     /// Sends the request and waits for the response.
     ///
     /// # Errors
@@ -111,8 +117,13 @@ impl RequestBuilder {
         let mut failure = None;
         for address in resolve(&uri).await? {
             let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let request =
-                Request { timeout, ..Request::new(self.method, body.clone()).with_reliability(self.reliability) };
+            let request = Request {
+                code: self.method,
+                body: body.clone(),
+                reliability: self.reliability,
+                timeout,
+                token: self.token,
+            };
             match self.client.open(address, Opening::Request(request)).await {
                 Ok(Outcome::Response { from, message, course }) => return Ok(Response::new(from, message, course)),
                 Ok(Outcome::Pong { .. }) => unreachable!("only pings end with an acknowledgement"),
