@@ -244,12 +244,13 @@ macro_rules! algorithms {
     };
 }
 
-use crate::{cocoa, default, full_backoff};
+use crate::{basic, bdp, cocoa, default, fasor, full_backoff, linux, peak_hopper, wiopt};
 
 algorithms! {
     Default(default::CoapDefault) {
         "default" => default::CoapDefault::default(), default::FEATURES;
         "coap-b" => default::CoapDefault::coap_b(), default::COAP_B_FEATURES;
+        "static" => default::CoapDefault::default(), wiopt::STATIC_FEATURES;
     }
     Cocoa2014(cocoa::Cocoa2014) {
         "cocoa2014" => cocoa::Cocoa2014::default(), cocoa::v2014::FEATURES;
@@ -262,6 +263,12 @@ algorithms! {
     CocoaS(cocoa::CocoaS) {
         "cocoa-s" => cocoa::CocoaS::default(), cocoa::strong::FEATURES;
     }
+    Basic(basic::Basic) { "basic" => basic::Basic::default(), basic::FEATURES; }
+    Linux(linux::Linux) { "linux" => linux::Linux::default(), linux::FEATURES; }
+    PeakHopper(peak_hopper::PeakHopper) {
+        "peak-hopper" => peak_hopper::PeakHopper::default(), peak_hopper::FEATURES;
+        "peak-hopper-cf" => peak_hopper::PeakHopper::californium_2014(), peak_hopper::CALIFORNIUM_FEATURES;
+    }
     DefaultFullBackoff(full_backoff::DefaultFullBackoff) {
         "default-fb1" => full_backoff::DefaultFullBackoff::variant_1(), full_backoff::DEFAULT_FB1_FEATURES;
         "default-fb2" => full_backoff::DefaultFullBackoff::variant_2(), full_backoff::DEFAULT_FB2_FEATURES;
@@ -270,4 +277,16 @@ algorithms! {
         "cocoa-fb1" => full_backoff::CocoaFullBackoff::variant_1(), full_backoff::COCOA_FB1_FEATURES;
         "cocoa-fb2" => full_backoff::CocoaFullBackoff::variant_2(), full_backoff::COCOA_FB2_FEATURES;
     }
+    Fasor(fasor::Fasor) {
+        "fasor" => fasor::Fasor::default(), fasor::FEATURES;
+        "fasor-pseudo" => fasor::Fasor::pseudocode(), fasor::PSEUDOCODE_FEATURES;
+    }
+    Bdp(bdp::Bdp) {
+        "bdp" => bdp::Bdp::default(), bdp::FEATURES;
+        "bdp-literal" => bdp::Bdp::literal(), bdp::LITERAL_FEATURES;
+    }
+    SemiDynamic(wiopt::SemiDynamic) {
+        "semi-dynamic" => wiopt::SemiDynamic::default(), wiopt::SEMI_DYNAMIC_FEATURES;
+    }
+    Rfc6298(wiopt::Rfc6298) { "rfc6298" => wiopt::Rfc6298::default(), wiopt::RFC6298_FEATURES; }
 }

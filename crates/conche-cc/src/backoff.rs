@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::control::Sent;
+use crate::control::{Abandoned, Sent, Why};
 use crate::units::{Factor, Micros, saturate};
 
 /// `base` scaled by a factor drawn uniformly from 1 to `ack_random_factor` (RFC 7252 §4.2), given 32 random bits.
@@ -94,6 +94,52 @@ impl Timer {
     }
 }
 
+/// The timer of one exchange under an algorithm whose backoff carries over to the next exchange, as TCP's does
+/// (RFC 6298 §5.5 to §5.7): until a sample proves it wrong, a backed-off RTO is the best there is.
+///
+/// What carries over is an exponent, kept beside the estimate. An exchange starts from that of its peer and hands back
+/// its own as it grows, so that parallel exchanges do not multiply each other's backoff.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CarriedTimer {
+    timer: Timer,
+    exponent: u8,
+}
+
+impl CarriedTimer {
+    /// Arms the timer: with `rto` · 2^`carried` for the original transmission, doubled for a copy, under `cap`.
+    pub fn arm(&mut self, event: &Sent, rto: Micros, carried: &mut u8, cap: Micros) -> Duration {
+        if event.confirmable && event.attempt > 0 && self.timer.armed().is_some() {
+            self.exponent = self.exponent.saturating_add(1).min(MAX_EXPONENT);
+            *carried = self.exponent.max(*carried);
+        } else {
+            self.exponent = *carried;
+        }
+        self.timer.arm(event, || backed_off(rto, self.exponent), Factor::TWO, cap)
+    }
+}
+
+/// No timer needs more doublings: the shortest, a millisecond, passes the longest cap on the way.
+const MAX_EXPONENT: u8 = 22;
+
+/// `rto` doubled `exponent` times.
+#[must_use]
+pub fn backed_off(rto: Micros, exponent: u8) -> Micros {
+    rto.times(1 << exponent.min(MAX_EXPONENT))
+}
+
+/// Whether the end of an exchange that was never acknowledged speaks of congestion.
+///
+/// Giving up does. So does cancelling an exchange that had been retransmitted, or an application with little patience
+/// would never back off. A Reset or a report of an unreachable network does not.
+#[must_use]
+pub fn suggests_congestion(event: &Abandoned<'_>) -> bool {
+    match event.why {
+        Why::GaveUp => true,
+        Why::Cancelled => event.sent.len() > 1,
+        Why::Reset | Why::Unreachable => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,5 +190,17 @@ mod tests {
         let mut timer = Timer::default();
         let wait = timer.arm(&sent(0, false), || Micros::from_millis(2_000), Factor::TWO, Micros::MAX);
         assert_eq!((wait, timer.armed()), (Duration::from_secs(2), None));
+    }
+
+    #[test]
+    fn parallel_exchanges_do_not_multiply_each_others_backoff() {
+        let (mut a, mut b, mut carried) = (CarriedTimer::default(), CarriedTimer::default(), 0);
+        let rto = Micros::from_millis(500);
+        let mut arm = |timer: &mut CarriedTimer, attempt| {
+            timer.arm(&sent(attempt, true), rto, &mut carried, Micros::MAX).as_millis()
+        };
+        assert_eq!([arm(&mut a, 0), arm(&mut b, 0)], [500, 500]);
+        assert_eq!([arm(&mut a, 1), arm(&mut b, 1)], [1_000, 1_000]);
+        assert_eq!(arm(&mut CarriedTimer::default(), 0), 1_000, "one doubling carried over, not two");
     }
 }

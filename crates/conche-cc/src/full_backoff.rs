@@ -8,15 +8,13 @@
 //! retransmission only; variant 2 of CoCoA keeps min(32 s, f(x)·x) with x the larger of the armed timer and the updated
 //! RTO. The paper is silent on failure (the last timer is kept) and on ageing (kept timers are exempt).
 //!
-//! A cancelled exchange that had been retransmitted counts as failed: an application with little patience would otherwise
-//! never back off. A Reset or an unreachable network says nothing of congestion and changes nothing; neither does a
-//! Non-confirmable message or its response.
+//! What counts as failure is said by [`suggests_congestion`]. A Non-confirmable message or its response changes nothing.
 
 use core::time::Duration;
 
-use crate::backoff::{Timer, VariableBackoff};
+use crate::backoff::{Timer, VariableBackoff, suggests_congestion};
 use crate::cocoa::{self, Cocoa, draft03::CocoaPeer};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission, Why};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::default::{self, CoapDefault};
 use crate::features::Features;
 use crate::non::{paced_by_probing_rate, paced_by_rto};
@@ -36,12 +34,9 @@ impl Kept {
 
     /// Keeps the last timer of an exchange that ended without an acknowledgement, if the network may be to blame.
     fn failed(&mut self, last: Option<Micros>, event: &Abandoned<'_>) {
-        let blames_network = match event.why {
-            Why::GaveUp => true,
-            Why::Cancelled => event.sent.len() > 1,
-            Why::Reset | Why::Unreachable => false,
-        };
-        if blames_network && let Some(last) = last {
+        if suggests_congestion(event)
+            && let Some(last) = last
+        {
             self.0 = last;
         }
     }

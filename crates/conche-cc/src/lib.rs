@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`control`] | the [`Controller`] trait: what a controller is told, and what it answers |
 //! | [`any`] | [`AnyController`]: an algorithm chosen at run time, by name |
-//! | [`default`], [`cocoa`], [`full_backoff`] | the algorithms |
+//! | [`default`], [`cocoa`], [`basic`], [`linux`], [`peak_hopper`], [`full_backoff`], [`fasor`], [`bdp`], [`wiopt`] | the algorithms |
 //! | [`features`] | what distinguishes them, as a table |
 //! | [`estimator`], [`backoff`], [`non`] | what several of them share: RTT estimation, timers, Non-confirmable messages |
 //! | [`time`], [`units`] | [`Instant`], the point in time of every interface of conche; compact spans, stamps, factors |
@@ -16,15 +16,21 @@
 
 pub mod any;
 pub mod backoff;
+pub mod basic;
+pub mod bdp;
 pub mod cocoa;
 pub mod control;
 pub mod default;
 pub mod estimator;
+pub mod fasor;
 pub mod features;
 pub mod full_backoff;
+pub mod linux;
 pub mod non;
+pub mod peak_hopper;
 pub mod time;
 pub mod units;
+pub mod wiopt;
 
 pub use any::AnyController;
 pub use control::Controller;

@@ -145,10 +145,82 @@ impl Factor {
         Self(permille)
     }
 
+    /// The share `part`/`whole`, rounded to the nearest thousandth; of nothing, none.
+    #[must_use]
+    pub fn share(part: u32, whole: u32) -> Self {
+        let thousandths = u64::from(part) * 1_000 + u64::from(whole / 2);
+        let permille = thousandths.checked_div(u64::from(whole)).unwrap_or(0);
+        Self(u16::try_from(permille).unwrap_or(u16::MAX))
+    }
+
+    /// What is missing to one.
+    #[must_use]
+    pub const fn complement(self) -> Self {
+        Self(1_000_u16.saturating_sub(self.0))
+    }
+
     /// The factor in thousandths.
     #[must_use]
     pub const fn permille(self) -> u16 {
         self.0
+    }
+}
+
+/// A data rate, held in sixteenths of a byte a second: from a few bytes a minute to 268 MB/s, saturating.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BytesPerSecond(u32);
+
+impl BytesPerSecond {
+    /// No bytes at all.
+    pub const ZERO: Self = Self(0);
+    /// A sixteenth of a byte a second.
+    const UNITS: u64 = 16;
+
+    /// A whole number of bytes a second.
+    #[must_use]
+    pub const fn new(bytes_per_second: u32) -> Self {
+        Self(saturate(bytes_per_second as u64 * Self::UNITS))
+    }
+
+    /// The rate of `bytes` in `span`; less than a microsecond counts as one.
+    #[must_use]
+    pub fn of(bytes: u32, span: Micros) -> Self {
+        Self(saturate(u64::from(bytes) * (Self::UNITS * 1_000_000) / u64::from(span.get().max(1))))
+    }
+
+    /// Whole bytes a second, rounded to the nearest.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        saturate((self.0 as u64 + Self::UNITS / 2) / Self::UNITS)
+    }
+
+    /// This rate scaled by `factor`.
+    #[must_use]
+    pub const fn scaled(self, factor: Factor) -> Self {
+        Self(saturate(self.0 as u64 * factor.0 as u64 / 1_000))
+    }
+
+    /// How long `bytes` take at this rate; a rate of zero takes for ever.
+    #[must_use]
+    pub fn time_for(self, bytes: u32) -> Duration {
+        let units = u64::from(bytes) * (Self::UNITS * 1_000_000);
+        units.checked_div(u64::from(self.0)).map_or(Duration::MAX, Duration::from_micros)
+    }
+
+    /// The bytes that pass in `span`.
+    #[must_use]
+    pub const fn bytes_in(self, span: Micros) -> u32 {
+        saturate(self.0 as u64 * span.0 as u64 / (Self::UNITS * 1_000_000))
+    }
+
+    /// The mean of `self` and `other` in which `self` weighs `weight` and `other` the rest of one.
+    #[must_use]
+    pub fn blended(self, weight: Factor, other: Self) -> Self {
+        self.scaled(weight).plus(other.scaled(weight.complement()))
+    }
+
+    const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
     }
 }
 
@@ -184,6 +256,28 @@ mod tests {
     fn a_weighted_mean_of_equal_spans_is_that_span() {
         assert_eq!(Micros::MAX.towards(Micros::MAX, 3), Micros::MAX);
         assert_eq!(Micros::new(400).towards(Micros::new(800), 2), Micros::new(500));
+    }
+
+    #[test]
+    fn a_rate_of_zero_takes_for_ever_and_a_span_of_zero_is_a_microsecond() {
+        assert_eq!(BytesPerSecond::ZERO.time_for(1), Duration::MAX);
+        assert_eq!(BytesPerSecond::of(1, Micros::ZERO), BytesPerSecond::new(1_000_000));
+    }
+
+    #[test]
+    fn rates_and_spans_agree_on_bytes() {
+        let rate = BytesPerSecond::of(100, Micros::from_millis(200));
+        assert_eq!(rate, BytesPerSecond::new(500));
+        assert_eq!(rate.time_for(100), Duration::from_millis(200));
+        assert_eq!(rate.bytes_in(Micros::from_millis(200)), 100);
+        let gain = Factor::from_permille(1_200);
+        assert_eq!(rate.scaled(gain), BytesPerSecond::new(600));
+    }
+
+    #[test]
+    fn shares_are_rounded_to_the_nearest_thousandth() {
+        assert_eq!(Factor::share(2, 7), Factor::from_permille(286));
+        assert_eq!(Factor::share(1, 0), Factor::from_permille(0));
     }
 
     #[test]

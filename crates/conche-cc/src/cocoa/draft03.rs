@@ -91,7 +91,7 @@ impl Cocoa {
         self.initial(peer, now, running).into()
     }
 
-    pub(super) fn initial(&self, peer: &mut CocoaPeer, now: Instant, running: u16) -> Micros {
+    pub(crate) fn initial(&self, peer: &mut CocoaPeer, now: Instant, running: u16) -> Micros {
         self.apply_ageing(peer, Stamp::at(now));
         let rto = if peer.is_blind() { peer.rto.times(u32::from(running) + 1) } else { peer.rto };
         rto.min(self.backoff_limit.into())
@@ -117,11 +117,13 @@ impl Cocoa {
             limit: self.backoff_limit.into(),
             cap: self.max_rto.into(),
         };
-        series.arm(flight, event, || {
-            kept.unwrap_or_else(|| {
-                dithered(self.initial(peer, event.now, event.load.exchanges), self.ack_random_factor, event.random)
-            })
-        })
+        series.arm(flight, event, || kept.unwrap_or_else(|| self.draw(peer, event)))
+    }
+
+    /// A freshly drawn first timer.
+    pub(crate) fn draw(&self, peer: &mut CocoaPeer, event: &Sent) -> Micros {
+        let rto = self.initial(peer, event.now, event.load.exchanges);
+        dithered(rto, self.ack_random_factor, event.random)
     }
 
     /// The RTO without ageing that may be due.

@@ -1,0 +1,349 @@
+//! BDP-CoAP: rate-based congestion control that keeps one bandwidth-delay product on its way.
+//!
+//! Source: BDP'19, Algorithm 1, an adaptation of BBR to single exchanges. It counts bytes and bytes a second. A sender
+//! paces its messages at the bottleneck's bandwidth, estimated from its last ten transmissions, and has no more on its way
+//! than that bandwidth times the least round-trip time of 30 s. Timers are CoCoA+'s, the same for every copy.
+//!
+//! The paper leaves gaps. How each is closed, by the line of Algorithm 1 or in words:
+//!
+//!  1. line 8 on an ACK sets `first = true`, the text says the opposite: false;
+//!  2. missed samples are counted inside the test for first and application-limited messages, so that their
+//!     retransmissions escape: they are counted with every transmission;
+//!  3. line 27 is an interval, not a time: it is added to now;
+//!  4. an early return arms no timer: [`Admission`] separates a time to wait for from an event to wait for;
+//!  5. without initial estimates `0 >= 0` blocks the first message: no estimate, no bound;
+//!  6. a retransmission sees its own bytes in flight and waits for ever, and its size is added twice: retransmissions are
+//!     paced but not bounded, and bytes are counted by the endpoint, which subtracts them however an exchange ends;
+//!  7. RTprop is updated from the last copy even after retransmissions, which makes it absurdly short for 30 s: only exchanges
+//!     without retransmissions count;
+//!  8. no throughput recorded in the window: the estimate stays;
+//!  9. the gain cycle starts at 1, so that the first message has gain 1;
+//! 10. with one exchange at a time the measured throughput is limited by the pacing that follows from it. When loss keeps α
+//!     at 0.2 the rate spirals to zero. [`Bdp::segment_floor`] holds it above a message per two SRTT; the paper has no
+//!     such floor, so [`Bdp::literal`] has none either;
+//! 11. the timer never backs off, which is at odds with RFC 8085 under persistent loss: see [`Bdp::binary_backoff`].
+
+mod window;
+
+use core::time::Duration;
+
+use crate::backoff::Timer;
+use crate::cocoa::draft03::CocoaPeer;
+use crate::cocoa::{self, Cocoa};
+use crate::control::{
+    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
+};
+use crate::features::Features;
+use crate::non::{PROBING_RATE, paced_by_rto};
+use crate::time::Instant;
+use crate::units::{BytesPerSecond, Factor, Micros, Stamp};
+use window::Window;
+
+/// BDP-CoAP.
+///
+/// ```
+/// use conche_cc::bdp::Bdp;
+///
+/// assert!(Bdp::default().segment_floor);
+/// assert!(!Bdp::literal().segment_floor);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bdp {
+    /// What timers come from.
+    pub cocoa: Cocoa,
+    /// The bandwidth is never estimated below a message per two SRTT (resolution 10).
+    pub segment_floor: bool,
+    /// The bandwidth is never estimated below this, in bytes a second; zero counts as 1.
+    pub min_rate: u32,
+    /// Timers double from copy to copy (resolution 11).
+    pub binary_backoff: bool,
+    /// A least round-trip time is forgotten after this.
+    pub rtprop_window: Duration,
+}
+
+impl Default for Bdp {
+    fn default() -> Self {
+        Self {
+            cocoa: Cocoa::plus(),
+            segment_floor: true,
+            min_rate: PROBING_RATE,
+            binary_backoff: false,
+            rtprop_window: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Bdp {
+    /// The algorithm as printed, except where it would stop for ever.
+    #[must_use]
+    pub fn literal() -> Self {
+        Self { segment_floor: false, ..Self::default() }
+    }
+
+    /// α of line 12: how much the largest throughput of the window weighs against the smallest.
+    fn alpha(window: &Window) -> Factor {
+        const FEW_LOST: Factor = Factor::from_permille(200);
+        let (many, few) = (Factor::from_permille(600), Factor::from_permille(200));
+        if window.retransmitted() < FEW_LOST { many } else { few }
+    }
+
+    fn update_bandwidth(&self, peer: &mut BdpPeer, bytes: u32) {
+        if let Some((max, min)) = peer.window.extremes() {
+            peer.bandwidth = max.blended(Self::alpha(&peer.window), min);
+        } else if peer.bandwidth == BytesPerSecond::ZERO {
+            return;
+        }
+        let srtt = peer.cocoa.strong().srtt().or(peer.cocoa.weak().srtt());
+        let floor = match srtt {
+            Some(srtt) if self.segment_floor => BytesPerSecond::of(bytes, srtt.times(2)),
+            _ => BytesPerSecond::ZERO,
+        };
+        peer.bandwidth = peer.bandwidth.max(floor).max(BytesPerSecond::new(self.min_rate.max(1)));
+    }
+
+    fn update_rtprop(&self, peer: &mut BdpPeer, rtt: Micros, now: Stamp) {
+        let window_ms = Micros::from(self.rtprop_window).get() / 1_000;
+        let expired = peer.rtprop_at.age_ms(now) > window_ms;
+        if peer.rtprop == Micros::ZERO || rtt <= peer.rtprop || expired {
+            (peer.rtprop, peer.rtprop_at) = (rtt.max(Micros::MIN), now);
+        }
+    }
+}
+
+/// What BDP-CoAP remembers of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BdpPeer {
+    cocoa: CocoaPeer,
+    window: Window,
+    /// When `delivered` last grew.
+    delivered_at: Instant,
+    /// Bytes acknowledged so far, wrapping.
+    delivered: u32,
+    next_send: Instant,
+    /// Messages are application-limited until this many bytes have been acknowledged.
+    app_limited_until: u32,
+    /// BtlBw; zero until the first estimate.
+    bandwidth: BytesPerSecond,
+    /// The throughput of the last acknowledged message, recorded or not.
+    throughput: BytesPerSecond,
+    /// The least round-trip time; zero until the first sample.
+    rtprop: Micros,
+    rtprop_at: Stamp,
+    /// The position in the cycle of pacing gains.
+    cycle: u8,
+    /// Nothing is on its way and nothing was waiting: the next message says nothing of the bandwidth.
+    is_first: bool,
+    has_sent: bool,
+}
+
+/// The length of the cycle of pacing gains.
+const CYCLE: u8 = 10;
+
+impl BdpPeer {
+    /// One message in ten probes for more bandwidth, the next drains what that may have queued.
+    fn pacing_gain(&self) -> Factor {
+        match self.cycle {
+            0 => Factor::from_permille(1_200),
+            1 => Factor::from_permille(800),
+            _ => Factor::ONE,
+        }
+    }
+
+    /// BtlBw · RTprop in bytes, once both are known.
+    fn bdp(&self) -> Option<u32> {
+        let known = self.bandwidth != BytesPerSecond::ZERO && self.rtprop != Micros::ZERO;
+        known.then(|| self.bandwidth.bytes_in(self.rtprop))
+    }
+
+    fn pace(&mut self, now: Instant, bytes: u32) {
+        if self.bandwidth != BytesPerSecond::ZERO {
+            self.next_send = now + self.bandwidth.scaled(self.pacing_gain()).time_for(bytes);
+        }
+    }
+
+    /// What the algorithm has estimated so far.
+    #[must_use]
+    pub fn state(&self) -> BdpState {
+        BdpState {
+            pacing_gain: self.pacing_gain(),
+            next_send: (self.bandwidth != BytesPerSecond::ZERO).then_some(self.next_send),
+            throughput: self.throughput,
+            retransmitted: self.window.retransmitted(),
+            alpha: Bdp::alpha(&self.window),
+            bandwidth: (self.bandwidth != BytesPerSecond::ZERO).then_some(self.bandwidth),
+            rtprop: (self.rtprop != Micros::ZERO).then_some(self.rtprop.into()),
+            bdp: self.bdp(),
+        }
+    }
+}
+
+/// The estimates of BDP-CoAP for a peer, in the paper's terms, for logs and tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BdpState {
+    /// The pacing gain of the last message.
+    pub pacing_gain: Factor,
+    /// The earliest departure of the next message, once there is a bandwidth to pace by.
+    pub next_send: Option<Instant>,
+    /// th: the throughput of the last acknowledged message, recorded or not.
+    pub throughput: BytesPerSecond,
+    /// f_r: the share of retransmissions among the last ten transmissions.
+    pub retransmitted: Factor,
+    /// α: the weight of the largest throughput against the smallest.
+    pub alpha: Factor,
+    /// BtlBw.
+    pub bandwidth: Option<BytesPerSecond>,
+    /// RTprop: the least round-trip time of the window.
+    pub rtprop: Option<Duration>,
+    /// The bandwidth-delay product, in bytes.
+    pub bdp: Option<u32>,
+}
+
+/// What an exchange remembers: the counters when it began, of which its throughput is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BdpFlight {
+    delivered_at: Instant,
+    delivered: u32,
+    bytes: u32,
+    timer: Timer,
+    slot: u16,
+    app_limited: bool,
+    first: bool,
+}
+
+impl BdpFlight {
+    /// The bytes that this exchange has on its way.
+    #[must_use]
+    pub fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Its original transmission was the first after the path had been empty.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.first
+    }
+}
+
+/// The feature table's row of BDP-CoAP.
+pub const FEATURES: Features = Features {
+    about: "BDP-CoAP: paced at the estimated bandwidth, at least a message per two SRTT",
+    strong_rtt: true,
+    weak_rtt: true,
+    dithering: "[1, 1.5]",
+    backoff: "none; copies are paced",
+    ageing: cocoa::draft03::FEATURES.ageing,
+    reuses_backed_off_rto: false,
+    source: "BDP'19",
+    peer_bytes: size_of::<BdpPeer>(),
+    flight_bytes: size_of::<BdpFlight>(),
+    published_bytes: None,
+};
+
+/// The feature table's row of BDP-CoAP as printed.
+pub const LITERAL_FEATURES: Features =
+    Features { about: "BDP-CoAP as printed: its rate may spiral to 1 B/s under loss", ..FEATURES };
+
+impl Controller for Bdp {
+    type Peer = BdpPeer;
+    type Flight = BdpFlight;
+
+    fn peer(&self, now: Instant) -> BdpPeer {
+        BdpPeer {
+            cocoa: self.cocoa.peer(now),
+            window: Window::default(),
+            delivered_at: now,
+            delivered: 0,
+            next_send: now,
+            app_limited_until: 0,
+            bandwidth: BytesPerSecond::ZERO,
+            throughput: BytesPerSecond::ZERO,
+            rtprop: Micros::ZERO,
+            rtprop_at: Stamp::at(now),
+            cycle: 1,
+            is_first: true,
+            has_sent: false,
+        }
+    }
+
+    fn admit(&self, peer: &mut BdpPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
+        if !message.confirmable {
+            let rto = self.cocoa.initial(&mut peer.cocoa, now, 0);
+            return paced_by_rto(now, message, &load.non, rto);
+        }
+        if now < peer.next_send {
+            return Admission::At(peer.next_send);
+        }
+        match peer.bdp() {
+            Some(bdp) if load.bytes > 0 && load.bytes >= bdp => Admission::OnEvent,
+            _ => Admission::Send,
+        }
+    }
+
+    fn sent(&self, peer: &mut BdpPeer, flight: &mut BdpFlight, event: &Sent) -> Duration {
+        if event.confirmable {
+            if event.attempt == 0 {
+                if !peer.has_sent {
+                    (peer.delivered_at, peer.has_sent) = (event.now, true);
+                }
+                peer.cycle = (peer.cycle + 1) % CYCLE;
+                *flight = BdpFlight {
+                    delivered_at: peer.delivered_at,
+                    delivered: peer.delivered,
+                    bytes: event.bytes,
+                    timer: Timer::default(),
+                    slot: peer.window.push(false),
+                    app_limited: peer.app_limited_until > 0,
+                    first: peer.is_first,
+                };
+            } else {
+                peer.window.push(true);
+            }
+        }
+        peer.pace(event.now, event.bytes);
+        let factor = if self.binary_backoff { Factor::TWO } else { Factor::ONE };
+        flight.timer.arm(event, || self.cocoa.draw(&mut peer.cocoa, event), factor, self.cocoa.max_rto.into())
+    }
+
+    fn expired(&self, peer: &mut BdpPeer, _flight: &mut BdpFlight, event: &Expired) -> Instant {
+        event.now.max(peer.next_send)
+    }
+
+    fn acknowledged(&self, peer: &mut BdpPeer, flight: &BdpFlight, event: &Acknowledged<'_>) {
+        let clean = event.retransmissions() == 0 && event.kind != AckKind::Separate;
+        let now = Stamp::at(event.now);
+        self.cocoa.acknowledged(&mut peer.cocoa, &cocoa::CocoaFlight::default(), event);
+        if clean {
+            self.update_rtprop(peer, event.since_first().into(), now);
+        }
+        peer.delivered = peer.delivered.wrapping_add(flight.bytes);
+        let delivered = peer.delivered.wrapping_sub(flight.delivered);
+        peer.throughput = BytesPerSecond::of(delivered, Micros::from(event.now - flight.delivered_at));
+        peer.delivered_at = event.now;
+        if clean && !flight.app_limited && !flight.first {
+            peer.window.record(flight.slot, peer.throughput);
+        }
+        self.update_bandwidth(peer, flight.bytes);
+        peer.app_limited_until = peer.app_limited_until.saturating_sub(flight.bytes);
+        peer.is_first = false;
+    }
+
+    fn abandoned(&self, peer: &mut BdpPeer, flight: &BdpFlight, _event: &Abandoned<'_>) {
+        peer.app_limited_until = peer.app_limited_until.saturating_sub(flight.bytes);
+    }
+
+    fn drained(&self, peer: &mut BdpPeer, _now: Instant, load: &Load) {
+        peer.app_limited_until = load.bytes;
+        if load.bytes == 0 {
+            peer.is_first = true;
+        }
+    }
+
+    fn base(&self, peer: &mut BdpPeer, now: Instant) -> Duration {
+        self.cocoa.base(&mut peer.cocoa, now)
+    }
+
+    fn snapshot(&self, peer: &BdpPeer) -> Snapshot {
+        let bandwidth = peer.state().bandwidth.map(BytesPerSecond::get);
+        Snapshot { bandwidth, ..self.cocoa.snapshot(&peer.cocoa) }
+    }
+}

@@ -1,0 +1,197 @@
+//! Linux RTO: the estimator of Linux's TCP, on CoAP exchanges.
+//!
+//! Source: `tcp_rtt_estimator` of the Linux kernel; ComMag'16 for its use with CoAP: no dithering, and the backed-off RTO is
+//! that of the next exchange until a round-trip time without retransmission is seen (Karn's algorithm).
+//!
+//! Against RFC 6298 the mean deviation may fall only slowly while the round-trip time shrinks, and what counts is its
+//! largest value in a window of one round trip, of at least 50 ms: the RTO stays 200 ms above the smoothed value.
+//!
+//! Divergences: deviations are taken from the old smoothed value, as the kernel does (Californium: the new one); later
+//! Californium forgets a backed-off RTO, ComMag'16 does not. Spans are microseconds here, milliseconds in the paper's code.
+
+use core::time::Duration;
+
+use crate::backoff::{CarriedTimer, backed_off, bounded};
+use crate::control::{
+    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
+};
+use crate::features::Features;
+use crate::non::paced_by_rto;
+use crate::time::Instant;
+use crate::units::{Micros, Stamp};
+
+/// The RTO of Linux's TCP.
+///
+/// ```
+/// use conche_cc::linux::Linux;
+/// use conche_cc::Controller;
+///
+/// assert_eq!(size_of::<<Linux as Controller>::Peer>(), 21);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Linux {
+    /// The RTO before the first sample.
+    pub ack_timeout: Duration,
+    /// The RTO is at least four times this above the smoothed round-trip time.
+    pub min_deviation: Duration,
+    /// No timer is longer.
+    pub max_rto: Duration,
+}
+
+impl Default for Linux {
+    fn default() -> Self {
+        Self {
+            ack_timeout: Duration::from_secs(2),
+            min_deviation: Duration::from_millis(50),
+            max_rto: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Linux {
+    /// The RTO without backoff.
+    fn estimate(&self, peer: &LinuxPeer) -> Micros {
+        let estimator = peer.estimator;
+        if estimator.is_blind() { self.ack_timeout.into() } else { estimator.rto() }
+    }
+
+    /// The RTO that the next exchange starts from.
+    fn rto(&self, peer: &LinuxPeer) -> Micros {
+        bounded(backed_off(self.estimate(peer), peer.exponent), self.cap())
+    }
+
+    fn cap(&self) -> Micros {
+        self.max_rto.into()
+    }
+}
+
+/// What Linux RTO remembers of a peer: 21 bytes, as in ComMag'16's table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(Rust, packed)]
+pub struct LinuxPeer {
+    estimator: KernelEstimator,
+    /// How often the RTO has been doubled since the last sample.
+    exponent: u8,
+}
+
+/// The state of the kernel's `tcp_rtt_estimator`, under its names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct KernelEstimator {
+    /// Zero until the first sample.
+    srtt: Micros,
+    mdev: Micros,
+    /// The largest `mdev` of the window.
+    mdev_max: Micros,
+    rttvar: Micros,
+    /// When the window began.
+    mark: Stamp,
+}
+
+impl KernelEstimator {
+    fn is_blind(&self) -> bool {
+        self.srtt == Micros::ZERO
+    }
+
+    fn rto(&self) -> Micros {
+        self.srtt.plus(self.rttvar.times(4))
+    }
+
+    /// Takes the round-trip time of an exchange that began at `started`; deviations count as `floor` at least.
+    fn sample(&mut self, rtt: Micros, floor: Micros, started: Stamp, now: Stamp) {
+        let rtt = rtt.max(Micros::MIN);
+        if self.is_blind() {
+            let mdev = rtt.shifted(1);
+            let rttvar = mdev.max(floor);
+            *self = Self { srtt: rtt, mdev, mdev_max: rttvar, rttvar, mark: now };
+            return;
+        }
+        self.update_deviation(rtt);
+        self.srtt = self.srtt.towards(rtt, 3).max(Micros::MIN);
+        if self.mdev > self.mdev_max {
+            self.mdev_max = self.mdev;
+            self.rttvar = self.rttvar.max(self.mdev_max);
+        }
+        let window_is_a_round_trip_old = started == self.mark || self.mark.age_ms(started) > 0;
+        if window_is_a_round_trip_old {
+            if self.mdev_max < self.rttvar {
+                self.rttvar = self.rttvar.towards(self.mdev_max, 2);
+            }
+            self.mark = now;
+            self.mdev_max = floor;
+        }
+    }
+
+    /// A deviation that grows because the round-trip time shrank counts for an eighth of what it would otherwise.
+    fn update_deviation(&mut self, rtt: Micros) {
+        let error = self.srtt.distance(rtt);
+        let shrank = rtt < self.srtt;
+        let shift = if shrank && error > self.mdev { 5 } else { 2 };
+        self.mdev = self.mdev.towards(error, shift);
+    }
+}
+
+/// The feature table's row of Linux RTO.
+pub const FEATURES: Features = Features {
+    about: "Linux RTO: TCP's estimator in the Linux kernel",
+    strong_rtt: true,
+    weak_rtt: false,
+    dithering: "none",
+    backoff: "binary",
+    ageing: "none",
+    reuses_backed_off_rto: true,
+    source: "ComMag'16; Linux, tcp_rtt_estimator",
+    peer_bytes: size_of::<LinuxPeer>(),
+    flight_bytes: size_of::<CarriedTimer>(),
+    published_bytes: Some(21),
+};
+
+impl Controller for Linux {
+    type Peer = LinuxPeer;
+    type Flight = CarriedTimer;
+
+    fn peer(&self, _now: Instant) -> LinuxPeer {
+        LinuxPeer::default()
+    }
+
+    fn admit(&self, peer: &mut LinuxPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
+        if message.confirmable { Admission::Send } else { paced_by_rto(now, message, &load.non, self.rto(peer)) }
+    }
+
+    fn sent(&self, peer: &mut LinuxPeer, timer: &mut CarriedTimer, event: &Sent) -> Duration {
+        let estimate = self.estimate(peer);
+        timer.arm(event, estimate, &mut peer.exponent, self.cap())
+    }
+
+    fn expired(&self, _peer: &mut LinuxPeer, _timer: &mut CarriedTimer, event: &Expired) -> Instant {
+        event.now
+    }
+
+    fn acknowledged(&self, peer: &mut LinuxPeer, _timer: &CarriedTimer, event: &Acknowledged<'_>) {
+        if event.retransmissions() == 0 && event.kind != AckKind::Separate {
+            let started = Stamp::at(event.sent.first().copied().unwrap_or(event.now));
+            let mut estimator = peer.estimator;
+            estimator.sample(event.since_first().into(), self.min_deviation.into(), started, Stamp::at(event.now));
+            *peer = LinuxPeer { estimator, exponent: 0 };
+        }
+    }
+
+    /// Nothing: the backoff of its copies has been carried over already.
+    fn abandoned(&self, _peer: &mut LinuxPeer, _timer: &CarriedTimer, _event: &Abandoned<'_>) {}
+
+    fn drained(&self, _peer: &mut LinuxPeer, _now: Instant, _load: &Load) {}
+
+    fn base(&self, peer: &mut LinuxPeer, _now: Instant) -> Duration {
+        self.rto(peer).into()
+    }
+
+    fn snapshot(&self, peer: &LinuxPeer) -> Snapshot {
+        let estimator = peer.estimator;
+        let measured = |span: Micros| (!estimator.is_blind()).then_some(Duration::from(span));
+        Snapshot {
+            rto: self.rto(peer).into(),
+            srtt: measured(estimator.srtt),
+            rttvar: measured(estimator.rttvar),
+            bandwidth: None,
+        }
+    }
+}

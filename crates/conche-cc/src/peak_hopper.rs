@@ -1,0 +1,222 @@
+//! Peak-Hopper RTO: an RTO that hops on peaks of the round-trip time at once and decays slowly.
+//!
+//! Source: Ekström and Ludwig, "The Peak-Hopper: A New End-to-End Retransmission Timer for Reliable Unicast Transport"
+//! (2003 manuscript); ComMag'16 for its use with CoAP: no dithering, binary backoff that carries over.
+//!
+//! The code that ComMag'16 measured, Californium of October 2014, reads the paper differently, see [`Reading`]. The paper is
+//! followed unless the configuration asks for the other.
+
+use core::time::Duration;
+
+use crate::backoff::{CarriedTimer, backed_off, bounded};
+use crate::control::{
+    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
+};
+use crate::features::Features;
+use crate::non::paced_by_rto;
+use crate::time::Instant;
+use crate::units::{Micros, saturate};
+
+/// How the paper is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// δ = (R - R_prev)/R_prev, with its sign; the boost starts from 3/4.
+    #[default]
+    Original,
+    /// δ = 2·|R - R_prev|/R, so that a round-trip time which *falls* makes the RTO hop too; the boost starts from 0 and
+    /// R_prev from 0, so that the second sample always gets the full boost.
+    Californium2014,
+}
+
+/// Peak-Hopper.
+///
+/// ```
+/// use conche_cc::peak_hopper::{PeakHopper, Reading};
+///
+/// let measured_in_2016 = PeakHopper { reading: Reading::Californium2014, ..PeakHopper::default() };
+/// assert_ne!(measured_in_2016, PeakHopper::default());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeakHopper {
+    /// The RTO before the first sample.
+    pub ack_timeout: Duration,
+    /// How the paper is read.
+    pub reading: Reading,
+    /// F: boost and RTO decay by 1/(F·S) with each sample.
+    pub fading: u8,
+    /// S: samples in one flight, which is NSTART for CoAP.
+    pub samples_per_flight: u8,
+    /// 2·G: the RTO is at least this above the last two round-trip times.
+    pub min_margin: Duration,
+    /// No timer is longer.
+    pub max_rto: Duration,
+}
+
+impl Default for PeakHopper {
+    fn default() -> Self {
+        Self {
+            ack_timeout: Duration::from_secs(2),
+            reading: Reading::Original,
+            fading: 24,
+            samples_per_flight: 1,
+            min_margin: Duration::from_millis(100),
+            max_rto: Duration::from_secs(60),
+        }
+    }
+}
+
+impl PeakHopper {
+    /// The reading of Californium in 2014, which ComMag'16 measured.
+    #[must_use]
+    pub fn californium_2014() -> Self {
+        Self { reading: Reading::Californium2014, ..Self::default() }
+    }
+
+    fn sample(&self, hopper: &mut Hopper, rtt: Micros) {
+        let rtt = rtt.max(Micros::MIN);
+        if hopper.is_blind() {
+            hopper.rto = rtt.plus(rtt.times(3).shifted(2));
+            if self.reading == Reading::Original {
+                (hopper.boost, hopper.previous) = (Boost::FIRST, rtt);
+            }
+            return;
+        }
+        let previous = hopper.previous;
+        let hop = match self.reading {
+            Reading::Original => Boost::ratio(rtt.minus(previous), previous),
+            Reading::Californium2014 => Boost::ratio(rtt.distance(previous).times(2), rtt),
+        };
+        hopper.boost = hop.max(Boost(self.decayed(hopper.boost.0)));
+        let peak = rtt.max(previous);
+        hopper.rto = Micros::new(self.decayed(hopper.rto.get()))
+            .max(peak.plus(hopper.boost.of(peak)))
+            .max(peak.plus(self.min_margin.into()));
+        hopper.previous = rtt;
+    }
+
+    /// D·`value` with D = 1 - 1/(F·S).
+    fn decayed(&self, value: u32) -> u32 {
+        let steps = u64::from(self.fading.max(1)) * u64::from(self.samples_per_flight.max(1));
+        saturate(u64::from(value) * (steps - 1) / steps)
+    }
+
+    fn estimate(&self, peer: &PeakHopperPeer) -> Micros {
+        let hopper = peer.hopper;
+        if hopper.is_blind() { self.ack_timeout.into() } else { hopper.rto }
+    }
+
+    /// The RTO that the next exchange starts from.
+    fn rto(&self, peer: &PeakHopperPeer) -> Micros {
+        bounded(backed_off(self.estimate(peer), peer.exponent), self.cap())
+    }
+
+    fn cap(&self) -> Micros {
+        self.max_rto.into()
+    }
+}
+
+/// What Peak-Hopper remembers of a peer: 13 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(Rust, packed)]
+pub struct PeakHopperPeer {
+    hopper: Hopper,
+    /// How often the RTO has been doubled since the last sample.
+    exponent: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Hopper {
+    previous: Micros,
+    boost: Boost,
+    /// The RTO without backoff; zero until the first sample.
+    rto: Micros,
+}
+
+impl Hopper {
+    fn is_blind(&self) -> bool {
+        self.rto == Micros::ZERO
+    }
+}
+
+/// B, by what share of the peak the RTO is above it, from 0 to 1 in units of 2^-16.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Boost(u32);
+
+impl Boost {
+    const ONE: u32 = 1 << 16;
+    const FIRST: Self = Self(Self::ONE * 3 / 4);
+
+    fn ratio(part: Micros, whole: Micros) -> Self {
+        let ratio = (u64::from(part.get()) << 16) / u64::from(whole.get().max(1));
+        Self(saturate(ratio).min(Self::ONE))
+    }
+
+    fn of(self, span: Micros) -> Micros {
+        Micros::new(saturate((u64::from(span.get()) * u64::from(self.0)) >> 16))
+    }
+}
+
+/// The feature table's row of Peak-Hopper.
+pub const FEATURES: Features = Features {
+    about: "Peak-Hopper: hops on RTT peaks at once, decays slowly",
+    strong_rtt: true,
+    weak_rtt: false,
+    dithering: "none",
+    backoff: "binary",
+    ageing: "none",
+    reuses_backed_off_rto: true,
+    source: "Ekström and Ludwig 2003; ComMag'16",
+    peer_bytes: size_of::<PeakHopperPeer>(),
+    flight_bytes: size_of::<CarriedTimer>(),
+    published_bytes: Some(43),
+};
+
+/// The feature table's row of the Californium reading.
+pub const CALIFORNIUM_FEATURES: Features = Features {
+    about: "Peak-Hopper as Californium had it in 2014: falling RTTs hop too",
+    source: "Californium, October 2014; ComMag'16",
+    ..FEATURES
+};
+
+impl Controller for PeakHopper {
+    type Peer = PeakHopperPeer;
+    type Flight = CarriedTimer;
+
+    fn peer(&self, _now: Instant) -> PeakHopperPeer {
+        PeakHopperPeer::default()
+    }
+
+    fn admit(&self, peer: &mut PeakHopperPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
+        if message.confirmable { Admission::Send } else { paced_by_rto(now, message, &load.non, self.rto(peer)) }
+    }
+
+    fn sent(&self, peer: &mut PeakHopperPeer, timer: &mut CarriedTimer, event: &Sent) -> Duration {
+        let estimate = self.estimate(peer);
+        timer.arm(event, estimate, &mut peer.exponent, self.cap())
+    }
+
+    fn expired(&self, _peer: &mut PeakHopperPeer, _timer: &mut CarriedTimer, event: &Expired) -> Instant {
+        event.now
+    }
+
+    fn acknowledged(&self, peer: &mut PeakHopperPeer, _timer: &CarriedTimer, event: &Acknowledged<'_>) {
+        if event.retransmissions() == 0 && event.kind != AckKind::Separate {
+            let mut hopper = peer.hopper;
+            self.sample(&mut hopper, event.since_first().into());
+            *peer = PeakHopperPeer { hopper, exponent: 0 };
+        }
+    }
+
+    /// Nothing: the backoff of its copies has been carried over already.
+    fn abandoned(&self, _peer: &mut PeakHopperPeer, _timer: &CarriedTimer, _event: &Abandoned<'_>) {}
+
+    fn drained(&self, _peer: &mut PeakHopperPeer, _now: Instant, _load: &Load) {}
+
+    fn base(&self, peer: &mut PeakHopperPeer, _now: Instant) -> Duration {
+        self.rto(peer).into()
+    }
+
+    fn snapshot(&self, peer: &PeakHopperPeer) -> Snapshot {
+        Snapshot { rto: self.rto(peer).into(), ..Snapshot::default() }
+    }
+}
