@@ -1,3 +1,5 @@
+//! The transmission parameters against the RFC's formulas, evaluated independently.
+
 use alloc::{format, vec};
 
 use super::*;
@@ -54,7 +56,7 @@ fn expected(timeout_ms: u64, permille: u64, retransmissions: u8, latency_ms: u64
     Expected { span, wait, lifetime, non_lifetime: span + latency_ms }
 }
 
-// RFC 7252 §4.8.1, §4.8.2 (Q47, Q49, Q50, Q52, Q53, Q54)
+// RFC 7252 §4.8.1 (Q47), §4.8.2 (Q49, Q50, Q52, Q53, Q54)
 #[test]
 fn derived_times_follow_every_parameter() {
     let mut sets = 0;
