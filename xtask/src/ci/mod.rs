@@ -89,11 +89,11 @@ const STEPS: [Step; 11] = [
     },
     Step {
         name: "fuzz",
-        what: "the fuzz targets' crate is formatted",
-        advice: "run `cargo fmt --manifest-path fuzz/Cargo.toml`",
-        run: |project| match project.root.join("fuzz/Cargo.toml").exists() {
-            true => Command::cargo("fmt --manifest-path fuzz/Cargo.toml --check").run(project),
-            false => Ok(()),
+        what: "the fuzz targets are formatted and compile",
+        advice: "run `cargo fmt --manifest-path fuzz/Cargo.toml`, and adapt the target to the changed interface",
+        run: |project| {
+            Command::cargo("fmt --manifest-path fuzz/Cargo.toml --check").run(project)?;
+            Command::cargo("check --manifest-path fuzz/Cargo.toml").run(project)
         },
     },
     Step {
