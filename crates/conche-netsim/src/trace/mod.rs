@@ -4,9 +4,10 @@
 //! all; a pair `(A, B)` tells both.
 
 mod digest;
-// pub mod pcapng;
+pub mod pcapng;
 
 pub use digest::Digest;
+pub use pcapng::PcapNg;
 
 use crate::packet::Packet;
 use crate::{Instant, LinkId, NodeId};

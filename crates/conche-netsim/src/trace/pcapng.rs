@@ -1,0 +1,313 @@
+//! A capture file that Wireshark and tshark read as CoAP, with a comment on each packet.
+//!
+//! Nodes and links are the capture's interfaces: a packet is recorded where it is sent and, if a link loses, refuses or
+//! duplicates it, again at that link. With [`Capture::BothEnds`] it is recorded at its receiver too. (Wireshark takes a
+//! second record of a packet for a retransmission; `frame.interface_name` and the comments tell them apart.)
+//!
+//! The frames are raw IPv4: node n has the address 10.0.0.0 + n + 1, with the node's name in the file's name
+//! resolution block, and everyone speaks from CoAP's port 5683. Times are nanoseconds of virtual time.
+//!
+//! ```sh
+//! tshark -r run.pcapng -T fields -e frame.time_epoch -e frame.interface_name -e coap.code -e frame.comment
+//! ```
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::pcapng::blocks::name_resolution::{Ipv4Record, NameResolutionBlock, Record};
+use pcap_file::{DataLink, Endianness, PcapError};
+
+use super::{DropReason, Observer};
+use crate::packet::{Copied, Packet};
+use crate::wired::Topology;
+use crate::{Instant, LinkId, NodeId};
+
+/// CoAP's UDP port, RFC 7252 §12.8.
+const COAP_PORT: u16 = 5683;
+
+/// An observer that writes a pcapng file.
+///
+/// Wrap a file in a [`BufWriter`](std::io::BufWriter), and call [`PcapNg::finish`] after the run.
+pub struct PcapNg<W: Write> {
+    writer: PcapNgWriter<W>,
+    capture: Capture,
+    nodes: Vec<String>,
+    links: Vec<String>,
+    exchanges: Exchanges,
+    frame: Vec<u8>,
+    failed: Option<io::Error>,
+}
+
+/// What is recorded, beside drops and duplicates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Capture {
+    /// Packets at their sender.
+    #[default]
+    Senders,
+    /// Packets at their sender and, if they get there, at their receiver.
+    BothEnds,
+}
+
+impl<W: Write> PcapNg<W> {
+    /// Begins a file for runs of this topology.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn new(writer: W, topology: &Topology, capture: Capture) -> io::Result<Self> {
+        // Little endian everywhere, so that the same run gives the same file.
+        let mut writer = PcapNgWriter::with_endianness(writer, Endianness::Little).map_err(into_io)?;
+        let nodes: Vec<String> = topology.nodes().map(|(_, name)| name.to_owned()).collect();
+        let links: Vec<String> = topology.links().map(|(_, name)| name.to_owned()).collect();
+        for (kind, names) in [("node", &nodes), ("link", &links)] {
+            for name in names {
+                writer.write_pcapng_block(interface(kind, name)).map_err(into_io)?;
+            }
+        }
+        writer.write_pcapng_block(name_resolution(topology)).map_err(into_io)?;
+        let (exchanges, frame) = (Exchanges::default(), Vec::new());
+        Ok(Self { writer, capture, nodes, links, exchanges, frame, failed: None })
+    }
+
+    /// Ends the file and gives back the writer, flushed.
+    ///
+    /// # Errors
+    /// If anything could not be written; the first error counts.
+    pub fn finish(self) -> io::Result<W> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let mut writer = self.writer.into_inner();
+        writer.flush()?;
+        Ok(writer)
+    }
+
+    fn record(&mut self, now: Instant, packet: &Packet, place: Place, what: &str) {
+        if self.failed.is_some() {
+            return;
+        }
+        let mut comment = self.describe(packet);
+        comment.push_str(what);
+        encapsulate(packet, &mut self.frame);
+        let block = EnhancedPacketBlock {
+            interface_id: self.interface_of(place),
+            timestamp: Duration::from_nanos(now.as_nanos()),
+            original_len: u32::try_from(self.frame.len()).unwrap_or(u32::MAX),
+            data: Cow::Borrowed(&self.frame),
+            options: vec![
+                EnhancedPacketOption::Comment(Cow::Owned(comment)),
+                EnhancedPacketOption::Flags(place.flags()),
+            ],
+        };
+        if let Err(error) = self.writer.write_pcapng_block(block) {
+            self.failed = Some(into_io(error));
+        }
+    }
+
+    /// Which exchange and which copy a packet belongs to.
+    fn describe(&mut self, packet: &Packet) -> String {
+        let meta = &packet.meta;
+        let mut text = format!("packet {}", meta.id.as_u64());
+        if let Some(copy) = meta.copy {
+            text += &format!(": {}", self.name_copy(copy));
+        }
+        if let Some(cause) = meta.cause {
+            text += &format!(": answers packet {}", cause.packet.as_u64());
+            if let Some(copy) = cause.copy {
+                text += &format!(", {}", self.name_copy(copy));
+            }
+        }
+        if meta.duplicate {
+            text += "; duplicate";
+        }
+        text
+    }
+
+    fn name_copy(&mut self, copy: Copied) -> String {
+        let (node, exchange) = (&self.nodes[copy.node.index()], self.exchanges.number(copy));
+        match copy.attempt {
+            0 => format!("{node} exchange {exchange}, original transmission"),
+            n => format!("{node} exchange {exchange}, retransmission {n}"),
+        }
+    }
+
+    fn interface_of(&self, place: Place) -> u32 {
+        match place {
+            Place::Sender(node) | Place::Receiver(node) | Place::Inside(node) => node.0,
+            Place::On(link) => u32::try_from(self.nodes.len()).unwrap_or(u32::MAX) + link.0,
+        }
+    }
+}
+
+impl<W: Write> Observer for PcapNg<W> {
+    fn on_sent(&mut self, now: Instant, packet: &Packet) {
+        self.record(now, packet, Place::Sender(packet.meta.from), "");
+    }
+
+    fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {
+        let (place, why) = match reason {
+            DropReason::QueueFull(link) => (Place::On(link), format!("queue of {} full", self.links[link.index()])),
+            DropReason::Lost(link) => (Place::On(link), format!("lost on {}", self.links[link.index()])),
+            DropReason::NoRoute(node) => (Place::Inside(node), "no route".to_owned()),
+            DropReason::NoHost(node) => (Place::Inside(node), "no host".to_owned()),
+            DropReason::HopLimit(node) => (Place::Inside(node), "hop limit".to_owned()),
+        };
+        self.record(now, packet, place, &format!("; dropped: {why}"));
+    }
+
+    fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {
+        self.record(now, packet, Place::On(link), "");
+    }
+
+    fn on_delivered(&mut self, now: Instant, packet: &Packet) {
+        if self.capture == Capture::BothEnds {
+            self.record(now, packet, Place::Receiver(packet.meta.to), "; delivered");
+        }
+    }
+}
+
+impl<W: Write> fmt::Debug for PcapNg<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PcapNg").field("capture", &self.capture).field("failed", &self.failed).finish_non_exhaustive()
+    }
+}
+
+/// Where a packet is recorded.
+#[derive(Clone, Copy)]
+enum Place {
+    Sender(NodeId),
+    Receiver(NodeId),
+    Inside(NodeId),
+    On(LinkId),
+}
+
+impl Place {
+    /// `epb_flags`: bits 0 and 1 are the direction, 1 inbound, 2 outbound.
+    fn flags(self) -> u32 {
+        match self {
+            Self::Receiver(_) => 1,
+            Self::Sender(_) => 2,
+            Self::Inside(_) | Self::On(_) => 0,
+        }
+    }
+}
+
+/// Numbers each node's exchanges from 1 in the order in which their first copies appear.
+#[derive(Debug, Default)]
+struct Exchanges {
+    numbers: HashMap<(NodeId, u64), u64>,
+    last: HashMap<NodeId, u64>,
+}
+
+impl Exchanges {
+    fn number(&mut self, copy: Copied) -> u64 {
+        *self.numbers.entry((copy.node, copy.exchange)).or_insert_with(|| {
+            let last = self.last.entry(copy.node).or_default();
+            *last += 1;
+            *last
+        })
+    }
+}
+
+fn interface<'a>(kind: &str, name: &'a str) -> InterfaceDescriptionBlock<'a> {
+    InterfaceDescriptionBlock {
+        linktype: DataLink::RAW,
+        snaplen: 0,
+        options: vec![
+            InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+            InterfaceDescriptionOption::IfDescription(Cow::Owned(format!("simulated {kind}"))),
+            // 10^-9 s
+            InterfaceDescriptionOption::IfTsResol(9),
+        ],
+    }
+}
+
+fn name_resolution(topology: &Topology) -> NameResolutionBlock<'_> {
+    let record = |(node, name)| {
+        let ip_addr = Cow::Owned(address(node).octets().to_vec());
+        Record::Ipv4(Ipv4Record { ip_addr, names: vec![Cow::Borrowed(name)] })
+    };
+    NameResolutionBlock { records: topology.nodes().map(record).collect(), options: vec![] }
+}
+
+fn address(node: NodeId) -> Ipv4Addr {
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 1).to_bits().wrapping_add(node.0))
+}
+
+/// The packet as IPv4 (RFC 791) and UDP (RFC 768).
+fn encapsulate(packet: &Packet, frame: &mut Vec<u8>) {
+    const IP_HEADER: u16 = 20;
+    const UDP_HEADER: u16 = 8;
+    let payload = packet.bytes();
+    let udp_length = u16::try_from(payload.len()).unwrap_or(u16::MAX).saturating_add(UDP_HEADER);
+    let ports = [COAP_PORT.to_be_bytes(), COAP_PORT.to_be_bytes()].concat();
+
+    frame.clear();
+    frame.extend([0x45, 0]);
+    frame.extend(udp_length.saturating_add(IP_HEADER).to_be_bytes());
+    // The packet's number as identification, so that duplicates can be recognised; not a fragment, TTL 64, UDP.
+    frame.extend(&packet.meta.id.as_u64().to_be_bytes()[6..]);
+    frame.extend([0x40, 0, 64, 17, 0, 0]);
+    frame.extend(address(packet.meta.from).octets());
+    frame.extend(address(packet.meta.to).octets());
+    let checksum = internet_checksum(frame);
+    frame[10..12].copy_from_slice(&checksum.to_be_bytes());
+    frame.extend(ports);
+    frame.extend(udp_length.to_be_bytes());
+    // RFC 768: a checksum of zero means that none was computed.
+    frame.extend([0, 0]);
+    frame.extend(payload);
+}
+
+/// RFC 1071, over a whole number of 16-bit words.
+fn internet_checksum(bytes: &[u8]) -> u16 {
+    let mut sum: u32 = bytes.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+    while let Ok(carry) = u16::try_from(sum >> 16)
+        && carry > 0
+    {
+        sum = (sum & 0xffff) + u32::from(carry);
+    }
+    !u16::try_from(sum).unwrap_or(u16::MAX)
+}
+
+fn into_io(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_that_of_a_known_header() {
+        // A header whose checksum field is filled sums to zero; RFC 1071's own example sums to 0xddf2.
+        let example = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(internet_checksum(&example), !0xddf2);
+    }
+
+    #[test]
+    fn nodes_have_addresses_of_their_own_from_10_0_0_1_on() {
+        assert_eq!(address(NodeId(0)), Ipv4Addr::new(10, 0, 0, 1));
+        assert_eq!(address(NodeId(400)), Ipv4Addr::new(10, 0, 1, 145));
+    }
+
+    #[test]
+    fn exchanges_are_numbered_for_each_node() {
+        let mut exchanges = Exchanges::default();
+        let copy = |node, exchange, attempt| Copied { node: NodeId(node), exchange, attempt };
+        let numbers: Vec<u64> = [copy(1, 70, 0), copy(2, 70, 0), copy(1, 70, 1), copy(1, 9, 0)]
+            .into_iter()
+            .map(|copy| exchanges.number(copy))
+            .collect();
+        assert_eq!(numbers, [1, 1, 1, 2]);
+    }
+}
