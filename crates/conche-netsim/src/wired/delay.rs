@@ -56,15 +56,14 @@ impl Jitter {
 impl Distribution {
     /// Draws a span.
     pub fn sample(&self, stream: &mut Stream) -> Duration {
-        Duration::from_nanos(match *self {
-            Self::Zero => 0,
-            Self::Uniform { low, high } => stream.between(nanos(low), nanos(high)),
+        match *self {
+            Self::Zero => Duration::ZERO,
+            Self::Uniform { low, high } => Duration::from_nanos(stream.between(nanos(low), nanos(high))),
             Self::Exponential { mean } => {
-                // At most 53·ln 2 means long, so the product stays far below 2^64 for any mean below centuries, and the
-                // cast saturates beyond.
-                (stream.exponential() * nanos(mean) as f64) as u64
+                let seconds = stream.exponential() * mean.as_secs_f64();
+                Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
             }
-        })
+        }
     }
 }
 

@@ -1,0 +1,75 @@
+//! Which copy of which request a packet belongs to, from the client through the server and back.
+//!
+//! ```text
+//!   client ── 4 s ──> server (answers after 2 ms)       RTO 2-3 s: each request is sent two or three times
+//!          <── 4 s ──
+//! ```
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use conche_netsim::packet::{Copied, Packet};
+use conche_netsim::trace::Observer;
+use conche_netsim::wired::{LinkConfig, Loss, Topology};
+use conche_netsim::{Instant, PacketId, Simulation};
+
+use crate::roles::{Role, attach, papers_config};
+
+/// What became of each copy of a request.
+#[derive(Default)]
+struct Copies {
+    sent: HashMap<Copied, PacketId>,
+    requests: HashMap<Copied, Instant>,
+    responses: HashMap<Copied, Instant>,
+}
+
+impl Observer for Copies {
+    fn on_sent(&mut self, _: Instant, packet: &Packet) {
+        if let Some(copy) = packet.meta.copy {
+            assert_eq!(self.sent.insert(copy, packet.meta.id), None, "each copy leaves once");
+        }
+    }
+
+    fn on_delivered(&mut self, now: Instant, packet: &Packet) {
+        if let Some(copy) = packet.meta.copy {
+            self.requests.insert(copy, now);
+        }
+        if let Some(cause) = packet.meta.cause {
+            let copy = cause.copy.expect("every answer here is to a request");
+            assert_eq!(self.sent.get(&copy), Some(&cause.packet));
+            self.responses.insert(copy, now);
+        }
+    }
+}
+
+fn run(loss: Loss) -> Copies {
+    let mut net = Topology::new();
+    let (client, server) = (net.node("client"), net.node("server"));
+    net.duplex("link", client, server, LinkConfig { delay: Duration::from_secs(4), loss, ..LinkConfig::default() });
+    let mut sim = Simulation::new(&net, 1, Copies::default()).expect("a valid topology");
+    let processing = Duration::from_millis(2);
+    attach(&mut sim, server, papers_config(8), Role::Server { fastest: processing, slowest: processing });
+    attach(&mut sim, client, papers_config(8), Role::client(server, 50));
+    sim.run();
+    sim.into_parts().1
+}
+
+#[test]
+fn each_copy_of_a_request_finds_its_own_response() {
+    let copies = run(Loss::None);
+    assert!(copies.sent.len() >= 100, "each request was sent at least twice");
+    for copy in copies.sent.keys() {
+        let back = copies.responses[copy] - copies.requests[copy];
+        // Only the original has to wait for the application; the others get its cached answer.
+        let processing = if copy.attempt == 0 { Duration::from_millis(2) } else { Duration::ZERO };
+        assert_eq!(back, Duration::from_secs(4) + processing, "{copy:?}");
+    }
+}
+
+#[test]
+fn what_is_lost_has_no_response() {
+    let copies = run(Loss::Bernoulli(0.3));
+    assert!(copies.requests.len() < copies.sent.len());
+    assert!(copies.responses.len() < copies.requests.len());
+    assert!(copies.responses.keys().all(|copy| copies.requests.contains_key(copy)));
+}

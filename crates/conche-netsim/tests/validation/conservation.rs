@@ -1,0 +1,204 @@
+//! What is sent is delivered, dropped or in flight; equal seeds give equal runs; streams do not disturb each other.
+//!
+//! ```text
+//!   source a ─┐                                        ┌─> echo a
+//!   source b ─┴─> left ══ rate, delay, jitter, ══> right ─┴─> echo b      and back likewise
+//!                         loss, duplicates, queue
+//! ```
+
+use std::time::Duration;
+
+use conche_netsim::packet::Packet;
+use conche_netsim::trace::{Digest, DropReason, Observer};
+use conche_netsim::wired::{Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Topology};
+use conche_netsim::{BitRate, Counters, Ended, Instant, LinkId, NodeId, Simulation};
+use proptest::prelude::*;
+
+use crate::plain::{Interval, Plain};
+
+struct Network {
+    topology: Topology,
+    sources: [NodeId; 2],
+    echoes: [NodeId; 2],
+}
+
+/// `access` is how source a is linked.
+fn network(middle: LinkConfig, access: LinkConfig) -> Network {
+    let mut topology = Topology::new();
+    let (left, right) = (topology.node("left"), topology.node("right"));
+    topology.duplex("middle", left, right, middle);
+    let sources = ["source a", "source b"].map(|name| topology.node(name));
+    let echoes = ["echo a", "echo b"].map(|name| topology.node(name));
+    topology.duplex("access a", sources[0], left, access);
+    topology.duplex("access b", sources[1], left, LinkConfig::default());
+    for echo in echoes {
+        topology.duplex(format!("{echo}"), right, echo, LinkConfig::default());
+    }
+    Network { topology, sources, echoes }
+}
+
+fn simulate<O: Observer>(network: &Network, seed: u64, observer: O) -> Simulation<Plain, O> {
+    let mut sim = Simulation::new(&network.topology, seed, observer).expect("a valid topology");
+    for (source, echo) in network.sources.into_iter().zip(network.echoes) {
+        let interval = Interval::Poisson(Duration::from_millis(5));
+        sim.attach(source, Plain::Source { to: echo, left: 300, bytes: 60, interval }).expect("a node");
+        sim.attach(echo, Plain::Echo).expect("a node");
+    }
+    sim
+}
+
+/// Everything at once.
+fn rough() -> LinkConfig {
+    LinkConfig {
+        rate: Some(BitRate::kbit(200)),
+        delay: Duration::from_millis(30),
+        jitter: Jitter {
+            distribution: Distribution::Exponential { mean: Duration::from_millis(8) },
+            order: Order::Free,
+        },
+        queue: DropTail::bytes(500),
+        loss: Loss::GilbertElliott { to_bad: 0.05, to_good: 0.4, loss_good: 0.01, loss_bad: 0.7 },
+        duplicate: 0.05,
+        header_bytes: 28,
+    }
+}
+
+#[derive(Default)]
+struct Tally(Counters);
+
+impl Observer for Tally {
+    fn on_sent(&mut self, _: Instant, _: &Packet) {
+        self.0.sent += 1;
+        self.0.in_flight += 1;
+    }
+
+    fn on_dropped(&mut self, _: Instant, _: &Packet, _: DropReason) {
+        self.0.dropped += 1;
+        self.0.in_flight -= 1;
+    }
+
+    fn on_duplicated(&mut self, _: Instant, _: &Packet, _: LinkId) {
+        self.0.duplicated += 1;
+        self.0.in_flight += 1;
+    }
+
+    fn on_delivered(&mut self, _: Instant, _: &Packet) {
+        self.0.delivered += 1;
+        self.0.in_flight -= 1;
+    }
+}
+
+fn links() -> impl Strategy<Value = LinkConfig> {
+    let limit =
+        prop_oneof![Just(Limit::Unlimited), (0..2000_u64).prop_map(Limit::Bytes), (0..20_u64).prop_map(Limit::Packets)];
+    let in_service = prop_oneof![Just(InService::Excluded), Just(InService::Included)];
+    let loss = prop_oneof![Just(Loss::None), (0.0..=1.0).prop_map(Loss::Bernoulli)];
+    let rate = prop::option::of((1..1000_u64).prop_map(BitRate::kbit));
+    let order = prop_oneof![Just(Order::Kept), Just(Order::Free)];
+    (rate, 0..50_u64, 0..50_u64, order, limit, in_service, loss, 0.0..=0.5_f64).prop_map(
+        |(rate, delay, high, order, limit, in_service, loss, duplicate)| LinkConfig {
+            rate,
+            delay: Duration::from_millis(delay),
+            jitter: Jitter {
+                distribution: Distribution::Uniform { low: Duration::ZERO, high: Duration::from_millis(high) },
+                order,
+            },
+            queue: DropTail { limit, in_service },
+            loss,
+            duplicate,
+            header_bytes: 28,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn at_all_times_packets_are_delivered_dropped_or_in_flight(middle in links(), access in links(), seed: u64) {
+        let mut sim = simulate(&network(middle, access), seed, Tally::default());
+        let mut limit = Instant::ZERO;
+        loop {
+            let ended = sim.run_until(limit);
+            let counters = sim.counters();
+            prop_assert_eq!(counters.sent + counters.duplicated, counters.delivered + counters.dropped + counters.in_flight);
+            prop_assert_eq!(counters, sim.observer().0);
+            if ended == Ended::Idle {
+                prop_assert_eq!(counters.in_flight, 0);
+                prop_assert!(counters.sent >= 600);
+                break;
+            }
+            limit += Duration::from_millis(100);
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_seed_another() {
+    let digest = |seed| {
+        let mut sim = simulate(&network(rough(), rough()), seed, Digest::default());
+        sim.run();
+        assert!(sim.counters().dropped > 0 && sim.counters().duplicated > 0);
+        *sim.observer()
+    };
+    assert_eq!(digest(1), digest(1));
+    assert_ne!(digest(1), digest(2));
+}
+
+/// A run in pieces is the same run.
+#[test]
+fn stopping_and_going_on_changes_nothing() {
+    let mut whole = simulate(&network(rough(), rough()), 1, Digest::default());
+    whole.run();
+    let mut pieces = simulate(&network(rough(), rough()), 1, Digest::default());
+    let mut limit = Instant::ZERO;
+    while pieces.run_until(limit) == Ended::Limit {
+        limit += Duration::from_millis(7);
+    }
+    assert_eq!(pieces.observer(), whole.observer());
+    assert_eq!(pieces.events(), whole.events());
+}
+
+/// When the packets of one source arrived.
+struct Flow {
+    source: NodeId,
+    arrivals: Vec<(Instant, Vec<u8>)>,
+}
+
+impl Observer for Flow {
+    fn on_delivered(&mut self, now: Instant, packet: &Packet) {
+        if packet.meta.from == self.source {
+            self.arrivals.push((now, packet.bytes().to_vec()));
+        }
+    }
+}
+
+#[test]
+fn a_further_draw_in_one_entity_moves_no_other() {
+    // The middle draws nothing, so the flow of b depends on its own source's draws only, whatever a's link draws.
+    let run = |access| {
+        let net = network(LinkConfig { delay: Duration::from_millis(3), ..LinkConfig::default() }, access);
+        let mut sim = simulate(&net, 1, Flow { source: net.sources[1], arrivals: Vec::new() });
+        sim.run();
+        sim.into_parts().1.arrivals
+    };
+    let quiet = run(LinkConfig::default());
+    assert_eq!(quiet.len(), 300);
+    assert_eq!(run(rough()), quiet);
+}
+
+#[test]
+fn a_change_of_the_jitter_moves_no_loss() {
+    let run = |jitter| {
+        let middle = LinkConfig { loss: Loss::Bernoulli(0.3), jitter, ..LinkConfig::default() };
+        let net = network(middle, LinkConfig::default());
+        let mut sim = simulate(&net, 1, Flow { source: net.sources[0], arrivals: Vec::new() });
+        sim.run();
+        let mut survivors: Vec<Vec<u8>> = sim.into_parts().1.arrivals.into_iter().map(|(_, bytes)| bytes).collect();
+        survivors.sort_unstable();
+        survivors
+    };
+    let steady = run(Jitter::default());
+    assert!((150..290).contains(&steady.len()));
+    assert_eq!(run(Jitter::uniform_reordering(Duration::ZERO, Duration::from_micros(100))), steady);
+}

@@ -1,0 +1,23 @@
+//! The simulator against closed forms: each test opens with its topology and ends in numeric bounds.
+//!
+//! | module | what is compared |
+//! |---|---|
+//! | [`queueing`] | waiting times of M/D/1; what a drop-tail queue holds |
+//! | [`bottleneck`] | completion times and conservation of copies of ANRW'18's topology |
+//! | [`loss`] | loss over hops; Gilbert-Elliott; duplication |
+//! | [`exchange`] | durations and transmissions of RFC 7252's default under independent loss |
+//! | [`jitter`] | delay and reordering |
+//! | [`conservation`] | what is sent is delivered, dropped or in flight; equal seeds, equal runs; independent streams |
+//! | [`causes`] | which copy of which request a packet belongs to |
+//!
+//! The tests are deterministic: a bound in standard errors says how probable a failure was when the seed was chosen.
+
+mod bottleneck;
+mod causes;
+mod conservation;
+mod exchange;
+mod jitter;
+mod loss;
+mod plain;
+mod queueing;
+mod roles;
