@@ -1,0 +1,67 @@
+//! What one exchange costs the protocol: a Confirmable GET from submission to response, client and server together,
+//! and the same with the first copy lost (by the default controller, which loses no patience over it).
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use conche_proto::cc::AnyController;
+use conche_proto::codec::{Body, Code};
+use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, Request, Response};
+use criterion::{Criterion, criterion_group, criterion_main};
+
+type Machine = Endpoint<u32, AnyController>;
+
+fn endpoint(seed: u8) -> Machine {
+    let controller = AnyController::by_name("default").expect("a known name");
+    Endpoint::new(EndpointConfig::default(), controller, [seed; 32]).expect("default parameters are valid")
+}
+
+/// One exchange; the first `lost` copies do not arrive.
+fn exchange(client: &mut Machine, server: &mut Machine, now: &mut Instant, bodies: &(Body, Body), lost: u32) {
+    let mut buf = [0; 1280];
+    client.request(*now, 2, Request::new(Code::GET, bodies.0.clone())).expect("an empty queue");
+    let mut lost = lost;
+    loop {
+        match client.poll(*now, &mut buf) {
+            Output::Transmit(_) if lost > 0 => lost -= 1,
+            Output::Transmit(datagram) => {
+                server.handle(*now, Input::Datagram { from: 1, bytes: &buf[..datagram.len] }).expect("drained");
+            }
+            Output::Wait(Some(at)) if lost == 0 && server.occupancy().outputs == 0 => *now = at,
+            _ => {}
+        }
+        loop {
+            match server.poll(*now, &mut buf) {
+                Output::Event(Event::Request { id, .. }) => {
+                    server.respond(*now, id, Response::new(Code::CONTENT, bodies.1.clone())).expect("it waits");
+                }
+                Output::Transmit(datagram) => {
+                    *now += Duration::from_millis(20);
+                    client.handle(*now, Input::Datagram { from: 2, bytes: &buf[..datagram.len] }).expect("drained");
+                    if let Output::Event(Event::Response { message, .. }) = client.poll(*now, &mut buf) {
+                        black_box(message);
+                        return;
+                    }
+                }
+                Output::Wait(_) => break,
+                Output::Event(_) => {}
+            }
+        }
+    }
+}
+
+fn benchmark(criterion: &mut Criterion) {
+    let bodies = (
+        Body::builder().path("/sensors/temperature").build().expect("a short path"),
+        Body::builder().payload(*b"21.5 degrees in the shade of the old apple tree").build().expect("a short payload"),
+    );
+    for lost in [0, 1] {
+        let (mut client, mut server, mut now) = (endpoint(1), endpoint(2), Instant::ZERO);
+        criterion.bench_function(&format!("exchange/{lost} lost"), |bencher| {
+            bencher.iter(|| exchange(&mut client, &mut server, &mut now, &bodies, lost));
+        });
+    }
+}
+
+criterion_group!(benches, benchmark);
+criterion_main!(benches);
