@@ -53,18 +53,24 @@ impl fmt::Display for RawOption<'_> {
 }
 
 fn write_payload(f: &mut fmt::Formatter<'_>, payload: &[u8]) -> fmt::Result {
-    let shown = payload.get(..PRINTED).unwrap_or(payload);
-    match printable(shown) {
-        Some(text) => write!(f, " \"{text}\"")?,
+    let shown = match printable(payload) {
+        Some(text) => {
+            let ends = text.char_indices().map(|(start, character)| start + character.len_utf8());
+            let shown = ends.take_while(|&end| end <= PRINTED).last().unwrap_or(0);
+            write!(f, " \"{}\"", text.get(..shown).unwrap_or(text))?;
+            shown
+        }
         None => {
             f.write_str(" 0x")?;
+            let shown = payload.get(..PRINTED).unwrap_or(payload);
             write_hexadecimal(f, shown)?;
+            shown.len()
         }
+    };
+    if shown < payload.len() {
+        write!(f, "… ({} bytes)", payload.len())?;
     }
-    match payload.len() {
-        length if length > shown.len() => write!(f, "… ({length} bytes)"),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Text without control characters, so that a peer cannot write to the terminal that a log is shown on.

@@ -46,3 +46,6 @@ pub use spec::{OptionDefault, OptionFormat, OptionSpec, OptionUse};
 pub use token::Token;
 pub use uint::{UintBytes, decode_uint, encode_uint};
 pub use wire::MAX_OPTION_LENGTH;
+
+#[cfg(test)]
+mod tests;

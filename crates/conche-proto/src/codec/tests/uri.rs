@@ -1,0 +1,44 @@
+//! Paths and queries as URIs write them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::super::*;
+use super::datagram;
+use OptionNumber as N;
+
+fn path(segments: &[&[u8]]) -> String {
+    let options: Vec<_> = segments.iter().map(|segment| (N::URI_PATH, *segment)).collect();
+    let datagram = datagram(Code::GET, &options, b"");
+    let message = Message::decode(&datagram).expect("well-formed");
+    let owned = OwnedMessage::from(message);
+    assert_eq!(owned.uri_path(), message.uri_path());
+    owned.uri_path()
+}
+
+// RFC 7252 §6.5
+#[test]
+fn segments_are_joined_by_slashes() {
+    assert_eq!(path(&[]), "/");
+    assert_eq!(path(&[b""]), "/");
+    assert_eq!(path(&[b"a", b"b"]), "/a/b");
+    assert_eq!(path(&[b"a", b""]), "/a/");
+    assert_eq!(path(&[b".well-known", b"core"]), "/.well-known/core");
+}
+
+// RFC 7252 §6.5
+#[test]
+fn what_a_segment_cannot_hold_is_percent_encoded() {
+    assert_eq!(path(&[b"a/b"]), "/a%2Fb");
+    assert_eq!(path(&[b"a b", b"%"]), "/a%20b/%25");
+    assert_eq!(path(&["ü".as_bytes()]), "/%C3%BC");
+    assert_eq!(path(&[b"\xc3\x28"]), "/%C3(");
+    assert_eq!(path(&[b"-._~!$&'()*+,;=:@"]), "/-._~!$&'()*+,;=:@");
+}
+
+#[test]
+fn queries_keep_their_order_and_replace_what_is_not_utf_8() {
+    let datagram = datagram(Code::GET, &[(N::URI_QUERY, b"k=v"), (N::URI_QUERY, b"\xff"), (N::URI_QUERY, b"k=v")], b"");
+    let message = OwnedMessage::decode(datagram).expect("well-formed");
+    assert!(message.uri_queries().eq(["k=v", "\u{fffd}", "k=v"]));
+}
