@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use conche_proto::codec::{BodyBuilder, Code, ContentFormat, Encoder, Message, MessageId, OptionNumber, Token, Type};
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 
 const PAYLOAD: &[u8] = b"{\"temperature\":21.75,\"unit\":\"Cel\"}";
 
@@ -12,7 +12,6 @@ fn codec(criterion: &mut Criterion) {
     assert_eq!(encode(&mut datagram), 60);
 
     let mut group = criterion.benchmark_group("codec");
-    group.throughput(Throughput::Bytes(60));
     group.bench_function("decode/response", |bencher| {
         bencher.iter(|| Message::decode(black_box(&datagram)).map(|message| black_box(message).code()));
     });
@@ -22,6 +21,15 @@ fn codec(criterion: &mut Criterion) {
             let format = message.uint(OptionNumber::CONTENT_FORMAT);
             Some((message.token(), message.unacceptable_option(&[]), format, message.payload().len()))
         });
+    });
+    group.bench_function("reject/longest", |bencher| {
+        // The most work that a datagram of the usual 1152 bytes can make before it is refused: empty options one after
+        // the other, and the error in the last byte.
+        let mut datagram = [0x10; 1152];
+        datagram[..4].copy_from_slice(&[0x40, 0x01, 0x20, 0x01]);
+        datagram[1151] = 0xff;
+        assert!(Message::decode(&datagram).is_err());
+        bencher.iter(|| Message::decode(black_box(&datagram)).is_err());
     });
     group.bench_function("encode/response", |bencher| {
         let mut buffer = [0; 1152];

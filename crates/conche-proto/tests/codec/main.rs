@@ -2,5 +2,6 @@
 
 mod allocations;
 mod corpus;
+mod mutations;
 mod properties;
 mod reference;
