@@ -15,7 +15,7 @@ pub mod draft03;
 pub mod strong;
 pub mod v2014;
 
-pub use ageing::Aging;
+pub use ageing::{Aging, SmallAging};
 pub use draft03::Cocoa;
 pub use strong::CocoaS;
 pub use v2014::Cocoa2014;

@@ -1,0 +1,283 @@
+//! The endpoint around a controller under check: it replays a vector's events and observes what comes of each.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use conche_cc::Instant;
+use conche_cc::control::{
+    Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Expired, Load, NonHistory, Sent, Submission, Why,
+};
+
+use super::compare::{Observed, tolerance_ms};
+use super::schema::{Event, Kind, Millis, Vector};
+use super::subject::Subject;
+use super::{Failure, Unusable};
+
+/// Replays `vector` against `controller`. The answer is each expectation that was not met.
+pub fn run<S: Subject>(controller: S, vector: &Vector) -> Result<Vec<Failure>, Unusable> {
+    let mut failures = Vec::new();
+    let mut endpoint = Endpoint::new(controller, vector);
+    let inconsistent = |event, reason| Unusable::Inconsistent { id: vector.id.clone(), event, reason };
+    if vector.params.cycle_start.is_some_and(|start| start != 1) {
+        return Err(inconsistent(0, "params.cycle_start: only 1 is implemented".to_owned()));
+    }
+    for (n, event) in vector.events.iter().enumerate() {
+        let failure = |key: &str, expected: String, got: String| Failure {
+            id: vector.id.clone(),
+            event: format!("{n} ({:?} at {} ms)", event.ev, event.t.as_f64()),
+            key: key.to_owned(),
+            expected,
+            got,
+        };
+        let observed = match endpoint.replay(event) {
+            Ok(observed) => observed,
+            Err(Stop::Inconsistent(reason)) => return Err(inconsistent(n, reason)),
+            Err(Stop::Misbehaved { expected, got }) => {
+                failures.push(failure("admission", expected.to_owned(), got));
+                return Ok(failures);
+            }
+        };
+        for (key, expected) in &event.expect {
+            if let Some(got) = observed.compare(key, expected).map_err(|reason| inconsistent(n, reason))? {
+                failures.push(failure(key, expected.to_string(), got));
+            }
+        }
+    }
+    Ok(failures)
+}
+
+/// Why a vector cannot be replayed any further.
+enum Stop {
+    /// It contradicts itself or the schema.
+    Inconsistent(String),
+    /// The controller answered what no endpoint can go on from.
+    Misbehaved { expected: &'static str, got: String },
+}
+
+/// An endpoint asks no more often than this whether one message may leave.
+const PATIENCE: usize = 100;
+
+struct Endpoint<S: Subject> {
+    controller: S,
+    peer: S::Peer,
+    clock: Instant,
+    max_retransmit: u8,
+    nstart: u16,
+    exchanges: BTreeMap<u32, Exchange<S::Flight>>,
+    non: NonHistory,
+}
+
+struct Exchange<F> {
+    flight: F,
+    sent: Vec<Instant>,
+    timer: Duration,
+    bytes: u32,
+}
+
+impl<S: Subject> Endpoint<S> {
+    fn new(controller: S, vector: &Vector) -> Self {
+        Self {
+            peer: controller.peer(Instant::ZERO),
+            controller,
+            clock: Instant::ZERO,
+            max_retransmit: vector.params.max_rtx.unwrap_or(4),
+            nstart: vector.params.nstart.unwrap_or(1),
+            exchanges: BTreeMap::new(),
+            non: NonHistory::default(),
+        }
+    }
+
+    fn replay(&mut self, event: &Event) -> Result<Observed, Stop> {
+        if event.ev != Kind::Rto {
+            self.clock = self.clock.max(event.t.as_instant());
+        }
+        let mut observed = Observed::default();
+        match event.ev {
+            Kind::Start => self.start(event, &mut observed)?,
+            Kind::Rto => self.timer_fires(event, &mut observed)?,
+            Kind::Ack => self.acknowledge(event)?,
+            Kind::Query => {}
+            Kind::NonSubmit => self.submit_non(event, &mut observed)?,
+            Kind::Send => self.send(event, &mut observed)?,
+            Kind::Resend => self.resend(event, &mut observed)?,
+        }
+        observed.set_span("next_base_ms", self.controller.base(&mut self.peer, self.clock));
+        if let Some(phase) = self.controller.phase(&self.peer) {
+            observed.set("state", phase);
+        }
+        if let Some(state) = self.controller.rate(&self.peer) {
+            observed.set_rate(&state);
+            observed.set("inflight", self.exchanges.values().map(|exchange| exchange.bytes).sum::<u32>());
+        }
+        Ok(observed)
+    }
+
+    fn start(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
+        if self.exchanges.contains_key(&event.x) {
+            return Err(Stop::Inconsistent(format!("exchange {} is running already", event.x)));
+        }
+        let load = self.load(event.x);
+        if load.exchanges >= self.nstart {
+            let reason = format!("params.nstart is {}, but as many exchanges are running already", self.nstart);
+            return Err(Stop::Inconsistent(reason));
+        }
+        observed.set_span("base_ms", self.controller.initial_rto(&mut self.peer, self.clock, load.exchanges));
+        let mut exchange =
+            Exchange { flight: S::Flight::default(), sent: Vec::new(), timer: Duration::ZERO, bytes: bytes(event) };
+        self.transmit(&mut exchange, event, load);
+        observed.set_span("timeout_ms", exchange.timer);
+        if let Some(first) = self.controller.is_first(&exchange.flight) {
+            observed.set("tagged_first", first);
+        }
+        self.exchanges.insert(event.x, exchange);
+        self.non.since_confirmable = 0;
+        Ok(())
+    }
+
+    /// The timer fires when the controller said, not when the reference's did.
+    fn timer_fires(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
+        let mut exchange = self.take(event)?;
+        let load = self.load(event.x);
+        let due = exchange.sent.last().map_or(self.clock, |last| *last + exchange.timer);
+        self.clock = self.clock.max(due);
+        if exchange.sent.len() > usize::from(self.max_retransmit) {
+            let abandoned = Abandoned { now: self.clock, why: Why::GaveUp, sent: &exchange.sent, load };
+            self.controller.abandoned(&mut self.peer, &exchange.flight, &abandoned);
+            observed.set("gave_up", true);
+            return Ok(());
+        }
+        self.expire(&mut exchange, load);
+        self.transmit(&mut exchange, event, load);
+        observed.set_span("timeout_ms", exchange.timer);
+        observed.set("gave_up", false);
+        self.exchanges.insert(event.x, exchange);
+        Ok(())
+    }
+
+    fn acknowledge(&mut self, event: &Event) -> Result<(), Stop> {
+        let exchange = self.take(event)?;
+        let retransmissions = exchange.sent.len() - 1;
+        if event.rtx.is_some_and(|rtx| usize::from(rtx) != retransmissions) {
+            return Err(Stop::Inconsistent(format!("rtx: {retransmissions} retransmissions have been made")));
+        }
+        let acknowledged = Acknowledged {
+            now: self.clock,
+            sent: &exchange.sent,
+            copy: if retransmissions == 0 { AckedCopy::Exact(0) } else { AckedCopy::Unknown },
+            kind: AckKind::Piggybacked,
+            load: self.load(event.x),
+        };
+        self.controller.acknowledged(&mut self.peer, &exchange.flight, &acknowledged);
+        self.non.unanswered_since = None;
+        self.non.unanswered_bytes = 0;
+        Ok(())
+    }
+
+    /// A Non-confirmable message is admitted without moving the clock: the next may be submitted before it leaves.
+    fn submit_non(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
+        let message = Submission { confirmable: false, may_confirm: true, bytes: bytes(event) };
+        let (at, as_con) = self.admit_non(&message)?;
+        observed.set_instant("send_at_ms", at);
+        observed.set("as_con", as_con);
+        self.non.last = Some(at);
+        if as_con {
+            self.non.since_confirmable = 0;
+        } else {
+            self.non.since_confirmable = self.non.since_confirmable.saturating_add(1);
+            self.non.unanswered_since = self.non.unanswered_since.or(Some(at));
+            self.non.unanswered_bytes = self.non.unanswered_bytes.saturating_add(message.bytes);
+        }
+        Ok(())
+    }
+
+    fn admit_non(&mut self, message: &Submission) -> Result<(Instant, bool), Stop> {
+        let (mut at, load) = (self.clock, self.load(u32::MAX));
+        for _ in 0..PATIENCE {
+            match self.controller.admit(&mut self.peer, at, message, &load) {
+                Admission::Send => return Ok((at, false)),
+                Admission::SendConfirmable => return Ok((at, true)),
+                Admission::At(later) if later > at => at = later,
+                answer => {
+                    let got = format!("{answer:?} when asked at {at:?}");
+                    return Err(Stop::Misbehaved { expected: "a permission or a later time", got });
+                }
+            }
+        }
+        Err(Stop::Misbehaved { expected: "a permission", got: format!("none after asking {PATIENCE} times") })
+    }
+
+    fn send(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
+        let message = Submission { confirmable: true, may_confirm: false, bytes: bytes(event) };
+        let load = self.load(event.x);
+        match self.controller.admit(&mut self.peer, self.clock, &message, &load) {
+            Admission::Send => {}
+            Admission::At(at) => self.wait_a_little_until(at, event.t)?,
+            answer => return Err(Stop::Misbehaved { expected: "a permission", got: format!("{answer:?}") }),
+        }
+        self.start(event, observed)
+    }
+
+    fn resend(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
+        let mut exchange = self.take(event)?;
+        let load = self.load(event.x);
+        let earliest = self.expire(&mut exchange, load);
+        self.wait_a_little_until(earliest, event.t)?;
+        self.transmit(&mut exchange, event, load);
+        observed.set_span("timeout_ms", exchange.timer);
+        self.exchanges.insert(event.x, exchange);
+        Ok(())
+    }
+
+    /// The controller's own pacing may differ from the reference's by what the schema tolerates.
+    fn wait_a_little_until(&mut self, at: Instant, expected: Millis) -> Result<(), Stop> {
+        let late_ms = (at - self.clock).as_secs_f64() * 1_000.0;
+        if late_ms > tolerance_ms(expected.as_f64()) {
+            return Err(Stop::Misbehaved { expected: "departure now", got: format!("departure in {late_ms:.3} ms") });
+        }
+        self.clock = self.clock.max(at);
+        Ok(())
+    }
+
+    fn expire(&mut self, exchange: &mut Exchange<S::Flight>, load: Load) -> Instant {
+        let expired = Expired { now: self.clock, attempt: attempt(exchange.sent.len() - 1), load };
+        self.controller.expired(&mut self.peer, &mut exchange.flight, &expired)
+    }
+
+    fn transmit(&mut self, exchange: &mut Exchange<S::Flight>, event: &Event, load: Load) {
+        let sent = Sent {
+            now: self.clock,
+            attempt: attempt(exchange.sent.len()),
+            confirmable: true,
+            bytes: exchange.bytes,
+            random: event.u.as_bits(),
+            load,
+        };
+        exchange.timer = self.controller.sent(&mut self.peer, &mut exchange.flight, &sent);
+        exchange.sent.push(self.clock);
+    }
+
+    fn take(&mut self, event: &Event) -> Result<Exchange<S::Flight>, Stop> {
+        self.exchanges
+            .remove(&event.x)
+            .ok_or_else(|| Stop::Inconsistent(format!("exchange {} is not running", event.x)))
+    }
+
+    /// What is on its way beside exchange `x`.
+    fn load(&self, x: u32) -> Load {
+        let others = || self.exchanges.iter().filter(|(id, _)| **id != x).map(|(_, exchange)| exchange);
+        Load {
+            exchanges: u16::try_from(others().count()).unwrap_or(u16::MAX),
+            bytes: others().map(|exchange| exchange.bytes).sum(),
+            queued: 0,
+            non: self.non,
+        }
+    }
+}
+
+fn bytes(event: &Event) -> u32 {
+    event.size.unwrap_or(100)
+}
+
+fn attempt(copies: usize) -> u8 {
+    u8::try_from(copies).unwrap_or(u8::MAX)
+}

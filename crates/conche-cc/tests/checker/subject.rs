@@ -1,0 +1,258 @@
+//! What can be checked: each algorithm by its name in vector files, with what can be observed of it.
+
+use core::time::Duration;
+
+use conche_cc::basic::Basic;
+use conche_cc::bdp::{Bdp, BdpFlight, BdpPeer, BdpState};
+use conche_cc::cocoa::draft03::CocoaPeer;
+use conche_cc::cocoa::strong::CocoaSPeer;
+use conche_cc::cocoa::v2014::Cocoa2014Peer;
+use conche_cc::cocoa::{Aging, Cocoa, Cocoa2014, CocoaS, SmallAging, Vbf};
+use conche_cc::default::CoapDefault;
+use conche_cc::fasor::{Fasor, FasorPeer, FasorPhase};
+use conche_cc::full_backoff::{CocoaFullBackoff, DefaultFullBackoff};
+use conche_cc::linux::Linux;
+use conche_cc::peak_hopper::PeakHopper;
+use conche_cc::units::Factor;
+use conche_cc::wiopt::{Rfc6298, SemiDynamic};
+use conche_cc::{Controller, Instant};
+
+use super::run::run;
+use super::schema::{self, Params, Vector};
+use super::{Failure, Unusable};
+
+/// A controller, and what vectors can observe of it beyond the trait.
+pub trait Subject: Controller {
+    /// The initial RTO of an exchange beside `running` others, before dithering.
+    fn initial_rto(&self, peer: &mut Self::Peer, now: Instant, _running: u16) -> Duration {
+        self.base(peer, now)
+    }
+
+    /// The name of the phase that a peer is in.
+    fn phase(&self, _peer: &Self::Peer) -> Option<&'static str> {
+        None
+    }
+
+    /// The estimates of a rate-based algorithm.
+    fn rate(&self, _peer: &Self::Peer) -> Option<BdpState> {
+        None
+    }
+
+    /// An exchange was the first after the path had been empty.
+    fn is_first(&self, _flight: &Self::Flight) -> Option<bool> {
+        None
+    }
+}
+
+/// The names of vector files.
+pub const ALGORITHMS: &[&str] = &[
+    "default",
+    "default_b",
+    "cocoa2014",
+    "cocoa2014_opt",
+    "cocoa03",
+    "cocoa_plus",
+    "cocoa_s",
+    "basic",
+    "linux",
+    "ph",
+    "ph_cf",
+    "default_fb1",
+    "default_fb2",
+    "cocoa_fb1",
+    "cocoa_fb2",
+    "fasor",
+    "fasor_pseudo",
+    "bdp",
+    "semi_dynamic",
+    "rfc6298",
+];
+
+/// Runs a vector against the algorithm that it names.
+pub fn check(vector: &Vector) -> Result<Vec<Failure>, Unusable> {
+    let p = &vector.params;
+    match vector.algo.as_str() {
+        "default" => run(coap_default(CoapDefault::default(), p), vector),
+        "default_b" => run(coap_default(CoapDefault::coap_b(), p), vector),
+        "cocoa2014" => run(cocoa2014(Cocoa2014::default(), p), vector),
+        "cocoa2014_opt" => run(cocoa2014(Cocoa2014::optimized(), p), vector),
+        "cocoa03" => run(cocoa(Cocoa::draft03(), p), vector),
+        "cocoa_plus" => run(cocoa(Cocoa::plus(), p), vector),
+        "cocoa_s" => run(cocoa_s(p), vector),
+        "basic" => run(basic(p), vector),
+        "linux" => run(linux(p), vector),
+        "ph" => run(peak_hopper(PeakHopper::default(), p), vector),
+        "ph_cf" => run(peak_hopper(PeakHopper::californium_2014(), p), vector),
+        "default_fb1" => run(default_fb(DefaultFullBackoff::variant_1(), p), vector),
+        "default_fb2" => run(default_fb(DefaultFullBackoff::variant_2(), p), vector),
+        "cocoa_fb1" => run(cocoa_fb(CocoaFullBackoff::variant_1(), p), vector),
+        "cocoa_fb2" => run(cocoa_fb(CocoaFullBackoff::variant_2(), p), vector),
+        "fasor" => run(fasor(Fasor::default(), p), vector),
+        "fasor_pseudo" => run(fasor(Fasor::pseudocode(), p), vector),
+        "bdp" => run(bdp(p), vector),
+        "semi_dynamic" => run(SemiDynamic { default: coap_default(CoapDefault::default(), p) }, vector),
+        "rfc6298" => run(rfc6298(p), vector),
+        algo => Err(Unusable::UnknownAlgorithm { id: vector.id.clone(), algo: algo.to_owned() }),
+    }
+}
+
+impl Params {
+    fn ack_timeout(&self, default: Duration) -> Duration {
+        self.ack_timeout.map_or(default, schema::Millis::as_span)
+    }
+
+    fn random_factor(&self, default: Factor) -> Factor {
+        self.rand.map_or(default, schema::Thousandths::as_factor)
+    }
+
+    fn nstart(&self) -> u16 {
+        self.nstart.unwrap_or(1)
+    }
+
+    /// Vectors follow the draft's text unless they say otherwise.
+    fn aging(&self) -> Aging {
+        match self.aging {
+            None | Some(schema::Aging::Literal) => Aging::Literal,
+            Some(schema::Aging::SinceActivity) => Aging::SinceActivity,
+            Some(schema::Aging::Off) => Aging::Off,
+        }
+    }
+
+    fn vbf(&self, default: Vbf) -> Vbf {
+        match self.vbf {
+            None => default,
+            Some(schema::Vbf::Current) => Vbf::Current,
+            Some(schema::Vbf::Frozen) => Vbf::Frozen,
+        }
+    }
+}
+
+fn coap_default(base: CoapDefault, p: &Params) -> CoapDefault {
+    CoapDefault {
+        ack_timeout: p.ack_timeout(base.ack_timeout),
+        ack_random_factor: p.random_factor(base.ack_random_factor),
+        ..base
+    }
+}
+
+fn cocoa2014(base: Cocoa2014, p: &Params) -> Cocoa2014 {
+    Cocoa2014 {
+        ack_timeout: p.ack_timeout(base.ack_timeout),
+        ack_random_factor: p.random_factor(base.ack_random_factor),
+        small_aging: match p.small_aging {
+            None => base.small_aging,
+            Some(schema::SmallAging::Mul16) => SmallAging::Mul16,
+            Some(schema::SmallAging::Double) => SmallAging::Double,
+        },
+        ..base
+    }
+}
+
+fn cocoa(base: Cocoa, p: &Params) -> Cocoa {
+    Cocoa {
+        ack_timeout: p.ack_timeout(base.ack_timeout),
+        ack_random_factor: p.random_factor(base.ack_random_factor),
+        vbf: p.vbf(base.vbf),
+        aging: p.aging(),
+        ..base
+    }
+}
+
+fn cocoa_s(p: &Params) -> CocoaS {
+    let base = CocoaS::default();
+    CocoaS {
+        ack_timeout: p.ack_timeout(base.ack_timeout),
+        ack_random_factor: p.random_factor(base.ack_random_factor),
+        vbf: p.vbf(base.vbf),
+        aging: p.aging(),
+        ..base
+    }
+}
+
+fn basic(p: &Params) -> Basic {
+    let base = Basic::default();
+    Basic {
+        ack_timeout: p.ack_timeout(base.ack_timeout),
+        ack_random_factor: p.random_factor(base.ack_random_factor),
+        ..base
+    }
+}
+
+fn linux(p: &Params) -> Linux {
+    let base = Linux::default();
+    Linux { ack_timeout: p.ack_timeout(base.ack_timeout), ..base }
+}
+
+fn peak_hopper(base: PeakHopper, p: &Params) -> PeakHopper {
+    let samples_per_flight = u8::try_from(p.nstart()).unwrap_or(u8::MAX);
+    PeakHopper { ack_timeout: p.ack_timeout(base.ack_timeout), samples_per_flight, ..base }
+}
+
+fn default_fb(base: DefaultFullBackoff, p: &Params) -> DefaultFullBackoff {
+    DefaultFullBackoff { default: coap_default(base.default, p), ..base }
+}
+
+fn cocoa_fb(base: CocoaFullBackoff, p: &Params) -> CocoaFullBackoff {
+    CocoaFullBackoff { cocoa: cocoa(base.cocoa, p), ..base }
+}
+
+fn fasor(base: Fasor, p: &Params) -> Fasor {
+    Fasor { ack_timeout: p.ack_timeout(base.ack_timeout), ..base }
+}
+
+fn bdp(p: &Params) -> Bdp {
+    let base = Bdp::literal();
+    Bdp { cocoa: cocoa(base.cocoa, p), min_rate: p.floor.unwrap_or(base.min_rate), ..base }
+}
+
+fn rfc6298(p: &Params) -> Rfc6298 {
+    let base = Rfc6298::default();
+    Rfc6298 { initial_rto: p.ack_timeout(base.initial_rto), ..base }
+}
+
+impl Subject for CoapDefault {}
+impl Subject for DefaultFullBackoff {}
+impl Subject for CocoaFullBackoff {}
+impl Subject for Basic {}
+impl Subject for Linux {}
+impl Subject for PeakHopper {}
+impl Subject for SemiDynamic {}
+impl Subject for Rfc6298 {}
+
+impl Subject for Cocoa2014 {
+    fn initial_rto(&self, peer: &mut Cocoa2014Peer, now: Instant, running: u16) -> Duration {
+        Cocoa2014::initial_rto(self, peer, now, running)
+    }
+}
+
+impl Subject for Cocoa {
+    fn initial_rto(&self, peer: &mut CocoaPeer, now: Instant, running: u16) -> Duration {
+        Cocoa::initial_rto(self, peer, now, running)
+    }
+}
+
+impl Subject for CocoaS {
+    fn initial_rto(&self, peer: &mut CocoaSPeer, now: Instant, running: u16) -> Duration {
+        CocoaS::initial_rto(self, peer, now, running)
+    }
+}
+
+impl Subject for Fasor {
+    fn phase(&self, peer: &FasorPeer) -> Option<&'static str> {
+        Some(match peer.phase() {
+            FasorPhase::Fast => "FAST",
+            FasorPhase::FastSlowFast => "FSF",
+            FasorPhase::SlowFast => "SF",
+        })
+    }
+}
+
+impl Subject for Bdp {
+    fn rate(&self, peer: &BdpPeer) -> Option<BdpState> {
+        Some(peer.state())
+    }
+
+    fn is_first(&self, flight: &BdpFlight) -> Option<bool> {
+        Some(flight.is_first())
+    }
+}
