@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// Directories that hold what was built or measured, not what was written.
 const GENERATED: [&str; 6] = ["target", ".git", "results", "artifacts", "coverage", "node_modules"];
@@ -111,6 +111,18 @@ impl fmt::Display for Finding {
             0 => write!(f, "{}: {}", self.path, self.message),
             line => write!(f, "{}:{line}: {}", self.path, self.message),
         }
+    }
+}
+
+/// Prints findings on standard error, and fails if there are any.
+pub fn report(findings: &[Finding]) -> Result<()> {
+    for finding in findings {
+        eprintln!("{finding}");
+    }
+    match findings.len() {
+        0 => Ok(()),
+        1 => bail!("the finding above"),
+        count => bail!("the {count} findings above"),
     }
 }
 

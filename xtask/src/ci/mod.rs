@@ -10,7 +10,7 @@ mod packages;
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::project::Project;
 use crate::{compliance, readme, tidy};
@@ -123,8 +123,9 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     for (step, number) in steps.iter().zip(1..) {
         println!("\n=== [{number}/{}] {}: {}", steps.len(), step.name, step.what);
         let step_start = Instant::now();
-        (step.run)(project).with_context(|| {
-            format!("step `{}` failed.\nWhat to do: {}.\nAgain: cargo xtask ci {0}", step.name, step.advice)
+        (step.run)(project).map_err(|error| {
+            let Step { name, advice, .. } = step;
+            anyhow!("step `{name}` failed: {error:#}\nWhat to do: {advice}.\nThen again: cargo xtask ci {name}")
         })?;
         println!("=== {} passed in {:.0?}", step.name, step_start.elapsed());
     }
@@ -142,11 +143,12 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
 }
 
 fn embedded(project: &Project) -> Result<()> {
+    let mut arguments = "build -p conche-cc -p conche-proto --lib".to_owned();
     for target in ["thumbv6m-none-eabi", "thumbv7em-none-eabihf"] {
         packages::ensure_target(project, target)?;
-        Command::cargo(&format!("build -p conche-cc -p conche-proto --lib --target {target}")).run(project)?;
+        arguments += &format!(" --target {target}");
     }
-    Ok(())
+    Command::cargo(&arguments).run(project)
 }
 
 fn interop(project: &Project) -> Result<()> {

@@ -15,9 +15,9 @@ mod citations;
 mod matrix;
 mod render;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::project::Project;
+use crate::project::{self, Project};
 use matrix::Matrix;
 
 /// How the matrix is printed.
@@ -46,11 +46,5 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     } else {
         print!("{}", render::text(&matrix));
     }
-    for finding in &findings {
-        eprintln!("{finding}");
-    }
-    if !findings.is_empty() {
-        bail!("compliance: {} findings, above", findings.len());
-    }
-    Ok(())
+    project::report(&findings)
 }

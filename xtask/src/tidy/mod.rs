@@ -19,9 +19,9 @@ mod layers;
 mod licences;
 mod shape;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::project::Project;
+use crate::project::{self, Project};
 
 /// Runs every check, prints all findings, and fails if there are any.
 pub fn run(project: &Project) -> Result<()> {
@@ -37,12 +37,5 @@ pub fn run(project: &Project) -> Result<()> {
     findings.extend(data::check(&files));
     findings.extend(layers::check(&project.read("ARCHITECTURE.md")?, &layers::packages(project)?));
     findings.extend(licences::check(&licences::dependencies(project)?));
-    for finding in &findings {
-        println!("{finding}");
-    }
-    match findings.len() {
-        0 => Ok(()),
-        1 => bail!("tidy: one finding, above"),
-        count => bail!("tidy: {count} findings, above"),
-    }
+    project::report(&findings)
 }
