@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use conche::Error;
+
 /// The end of `conche --help`.
 pub const HELP: &str = "Exit status: 0 success; 1 other failure; 2 usage or configuration; 3 timeout or unreachable; \
                         4 response 4.xx; 5 response 5.xx; 6 security; 130 interrupted.";
@@ -19,10 +21,24 @@ impl fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
+/// The user ended it with Ctrl-C.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
 /// Prints the error, if any, and says how the process ends.
 pub fn report(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads our output has read enough, as `head` does.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("conche: {error:#}");
             ExitCode::from(status(&error))
@@ -30,6 +46,22 @@ pub fn report(outcome: anyhow::Result<()>) -> ExitCode {
     }
 }
 
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
 fn status(error: &anyhow::Error) -> u8 {
-    if error.is::<UsageError>() { 2 } else { 1 }
+    if error.is::<UsageError>() {
+        return 2;
+    }
+    if error.is::<Interrupted>() {
+        return 130;
+    }
+    match error.downcast_ref::<Error>() {
+        Some(Error::Uri(_) | Error::Request(_) | Error::Config(_)) => 2,
+        Some(Error::Response { code, .. }) if code.is_client_error() => 4,
+        Some(Error::Response { code, .. }) if code.is_server_error() => 5,
+        Some(error) if error.is_timeout_or_unreachable() => 3,
+        _ => 1,
+    }
 }

@@ -4,12 +4,19 @@
 //! message on standard error and an exit status.
 
 mod controllers;
+mod demo;
 mod exit;
+mod formats;
+mod logging;
 mod reproduce;
+mod request;
+mod serve;
+mod shell;
 
 use std::process::ExitCode;
 
 use clap::{ArgAction, Parser, Subcommand};
+use conche::Code;
 
 /// CoAP with congestion control that is safe, fast and yours to choose, and the lab that proves it.
 #[derive(Debug, Parser)]
@@ -24,7 +31,7 @@ struct Cli {
 /// What every subcommand takes.
 #[derive(Debug, clap::Args)]
 struct Global {
-    /// Say more on standard error; twice for even more.
+    /// Say more on standard error; twice for every transmission.
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
     /// Say nothing on standard error but errors.
@@ -37,17 +44,49 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Read a resource.
+    Get(request::Args),
+    /// Have a resource process a payload.
+    Post(request::Args),
+    /// Make or replace a resource.
+    Put(request::Args),
+    /// Remove a resource.
+    Delete(request::Args),
+    /// Read a part of a resource that the payload describes.
+    Fetch(request::Args),
+    /// Change a part of a resource.
+    Patch(request::Args),
+    /// Change a part of a resource, idempotently.
+    Ipatch(request::Args),
+    /// Serve resources.
+    Serve(serve::Args),
     /// Regenerate the tables and figures of a paper.
     Reproduce(reproduce::Args),
+    /// Run an experiment of your own from a scenario file.
     /// List the congestion controllers and what each of them does.
     Controllers(controllers::Args),
+    /// Print a completion script for a shell.
+    Completions(shell::Completions),
+    /// Print the manual page.
+    Man,
 }
 
 fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
+    logging::start(&global);
     let outcome = match command {
+        Command::Get(args) => request::run(Code::GET, args, &global),
+        Command::Post(args) => request::run(Code::POST, args, &global),
+        Command::Put(args) => request::run(Code::PUT, args, &global),
+        Command::Delete(args) => request::run(Code::DELETE, args, &global),
+        Command::Fetch(args) => request::run(Code::FETCH, args, &global),
+        Command::Patch(args) => request::run(Code::PATCH, args, &global),
+        Command::Ipatch(args) => request::run(Code::IPATCH, args, &global),
+        Command::Serve(args) => serve::run(args, &global),
         Command::Reproduce(args) => reproduce::run(args, &global),
         Command::Controllers(args) => controllers::run(args, &global),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man => shell::man(),
     };
     exit::report(outcome)
 }

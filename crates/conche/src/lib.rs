@@ -47,8 +47,8 @@ mod settings;
 pub mod uri;
 
 pub use client::{Client, Error};
-pub use conche_proto::cc::AnyController;
-pub use conche_proto::codec::{Code, ContentFormat, OptionNumber, Token};
+pub use conche_proto::cc::{self, AnyController};
+pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
     Course, EndpointConfig, Envelope, Failure, Limits, Reliability, RequestError, Stats, TransmissionParameters,
 };

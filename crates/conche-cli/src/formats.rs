@@ -1,0 +1,54 @@
+//! Names of content formats, for people who do not know the numbers by heart.
+
+use conche::ContentFormat;
+
+/// Number, media type as the CoAP registry has it, and a short name for the command line.
+const FORMATS: &[(u16, &str, &str)] = &[
+    (0, "text/plain; charset=utf-8", "text"),
+    (40, "application/link-format", "link-format"),
+    (41, "application/xml", "xml"),
+    (42, "application/octet-stream", "octet-stream"),
+    (47, "application/exi", "exi"),
+    (50, "application/json", "json"),
+    (51, "application/json-patch+json", "json-patch"),
+    (52, "application/merge-patch+json", "merge-patch"),
+    (60, "application/cbor", "cbor"),
+    (110, "application/senml+json", "senml+json"),
+    (112, "application/senml+cbor", "senml+cbor"),
+];
+
+/// Reads a number, a media type or a short name.
+pub fn parse(text: &str) -> Result<ContentFormat, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(ContentFormat(number));
+    }
+    let found = FORMATS.iter().find(|(_, media, short)| {
+        let media_without_parameters = media.split(';').next().unwrap_or(media);
+        [media, media_without_parameters, short].into_iter().any(|name| name.eq_ignore_ascii_case(text))
+    });
+    found.map(|(number, ..)| ContentFormat(*number)).ok_or_else(|| {
+        let short: Vec<&str> = FORMATS.iter().map(|(_, _, short)| *short).collect();
+        format!("no content format is called so: give a number from 0 to 65535, a media type, or {}", short.join(", "))
+    })
+}
+
+/// The media type of a format.
+pub fn name(format: u32) -> Option<&'static str> {
+    FORMATS.iter().find(|(number, ..)| u32::from(*number) == format).map(|(_, media, _)| *media)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_is_known_by_number_media_type_and_short_name() {
+        for text in ["50", "application/json", "JSON"] {
+            assert_eq!(parse(text), Ok(ContentFormat::JSON), "{text}");
+        }
+        assert_eq!(parse("text/plain"), Ok(ContentFormat::TEXT_PLAIN));
+        assert_eq!(parse("65535"), Ok(ContentFormat(65535)));
+        assert!(parse("65536").is_err_and(|message| message.contains("0 to 65535")));
+        assert!(parse("jsn").is_err());
+    }
+}

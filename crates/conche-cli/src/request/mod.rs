@@ -1,0 +1,101 @@
+//! `conche get|put|post|delete|fetch|patch|ipatch URI`: one request, its response on standard output.
+
+mod option;
+mod payload;
+mod render;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use conche::{AnyController, Client, Code, ContentFormat, Token};
+
+use crate::Global;
+use crate::exit::Interrupted;
+use crate::formats;
+use option::RawOption;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// coap://HOST[:PORT]/PATH[?QUERY]
+    uri: String,
+    /// Send as Non-confirmable: once, without an acknowledgement.
+    #[arg(short = 'N', long)]
+    non: bool,
+    /// The content format that the response shall have: number, media type or short name.
+    #[arg(short = 'A', long, value_name = "FORMAT", value_parser = formats::parse)]
+    accept: Option<ContentFormat>,
+    /// The payload's content format: number, media type or short name.
+    #[arg(short = 't', long, value_name = "FORMAT", value_parser = formats::parse)]
+    content_format: Option<ContentFormat>,
+    #[command(flatten)]
+    payload: payload::Args,
+    /// Write the response's payload to this file.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Add an option by number; the value is text, or bytes if it begins with 0x. May be repeated.
+    #[arg(short = 'O', long = "option", value_name = "NUM,VALUE", value_parser = option::parse)]
+    options: Vec<RawOption>,
+    /// Send with this token instead of a random one: text, or bytes if it begins with 0x; at most 8 bytes.
+    #[arg(short = 'T', long, value_parser = option::parse_token)]
+    token: Option<Token>,
+    /// Give up after so many seconds, all retransmissions included.
+    #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds)]
+    timeout: Option<Duration>,
+    /// Congestion control; `conche controllers` lists the names.
+    #[arg(long, value_name = "NAME", env = "CONCHE_CC", default_value = "cocoa", value_parser = AnyController::by_name)]
+    cc: AnyController,
+}
+
+pub fn run(method: Code, args: Args, global: &Global) -> anyhow::Result<()> {
+    let payload = args.payload.read()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let response = runtime.block_on(async {
+        let client = Client::builder().controller(args.cc).build().map_err(conche::Error::from)?;
+        let mut request = client.request(method, &args.uri);
+        if args.non {
+            request = request.non();
+        }
+        if let Some(format) = args.accept {
+            request = request.accept(format);
+        }
+        if let Some(format) = args.content_format {
+            request = request.content_format(format);
+        }
+        if let Some(payload) = payload {
+            request = request.bytes(payload);
+        }
+        if let Some(timeout) = args.timeout {
+            request = request.timeout(timeout);
+        }
+        if let Some(token) = args.token {
+            request = request.token(token);
+        }
+        for RawOption { number, value } in &args.options {
+            request = request.option(*number, value);
+        }
+        tokio::select! {
+            response = request.send() => Ok(response?),
+            interrupted = tokio::signal::ctrl_c() => Err(interrupted.map_or_else(anyhow::Error::from, |()| Interrupted.into())),
+        }
+    })?;
+    if global.verbose > 0 {
+        render::describe(&response)?;
+    }
+    if global.json {
+        render::json(method, &args.uri, &response)?;
+    } else if response.code().is_success() {
+        match &args.output {
+            Some(path) => std::fs::write(path, response.payload())
+                .with_context(|| format!("the response cannot be written to {}", path.display()))?,
+            None => render::payload(response.payload())?,
+        }
+    }
+    response.successful()?;
+    Ok(())
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.filter(|span| !span.is_zero()).ok_or_else(|| "a number of seconds above 0 was expected".to_owned())
+}

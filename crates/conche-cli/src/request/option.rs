@@ -1,0 +1,58 @@
+//! Options and tokens as arguments.
+
+use conche::{OptionNumber, Token};
+
+/// An option by number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawOption {
+    pub number: OptionNumber,
+    pub value: Vec<u8>,
+}
+
+/// Reads `NUM,VALUE`; `NUM` alone is an option with an empty value.
+pub fn parse(text: &str) -> Result<RawOption, String> {
+    let (number, value) = text.split_once(',').unwrap_or((text, ""));
+    let number = number.parse().map_err(|_| format!("{number:?} is no option number: 0 to 65535 are"))?;
+    Ok(RawOption { number: OptionNumber(number), value: bytes(value)? })
+}
+
+pub fn parse_token(text: &str) -> Result<Token, String> {
+    let bytes = bytes(text)?;
+    Token::new(&bytes).ok_or_else(|| format!("a token of {} bytes: at most 8 are allowed", bytes.len()))
+}
+
+/// Text stands for itself, `0x…` for the bytes it writes in hexadecimal.
+fn bytes(text: &str) -> Result<Vec<u8>, String> {
+    let Some(digits) = text.strip_prefix("0x") else {
+        return Ok(text.as_bytes().to_vec());
+    };
+    let digit = |character: char| character.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let digits: Option<Vec<u8>> = digits.chars().map(digit).collect();
+    match digits {
+        Some(digits) if digits.len() % 2 == 0 => Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()),
+        _ => Err(format!("{text:?}: an even number of hexadecimal digits must follow 0x")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_has_a_number_and_a_value_in_text_or_hexadecimal() {
+        let option = |number, value: &[u8]| Ok(RawOption { number: OptionNumber(number), value: value.to_vec() });
+        assert_eq!(parse("15,rt=x"), option(15, b"rt=x"));
+        assert_eq!(parse("2048,0x00fF"), option(2048, &[0, 255]));
+        assert_eq!(parse("5"), option(5, b""));
+        assert_eq!(parse("11,a,b"), option(11, b"a,b"));
+        for wrong in ["", "x,1", "65536,", "1,0x123", "1,0xgg"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_token_has_at_most_8_bytes() {
+        assert_eq!(parse_token("0x0102"), Ok(Token::new(&[1, 2]).expect("it fits")));
+        assert!(parse_token("123456789").is_err());
+    }
+}
