@@ -111,7 +111,7 @@ impl KernelEstimator {
             self.mdev_max = self.mdev;
             self.rttvar = self.rttvar.max(self.mdev_max);
         }
-        let window_is_a_round_trip_old = started == self.mark || self.mark.age_ms(started) > 0;
+        let window_is_a_round_trip_old = self.mark.age_ms(now) >= started.age_ms(now);
         if window_is_a_round_trip_old {
             if self.mdev_max < self.rttvar {
                 self.rttvar = self.rttvar.towards(self.mdev_max, 2);

@@ -132,8 +132,8 @@ struct Tick(u16);
 impl Tick {
     /// 60 s.
     const PERIOD: u16 = 240;
-    /// A peer idle for longer than this, 2 h, is past what ticks can tell apart.
-    const HORIZON_S: u32 = 7_200;
+    /// A peer idle for longer than this, 4 h, is past what ticks can tell apart.
+    const HORIZON_S: u32 = 4 * 3_600;
 
     #[expect(clippy::cast_possible_truncation, reason = "wraps by design")]
     fn at(now: Instant) -> Self {
@@ -142,8 +142,7 @@ impl Tick {
 
     /// A period has passed, given that the peer as a whole has been idle for `idle_s` seconds.
     fn is_due(self, now: Self, idle_s: u32) -> bool {
-        let age = now.0.wrapping_sub(self.0);
-        idle_s >= Self::HORIZON_S || (age >= Self::PERIOD && age <= i16::MAX as u16)
+        idle_s >= Self::HORIZON_S || now.0.wrapping_sub(self.0) >= Self::PERIOD
     }
 
     fn advance(&mut self) {
