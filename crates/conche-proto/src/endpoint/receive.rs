@@ -88,14 +88,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn receive_request(&mut self, now: Instant, from: P, message: &Message<'_>) {
-        if let Some((index, generation)) = self.received.find(from, message.id()) {
+        let confirmable = message.ty() == Type::Confirmable;
+        if let Some((index, generation)) = self.received.find(now, from, message.id()) {
             self.stats.duplicates += 1;
-            return self.push_remembered(index, generation);
+            if confirmable {
+                self.push_remembered(index, generation);
+            }
+            return;
         }
         if let Some((code, diagnostic)) = self.refusal(message) {
             return self.refuse(now, from, message, code, &diagnostic);
         }
-        let confirmable = message.ty() == Type::Confirmable;
         let received = Received { from, id: message.id(), confirmable, idempotent: message.code().is_idempotent() };
         let pending = Reply::Pending { token: message.token(), confirmable, acknowledged: false };
         let Ok((index, generation)) = self.received.insert(now, received, pending) else {
@@ -160,7 +163,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     fn receive_separate_response(&mut self, now: Instant, from: P, peer: Option<u32>, message: &Message<'_>) {
         let confirmable = message.ty() == Type::Confirmable;
-        if confirmable && let Some((index, generation)) = self.received.find(from, message.id()) {
+        if confirmable && let Some((index, generation)) = self.received.find(now, from, message.id()) {
             self.stats.duplicates += 1;
             return self.push_remembered(index, generation);
         }

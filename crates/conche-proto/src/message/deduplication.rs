@@ -82,6 +82,17 @@ struct Expiry {
     generation: u32,
 }
 
+/// The queues of entries that live equally long.
+#[derive(Clone, Copy)]
+enum Queue {
+    /// Never forgotten early.
+    NotIdempotent,
+    /// The oldest make room when the table is full.
+    Idempotent,
+    /// Idempotent, but not answered yet when it was its turn to make room.
+    Kept,
+}
+
 /// The deduplication table.
 #[derive(Debug)]
 pub(crate) struct Deduplication<P, S> {
@@ -89,8 +100,8 @@ pub(crate) struct Deduplication<P, S> {
     entries: Slab<Entry<P>>,
     /// Lifetimes of Confirmable and Non-confirmable messages.
     lifetimes: [Duration; 2],
-    /// In order of expiry, as all entries of a queue live equally long: Confirmable or not, idempotent or not.
-    queues: [[VecDeque<Expiry>; 2]; 2],
+    /// In order of expiry, as all entries of a queue live equally long: Confirmable or not, and each [`Queue`].
+    queues: [[VecDeque<Expiry>; 3]; 2],
     generation: u32,
     bytes: usize,
     capacity: usize,
@@ -109,8 +120,9 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
         }
     }
 
-    /// The entry of a message that was received before.
-    pub(crate) fn find(&self, from: P, id: MessageId) -> Option<(u32, u32)> {
+    /// The entry of a message that was received before and within its lifetime.
+    pub(crate) fn find(&mut self, now: Instant, from: P, id: MessageId) -> Option<(u32, u32)> {
+        self.purge(now);
         let index = *self.index.get(&(from, id))?;
         Some((index, self.entries[index as usize].generation))
     }
@@ -133,7 +145,8 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
         self.index.insert((from, id), index);
         self.bytes += bytes;
         let at = now + self.lifetimes[usize::from(!confirmable)];
-        self.queues[usize::from(!confirmable)][usize::from(idempotent)].push_back(Expiry { at, index, generation });
+        let queue = if idempotent { Queue::Idempotent } else { Queue::NotIdempotent };
+        self.queues[usize::from(!confirmable)][queue as usize].push_back(Expiry { at, index, generation });
         Ok((index, generation))
     }
 
@@ -159,12 +172,10 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
     /// Forgets what has outlived its lifetime.
     pub(crate) fn purge(&mut self, now: Instant) {
         for lifetime in 0..2 {
-            for idempotent in 0..2 {
-                while let Some(expiry) = self.queues[lifetime][idempotent].front().copied() {
-                    if expiry.at > now {
-                        break;
-                    }
-                    self.queues[lifetime][idempotent].pop_front();
+            for queue in [Queue::NotIdempotent, Queue::Idempotent, Queue::Kept] {
+                let queue = queue as usize;
+                while let Some(&expiry) = self.queues[lifetime][queue].front().filter(|expiry| expiry.at <= now) {
+                    self.queues[lifetime][queue].pop_front();
                     self.remove(expiry);
                 }
             }
@@ -193,13 +204,18 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
 
     fn make_room(&mut self, bytes: usize) -> Result<(), TableFull> {
         while self.bytes + bytes > self.capacity {
-            let oldest = (0..2)
-                .filter_map(|lifetime| Some((self.queues[lifetime][1].front().copied()?, lifetime)))
-                .filter(|(expiry, _)| !matches!(self.entries[expiry.index as usize].reply, Reply::Pending { .. }))
-                .min_by_key(|(expiry, _)| expiry.at);
-            let Some((expiry, lifetime)) = oldest else { return Err(TableFull) };
-            self.queues[lifetime][1].pop_front();
-            self.remove(expiry);
+            let oldest = self
+                .queues
+                .iter_mut()
+                .filter(|queues| !queues[Queue::Idempotent as usize].is_empty())
+                .min_by_key(|queues| queues[Queue::Idempotent as usize].front().map(|expiry| expiry.at));
+            let Some(queues) = oldest else { return Err(TableFull) };
+            let Some(expiry) = queues[Queue::Idempotent as usize].pop_front() else { return Err(TableFull) };
+            if matches!(self.entries[expiry.index as usize].reply, Reply::Pending { .. }) {
+                queues[Queue::Kept as usize].push_back(expiry);
+            } else {
+                self.remove(expiry);
+            }
         }
         Ok(())
     }
@@ -239,6 +255,10 @@ mod tests {
         Received { idempotent: true, ..post(id) }
     }
 
+    fn knows(table: &mut Deduplication<u32, RandomState>, id: u16) -> bool {
+        table.find(Instant::ZERO, 7, MessageId(id)).is_some()
+    }
+
     #[test]
     fn entries_live_exactly_their_lifetime() {
         let mut table = table(1 << 20);
@@ -247,7 +267,7 @@ mod tests {
         table.purge(Instant::ZERO + NON_LIFETIME - Duration::from_nanos(1));
         assert_eq!(table.len(), 2);
         table.purge(Instant::ZERO + NON_LIFETIME);
-        assert!(table.find(7, MessageId(2)).is_none() && table.find(7, MessageId(1)).is_some());
+        assert!(!knows(&mut table, 2) && knows(&mut table, 1));
         table.purge(Instant::ZERO + LIFETIME);
         assert_eq!((table.len(), table.bytes()), (0, 0));
     }
@@ -259,9 +279,9 @@ mod tests {
         table.insert(Instant::ZERO, get(1), ack()).expect("room");
         table.insert(Instant::ZERO, post(2), ack()).expect("room");
         table.insert(Instant::from_millis(1), post(3), ack()).expect("the GET makes room");
-        assert!(table.find(7, MessageId(1)).is_none());
+        assert!(!knows(&mut table, 1));
         assert_eq!(table.insert(Instant::from_millis(2), get(4), ack()), Err(TableFull));
-        assert!(table.find(7, MessageId(2)).is_some() && table.find(7, MessageId(3)).is_some());
+        assert!(knows(&mut table, 2) && knows(&mut table, 3));
     }
 
     #[test]
@@ -270,5 +290,18 @@ mod tests {
         let pending = Reply::Pending { token: Token::EMPTY, confirmable: true, acknowledged: false };
         table.insert(Instant::ZERO, get(1), pending).expect("room");
         assert_eq!(table.insert(Instant::ZERO, get(2), Reply::EmptyAck), Err(TableFull));
+        table.purge(Instant::ZERO + LIFETIME);
+        assert_eq!(table.len(), 0);
+    }
+
+    #[test]
+    fn a_request_that_waits_does_not_keep_answered_ones_from_making_room() {
+        let mut table = table(entry_bytes::<u32>() * 2);
+        let pending = Reply::Pending { token: Token::EMPTY, confirmable: true, acknowledged: false };
+        table.insert(Instant::ZERO, get(1), pending).expect("room");
+        for id in 2..10 {
+            table.insert(Instant::ZERO, get(id), Reply::EmptyAck).expect("the one answered before makes room");
+            assert!(knows(&mut table, 1) && knows(&mut table, id) && !knows(&mut table, id - 1) || id == 2);
+        }
     }
 }
