@@ -57,18 +57,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Submission { confirmable: exchange.confirmable, may_confirm: exchange.may_confirm, bytes: exchange.bytes };
         let load = state.load(state.queue.len().saturating_sub(1));
         let controller = &self.controllers[usize::from(state.controller.0)];
-        match controller.admit(&mut state.control, now, &submission, &load) {
-            Admission::Send if exchange.confirmable => Turn::Leave { confirmable: true },
-            Admission::SendConfirmable => Turn::Leave { confirmable: exchange.confirmable || exchange.may_confirm },
-            Admission::Send => match state.probing_allows_at(now, self.config.transmission.probing_rate) {
-                Some(at) => Turn::Until(at),
-                None => Turn::Leave { confirmable: false },
-            },
-            Admission::At(at) if at > now => Turn::Until(at),
+        let confirmable = match controller.admit(&mut state.control, now, &submission, &load) {
+            Admission::At(at) if at > now => return Turn::Until(at),
+            Admission::OnEvent if state.outstanding > 0 => return Turn::OnEvent,
+            Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
             // A controller that waits for an event where none can come, or for a time that has passed, would wait for
             // ever: the message leaves, NSTART and the timeouts around it still hold.
-            Admission::OnEvent if state.outstanding > 0 => Turn::OnEvent,
-            Admission::At(_) | Admission::OnEvent => Turn::Leave { confirmable: exchange.confirmable },
+            Admission::Send | Admission::At(_) | Admission::OnEvent => exchange.confirmable,
+        };
+        // Converted or not, what was submitted as Non-confirmable keeps to PROBING_RATE.
+        match state.probing_allows_at(now, self.config.transmission.probing_rate).filter(|_| !exchange.confirmable) {
+            Some(at) => Turn::Until(at),
+            None => Turn::Leave { confirmable },
         }
     }
 

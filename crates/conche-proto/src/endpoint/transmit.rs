@@ -50,7 +50,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A copy of an exchange's message leaves: the controller arms its timer, inside the envelope.
     fn depart_exchange(&mut self, now: Instant, index: u32, generation: u32, buf: &mut [u8]) -> Option<Transmit<P>> {
-        self.exchange(index, generation).filter(|exchange| exchange.state == State::Departing)?;
+        self.exchange(index, generation)
+            .filter(|exchange| exchange.state == State::Departing && now < exchange.deadline)?;
         let exchange = &mut self.exchanges[index as usize];
         let peer = self.peers.get_mut(exchange.peer);
         let len = encode(buf, exchange.message_type(), exchange.code, exchange.id, &exchange.token, &exchange.body);
@@ -70,12 +71,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         exchange.timeout = Some(timeout);
         exchange.state = State::AwaitingAck;
         exchange.state_until = now + timeout;
-        self.timers.set(TimerKey::Exchange(index), exchange.wake());
         if exchange.confirmable {
-            peer.non.since_confirmable = 0;
+            // Nothing is expected any longer than this without an acknowledgement (RFC 7252 §4.7).
+            exchange.state_until = exchange.state_until.min(exchange.sent[0] + self.derived.exchange_lifetime);
+            peer.sent_confirmable(now, exchange.bytes, exchange.may_confirm);
         } else {
             peer.sent_non(now, exchange.bytes);
         }
+        self.timers.set(TimerKey::Exchange(index), exchange.wake());
         self.stats.retransmissions += u64::from(attempt > 0);
         Some(Transmit { to: peer.key, len, exchange: Some(exchange.id(index)), attempt })
     }
@@ -97,6 +100,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         match exchange.state {
             State::Queued => self.fail(now, index, Failure::QueueExpired),
+            State::Departing if exchange.since_first(now) > self.derived.max_transmit_span => self.give_up(now, index),
             State::Departing => self.push_departure(index),
             State::AwaitingAck if exchange.confirmable => self.acknowledgement_overdue(now, index),
             State::AwaitingAck => self.response_to_non_overdue(now, index),
@@ -114,19 +118,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let attempt = exchange.attempt();
         let peer = self.peers.get_mut(exchange.peer);
         let controller = &self.controllers[usize::from(peer.controller.0)];
-        let span = exchange.first_sent().map_or(core::time::Duration::ZERO, |first| now - first);
-        let departure = (attempt < self.config.transmission.max_retransmit && span <= self.derived.max_transmit_span)
+        let span = self.derived.max_transmit_span;
+        let departure = (attempt < self.config.transmission.max_retransmit && exchange.since_first(now) <= span)
             .then(|| {
                 let event = Expired { now, attempt, load: peer.load_without(exchange.bytes) };
                 controller.expired(&mut peer.control, &mut exchange.flight, &event)
             })
-            .filter(|&at| exchange.first_sent().is_none_or(|first| at - first <= self.derived.max_transmit_span));
+            .filter(|&at| exchange.since_first(at) <= span);
         match departure {
-            None => {
-                self.stats.timeouts += 1;
-                self.abandon(now, index, Why::GaveUp);
-                self.fail(now, index, Failure::TimedOut);
-            }
+            None => self.give_up(now, index),
             Some(at) => {
                 exchange.state = State::Departing;
                 if at <= now {
@@ -139,6 +139,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 }
             }
         }
+    }
+
+    fn give_up(&mut self, now: Instant, index: u32) {
+        self.stats.timeouts += 1;
+        self.abandon(now, index, Why::GaveUp);
+        self.fail(now, index, Failure::TimedOut);
     }
 
     /// The response to a NON request is not expected any more within the controller's timeout: its slot is free, though

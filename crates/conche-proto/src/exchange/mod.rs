@@ -88,6 +88,11 @@ impl<C: Controller> Exchange<C> {
         self.sent.first().copied()
     }
 
+    /// The time from the first copy's departure to `now`, zero if none left.
+    pub(crate) fn since_first(&self, now: Instant) -> Duration {
+        self.first_sent().map_or(Duration::ZERO, |first| now - first)
+    }
+
     /// It left as a Confirmable message and neither an ACK nor a response has come.
     pub(crate) fn awaits_ack(&self) -> bool {
         self.confirmable && self.acknowledged.is_none() && !self.sent.is_empty()
@@ -104,7 +109,7 @@ impl<C: Controller> Exchange<C> {
             transmissions: u16::try_from(self.sent.len()).unwrap_or(u16::MAX),
             queued: first.unwrap_or(now) - self.submitted,
             acknowledged_after: self.acknowledged.zip(first).map(|(acknowledged, first)| acknowledged - first),
-            elapsed: first.map_or(Duration::ZERO, |first| now - first),
+            elapsed: self.since_first(now),
             timeout: self.timeout.unwrap_or_default(),
         }
     }
