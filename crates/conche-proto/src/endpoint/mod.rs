@@ -35,6 +35,7 @@ mod admit;
 mod client;
 mod error;
 mod event;
+mod limit;
 mod receive;
 mod server;
 mod settings;
@@ -44,6 +45,7 @@ mod transmit;
 
 pub use error::{RequestError, RespondError, Undrained};
 pub use event::{Course, Event, ExchangeId, Failure, Input, Output, RequestId, Transmit};
+pub use limit::ResponseLimit;
 pub use settings::{EndpointConfig, Envelope, Limits};
 pub use stats::Stats;
 
@@ -66,6 +68,7 @@ use crate::message::Deduplication;
 use crate::peer::{ControllerId, PeerSnapshot, Peers};
 use crate::{PeerKey, TransmissionParameters};
 use conche_cc::{Controller, Instant};
+use limit::Limiter;
 use timers::{TimerKey, Timers};
 use transmit::Departure;
 
@@ -93,6 +96,7 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     /// Requests by (peer, token), for responses.
     by_token: HashMap<(u32, Token), u32, RandomState>,
     received: Deduplication<P, RandomState>,
+    limiter: Option<Limiter<RandomState>>,
     timers: Timers,
     outbox: VecDeque<Departure<P>>,
     events: VecDeque<Event<P>>,
@@ -127,6 +131,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             config.transmission.non_lifetime(),
             hasher(),
         );
+        let limiter = config.response_limit.map(|limit| Limiter::new(limit, [hasher(), hasher()]));
         Ok(Self {
             derived,
             controllers: Vec::from([controller]),
@@ -138,6 +143,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             by_id: HashMap::with_hasher(hasher()),
             by_token: HashMap::with_hasher(hasher()),
             received,
+            limiter,
             timers: Timers::default(),
             outbox: VecDeque::new(),
             events: VecDeque::new(),

@@ -88,6 +88,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn receive_request(&mut self, now: Instant, from: P, message: &Message<'_>) {
+        if self.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now, &from)) {
+            self.stats.limited += 1;
+            return;
+        }
         let confirmable = message.ty() == Type::Confirmable;
         if let Some((index, generation)) = self.received.find(now, from, message.id()) {
             self.stats.duplicates += 1;

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::ResponseLimit;
 use crate::codec::OptionNumber;
 use crate::config::TransmissionParameters;
 
@@ -30,6 +31,8 @@ pub struct EndpointConfig {
     pub datagram_overhead: u32,
     /// Critical options that the application understands beyond those of RFC 7252.
     pub known_options: Vec<OptionNumber>,
+    /// How many requests of one source are answered (RFC 7252 §4.7). Default: all.
+    pub response_limit: Option<ResponseLimit>,
     /// Congestion state of a peer is kept at least this long after its last use (255 s: draft-ietf-core-cocoa-03 §4).
     pub idle_lifetime: Duration,
 }
@@ -47,6 +50,7 @@ impl Default for EndpointConfig {
             token_length: 8,
             datagram_overhead: 28,
             known_options: Vec::new(),
+            response_limit: None,
             idle_lifetime: Duration::from_secs(255),
         }
     }

@@ -27,6 +27,8 @@ pub struct Stats {
     pub unmatched: u64,
     /// Requests refused with 5.03 because the deduplication table was full.
     pub overloaded: u64,
+    /// Requests dropped because their source exceeded [`ResponseLimit`](super::ResponseLimit).
+    pub limited: u64,
     /// Reset messages sent.
     pub resets_sent: u64,
 }
