@@ -3,9 +3,11 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`command`] | a command that is shown, run and judged |
+//! | [`interop`] | the tests that need other programs |
 //! | [`packages`] | what the machine must have: compiler targets, Debian packages |
 
 pub mod command;
+mod interop;
 mod packages;
 
 use std::time::Instant;
@@ -85,7 +87,7 @@ const STEPS: [Step; 11] = [
         name: "interop",
         what: "tests that need other programs: libcoap and Wireshark",
         advice: "run the failed test alone: `cargo test -p CRATE NAME -- --ignored`",
-        run: interop,
+        run: interop::run,
     },
     Step {
         name: "fuzz",
@@ -149,12 +151,6 @@ fn embedded(project: &Project) -> Result<()> {
         arguments += &format!(" --target {target}");
     }
     Command::cargo(&arguments).run(project)
-}
-
-fn interop(project: &Project) -> Result<()> {
-    packages::ensure_programs(project)?;
-    // Not the documentation's examples: there `ignore` means that they are not to be compiled.
-    Command::cargo("test --workspace --lib --bins --tests -- --ignored").run(project)
 }
 
 #[cfg(test)]

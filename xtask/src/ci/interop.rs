@@ -1,0 +1,78 @@
+//! Tests that need programs beyond Rust: those marked `#[ignore = "needs …"]`. Tests that are ignored for another reason,
+//! such as taking hours, are not run.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+use super::command::Command;
+use super::packages;
+use crate::project::{Project, TextFile};
+use crate::source::{self, Token};
+
+/// Installs what these tests need, if it is missing, and runs them.
+pub fn run(project: &Project) -> Result<()> {
+    packages::ensure_programs(project)?;
+    for (target, names) in tests_with_needs(&project.files()?) {
+        let line = format!("test --workspace {target} -- --ignored {}", names.join(" "));
+        // With this, a test that would skip itself for want of its program fails.
+        Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").run(project)?;
+    }
+    Ok(())
+}
+
+/// The names of tests that need programs, by the arguments that choose their target.
+fn tests_with_needs(files: &[TextFile]) -> BTreeMap<String, Vec<String>> {
+    let mut tests = BTreeMap::<_, Vec<_>>::new();
+    for file in files.iter().filter(|file| file.extension() == "rs" && file.text.contains("#[ignore = \"needs ")) {
+        let Some((target, tokens)) = target(&file.path).zip(source::tokens(&file.text)) else { continue };
+        tests.entry(target).or_default().extend(names(&tokens));
+    }
+    tests
+}
+
+/// The functions that stand behind `#[ignore = "needs …"]`.
+fn names(tokens: &[Token]) -> impl Iterator<Item = String> {
+    tokens.windows(6).enumerate().filter_map(|(at, window)| {
+        let ignore = source::starts_with(window, &["#", "[", "ignore", "="]);
+        if !ignore || !window[4].text.starts_with("\"needs ") {
+            return None;
+        }
+        let keyword = at + tokens[at..].iter().position(|token| token.text == "fn")?;
+        Some(tokens.get(keyword + 1)?.text.clone())
+    })
+}
+
+/// `--test TARGET` for a file of a crate's `tests`, `--lib --bins` for one of its `src`. The package is not chosen: with
+/// fewer packages cargo would build their dependencies once more, with fewer features.
+fn target(path: &str) -> Option<String> {
+    let mut parts = path.strip_prefix("crates/")?.split('/').skip(1);
+    Some(match (parts.next()?, parts.next()?) {
+        ("tests", name) => format!("--test {}", name.trim_end_matches(".rs")),
+        _ => "--lib --bins".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::fixture;
+
+    #[test]
+    fn only_tests_that_need_a_program_are_chosen() {
+        let text = "#[test]\n#[ignore = \"needs tshark\"]\nfn reads() {}\n#[test]\nfn plain() {}\n\
+                    #[ignore = \"takes hours\"]\n#[test]\nfn long() {}\n#[ignore = \"needs libcoap\"]\n#[test]\nfn fetches() {}\n";
+        let found = tests_with_needs(&[fixture("crates/a/tests/b.rs", text), fixture("crates/a/tests/c/main.rs", "")]);
+        assert_eq!(
+            found.into_iter().collect::<Vec<_>>(),
+            [("--test b".to_owned(), vec!["reads".to_owned(), "fetches".to_owned()])]
+        );
+    }
+
+    #[test]
+    fn a_target_is_chosen_by_the_place_of_its_file() {
+        assert_eq!(target("crates/a/tests/b/c.rs").as_deref(), Some("--test b"));
+        assert_eq!(target("crates/a/src/b.rs").as_deref(), Some("--lib --bins"));
+        assert_eq!(target("xtask/src/b.rs"), None);
+    }
+}
