@@ -40,21 +40,23 @@ impl Loss {
     }
 }
 
-/// The loss of one link, with its state.
+/// The loss of one link, with its state; also for whoever loses real datagrams by the same models.
 #[derive(Clone, Debug)]
-pub(super) struct LossProcess {
+pub struct LossProcess {
     model: Loss,
     bad: bool,
     stream: Stream,
 }
 
 impl LossProcess {
-    pub(super) fn new(model: Loss, stream: Stream) -> Self {
+    /// A link in its good state that draws from `stream`.
+    #[must_use]
+    pub fn new(model: Loss, stream: Stream) -> Self {
         Self { model, bad: false, stream }
     }
 
     /// Whether the next frame is lost.
-    pub(super) fn next_is_lost(&mut self) -> bool {
+    pub fn next_is_lost(&mut self) -> bool {
         match self.model {
             Loss::None => false,
             Loss::Bernoulli(probability) => self.stream.chance(probability),

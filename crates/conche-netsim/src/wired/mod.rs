@@ -17,7 +17,7 @@ mod topology;
 
 pub use delay::{Distribution, Jitter, Order};
 pub use link::LinkConfig;
-pub use loss::Loss;
+pub use loss::{Loss, LossProcess};
 pub use queue::{DropTail, InService, Limit};
 pub use topology::{Topology, TopologyError};
 

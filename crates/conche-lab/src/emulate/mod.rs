@@ -1,0 +1,12 @@
+//! Real datagrams under the conditions of a simulated network: the loss and delay models of
+//! [`conche_netsim::wired`] on loopback or between machines.
+//!
+//! ```text
+//!   client <──UDP──> Relay: loss, delay ──UDP──> upstream
+//! ```
+
+mod impairment;
+mod relay;
+
+pub use impairment::Impairment;
+pub use relay::{Counts, Relay, RelayConfig};
