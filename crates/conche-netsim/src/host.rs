@@ -9,7 +9,8 @@ use crate::rng::Stream;
 use crate::scheduler::Scheduler;
 use crate::sim::Event;
 pub use crate::timers::TimerId;
-use crate::timers::{Timers, WakeUp};
+use crate::timers::Timers;
+use crate::wake_up::WakeUp;
 use crate::{Instant, NodeId, PacketId};
 
 /// Something that sends and receives packets.
@@ -102,8 +103,10 @@ impl<'a, T> Port<'a, T> {
         cancelled
     }
 
-    /// Calls [`Host::wake`] at this time, and at no other that was asked for before.
+    /// Calls [`Host::wake`] at this time, and at no other that was asked for before. `None` and
+    /// [`Instant::FAR_FUTURE`] are never.
     pub fn wake_at(&mut self, at: Option<Instant>) {
+        let at = at.filter(|at| *at < Instant::FAR_FUTURE);
         if let Some(at) = self.world.locals[self.node.index()].wake_up.set(at) {
             self.world.scheduler.schedule(at, Event::Wake(self.node));
         }
@@ -148,4 +151,63 @@ pub(crate) struct World<T> {
 pub(crate) struct Local {
     pub(crate) wake_up: WakeUp,
     pub(crate) stream: Stream,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wired::Topology;
+    use crate::{Ended, Simulation};
+
+    /// Sets a timer each millisecond and cancels it in the next, and wishes to be woken ever earlier.
+    struct Restless {
+        fired: u32,
+        woken: Vec<Instant>,
+        pending: usize,
+        timer: Option<TimerId>,
+    }
+
+    impl Host for Restless {
+        type Timer = bool;
+
+        fn start(&mut self, port: &mut Port<'_, bool>) {
+            port.set_timer(Duration::ZERO, true);
+            port.wake_at(Some(Instant::FAR_FUTURE));
+            for millis in [900, 800, 70, 500] {
+                port.wake_at(Some(Instant::from_millis(millis)));
+            }
+        }
+
+        fn timer(&mut self, port: &mut Port<'_, bool>, again: bool) {
+            self.fired += 1;
+            self.pending = self.pending.max(port.world.scheduler.pending());
+            if let Some(timer) = self.timer.take() {
+                assert!(port.cancel_timer(timer));
+            }
+            if again && port.now() < Instant::from_millis(2000) {
+                self.timer = Some(port.set_timer(Duration::from_secs(3600), false));
+                port.set_timer(Duration::from_millis(1), true);
+            }
+        }
+
+        fn receive(&mut self, _: &mut Port<'_, bool>, _: Received<'_>) {}
+
+        fn wake(&mut self, port: &mut Port<'_, bool>) {
+            self.woken.push(port.now());
+        }
+    }
+
+    #[test]
+    fn cancelled_timers_neither_fire_nor_pile_up_and_a_host_wakes_once() {
+        let mut net = Topology::new();
+        let node = net.node("node");
+        let mut sim = Simulation::<Restless>::new(&net, 1, ()).expect("a valid topology");
+        let host = Restless { fired: 0, woken: Vec::new(), pending: 0, timer: None };
+        sim.attach(node, host).expect("a node");
+        assert_eq!(sim.run(), Ended::Idle);
+        let host = sim.host(node).expect("attached");
+        assert_eq!(host.fired, 2001, "one a millisecond, and none that was cancelled");
+        assert_eq!(host.woken, [Instant::from_millis(500)], "at the time that was asked for last");
+        assert!(host.pending < 140, "{} events wait for 2 live timers", host.pending);
+    }
 }

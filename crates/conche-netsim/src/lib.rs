@@ -79,6 +79,7 @@ pub mod sim;
 mod timers;
 pub mod trace;
 mod units;
+mod wake_up;
 pub mod wired;
 
 pub use conche_proto::Instant;

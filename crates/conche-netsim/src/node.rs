@@ -3,17 +3,22 @@
 //! The node moves bytes and time: packets and wake-ups go into the endpoint, what the endpoint transmits becomes packets,
 //! its events go to the application. It retransmits, matches and queues nothing itself.
 
+mod causes;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::time::Duration;
 
 use conche_proto::cc::Controller;
 use conche_proto::{
     Endpoint, EndpointConfig, Event, ExchangeId, Input, Output, ParameterError, PeerSnapshot, Request, RequestError,
-    RequestId, RespondError, Response, Transmit,
+    RequestId, RespondError, Response,
 };
 
+use self::causes::Causes;
 use crate::host::{Host, Port, Received, TimerId};
-use crate::packet::{Cause, Copied};
+use crate::packet::Cause;
 use crate::rng::Stream;
 use crate::{Instant, NodeId};
 
@@ -49,17 +54,6 @@ pub struct Context<'a, A: Application> {
     causes: &'a mut Causes,
     /// The endpoint may have something new to say.
     touched: bool,
-}
-
-/// Which packets the endpoint's transmissions answer.
-#[derive(Debug, Default)]
-struct Causes {
-    /// The packet that is being handled.
-    received: Option<Cause>,
-    /// What the application answers with responses that leave next.
-    stated: Vec<Cause>,
-    /// What open separate responses answer, for all their copies.
-    separate: Vec<(ExchangeId, Cause)>,
 }
 
 impl<A: Application> Node<A> {
@@ -131,8 +125,7 @@ impl<A: Application> Node<A> {
             }
         }
         port.return_buffer(buffer);
-        self.causes.received = None;
-        self.causes.stated.clear();
+        self.causes.clear();
     }
 }
 
@@ -145,7 +138,7 @@ impl<A: Application> Host for Node<A> {
     }
 
     fn receive(&mut self, port: &mut Port<'_, A::Timer>, packet: Received<'_>) {
-        self.causes.received = Some(packet.meta.as_cause());
+        self.causes.receive(packet.meta.as_cause());
         let input = Input::Datagram { from: packet.meta.from, bytes: packet.bytes };
         self.endpoint.handle(port.now(), input).expect("the endpoint is drained after every input");
         self.drain(port);
@@ -201,7 +194,7 @@ impl<A: Application> Context<'_, A> {
     /// Cancels an exchange: [`Endpoint::cancel`].
     pub fn cancel(&mut self, exchange: ExchangeId) -> bool {
         let now = self.now();
-        self.causes.separate.retain(|(of, _)| *of != exchange);
+        self.causes.forget(exchange);
         self.touch().cancel(now, exchange)
     }
 
@@ -225,12 +218,7 @@ impl<A: Application> Context<'_, A> {
     ) -> Result<Option<ExchangeId>, RespondError> {
         let now = self.now();
         let exchange = self.touch().respond(now, request, response)?;
-        if let Some(cause) = cause {
-            match exchange {
-                Some(exchange) => self.causes.separate.push((exchange, cause)),
-                None => self.causes.stated.push(cause),
-            }
-        }
+        self.causes.state(cause, exchange);
         Ok(exchange)
     }
 
@@ -263,7 +251,7 @@ impl<A: Application> Context<'_, A> {
     /// The packet that is being handled, as the cause of what follows from it; `None` when a timer is.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
-        self.causes.received
+        self.causes.received()
     }
 
     /// Calls [`Application::timer`] after this time.
@@ -284,35 +272,6 @@ impl<A: Application> Context<'_, A> {
     fn touch(&mut self) -> &mut Endpoint<NodeId, A::Controller> {
         self.touched = true;
         self.endpoint
-    }
-}
-
-impl Causes {
-    /// What a transmission is a copy of, and what it answers.
-    fn origin_of(&mut self, transmit: &Transmit<NodeId>, node: NodeId) -> (Option<Copied>, Option<Cause>) {
-        let Some(exchange) = transmit.exchange else {
-            return (None, self.answered_by_next(transmit.to));
-        };
-        let copy = Copied { node, exchange: exchange.as_u64(), attempt: transmit.attempt };
-        let separate = self.separate.iter().find(|(of, _)| *of == exchange);
-        (Some(copy), separate.map(|(_, cause)| *cause))
-    }
-
-    /// What the next answer to `peer` is for: what the application stated, in that order, or else the packet at hand.
-    fn answered_by_next(&mut self, peer: NodeId) -> Option<Cause> {
-        match self.stated.iter().position(|cause| cause.from == peer) {
-            Some(first) => Some(self.stated.remove(first)),
-            None => self.received.filter(|cause| cause.from == peer),
-        }
-    }
-
-    fn forget_ended(&mut self, event: &Event<NodeId>) {
-        if self.separate.is_empty() {
-            return;
-        }
-        if let Event::Acknowledged { exchange, .. } | Event::Failed { exchange, .. } = event {
-            self.separate.retain(|(of, _)| of != exchange);
-        }
     }
 }
 

@@ -7,8 +7,9 @@ use crate::host::{Host, Local, Port, Received, World};
 use crate::packet::{PacketRef, Packets};
 use crate::rng::{Entity, Purpose, Streams};
 use crate::scheduler::Scheduler;
-use crate::timers::{Fired, TimerId, Timers, WakeUp};
+use crate::timers::{TimerId, Timers};
 use crate::trace::Observer;
+use crate::wake_up::{Fired, WakeUp};
 use crate::wired::{self, Network, Surroundings, Topology, TopologyError};
 use crate::{Instant, NodeId};
 

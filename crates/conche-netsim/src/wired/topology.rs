@@ -1,6 +1,9 @@
 //! The builder of a network: named nodes, unidirectional links between them, and routes.
 
-use std::collections::{HashMap, VecDeque};
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashSet, VecDeque};
 
 use thiserror::Error;
 
@@ -180,9 +183,9 @@ impl Topology {
     fn check_names(&self) -> Result<(), TopologyError> {
         let links = self.links.iter().map(|edge| &edge.name);
         for names in [self.nodes.iter().collect::<Vec<_>>(), links.collect()] {
-            let mut seen = HashMap::new();
+            let mut seen = HashSet::new();
             for name in names {
-                if seen.insert(name, ()).is_some() {
+                if !seen.insert(name) {
                     return Err(TopologyError::DuplicateName(name.clone()));
                 }
             }
