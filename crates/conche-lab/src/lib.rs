@@ -3,13 +3,23 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`scenario`] | experiments as data, read from TOML |
+//! | [`simulate`] | one run: a cell of a scenario under one seed, in virtual time |
+//! | [`run`](mod@run) | all runs of a scenario, in parallel |
+//! | [`metrics`] | what is measured of them |
 //! | [`results`] | what an experiment ends in: one [`Figure`](results::Figure) per measured value, and its line of JSON |
+//! | [`papers`] | papers regenerated: what was published beside what is measured |
+//! | [`report`] | tables of text |
 //! | [`emulate`] | real datagrams under the conditions of a simulated network |
 //! | [`stats`] | pooled percentiles and confidence intervals |
 //! | [`units`] | `"30kbit/s"`, `"400ms"`, `"2500B"` |
 
 pub mod emulate;
+pub mod metrics;
+pub mod papers;
+pub mod report;
 pub mod results;
+pub mod run;
 pub mod scenario;
+pub mod simulate;
 pub mod stats;
 pub mod units;

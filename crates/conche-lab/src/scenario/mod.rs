@@ -37,6 +37,8 @@ pub struct Scenario {
     pub replications: AtLeastOne,
     /// Where all random numbers come from.
     pub seed: u64,
+    /// A run that takes longer, in virtual time, is an error.
+    pub time_limit: Span,
     /// The network.
     pub network: Network,
     /// The host that answers.
@@ -72,6 +74,8 @@ pub struct Endpoint {
     pub nstart: u16,
     /// No timeout of any scheme is longer.
     pub timeout_cap: Span,
+    /// Bytes of the tokens of requests, 0 to 8.
+    pub token_length: u8,
 }
 
 /// How a client works: one exchange after another, until enough have succeeded.
@@ -120,6 +124,26 @@ impl Scenario {
         self.schemes.iter().find(|scheme| scheme.name == name)
     }
 
+    /// The same experiment with these schemes instead: its own by their names, and otherwise any controller by its name.
+    /// Mixes whose schemes are not all among them are left out.
+    ///
+    /// # Errors
+    /// If a name is unknown or there twice, or there is none; the error lists the valid ones.
+    pub fn with_schemes(&self, names: &[impl AsRef<str>]) -> Result<Self, ScenarioError> {
+        let scheme = |name: &str| match self.scheme(name) {
+            Some(own) => Ok(own.clone()),
+            None => Scheme::of_controller(name).map_err(|error| ScenarioError::new("schemes", error.to_string())),
+        };
+        let schemes = names.iter().map(|name| scheme(name.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        let schemes = NonEmpty::new(schemes)
+            .ok_or_else(|| ScenarioError::new("schemes", "none is named; name at least one".to_owned()))?;
+        let mut changed = Self { schemes, mixes: Vec::new(), ..self.clone() };
+        let complete = |mix: &&Mix| mix.schemes.iter().all(|name| changed.scheme(name).is_some());
+        changed.mixes = self.mixes.iter().filter(complete).cloned().collect();
+        changed.validate()?;
+        Ok(changed)
+    }
+
     /// Checks what one field alone cannot tell.
     ///
     /// # Errors
@@ -136,7 +160,7 @@ impl Scenario {
         distinct("mixes", self.mixes.iter().map(|mix| &mix.name))?;
         self.network.validate()?;
         self.endpoint.validate()?;
-        self.server.validate()?;
+        self.server.validate(self.endpoint.token_length)?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
         self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))
     }
@@ -165,6 +189,10 @@ impl Endpoint {
         if self.nstart == 0 {
             return Err(ScenarioError::new("endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1".to_owned()));
         }
+        if self.token_length > 8 {
+            let problem = format!("{} bytes; a token has at most 8 (RFC 7252 §3)", self.token_length);
+            return Err(ScenarioError::new("endpoint.token_length", problem));
+        }
         if self.timeout_cap.0.is_zero() {
             let problem = "a timeout of 0 repeats messages without a pause; write it as in \"60s\"";
             return Err(ScenarioError::new("endpoint.timeout_cap", problem.to_owned()));
@@ -174,16 +202,16 @@ impl Endpoint {
 }
 
 impl Server {
-    /// The smallest response that carries a payload: header, payload marker, one byte.
-    const LEAST: u64 = 6;
     /// RFC 7252 §4.6.
     const MOST: u64 = 1152;
 
-    fn validate(&self) -> Result<(), ScenarioError> {
-        if (Self::LEAST..=Self::MOST).contains(&self.response.0) {
+    fn validate(&self, token_length: u8) -> Result<(), ScenarioError> {
+        // Header, token, payload marker, and one byte of payload.
+        let least = 4 + u64::from(token_length) + 2;
+        if (least..=Self::MOST).contains(&self.response.0) {
             return Ok(());
         }
-        let problem = format!("{} is not between {}B and {}B", self.response, Self::LEAST, Self::MOST);
+        let problem = format!("{} is not between {least}B and {}B", self.response, Self::MOST);
         Err(ScenarioError::new("server.response", problem))
     }
 }

@@ -91,3 +91,17 @@ fn values_without_sense_are_refused() {
         assert!(error.contains(expected), "{to}: {error}");
     }
 }
+
+#[test]
+fn other_controllers_run_through_the_same_scenario() {
+    let scenario = Scenario::built_in("anrw18").expect("built in");
+    let changed = scenario.with_schemes(&["cocoa", "default", "coap-b"]).expect("valid names");
+    let names: Vec<_> = changed.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
+    assert_eq!(names, ["cocoa", "default", "coap-b"]);
+    assert_eq!(changed.scheme("cocoa"), scenario.scheme("cocoa"), "the scenario's own scheme comes first");
+    let mixes: Vec<_> = changed.mixes.iter().map(|mix| mix.name.as_str()).collect();
+    assert_eq!(mixes, ["default+cocoa"]);
+    for bad in [&["cacoa"] as &[&str], &["cocoa", "cocoa"], &[]] {
+        assert!(scenario.with_schemes(bad).is_err(), "{bad:?} was accepted");
+    }
+}

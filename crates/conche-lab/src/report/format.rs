@@ -1,0 +1,34 @@
+//! Numbers as a reader wants them.
+
+use crate::results::{Figure, Unit};
+
+/// A value with as many decimals as its kind needs.
+#[must_use]
+pub fn number(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Exchanges => format!("{value:.0}"),
+        Unit::Copies => format!("{value:.1}"),
+        Unit::Ratio => format!("{value:.2}"),
+        Unit::Verdict => if value > 0.5 { "holds" } else { "does not hold" }.to_owned(),
+        Unit::Seconds if value.abs() < 10.0 => format!("{value:.3}"),
+        Unit::Seconds if value.abs() < 100.0 => format!("{value:.2}"),
+        Unit::Seconds if value.abs() < 1000.0 => format!("{value:.1}"),
+        Unit::Seconds => format!("{value:.0}"),
+    }
+}
+
+/// The deviation from what was published, such as `-0.31 %`, or nothing.
+#[must_use]
+pub fn deviation(figure: &Figure) -> String {
+    figure.deviation_percent().map(|percent| format!("{percent:+.2} %")).unwrap_or_default()
+}
+
+/// The confidence interval, such as `62.59 … 62.79`, or nothing.
+#[must_use]
+pub fn interval(figure: &Figure) -> String {
+    let show = |value| match figure.unit {
+        Unit::Seconds => format!("{value:.3}"),
+        unit => number(value, unit),
+    };
+    figure.ci95.map(|interval| format!("{} … {}", show(interval.low), show(interval.high))).unwrap_or_default()
+}

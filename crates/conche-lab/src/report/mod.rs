@@ -1,0 +1,9 @@
+//! Results as text for people.
+
+mod format;
+mod plain;
+mod table;
+
+pub use format::{deviation, interval, number};
+pub use plain::{plain_figures, plain_tables};
+pub use table::{Align, Table, comparison};

@@ -1,0 +1,45 @@
+//! The figures and the table of a scenario that is no paper's.
+
+use super::{Align, Table, number};
+use crate::metrics::Measurements;
+use crate::results::Figure;
+
+/// Every value of every cell, as item `grid`.
+#[must_use]
+pub fn plain_figures(name: &str, measured: &[Measurements]) -> Vec<Figure> {
+    measured.iter().flat_map(|cell| cell.figures(name, "grid")).collect()
+}
+
+/// The columns that the table shows, with their headings.
+const SHOWN: &[(&str, &str)] = &[
+    ("fct_p10_s", "p10 (s)"),
+    ("fct_p25_s", "p25 (s)"),
+    ("fct_median_s", "median (s)"),
+    ("fct_p75_s", "p75 (s)"),
+    ("fct_p90_s", "p90 (s)"),
+    ("unnecessary_median", "unnecessary"),
+    ("copies_per_run", "copies"),
+    ("drops_per_run", "drops"),
+];
+
+/// One table: each cell a row.
+#[must_use]
+pub fn plain_tables(figures: &[Figure]) -> Vec<Table> {
+    let rows = figures.chunk_by(|a, b| a.row == b.row).map(|cell| {
+        let shown = SHOWN.iter().map(|(column, _)| {
+            let figure = cell.iter().find(|figure| figure.column == *column);
+            figure.map(|figure| number(figure.measured, figure.unit)).unwrap_or_default()
+        });
+        cell.first().map(|figure| figure.row.clone()).into_iter().chain(shown).collect()
+    });
+    vec![Table {
+        title: "Flow completion times and copies of each scheme/workload/clients/buffer".to_owned(),
+        header: std::iter::once("cell").chain(SHOWN.iter().map(|(_, name)| *name)).map(String::from).collect(),
+        align: Align::FirstLeft,
+        rows: rows.collect(),
+        notes: vec![
+            "unnecessary: retransmissions of a client although an earlier copy got through, median".to_owned(),
+            "copies, drops: of all clients of a replication, mean".to_owned(),
+        ],
+    }]
+}
