@@ -94,11 +94,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let confirmable = message.ty() == Type::Confirmable;
         if let Some((index, generation)) = self.received.find(now, from, message.id()) {
-            self.stats.duplicates += 1;
-            if confirmable {
-                self.push_remembered(index, generation);
-            }
-            return;
+            return self.receive_copy(from, message, index, generation);
         }
         if let Some((code, diagnostic)) = self.refusal(message) {
             return self.refuse(now, from, message, code, &diagnostic);
@@ -121,6 +117,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.stats.requests_received += 1;
         let id = RequestId { index, generation };
         self.events.push_back(Event::Request { id, from, message: OwnedMessage::from(*message) });
+    }
+
+    /// A message ID that is remembered came again (RFC 7252 §4.5).
+    fn receive_copy(&mut self, from: P, message: &Message<'_>, index: u32, generation: u32) {
+        self.stats.duplicates += 1;
+        match self.received.get(index, generation) {
+            // A Confirmable message is no copy of a Non-confirmable one: its sender reused the ID, and has to learn it.
+            Some((_, _, Reply::Silence | Reply::Pending { confirmable: false, .. })) => self.reject(from, message),
+            _ if message.ty() == Type::Confirmable => self.push_remembered(index, generation),
+            _ => {}
+        }
     }
 
     /// The error that the endpoint itself answers a request with.
@@ -168,8 +175,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn receive_separate_response(&mut self, now: Instant, from: P, peer: Option<u32>, message: &Message<'_>) {
         let confirmable = message.ty() == Type::Confirmable;
         if confirmable && let Some((index, generation)) = self.received.find(now, from, message.id()) {
-            self.stats.duplicates += 1;
-            return self.push_remembered(index, generation);
+            return self.receive_copy(from, message, index, generation);
         }
         let Some(index) = peer.and_then(|peer| self.request_with_token(peer, message.token())) else {
             self.stats.unmatched += 1;
