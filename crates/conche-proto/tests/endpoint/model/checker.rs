@@ -1,0 +1,290 @@
+//! [`Checker`]: watches all that goes into an endpoint and comes out of it, and panics when an invariant breaks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use conche_proto::cc::Controller;
+use conche_proto::codec::{Code, Message, MessageId, Token, Type};
+use conche_proto::{Endpoint, EndpointConfig, Event, ExchangeId, Instant, Transmit};
+
+use super::Address;
+
+/// The invariants of one endpoint, checked on all that it sends and tells.
+#[derive(Debug)]
+pub struct Checker {
+    config: EndpointConfig,
+    /// The driver polls exactly when it was told to. A clock that jumps makes everything late, and lateness is no fault
+    /// of the endpoint.
+    pub punctual: bool,
+    /// Gaps between the copies of a message never shrink. Not so where a controller delays retransmissions.
+    pub backoff_shows: bool,
+    exchanges: BTreeMap<ExchangeId, Track>,
+    /// Confirmable messages that left and were not acknowledged.
+    outstanding: BTreeMap<Address, u16>,
+    /// When each message ID was first used.
+    ids: BTreeMap<(Address, MessageId), Instant>,
+    /// Confirmable messages that came: how many may still be answered with ACK or RST, and their tokens.
+    answerable: BTreeMap<(Address, MessageId), (u32, Vec<Token>)>,
+    /// Requests that the application was given.
+    handled: BTreeMap<(Address, MessageId), Instant>,
+    /// The deduplication table was full: what is idempotent may have been forgotten.
+    forgetful: bool,
+}
+
+/// One exchange as seen from outside.
+#[derive(Debug)]
+struct Track {
+    to: Address,
+    ends_by: Instant,
+    sent: Vec<Instant>,
+    first: Option<Sent>,
+    acknowledged: bool,
+    ended: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sent {
+    ty: Type,
+    code: Code,
+    id: MessageId,
+    token: Token,
+}
+
+impl Checker {
+    /// Watches an endpoint of this configuration from its start.
+    pub fn new(config: &EndpointConfig) -> Self {
+        Self {
+            config: config.clone(),
+            punctual: true,
+            backoff_shows: config.envelope.monotonic_backoff,
+            exchanges: BTreeMap::new(),
+            outstanding: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            answerable: BTreeMap::new(),
+            handled: BTreeMap::new(),
+            forgetful: false,
+        }
+    }
+
+    /// An exchange was opened by an operation that returned `id`.
+    pub fn opened(&mut self, now: Instant, id: ExchangeId, to: Address, timeout: Option<Duration>) {
+        let track = Track {
+            to,
+            ends_by: now + timeout.unwrap_or(Duration::MAX).min(self.longest_exchange()),
+            sent: Vec::new(),
+            first: None,
+            acknowledged: false,
+            ended: false,
+        };
+        assert!(self.exchanges.insert(id, track).is_none(), "{id:?} was opened before");
+    }
+
+    /// An exchange was cancelled; the endpoint said whether it was still open.
+    pub fn cancelled(&mut self, id: ExchangeId, was_open: bool) {
+        let track = self.exchanges.get_mut(&id).expect("only known exchanges are cancelled");
+        assert_eq!(was_open, !track.ended, "{id:?}: what cancel answers and what events told differ");
+        if was_open {
+            self.no_longer_outstanding(id);
+            self.exchanges.get_mut(&id).expect("looked up above").ended = true;
+        }
+    }
+
+    /// A datagram is about to be handed in.
+    pub fn received(&mut self, from: Address, bytes: &[u8]) {
+        let header = match Message::decode(bytes) {
+            Ok(message) => Some((message.header(), message.token())),
+            Err(error) => error.header.map(|header| (header, Token::EMPTY)),
+        };
+        if let Some((header, token)) = header.filter(|(header, _)| header.ty == Type::Confirmable) {
+            let (count, tokens) = self.answerable.entry((from, header.id)).or_default();
+            *count += 1;
+            if !tokens.contains(&token) {
+                tokens.push(token);
+            }
+        }
+    }
+
+    /// A datagram was handed out.
+    pub fn transmitted(&mut self, now: Instant, transmit: &Transmit<Address>, bytes: &[u8]) {
+        assert!(bytes.len() <= self.config.limits.message_bytes, "a message of {} bytes was sent", bytes.len());
+        let message = Message::decode(bytes).expect("an endpoint sends well-formed messages");
+        let sent = Sent { ty: message.ty(), code: message.code(), id: message.id(), token: message.token() };
+        match sent.ty {
+            Type::Acknowledgement | Type::Reset => self.answered(transmit, &message),
+            Type::Confirmable | Type::NonConfirmable => {
+                assert!(
+                    sent.ty == Type::Confirmable || !sent.code.is_empty(),
+                    "an Empty Non-confirmable message was sent (RFC 7252 §4.3)"
+                );
+                if transmit.attempt == 0 {
+                    self.id_used(now, transmit.to, sent.id);
+                }
+            }
+        }
+        if let Some(id) = transmit.exchange {
+            self.copy_left(now, id, transmit, sent);
+        }
+    }
+
+    /// An event was handed out.
+    pub fn event(&mut self, now: Instant, event: &Event<Address>) {
+        match event {
+            Event::Request { from, message, .. } => {
+                let ty = message.header().ty;
+                assert!(message.code().is_request() && matches!(ty, Type::Confirmable | Type::NonConfirmable));
+                self.request_handled(now, *from, message.header().id, ty, message.code());
+            }
+            Event::Response { exchange, from, message, course } => {
+                let track = &self.exchanges[exchange];
+                let sent = track.first.expect("a response follows a request that left");
+                assert_eq!(
+                    (track.to, sent.token),
+                    (*from, message.token()),
+                    "a response of somebody or something else"
+                );
+                if message.header().ty == Type::Acknowledgement {
+                    assert_eq!(sent.id, message.header().id, "a piggybacked response has its request's message ID");
+                }
+                assert!(course.acknowledged_after.is_some() && usize::from(course.transmissions) == track.sent.len());
+                self.ended(now, *exchange);
+            }
+            Event::Acknowledged { exchange, from, .. } => {
+                let track = &self.exchanges[exchange];
+                assert_eq!(track.to, *from);
+                assert!(!track.acknowledged, "{exchange:?} was acknowledged before");
+                // A request goes on to its response; a separate response or a ping is over.
+                let is_request = track.first.is_some_and(|sent| sent.code.is_request());
+                self.no_longer_outstanding(*exchange);
+                self.exchanges.get_mut(exchange).expect("indexed above").acknowledged = true;
+                if !is_request {
+                    self.ended(now, *exchange);
+                }
+            }
+            Event::Failed { exchange, peer, course, .. } => {
+                let track = &self.exchanges[exchange];
+                assert_eq!(track.to, *peer);
+                assert_eq!(usize::from(course.transmissions), track.sent.len());
+                assert!(course.timeout <= self.config.envelope.timeout_cap, "a timeout of {:?}", course.timeout);
+                self.ended(now, *exchange);
+            }
+        }
+    }
+
+    /// The endpoint was polled until it said to wait until `wake`.
+    pub fn settled<C: Controller>(&mut self, now: Instant, endpoint: &Endpoint<Address, C>, wake: Option<Instant>) {
+        assert!(wake.is_none_or(|wake| wake > now), "to wait until {wake:?} at {now:?} is a busy loop: {endpoint:?}");
+        let (occupancy, limits) = (endpoint.occupancy(), &self.config.limits);
+        assert!(occupancy.peers <= limits.peers, "{occupancy:?}");
+        assert!(occupancy.exchanges <= limits.exchanges, "{occupancy:?}");
+        assert!(occupancy.queued <= limits.queue && occupancy.queued <= occupancy.exchanges, "{occupancy:?}");
+        assert_eq!(occupancy.outputs, 0, "{occupancy:?}");
+        let replies = occupancy.deduplication_entries * limits.message_bytes;
+        assert!(occupancy.deduplication_bytes <= limits.deduplication_bytes + replies, "{occupancy:?}");
+        self.forgetful |= occupancy.deduplication_bytes + 2 * limits.message_bytes >= limits.deduplication_bytes;
+        let nstart = self.config.transmission.nstart;
+        for (peer, &count) in &self.outstanding {
+            assert!(count <= nstart, "{count} Confirmable messages are outstanding to {peer}, NSTART is {nstart}");
+            let snapshot = endpoint.snapshot(peer).expect("a peer with an exchange has state");
+            assert!(snapshot.outstanding <= nstart && snapshot.queued <= limits.queue_per_peer, "{snapshot:?}");
+        }
+    }
+
+    /// Every exchange that was opened has ended.
+    pub fn finish(&self) {
+        let open: Vec<_> = self.exchanges.iter().filter(|(_, track)| !track.ended).collect();
+        assert!(open.is_empty(), "exchanges without an end: {open:?}");
+        assert!(self.outstanding.is_empty(), "slots that were never freed: {:?}", self.outstanding);
+    }
+
+    /// How many exchanges were opened and have not ended.
+    pub fn open(&self) -> usize {
+        self.exchanges.values().filter(|track| !track.ended).count()
+    }
+
+    /// Queueing, all transmissions and the wait for a separate response at their longest.
+    fn longest_exchange(&self) -> Duration {
+        let EndpointConfig { transmission, envelope, queue_lifetime, response_timeout, .. } = &self.config;
+        let transmissions = transmission.max_transmit_span().saturating_add(envelope.timeout_cap);
+        queue_lifetime.saturating_add(transmissions).saturating_add(*response_timeout)
+    }
+
+    /// An ACK or RST left: it answers one Confirmable message that came, and nothing else.
+    fn answered(&mut self, transmit: &Transmit<Address>, message: &Message<'_>) {
+        let (id, code) = (message.id(), message.code());
+        assert!(transmit.exchange.is_none() && transmit.attempt == 0);
+        let answerable = self.answerable.get_mut(&(transmit.to, id)).filter(|(count, _)| *count > 0);
+        let Some((count, tokens)) = answerable else {
+            panic!("{message} answers no Confirmable message of {}, or the same one twice", transmit.to)
+        };
+        *count -= 1;
+        assert!(!code.is_request() && (message.ty() == Type::Acknowledgement || code.is_empty()), "{message}");
+        assert!(code.is_empty() || tokens.contains(&message.token()), "{message} echoes none of {tokens:?}");
+    }
+
+    fn id_used(&mut self, now: Instant, to: Address, id: MessageId) {
+        let lifetime = self.config.transmission.exchange_lifetime();
+        if let Some(before) = self.ids.insert((to, id), now) {
+            assert!(now - before >= lifetime, "{id} is used again toward {to} after {:?}", now - before);
+        }
+    }
+
+    fn copy_left(&mut self, now: Instant, id: ExchangeId, transmit: &Transmit<Address>, sent: Sent) {
+        let track = self.exchanges.get_mut(&id).expect("only opened exchanges send");
+        assert!(!track.ended, "{id:?} sends after its end");
+        assert_eq!((transmit.to, usize::from(transmit.attempt)), (track.to, track.sent.len()));
+        let first = *track.first.get_or_insert(sent);
+        assert_eq!(first, sent, "all copies of a message are the same");
+        track.sent.push(now);
+        if transmit.attempt == 0 {
+            if sent.ty == Type::Confirmable {
+                *self.outstanding.entry(transmit.to).or_default() += 1;
+            }
+            return;
+        }
+        assert_eq!(sent.ty, Type::Confirmable, "a Non-confirmable message is sent once");
+        assert!(!track.acknowledged, "{id:?} is repeated after it was acknowledged");
+        let transmission = &self.config.transmission;
+        assert!(transmit.attempt <= transmission.max_retransmit, "{transmit:?}");
+        assert!(now - track.sent[0] <= transmission.max_transmit_span(), "beyond MAX_TRANSMIT_SPAN: {track:?}");
+        let gaps: Vec<_> = track.sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let (&last, before) = gaps.split_last().expect("a retransmission follows a transmission");
+        let envelope = &self.config.envelope;
+        assert!(last >= envelope.timeout_floor.min(envelope.timeout_cap), "a gap of {last:?}: {track:?}");
+        if self.punctual && self.backoff_shows {
+            assert!(last <= envelope.timeout_cap, "a gap of {last:?}: {track:?}");
+            assert!(before.last().is_none_or(|&before| before <= last), "gaps shrink: {gaps:?}");
+        }
+    }
+
+    fn request_handled(&mut self, now: Instant, from: Address, id: MessageId, ty: Type, code: Code) {
+        let transmission = &self.config.transmission;
+        let lifetime =
+            if ty == Type::Confirmable { transmission.exchange_lifetime() } else { transmission.non_lifetime() };
+        if let Some(until) = self.handled.insert((from, id), now + lifetime) {
+            let excused = self.forgetful && code.is_idempotent();
+            assert!(until <= now || excused, "{code:?} {id} of {from} is handled twice within its lifetime");
+        }
+    }
+
+    fn ended(&mut self, now: Instant, id: ExchangeId) {
+        self.no_longer_outstanding(id);
+        let track = self.exchanges.get_mut(&id).expect("only opened exchanges end");
+        assert!(!std::mem::replace(&mut track.ended, true), "{id:?} ends twice");
+        assert!(!self.punctual || now <= track.ends_by, "{id:?} ends at {now:?}: {track:?}");
+    }
+
+    fn no_longer_outstanding(&mut self, id: ExchangeId) {
+        let track = &self.exchanges[&id];
+        let occupies = track.first.is_some_and(|sent| sent.ty == Type::Confirmable);
+        if occupies
+            && !track.acknowledged
+            && !track.ended
+            && let Some(count) = self.outstanding.get_mut(&track.to)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.outstanding.remove(&track.to);
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What must hold for every endpoint whatever happens to it, and scripts that make everything happen.
+//!
+//! The fuzz target of the endpoint compiles this folder as well.
+
+pub mod checker;
+
+/// What names a peer in tests.
+pub type Address = u16;

@@ -1,0 +1,172 @@
+//! Congestion control (RFC 7252 §4.7): NSTART, what counts as outstanding, PROBING_RATE, the server's own limit.
+
+use conche_proto::cc::any::ALL;
+use conche_proto::codec::{Code, Type};
+use conche_proto::{EndpointConfig, Event, Failure, Reliability, ResponseLimit, TransmissionParameters};
+
+use crate::model::Address;
+use crate::support::world::by_name;
+use crate::support::{
+    CLIENT, Fixture, SERVER, STRANGER, World, end_of, ms, request, request_with_payload, s, wire, with_transmission,
+};
+
+fn outstanding(world: &mut World<conche_proto::cc::AnyController>, peer: Address, node: Address) -> u16 {
+    world.node(node).endpoint.snapshot(&peer).map_or(0, |snapshot| snapshot.outstanding)
+}
+
+// RFC 7252 §4.7 (Q36)
+#[test]
+fn no_more_than_nstart_requests_are_outstanding() {
+    for nstart in [1, 2, 4] {
+        let transmission = TransmissionParameters { nstart, ..TransmissionParameters::default() };
+        let mut world = World::pair_of(&with_transmission(transmission), &by_name("default"), 36);
+        let paths = ["/test", "/separate", "/nope"];
+        let asked: Vec<_> = (0..24).map(|n| world.request(request(Code::GET, paths[n % 3]))).collect();
+        let left = world.sent.len();
+        assert_eq!(left, usize::from(nstart), "at first NSTART leave, each for its round trip");
+        world.run_to_end();
+        // The checker counted at every moment; here only what the requests have to show for it.
+        let ends: Vec<_> = asked.iter().map(|&id| end_of(world.events(CLIENT), id).expect("it ended")).collect();
+        assert!(ends.iter().all(|(_, end)| end.is_ok()));
+        for (n, &id) in asked.iter().enumerate().skip(usize::from(nstart)) {
+            let begun_before = asked[..n].iter().filter(|&&before| {
+                let (end, _) = end_of(world.events(CLIENT), before).expect("it ended");
+                let acknowledged = crate::support::acknowledged_at(world.events(CLIENT), before).unwrap_or(end);
+                acknowledged > world.departures(id)[0]
+            });
+            assert!(begun_before.count() < usize::from(nstart));
+        }
+    }
+}
+
+/// Who occupies a slot: the client toward the server, or the server toward the client.
+const OUTSTANDING: &[(&str, u16)] = &[
+    ("a Confirmable request without an answer, as message and as request at once", 1),
+    ("a request that was acknowledged and waits for its response", 0),
+    ("a request whose response came before any acknowledgement", 0),
+    ("a Non-confirmable request without a response, while one is expected", 1),
+    ("a Non-confirmable request that was answered", 0),
+    ("a Confirmable response that was not acknowledged", 1),
+];
+
+// RFC 7252 §4.7 (Q37)
+#[test]
+fn outstanding_is_what_waits_for_an_acknowledgement_or_a_response() {
+    for (case, &(name, expected)) in OUTSTANDING.iter().enumerate() {
+        let mut world = World::client();
+        let non = request(Code::GET, "/test").with_reliability(Reliability::NonConfirmable);
+        let asked = match case {
+            0..3 => world.request(request(Code::GET, "/test")),
+            3..5 => world.request(non),
+            _ => {
+                let get = wire::request(Type::Confirmable, Code::GET, 8, &[1], "/separate");
+                world.node(CLIENT).app = Some(Fixture::default());
+                world.inject(SERVER, CLIENT, &get);
+                world.run(s(6));
+                assert_eq!(outstanding(&mut world, SERVER, CLIENT), expected, "{name}");
+                continue;
+            }
+        };
+        let sent = world.first_copy(asked).bytes;
+        match case {
+            1 => world.inject(SERVER, CLIENT, &wire::empty_ack(wire::decode(&sent).id())),
+            2 => world.inject(SERVER, CLIENT, &wire::separate(&sent, Type::Confirmable, Code::CONTENT, 3)),
+            4 => world.inject(SERVER, CLIENT, &wire::separate(&sent, Type::NonConfirmable, Code::CONTENT, 3)),
+            _ => {}
+        }
+        assert_eq!(outstanding(&mut world, SERVER, CLIENT), expected, "{name}");
+        let next = world.request(request(Code::GET, "/test"));
+        assert_eq!(world.departures(next).len(), usize::from(1 - expected), "{name}: the next one");
+    }
+}
+
+#[test]
+fn a_non_confirmable_request_frees_its_slot_when_no_response_is_due_any_more_but_may_still_be_answered() {
+    let mut world = World::client();
+    let asked = world.request(request(Code::GET, "/test").with_reliability(Reliability::NonConfirmable));
+    world.run(s(3));
+    assert_eq!(outstanding(&mut world, SERVER, CLIENT), 0);
+    let late = wire::separate(&world.first_copy(asked).bytes, Type::NonConfirmable, Code::CONTENT, 3);
+    world.run(s(100));
+    world.inject(SERVER, CLIENT, &late);
+    assert!(end_of(world.events(CLIENT), asked).is_some_and(|(_, end)| end.is_ok()));
+}
+
+// RFC 7252 §4.7 (Q38)
+#[test]
+fn nothing_is_expected_longer_than_exchange_lifetime_without_an_acknowledgement() {
+    let mut world = World::client();
+    let asked = world.request(request(Code::GET, "/test"));
+    let sent = world.first_copy(asked).bytes;
+    world.run(s(247));
+    assert_eq!(outstanding(&mut world, SERVER, CLIENT), 0);
+    let (at, end) = end_of(world.events(CLIENT), asked).expect("it is over");
+    assert!(end == Err(Failure::TimedOut) && at.as_millis() <= 93_000, "MAX_TRANSMIT_WAIT");
+    // What comes now is a response that nobody expects.
+    let before = world.events(CLIENT).len();
+    world.inject(SERVER, CLIENT, &wire::piggybacked(&sent, Code::CONTENT));
+    world.inject(SERVER, CLIENT, &wire::separate(&sent, Type::Confirmable, Code::CONTENT, 3));
+    assert_eq!(world.events(CLIENT).len(), before);
+    assert_eq!(world.sent.last().map(|reset| reset.message().header().ty), Some(Type::Reset));
+}
+
+// RFC 7252 §4.7 (Q39)
+#[test]
+fn a_flood_of_non_confirmable_messages_to_a_silent_peer_keeps_to_probing_rate() {
+    const WINDOW: u64 = 10_000;
+    for named in ALL {
+        for reliability in [Reliability::NonConfirmable, Reliability::NeverConfirmable] {
+            for payload in [1, 100, 1_000] {
+                let mut world = World::client_of(&EndpointConfig::default(), named.controller());
+                // A controller may turn one message in a while into a Confirmable one, which then gets its copies.
+                let mut largest = 0;
+                while world.now.as_millis() < 2 * WINDOW * 1_000 {
+                    for _ in 0..2 {
+                        let request = request_with_payload(Code::POST, "/t", payload).with_reliability(reliability);
+                        world.request(request);
+                    }
+                    world.run(s(59));
+                }
+                let sizes = world.sent.iter().map(|datagram| (datagram.at, datagram.bytes.len() as u64 + 28));
+                let sizes: Vec<_> = sizes.collect();
+                for (n, &(start, size)) in sizes.iter().enumerate() {
+                    largest = largest.max(size);
+                    let inside = sizes[n..].iter().take_while(|(at, _)| *at - start < s(WINDOW));
+                    let bytes: u64 = inside.map(|(_, size)| size).sum();
+                    let exchange = if reliability == Reliability::NonConfirmable { 5 * largest } else { largest };
+                    let name = named.name;
+                    assert!(bytes <= WINDOW + exchange, "{name}, {reliability:?}, {payload}: {bytes} B in {WINDOW} s");
+                }
+                assert!(!sizes.is_empty());
+            }
+        }
+    }
+}
+
+// RFC 7252 §4.7 (Q40)
+#[test]
+fn a_source_that_overdoes_it_is_limited_and_others_are_not() {
+    let limit = ResponseLimit { per_second: 10, burst: 20 };
+    let config = EndpointConfig { response_limit: Some(limit), ..EndpointConfig::default() };
+    let mut world = World::pair_of(&config, &by_name("default"), 40);
+    let mut asked = Vec::new();
+    for n in 0..5_000 {
+        world.inject(STRANGER, SERVER, &wire::request(Type::Confirmable, Code::GET, n, &[1], "/test"));
+        if n % 200 == 0 {
+            asked.push(world.request(request(Code::GET, "/test")));
+        }
+        world.run(ms(1));
+    }
+    let to_stranger = world.sent_by(SERVER).filter(|datagram| datagram.to == STRANGER).count();
+    assert!((65..=71).contains(&to_stranger), "{to_stranger} responses in 5 s at 10 a second after a burst of 20");
+    let server = world.node(SERVER);
+    assert_eq!(server.endpoint.stats().limited, 5_000 - to_stranger as u64);
+    let occupied = server.endpoint.occupancy().deduplication_entries;
+    assert_eq!(occupied, to_stranger + asked.len(), "what is dropped is not remembered");
+    let handed_on = server.events.iter().filter(|(_, event)| matches!(event, Event::Request { .. })).count();
+    assert_eq!(handed_on, occupied);
+    for id in asked {
+        assert_eq!(world.departures(id).len(), 1, "nobody else had to repeat a request");
+        assert!(end_of(world.events(CLIENT), id).is_some_and(|(_, end)| end.is_ok()));
+    }
+}

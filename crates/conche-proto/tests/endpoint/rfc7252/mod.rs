@@ -1,0 +1,14 @@
+//! RFC 7252, requirement by requirement: sections 4 and 5, as far as an endpoint without multicast, DTLS and extensions
+//! is concerned. The ids are those of `docs/compliance/requirements.json`.
+
+mod congestion;
+mod deduplication;
+mod errors;
+mod matching;
+mod message_ids;
+mod options;
+mod properties;
+mod responses;
+mod retransmission;
+mod size;
+mod tokens;

@@ -1,0 +1,56 @@
+//! Message size (RFC 7252 §4.6).
+
+use conche_proto::codec::{Body, Code, OptionNumber, Type};
+use conche_proto::{Limits, Request, RequestError};
+use proptest::prelude::*;
+
+use crate::support::{SERVER, STRANGER, World, request_with_payload, wire};
+
+/// Bytes of an IP packet for an unknown path (RFC 7252 §4.6), and of IPv6 and UDP headers in it.
+const UNKNOWN_PATH: usize = 1280;
+const HEADERS: usize = 40 + 8;
+
+proptest! {
+    // RFC 7252 §4.6 (Q33, Q34)
+    #[test]
+    fn what_is_sent_fits_the_smallest_ipv6_packet_and_the_rest_is_refused(payload in 0..2_000_usize, path in "[a-z]{0,64}") {
+        let limit = Limits::default().message_bytes;
+        prop_assert!(limit <= 1152 && limit + HEADERS <= UNKNOWN_PATH);
+        let mut world = World::client();
+        let body = Body::builder().path(&path).payload(vec![0; payload]).build().expect("a legal path");
+        let bytes = 4 + 8 + body.len();
+        let now = world.now;
+        let answer = world.node(1).endpoint.request(now, SERVER, Request::new(Code::PUT, body));
+        match answer {
+            Ok(_) => prop_assert!(bytes <= limit),
+            Err(error) => prop_assert_eq!(error, RequestError::TooLarge { bytes, limit }),
+        }
+        prop_assert_eq!(bytes <= limit, answer.is_ok());
+    }
+}
+
+// RFC 7252 §4.6 (Q34)
+#[test]
+fn a_payload_of_1024_bytes_leaves_room_for_header_and_options() {
+    let mut world = World::client();
+    let asked = world.request(request_with_payload(Code::PUT, &format!("/{}", "p".repeat(100)), 1024));
+    let datagram = world.first_copy(asked);
+    assert!(datagram.bytes.len() <= 1152, "{}", datagram.bytes.len());
+    assert_eq!(datagram.message().payload().len(), 1024);
+}
+
+// RFC 7252 §4.6 (Q35)
+#[test]
+fn a_request_that_is_too_large_is_answered_4_13_from_its_header() {
+    for (ty, answer) in [(Type::Confirmable, Type::Acknowledgement), (Type::NonConfirmable, Type::NonConfirmable)] {
+        let mut world = World::server();
+        let request = wire::with_options(ty, Code::PUT, 7, b"tok", &[(11, b"test")], &[b'z'; 1200]);
+        world.inject(STRANGER, SERVER, &request);
+        let [sent] = &world.sent[..] else { panic!("one answer, not {:?}", world.sent) };
+        let message = sent.message();
+        assert_eq!((message.header().ty, message.code()), (answer, Code::REQUEST_ENTITY_TOO_LARGE));
+        assert_eq!(message.token().as_slice(), b"tok");
+        assert_eq!(message.uint(OptionNumber::SIZE1), Some(1152));
+        assert!(world.app().calls.is_empty());
+    }
+}

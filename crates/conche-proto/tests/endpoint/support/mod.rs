@@ -1,0 +1,74 @@
+//! Endpoints in virtual time: worlds of nodes and links, the fixture server, and messages by hand.
+
+pub mod fixture;
+pub mod statistics;
+pub mod wire;
+pub mod world;
+
+pub use fixture::Fixture;
+pub use world::World;
+
+use std::time::Duration;
+
+use conche_proto::codec::{Body, Code, OwnedMessage};
+use conche_proto::{EndpointConfig, Event, ExchangeId, Failure, Instant, Request, TransmissionParameters};
+
+use crate::model::Address;
+
+/// The client of most tests.
+pub const CLIENT: Address = 1;
+/// The server of most tests.
+pub const SERVER: Address = 2;
+/// Somebody else.
+pub const STRANGER: Address = 3;
+
+/// Milliseconds.
+pub const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Seconds.
+pub const fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// The point so many milliseconds after the epoch.
+pub const fn at_ms(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+/// A request for `path` without a payload.
+pub fn request(code: Code, path: &str) -> Request {
+    Request::new(code, Body::builder().path(path).build().expect("a legal path"))
+}
+
+/// A request with a payload of so many bytes.
+pub fn request_with_payload(code: Code, path: &str, bytes: usize) -> Request {
+    let body = Body::builder().path(path).payload(vec![b'x'; bytes]).build();
+    Request::new(code, body.expect("a legal path"))
+}
+
+/// The default configuration with other transmission parameters.
+pub fn with_transmission(transmission: TransmissionParameters) -> EndpointConfig {
+    EndpointConfig { transmission, ..EndpointConfig::default() }
+}
+
+/// How an exchange ended, if it did: with this response or this failure.
+pub fn end_of(
+    events: &[(Instant, Event<Address>)],
+    id: ExchangeId,
+) -> Option<(Instant, Result<&OwnedMessage, Failure>)> {
+    events.iter().find_map(|(at, event)| match event {
+        Event::Response { exchange, message, .. } if *exchange == id => Some((*at, Ok(message))),
+        Event::Failed { exchange, reason, .. } if *exchange == id => Some((*at, Err(*reason))),
+        _ => None,
+    })
+}
+
+/// Whether, and when, a message of this exchange was acknowledged.
+pub fn acknowledged_at(events: &[(Instant, Event<Address>)], id: ExchangeId) -> Option<Instant> {
+    events.iter().find_map(|(at, event)| match event {
+        Event::Acknowledged { exchange, .. } if *exchange == id => Some(*at),
+        _ => None,
+    })
+}

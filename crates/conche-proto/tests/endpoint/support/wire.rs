@@ -1,0 +1,67 @@
+//! Messages by hand, as a foreign implementation or an attacker would send them.
+
+use conche_proto::codec::{Body, Code, Encoder, Message, MessageId, OptionNumber, Token, Type, encode_empty};
+
+/// A message of these parts.
+pub fn message(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Vec<u8> {
+    let mut bytes = vec![0; 16 + body.len()];
+    let mut encoder = Encoder::new(&mut bytes, ty, code, id, token).expect("room for the header");
+    let length = encoder.body(body).expect("room for the body").finish();
+    bytes.truncate(length);
+    bytes
+}
+
+/// A message without options and payload.
+pub fn bare(ty: Type, code: Code, id: u16, token: &[u8]) -> Vec<u8> {
+    message(ty, code, MessageId(id), &Token::new(token).expect("a legal token"), &Body::EMPTY)
+}
+
+/// A request for `path`.
+pub fn request(ty: Type, code: Code, id: u16, token: &[u8], path: &str) -> Vec<u8> {
+    let body = Body::builder().path(path).build().expect("a legal path");
+    message(ty, code, MessageId(id), &Token::new(token).expect("a legal token"), &body)
+}
+
+/// An Empty ACK.
+pub fn empty_ack(id: MessageId) -> Vec<u8> {
+    encode_empty(Type::Acknowledgement, id).to_vec()
+}
+
+/// A Reset message.
+pub fn reset(id: MessageId) -> Vec<u8> {
+    encode_empty(Type::Reset, id).to_vec()
+}
+
+/// A piggybacked response to the request in `datagram`.
+pub fn piggybacked(datagram: &[u8], code: Code) -> Vec<u8> {
+    let request = decode(datagram);
+    message(Type::Acknowledgement, code, request.id(), &request.token(), &payload("hello"))
+}
+
+/// A separate response to the request in `datagram`, with a message ID of its own.
+pub fn separate(datagram: &[u8], ty: Type, code: Code, id: u16) -> Vec<u8> {
+    message(ty, code, MessageId(id), &decode(datagram).token(), &payload("hello"))
+}
+
+/// A body that is this text.
+pub fn payload(text: &str) -> Body {
+    Body::builder().payload(text).build().expect("no options")
+}
+
+/// The message in a datagram that must be well-formed.
+pub fn decode(datagram: &[u8]) -> Message<'_> {
+    Message::decode(datagram).expect("a well-formed message")
+}
+
+/// A message with these options, legal or not, in ascending order of their numbers.
+pub fn with_options(ty: Type, code: Code, id: u16, token: &[u8], options: &[(u16, &[u8])], payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 2048];
+    let token = Token::new(token).expect("a legal token");
+    let mut encoder = Encoder::new(&mut bytes, ty, code, MessageId(id), &token).expect("room for the header");
+    for &(number, value) in options {
+        encoder.option(OptionNumber(number), value).expect("ascending, and room");
+    }
+    let length = encoder.payload(payload).expect("room for the payload").finish();
+    bytes.truncate(length);
+    bytes
+}

@@ -1,0 +1,344 @@
+//! [`World`]: endpoints, what connects them, and a clock that jumps from one wake-up to the next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use conche_proto::cc::{AnyController, Controller};
+use conche_proto::codec::OwnedMessage;
+use conche_proto::{Endpoint, EndpointConfig, Event, ExchangeId, Input, Instant, Output, Request};
+
+use super::{CLIENT, Fixture, SERVER, ms};
+use crate::model::Address;
+use crate::model::checker::Checker;
+
+/// A datagram that somebody sent.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    pub at: Instant,
+    pub from: Address,
+    pub to: Address,
+    pub bytes: Vec<u8>,
+    /// The sender's exchange and the number of the copy.
+    pub exchange: Option<(ExchangeId, u8)>,
+}
+
+impl Datagram {
+    /// The message in it.
+    pub fn message(&self) -> OwnedMessage {
+        OwnedMessage::decode(self.bytes.clone()).expect("endpoints send well-formed messages")
+    }
+}
+
+/// The delays of all copies of a datagram that arrive: none if it is lost, two if it is duplicated.
+pub type Link = Box<dyn FnMut(&Datagram) -> Vec<Duration>>;
+
+/// An endpoint, what watches over it, and what it told.
+pub struct Node<C: Controller> {
+    pub endpoint: Endpoint<Address, C>,
+    pub checker: Checker,
+    /// Answers requests; without one they are only recorded.
+    pub app: Option<Fixture>,
+    pub events: Vec<(Instant, Event<Address>)>,
+    /// What the endpoint said last.
+    wake: Option<Instant>,
+}
+
+/// Endpoints and the network between them. Datagrams to an address without a node go nowhere.
+pub struct World<C: Controller> {
+    pub now: Instant,
+    pub link: Link,
+    /// All that endpoints sent, in order.
+    pub sent: Vec<Datagram>,
+    nodes: BTreeMap<Address, Node<C>>,
+    arrivals: BTreeMap<(Instant, u64), Datagram>,
+    sequence: u64,
+    buffer: Vec<u8>,
+}
+
+impl World<AnyController> {
+    /// A client and the fixture server with the default configuration and RFC 7252's own congestion control.
+    pub fn pair() -> Self {
+        Self::pair_of(&EndpointConfig::default(), &by_name("default"), 7)
+    }
+
+    /// The client alone: all that it sends goes nowhere.
+    pub fn client() -> Self {
+        Self::client_of(&EndpointConfig::default(), by_name("default"))
+    }
+
+    /// The fixture server alone, asked by hand.
+    pub fn server() -> Self {
+        let mut world = Self::empty();
+        world.add(SERVER, EndpointConfig::default(), by_name("default"), 9);
+        world.node(SERVER).app = Some(Fixture::default());
+        world
+    }
+}
+
+impl<C: Controller + Clone> World<C> {
+    /// A client and the fixture server.
+    pub fn pair_of(config: &EndpointConfig, controller: &C, seed: u64) -> Self {
+        let mut world = Self::empty();
+        world.add(CLIENT, config.clone(), controller.clone(), seed);
+        world.add(SERVER, config.clone(), controller.clone(), seed ^ u64::MAX);
+        world.node(SERVER).app = Some(Fixture::default());
+        world
+    }
+}
+
+impl<C: Controller> World<C> {
+    /// A client alone.
+    pub fn client_of(config: &EndpointConfig, controller: C) -> Self {
+        let mut world = Self::empty();
+        world.add(CLIENT, config.clone(), controller, 7);
+        world
+    }
+
+    /// Nobody, at the epoch.
+    pub fn empty() -> Self {
+        Self {
+            now: Instant::ZERO,
+            link: Box::new(|_| vec![ms(10)]),
+            sent: Vec::new(),
+            nodes: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+            sequence: 0,
+            buffer: vec![0; 2048],
+        }
+    }
+
+    /// Adds an endpoint.
+    pub fn add(&mut self, address: Address, config: EndpointConfig, controller: C, seed: u64) {
+        let checker = Checker::new(&config);
+        let endpoint = Endpoint::new(config, controller, seed_of(seed)).expect("legal parameters");
+        self.nodes.insert(address, Node { endpoint, checker, app: None, events: Vec::new(), wake: None });
+    }
+
+    /// The node at this address.
+    pub fn node(&mut self, address: Address) -> &mut Node<C> {
+        self.nodes.get_mut(&address).expect("there is a node at this address")
+    }
+
+    /// What the node at this address was told so far.
+    pub fn events(&self, address: Address) -> &[(Instant, Event<Address>)] {
+        &self.nodes[&address].events
+    }
+
+    /// The fixture server's application.
+    pub fn app(&self) -> &Fixture {
+        self.nodes[&SERVER].app.as_ref().expect("the server has the fixture application")
+    }
+
+    /// The client sends a request to the server.
+    pub fn request(&mut self, request: Request) -> ExchangeId {
+        self.request_to(SERVER, request)
+    }
+
+    /// The client sends a request.
+    pub fn request_to(&mut self, to: Address, request: Request) -> ExchangeId {
+        let timeout = request.timeout;
+        let now = self.now;
+        let client = self.node(CLIENT);
+        let id = client.endpoint.request(now, to, request).expect("the client has room for the request");
+        client.checker.opened(now, id, to, timeout);
+        self.settle(CLIENT);
+        id
+    }
+
+    /// The client pings somebody.
+    pub fn ping(&mut self, to: Address) -> ExchangeId {
+        let now = self.now;
+        let client = self.node(CLIENT);
+        let id = client.endpoint.ping(now, to).expect("the client has room for a ping");
+        client.checker.opened(now, id, to, None);
+        self.settle(CLIENT);
+        id
+    }
+
+    /// The client cancels an exchange.
+    pub fn cancel(&mut self, id: ExchangeId) -> bool {
+        let now = self.now;
+        let client = self.node(CLIENT);
+        let was_open = client.endpoint.cancel(now, id);
+        client.checker.cancelled(id, was_open);
+        self.settle(CLIENT);
+        was_open
+    }
+
+    /// A datagram arrives at `to`, whoever sent it, and the node answers.
+    pub fn inject(&mut self, from: Address, to: Address, bytes: &[u8]) {
+        let now = self.now;
+        let node = self.node(to);
+        node.checker.received(from, bytes);
+        node.endpoint.handle(now, Input::Datagram { from, bytes }).expect("worlds poll after every input");
+        self.settle(to);
+    }
+
+    /// The network reports to the client that `peer` is unreachable.
+    pub fn unreachable(&mut self, peer: Address, quoted: Option<&[u8]>) {
+        let now = self.now;
+        let input = Input::Unreachable { peer, quoted };
+        self.node(CLIENT).endpoint.handle(now, input).expect("worlds poll after every input");
+        self.settle(CLIENT);
+    }
+
+    /// When something happens next.
+    pub fn next(&self) -> Option<Instant> {
+        let arrival = self.arrivals.keys().next().map(|(at, _)| *at);
+        let nodes = self.nodes.values();
+        let wakes = nodes.flat_map(|node| [node.wake, node.app.as_ref().and_then(Fixture::next)]).flatten();
+        wakes.chain(arrival).min()
+    }
+
+    /// Jumps to when something happens next; `false` if nothing ever will.
+    pub fn step(&mut self) -> bool {
+        let Some(next) = self.next().map(|next| next.max(self.now)) else { return false };
+        self.check_that_nothing_happens_before(next);
+        self.now = next;
+        while let Some(entry) = self.arrivals.first_entry().filter(|entry| entry.key().0 <= next) {
+            let Datagram { from, to, bytes, .. } = entry.remove();
+            self.inject(from, to, &bytes);
+        }
+        for address in self.nodes.keys().copied().collect::<Vec<_>>() {
+            self.let_app_respond(address);
+            self.settle(address);
+        }
+        true
+    }
+
+    /// Lets everything happen that happens until `until`.
+    pub fn run_until(&mut self, until: Instant) {
+        while self.next().is_some_and(|next| next <= until) {
+            self.step();
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Lets everything happen that happens in the next `span`.
+    pub fn run(&mut self, span: Duration) {
+        self.run_until(self.now + span);
+    }
+
+    /// Lets everything happen that will ever happen, and checks that every exchange ended.
+    pub fn run_to_end(&mut self) {
+        while self.step() {}
+        for node in self.nodes.values() {
+            node.checker.finish();
+            let occupancy = node.endpoint.occupancy();
+            assert_eq!((occupancy.exchanges, occupancy.queued, occupancy.timers), (0, 0, 0));
+            assert_eq!((occupancy.deduplication_entries, occupancy.deduplication_bytes), (0, 0));
+        }
+    }
+
+    /// The clock jumps, and nobody is polled meanwhile.
+    pub fn sleep(&mut self, span: Duration) {
+        self.now += span;
+        for node in self.nodes.values_mut() {
+            node.checker.punctual = false;
+        }
+        for address in self.nodes.keys().copied().collect::<Vec<_>>() {
+            self.settle(address);
+        }
+    }
+
+    /// Datagrams that the node at `from` sent.
+    pub fn sent_by(&self, from: Address) -> impl DoubleEndedIterator<Item = &Datagram> {
+        self.sent.iter().filter(move |datagram| datagram.from == from)
+    }
+
+    /// When the copies of this exchange's message left.
+    pub fn departures(&self, id: ExchangeId) -> Vec<Instant> {
+        let of_exchange = |datagram: &&Datagram| datagram.exchange.is_some_and(|(exchange, _)| exchange == id);
+        self.sent.iter().filter(of_exchange).map(|datagram| datagram.at).collect()
+    }
+
+    /// The first copy of this exchange's message.
+    pub fn first_copy(&self, id: ExchangeId) -> Datagram {
+        self.sent.iter().find(|datagram| datagram.exchange == Some((id, 0))).expect("the message left").clone()
+    }
+
+    /// Polls a node until it waits; its application answers at once.
+    pub fn settle(&mut self, address: Address) {
+        loop {
+            let (now, buffer) = (self.now, &mut self.buffer);
+            let node = self.nodes.get_mut(&address).expect("there is a node at this address");
+            match node.endpoint.poll(now, buffer) {
+                Output::Transmit(transmit) => {
+                    let bytes = self.buffer[..transmit.len].to_vec();
+                    node.checker.transmitted(now, &transmit, &bytes);
+                    let exchange = transmit.exchange.map(|exchange| (exchange, transmit.attempt));
+                    self.transmit(Datagram { at: now, from: address, to: transmit.to, bytes, exchange });
+                }
+                Output::Event(event) => {
+                    node.checker.event(now, &event);
+                    if let (Some(app), Event::Request { id, message, .. }) = (&mut node.app, &event)
+                        && let Some(response) = app.handle(now, *id, message)
+                    {
+                        let exchange = node.endpoint.respond(now, *id, response).expect("the request waits");
+                        assert_eq!(exchange, None, "the fixture's quick responses are piggybacked or Non-confirmable");
+                    }
+                    node.events.push((now, event));
+                }
+                Output::Wait(wake) => {
+                    node.wake = wake;
+                    node.checker.settled(now, &node.endpoint, wake);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Responses of the application that became ready.
+    fn let_app_respond(&mut self, address: Address) {
+        let now = self.now;
+        let node = self.node(address);
+        for (id, response) in node.app.as_mut().map(|app| app.due(now)).unwrap_or_default() {
+            let from = node.events.iter().find_map(|(_, event)| match event {
+                Event::Request { id: request, from, .. } if *request == id => Some(*from),
+                _ => None,
+            });
+            let exchange = node.endpoint.respond(now, id, response).expect("the request waits");
+            let from = from.expect("a request was an event first");
+            node.checker.opened(now, exchange.expect("late responses are Confirmable"), from, None);
+        }
+    }
+
+    fn transmit(&mut self, datagram: Datagram) {
+        for delay in (self.link)(&datagram) {
+            if self.nodes.contains_key(&datagram.to) {
+                self.sequence += 1;
+                self.arrivals.insert((self.now + delay, self.sequence), datagram.clone());
+            }
+        }
+        self.sent.push(datagram);
+    }
+
+    /// Polling an endpoint before its time does nothing, except that it may find less to wait for.
+    fn check_that_nothing_happens_before(&mut self, next: Instant) {
+        let just_before = next - Duration::from_nanos(1);
+        for (address, node) in &mut self.nodes {
+            for now in [self.now, just_before].into_iter().filter(|&now| now >= self.now && now < next) {
+                match node.endpoint.poll(now, &mut self.buffer) {
+                    Output::Wait(wake) => {
+                        let earlier = node.wake.is_none_or(|before| wake.is_some_and(|wake| wake < before));
+                        assert!(wake == node.wake || !earlier, "node {address}: {wake:?} instead of {:?}", node.wake);
+                        node.wake = wake;
+                    }
+                    output => panic!("node {address} has no work before {:?} but gave {output:?}", node.wake),
+                }
+            }
+        }
+    }
+}
+
+/// The controller of this name.
+pub fn by_name(name: &str) -> AnyController {
+    AnyController::by_name(name).expect("a known controller")
+}
+
+/// An endpoint's seed from a number.
+pub fn seed_of(number: u64) -> [u8; 32] {
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&number.to_le_bytes());
+    seed
+}
