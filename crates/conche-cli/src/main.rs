@@ -6,10 +6,12 @@
 mod controllers;
 mod demo;
 mod exit;
+mod experiment;
 mod formats;
 mod logging;
 mod reproduce;
 mod request;
+mod run;
 mod serve;
 mod shell;
 
@@ -63,6 +65,7 @@ enum Command {
     /// Regenerate the tables and figures of a paper.
     Reproduce(reproduce::Args),
     /// Run an experiment of your own from a scenario file.
+    Run(run::Args),
     /// List the congestion controllers and what each of them does.
     Controllers(controllers::Args),
     /// Print a completion script for a shell.
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Ipatch(args) => request::run(Code::IPATCH, args, &global),
         Command::Serve(args) => serve::run(args, &global),
         Command::Reproduce(args) => reproduce::run(args, &global),
+        Command::Run(args) => run::run(args, &global),
         Command::Controllers(args) => controllers::run(args, &global),
         Command::Completions(args) => shell::completions(&args),
         Command::Man => shell::man(),

@@ -1,0 +1,48 @@
+//! `conche run SCENARIO.toml`: an experiment of the user's own.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use conche_lab::report;
+use conche_lab::scenario::{Scenario, ScenarioError};
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource};
+
+use crate::Global;
+use crate::exit::UsageError;
+use crate::experiment::Options;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The scenario; start from a copy of one of those in `scenarios/`.
+    #[arg(value_name = "SCENARIO.toml")]
+    file: PathBuf,
+    #[command(flatten)]
+    options: Options,
+}
+
+pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(&args.file)
+        .map_err(|error| UsageError(format!("cannot read {}: {error}", args.file.display())))?;
+    let scenario = Scenario::from_toml(&text).map_err(|error| diagnosis(&args.file, &text, &error))?;
+    let name = scenario.name.clone();
+    let figures = |measured: &[_]| report::plain_figures(&name, measured);
+    args.options
+        .execute(scenario, global, figures, report::plain_tables)
+        .with_context(|| format!("scenario {}", args.file.display()))
+}
+
+/// The error with the place in the file that it is about.
+fn diagnosis(file: &Path, text: &str, error: &ScenarioError) -> UsageError {
+    let file = file.display().to_string();
+    let Some(span) = error.span() else {
+        return UsageError(format!("{file}: {error}"));
+    };
+    let diagnostic = MietteDiagnostic::new(error.to_string()).with_label(LabeledSpan::underline(span));
+    let report = miette::Report::new(diagnostic).with_source_code(NamedSource::new(&file, text.to_owned()));
+    let mut rendered = String::new();
+    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor());
+    match handler.render_report(&mut rendered, report.as_ref()) {
+        Ok(()) => UsageError(format!("{file} is no valid scenario\n{rendered}")),
+        Err(_) => UsageError(format!("{file}: {error}")),
+    }
+}
