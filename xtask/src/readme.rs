@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `<!-- ci: test -->` | its one command is the test step of `cargo xtask ci` |
 //! | `<!-- ci: run -->` | its commands (lines that start with `$ `) run as one script, with `conche` built and on the PATH |
+//! | `<!-- ci: run with ARGUMENTS -->` | the same, each command with these arguments in addition |
 //! | `<!-- ci: skip: why -->` | nothing |
 //! | `<!-- ci: same as FILE -->` | its code must be that file, without the file's `//!` header |
 
@@ -38,8 +39,9 @@ pub fn run(project: &Project) -> Result<()> {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.root.join("target"), Into::into);
     let path = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([target.join("release")].into_iter().chain(env::split_paths(&path)))?;
-    for block in blocks.iter().filter(|block| block.rule == Rule::Run) {
-        let script = script(&block.commands());
+    for block in &blocks {
+        let Rule::Run(additional) = &block.rule else { continue };
+        let script = script(&block.commands(), additional);
         Command::new("bash", ["-c", &script])
             .env("PATH", &path)
             .run(project)
@@ -60,7 +62,8 @@ struct Block {
 #[derive(Debug, PartialEq, Eq)]
 enum Rule {
     Test,
-    Run,
+    /// With these arguments in addition.
+    Run(String),
     Skip,
     SameAs(String),
 }
@@ -93,7 +96,8 @@ fn rule(comment: &str) -> Result<Rule> {
     let rule = comment.strip_prefix("<!-- ci: ").and_then(|rest| rest.strip_suffix(" -->"));
     Ok(match rule {
         Some("test") => Rule::Test,
-        Some("run") => Rule::Run,
+        Some("run") => Rule::Run(String::new()),
+        Some(rule) if rule.starts_with("run with ") => Rule::Run(rule["run with".len()..].to_owned()),
         Some(rule) if rule.starts_with("skip: ") => Rule::Skip,
         Some(rule) if rule.starts_with("same as ") => Rule::SameAs(rule["same as ".len()..].to_owned()),
         _ => bail!("say on the line before this block what CI does with it: `<!-- ci: run -->`, for example"),
@@ -101,8 +105,12 @@ fn rule(comment: &str) -> Result<Rule> {
 }
 
 /// One script that stops at the first failure and takes along what it started in the background.
-fn script(commands: &[&str]) -> String {
-    format!("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\nset -x\n{}\n", commands.join("\n"))
+fn script(commands: &[&str], additional: &str) -> String {
+    let mut script = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\nset -x\n".to_owned();
+    for command in commands {
+        script += &format!("{command}{additional}\n");
+    }
+    script
 }
 
 /// A Rust file without its header.
@@ -125,8 +133,15 @@ mod tests {
     fn commands_are_what_follows_a_dollar_sign() {
         let blocks = blocks("<!-- ci: run -->\n```console\n$ a b\nout\n$ c\n```\n```text\nx\n```\n").expect("marked");
         assert_eq!(blocks.len(), 1);
-        assert_eq!((blocks[0].line, &blocks[0].rule), (2, &Rule::Run));
+        assert_eq!((blocks[0].line, &blocks[0].rule), (2, &Rule::Run(String::new())));
         assert_eq!(blocks[0].commands(), ["a b", "c"]);
+    }
+
+    #[test]
+    fn additional_arguments_go_to_each_command() {
+        let rule = rule("<!-- ci: run with --quick -->").expect("known");
+        assert_eq!(rule, Rule::Run(" --quick".to_owned()));
+        assert!(script(&["a", "b c"], " --quick").ends_with("\na --quick\nb c --quick\n"));
     }
 
     #[test]
