@@ -10,11 +10,10 @@
 use core::time::Duration;
 
 use crate::backoff::{Timer, dithered, suggests_congestion};
-use crate::control::{
-    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
-};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
 use crate::non::paced_by_rto;
+use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
@@ -104,8 +103,8 @@ impl Controller for Basic {
     }
 
     fn acknowledged(&self, peer: &mut BasicPeer, _timer: &Timer, event: &Acknowledged<'_>) {
-        if event.kind != AckKind::Separate {
-            *peer = self.remember(event.since_first().into());
+        if let Some(rtt) = sample::rtt(event) {
+            *peer = self.remember(rtt);
         }
     }
 

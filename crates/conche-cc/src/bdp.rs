@@ -30,11 +30,10 @@ use core::time::Duration;
 use crate::backoff::Timer;
 use crate::cocoa::draft03::CocoaPeer;
 use crate::cocoa::{self, Cocoa};
-use crate::control::{
-    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
-};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
 use crate::non::{PROBING_RATE, paced_by_rto};
+use crate::sample;
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros, Stamp};
 use window::Window;
@@ -82,9 +81,7 @@ impl Bdp {
 
     /// α of line 12: how much the largest throughput of the window weighs against the smallest.
     fn alpha(window: &Window) -> Factor {
-        const FEW_LOST: Factor = Factor::from_permille(200);
-        let (many, few) = (Factor::from_permille(600), Factor::from_permille(200));
-        if window.retransmitted() < FEW_LOST { many } else { few }
+        if window.is_lossy() { Factor::from_permille(200) } else { Factor::from_permille(600) }
     }
 
     fn update_bandwidth(&self, peer: &mut BdpPeer, bytes: u32) {
@@ -105,7 +102,7 @@ impl Bdp {
         let window_ms = Micros::from(self.rtprop_window).get() / 1_000;
         let expired = peer.rtprop_at.age_ms(now) > window_ms;
         if peer.rtprop == Micros::ZERO || rtt <= peer.rtprop || expired {
-            (peer.rtprop, peer.rtprop_at) = (rtt.max(Micros::MIN), now);
+            (peer.rtprop, peer.rtprop_at) = (rtt, now);
         }
     }
 }
@@ -309,17 +306,16 @@ impl Controller for Bdp {
     }
 
     fn acknowledged(&self, peer: &mut BdpPeer, flight: &BdpFlight, event: &Acknowledged<'_>) {
-        let clean = event.retransmissions() == 0 && event.kind != AckKind::Separate;
-        let now = Stamp::at(event.now);
+        let strong_rtt = sample::strong_rtt(event);
         self.cocoa.acknowledged(&mut peer.cocoa, &cocoa::CocoaFlight::default(), event);
-        if clean {
-            self.update_rtprop(peer, event.since_first().into(), now);
+        if let Some(rtt) = strong_rtt {
+            self.update_rtprop(peer, rtt, Stamp::at(event.now));
         }
         peer.delivered = peer.delivered.wrapping_add(flight.bytes);
         let delivered = peer.delivered.wrapping_sub(flight.delivered);
-        peer.throughput = BytesPerSecond::of(delivered, Micros::from(event.now - flight.delivered_at));
+        peer.throughput = BytesPerSecond::of(delivered, Micros::between(flight.delivered_at, event.now));
         peer.delivered_at = event.now;
-        if clean && !flight.app_limited && !flight.first {
+        if strong_rtt.is_some() && !flight.app_limited && !flight.first {
             peer.window.record(flight.slot, peer.throughput);
         }
         self.update_bandwidth(peer, flight.bytes);

@@ -30,6 +30,7 @@ use crate::control::{
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
 use crate::non::paced_by_rto;
+use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
@@ -247,9 +248,9 @@ impl Controller for Fasor {
 
     fn acknowledged(&self, peer: &mut FasorPeer, _flight: &FasorFlight, event: &Acknowledged<'_>) {
         match (sent_of_acked_copy(event), event.retransmissions()) {
-            (Some(sent), _) => self.sample(peer, Micros::from(event.now - sent)),
+            (Some(sent), _) => self.sample(peer, sample::between(sent, event.now)),
             (None, 0) => {}
-            (None, _) => peer.ambiguous(event.since_first().into()),
+            (None, _) => peer.ambiguous(Micros::from(event.since_first())),
         }
     }
 

@@ -9,7 +9,7 @@
 //! | [`any`] | [`AnyController`]: an algorithm chosen at run time, by name |
 //! | [`default`], [`cocoa`], [`basic`], [`linux`], [`peak_hopper`], [`full_backoff`], [`fasor`], [`bdp`], [`wiopt`] | the algorithms |
 //! | [`features`] | what distinguishes them, as a table |
-//! | [`estimator`], [`backoff`], [`non`] | what several of them share: RTT estimation, timers, Non-confirmable messages |
+//! | [`sample`], [`estimator`], [`backoff`], [`non`] | what several of them share: RTT samples and their smoothing, timers, Non-confirmable messages |
 //! | [`time`], [`units`] | [`Instant`], the point in time of every interface of conche; compact spans, stamps, factors |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -28,6 +28,7 @@ pub mod full_backoff;
 pub mod linux;
 pub mod non;
 pub mod peak_hopper;
+pub mod sample;
 pub mod time;
 pub mod units;
 pub mod wiopt;

@@ -12,11 +12,10 @@
 use core::time::Duration;
 
 use crate::backoff::{CarriedTimer, backed_off, bounded};
-use crate::control::{
-    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
-};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
 use crate::non::paced_by_rto;
+use crate::sample;
 use crate::time::Instant;
 use crate::units::{Micros, Stamp};
 
@@ -98,7 +97,6 @@ impl KernelEstimator {
 
     /// Takes the round-trip time of an exchange that began at `started`; deviations count as `floor` at least.
     fn sample(&mut self, rtt: Micros, floor: Micros, started: Stamp, now: Stamp) {
-        let rtt = rtt.max(Micros::MIN);
         if self.is_blind() {
             let mdev = rtt.shifted(1);
             let rttvar = mdev.max(floor);
@@ -167,10 +165,10 @@ impl Controller for Linux {
     }
 
     fn acknowledged(&self, peer: &mut LinuxPeer, _timer: &CarriedTimer, event: &Acknowledged<'_>) {
-        if event.retransmissions() == 0 && event.kind != AckKind::Separate {
+        if let Some(rtt) = sample::strong_rtt(event) {
             let started = Stamp::at(event.sent.first().copied().unwrap_or(event.now));
             let mut estimator = peer.estimator;
-            estimator.sample(event.since_first().into(), self.min_deviation.into(), started, Stamp::at(event.now));
+            estimator.sample(rtt, self.min_deviation.into(), started, Stamp::at(event.now));
             *peer = LinuxPeer { estimator, exponent: 0 };
         }
     }

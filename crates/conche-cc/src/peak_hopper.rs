@@ -9,11 +9,10 @@
 use core::time::Duration;
 
 use crate::backoff::{CarriedTimer, backed_off, bounded};
-use crate::control::{
-    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
-};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
 use crate::non::paced_by_rto;
+use crate::sample;
 use crate::time::Instant;
 use crate::units::{Micros, saturate};
 
@@ -73,7 +72,6 @@ impl PeakHopper {
     }
 
     fn sample(&self, hopper: &mut Hopper, rtt: Micros) {
-        let rtt = rtt.max(Micros::MIN);
         if hopper.is_blind() {
             hopper.rto = rtt.plus(rtt.times(3).shifted(2));
             if self.reading == Reading::Original {
@@ -200,9 +198,9 @@ impl Controller for PeakHopper {
     }
 
     fn acknowledged(&self, peer: &mut PeakHopperPeer, _timer: &CarriedTimer, event: &Acknowledged<'_>) {
-        if event.retransmissions() == 0 && event.kind != AckKind::Separate {
+        if let Some(rtt) = sample::strong_rtt(event) {
             let mut hopper = peer.hopper;
-            self.sample(&mut hopper, event.since_first().into());
+            self.sample(&mut hopper, rtt);
             *peer = PeakHopperPeer { hopper, exponent: 0 };
         }
     }

@@ -33,6 +33,12 @@ impl Micros {
         Self(millis.saturating_mul(1_000))
     }
 
+    /// The span from `earlier` to `later`, zero if there is none.
+    #[must_use]
+    pub const fn between(earlier: Instant, later: Instant) -> Self {
+        Self(saturate(later.as_nanos().saturating_sub(earlier.as_nanos()) / 1_000))
+    }
+
     /// The count of microseconds.
     #[must_use]
     pub const fn get(self) -> u32 {

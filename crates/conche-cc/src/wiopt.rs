@@ -10,13 +10,12 @@
 use core::time::Duration;
 
 use crate::backoff::{CarriedTimer, Timer, backed_off, bounded};
-use crate::control::{
-    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
-};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::default::{self, CoapDefault};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
 use crate::non::paced_by_rto;
+use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
@@ -104,8 +103,10 @@ impl Controller for SemiDynamic {
     }
 
     fn acknowledged(&self, peer: &mut SemiDynamicPeer, _timer: &Timer, event: &Acknowledged<'_>) {
-        if peer.rto().is_none() && event.retransmissions() == 0 && event.kind != AckKind::Separate {
-            *peer = SemiDynamicPeer::after_setup(event.since_first());
+        if peer.rto().is_none()
+            && let Some(setup_rtt) = sample::strong_rtt(event)
+        {
+            *peer = SemiDynamicPeer { setup_rtt };
         }
     }
 
@@ -219,9 +220,9 @@ impl Controller for Rfc6298 {
     }
 
     fn acknowledged(&self, peer: &mut Rfc6298Peer, _timer: &CarriedTimer, event: &Acknowledged<'_>) {
-        if event.retransmissions() == 0 && event.kind != AckKind::Separate {
+        if let Some(rtt) = sample::strong_rtt(event) {
             let mut estimator = peer.estimator;
-            estimator.sample(event.since_first().into(), Gains::RFC6298);
+            estimator.sample(rtt, Gains::RFC6298);
             *peer = Rfc6298Peer { estimator, exponent: 0 };
         }
     }

@@ -47,8 +47,14 @@ impl Window {
 
     /// The largest and the smallest throughput recorded, if any is.
     pub(super) fn extremes(&self) -> Option<(BytesPerSecond, BytesPerSecond)> {
-        let recorded = || self.throughputs.iter().copied().filter(|throughput| *throughput != BytesPerSecond::ZERO);
-        Some((recorded().max()?, recorded().min()?))
+        let mut recorded = self.throughputs.iter().copied().filter(|throughput| *throughput != BytesPerSecond::ZERO);
+        let first = recorded.next()?;
+        Some(recorded.fold((first, first), |(max, min), throughput| (max.max(throughput), min.min(throughput))))
+    }
+
+    /// A fifth of the window or more are retransmissions.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.retransmissions.count_ones() * 5 >= u32::from(self.len.max(1))
     }
 
     /// The share of retransmissions in the window.

@@ -14,12 +14,11 @@ use core::time::Duration;
 use super::ageing::{Aging, age};
 use super::{BACKOFF_LIMIT, CocoaFlight, INITIAL_RTO, MAX_RTO, Series, Vbf};
 use crate::backoff::{VariableBackoff, dithered};
-use crate::control::{
-    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
-};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
 use crate::non::paced_by_rto;
+use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros, Stamp};
 
@@ -225,10 +224,10 @@ impl Controller for Cocoa {
         if self.aging == Aging::SinceActivity {
             peer.last = now;
         }
-        if event.kind == AckKind::Separate || retransmissions > usize::from(self.weak_limit) {
+        let Some(rtt) = sample::rtt(event) else { return };
+        if retransmissions > usize::from(self.weak_limit) {
             return;
         }
-        let rtt = Micros::from(event.since_first());
         let rto = if retransmissions == 0 {
             peer.strong.sample(rtt, Gains::RFC6298);
             peer.rto.towards(peer.strong.rto(K_STRONG), 1)

@@ -8,12 +8,11 @@ use core::time::Duration;
 use super::ageing::{Aging, age};
 use super::{BACKOFF_LIMIT, CocoaFlight, INITIAL_RTO, MAX_RTO, Series, Vbf};
 use crate::backoff::{VariableBackoff, dithered};
-use crate::control::{
-    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
-};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
 use crate::non::paced_by_rto;
+use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros, Stamp};
 
@@ -139,10 +138,8 @@ impl Controller for CocoaS {
         if self.aging == Aging::SinceActivity {
             peer.last = now;
         }
-        if event.kind == AckKind::Separate || event.retransmissions() > 0 {
-            return;
-        }
-        peer.estimator.sample(event.since_first().into(), Gains::RFC6298);
+        let Some(rtt) = sample::strong_rtt(event) else { return };
+        peer.estimator.sample(rtt, Gains::RFC6298);
         let rto = peer.rto.towards(peer.estimator.rto(4), 1);
         peer.rto = rto.min(self.max_rto.into()).max(Micros::MIN);
         peer.last = now;

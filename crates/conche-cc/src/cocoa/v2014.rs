@@ -16,12 +16,11 @@ use core::time::Duration;
 use super::ageing::{SmallAging, age_small};
 use super::{CocoaFlight, INITIAL_RTO, MAX_RTO, Series, Vbf};
 use crate::backoff::{VariableBackoff, dithered};
-use crate::control::{
-    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
-};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
 use crate::non::paced_by_rto;
+use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros, Stamp};
 
@@ -220,10 +219,10 @@ impl Controller for Cocoa2014 {
     fn acknowledged(&self, peer: &mut Cocoa2014Peer, _flight: &CocoaFlight, event: &Acknowledged<'_>) {
         self.apply_ageing(peer, event.now);
         let retransmissions = event.retransmissions();
-        if event.kind == AckKind::Separate || retransmissions > usize::from(self.weak_limit) {
+        let Some(rtt) = sample::rtt(event) else { return };
+        if retransmissions > usize::from(self.weak_limit) {
             return;
         }
-        let rtt = Micros::from(event.since_first());
         let rto = if retransmissions == 0 {
             peer.strong.sample(rtt, Gains::ETFA14);
             peer.strong_at = Tick::at(event.now);

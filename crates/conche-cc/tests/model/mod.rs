@@ -37,7 +37,7 @@ pub enum Step {
     /// The clock jumps ahead over a suspension of the machine, and every timer is late.
     Jump { hours: u8 },
     /// The clock steps back, which the endpoint does not pass on.
-    StepBack,
+    BackwardClock,
     /// The next timer fires.
     NextTimer,
     /// An acknowledgement arrives, `micros` after the present.
@@ -79,7 +79,7 @@ fn steps() -> impl Strategy<Value = Step> {
         6 => Just(Step::NextTimer),
         3 => prop_oneof![0..100_u32, 0..100_000_u32].prop_map(|millis| Step::Wait { millis }),
         1 => (1..200_u8).prop_map(|hours| Step::Jump { hours }),
-        1 => Just(Step::StepBack),
+        1 => Just(Step::BackwardClock),
         1 => Just(Step::LateAcknowledge),
         1 => (any::<u8>(), any::<u8>()).prop_map(|(pick, why)| Step::End { pick, why }),
         1 => Just(Step::Ask),
@@ -160,7 +160,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
                 self.now += Duration::from_secs(3_600 * u64::from(hours));
                 self.fire_due_timers();
             }
-            Step::StepBack | Step::LateAcknowledge => {}
+            Step::BackwardClock | Step::LateAcknowledge => {}
             Step::NextTimer => {
                 if let Some(due) = self.next_due() {
                     self.wait_until(due);
@@ -177,7 +177,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         }
     }
 
-    /// Ends all exchanges, empties the queue, then completes `count` exchanges of this round-trip time.
+    /// Ends all exchanges, empties the queue, then completes `count` exchanges of this round-trip time, 2 s apart.
     pub fn heal(&mut self, count: usize, rtt: Duration) -> Duration {
         self.queue.clear();
         while let Some(exchange) = self.take(0) {
@@ -193,6 +193,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
             if let Some(exchange) = self.take(0) {
                 self.end_acknowledged(&exchange, AckKind::Piggybacked, AckedCopy::Unknown);
             }
+            self.now += Duration::from_secs(2);
         }
         self.controller.base(&mut self.peer, self.now)
     }

@@ -1,0 +1,66 @@
+//! Which acknowledgements give a round-trip time sample, and which.
+//!
+//! R of every algorithm is the time from the original transmission to the first acknowledgement of the message layer, an
+//! Empty ACK or one with the response. A separate response gives none: it holds the peer's processing time. Neither does a
+//! Reset.
+
+use crate::control::{AckKind, Acknowledged};
+use crate::time::Instant;
+use crate::units::Micros;
+
+/// No sample is longer: EXCHANGE_LIFETIME of RFC 7252 §4.8.2, 247 s, after which an acknowledgement may be for another
+/// message of the same ID. What took longer, a suspended machine for one, says nothing of the network.
+pub const LONGEST: Micros = Micros::from_millis(247_000);
+
+/// R, whatever the number of retransmissions.
+#[must_use]
+pub fn rtt(event: &Acknowledged<'_>) -> Option<Micros> {
+    if event.kind == AckKind::Separate {
+        return None;
+    }
+    event.sent.first().map(|first| between(*first, event.now))
+}
+
+/// R of an exchange without retransmissions: which copy was acknowledged is beyond doubt (Karn's algorithm).
+#[must_use]
+pub fn strong_rtt(event: &Acknowledged<'_>) -> Option<Micros> {
+    if event.retransmissions() == 0 { rtt(event) } else { None }
+}
+
+/// The time from a transmission to an acknowledgement, within what a sample may be.
+#[must_use]
+pub fn between(sent: Instant, acknowledged: Instant) -> Micros {
+    Micros::between(sent, acknowledged).clamp(Micros::MIN, LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::{AckedCopy, Load};
+
+    fn acknowledged(sent: &[Instant], at_ms: u64, kind: AckKind) -> Acknowledged<'_> {
+        let now = Instant::from_millis(at_ms);
+        Acknowledged { now, sent, copy: AckedCopy::Unknown, kind, load: Load::default() }
+    }
+
+    #[test]
+    fn a_sample_counts_from_the_original_transmission() {
+        let sent = [Instant::from_millis(1_000), Instant::from_millis(3_000)];
+        let event = acknowledged(&sent, 3_150, AckKind::Empty);
+        assert_eq!(rtt(&event), Some(Micros::from_millis(2_150)));
+        assert_eq!(strong_rtt(&event), None);
+    }
+
+    #[test]
+    fn a_separate_response_gives_no_sample() {
+        assert_eq!(rtt(&acknowledged(&[Instant::ZERO], 300, AckKind::Separate)), None);
+    }
+
+    #[test]
+    fn samples_are_neither_zero_nor_longer_than_an_exchange_lives() {
+        let sample = |ms| rtt(&acknowledged(&[Instant::from_millis(500)], ms, AckKind::Piggybacked));
+        assert_eq!(sample(500), Some(Micros::MIN));
+        assert_eq!(sample(400), Some(Micros::MIN), "a clock that stepped back");
+        assert_eq!(sample(86_400_000), Some(LONGEST));
+    }
+}
