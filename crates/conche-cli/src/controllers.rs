@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent};
 use conche::cc::any::{ALL, Named};
 use serde::Serialize;
 
@@ -12,11 +12,18 @@ use crate::Global;
 /// The version of the JSON lines.
 const SCHEMA: u32 = 1;
 
+/// The columns that may be wrapped, and those of numbers.
+const PROSE: [usize; 4] = [3, 4, 5, 10];
+const BYTES: std::ops::Range<usize> = 7..10;
+
+/// Columns of text where there is no terminal to ask.
+const WIDTH: u16 = 140;
+
 const FOOTNOTES: &str = "\
-Strong RTTs are of exchanges without a retransmission, weak ones of the others. Dithering is the factor by which an
-exchange's first timeout exceeds the RTO. \"Reuses\": a backed-off RTO carries over to the next exchange.
-Bytes are of this implementation, for each peer and for each exchange in progress; \"published\" is ComMag'16, Table 1, for
-each peer. The default measures nothing and so remembers nothing of a peer.";
+Strong RTTs are of exchanges without a retransmission, weak ones of the others. Dithering: by which factor an exchange's
+first timeout exceeds the RTO. Reuses: a backed-off RTO carries over to the next exchange. Numbers are bytes of state:
+here for each peer and for each exchange in progress, published for each peer by ComMag'16, Table 1. The default measures
+nothing and so remembers nothing of a peer.";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {}
@@ -33,6 +40,9 @@ pub fn run(_args: Args, global: &Global) -> anyhow::Result<()> {
 fn table() -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    if !table.is_tty() {
+        table.set_width(WIDTH);
+    }
     for between_rows in [
         TableComponent::HorizontalLines,
         TableComponent::MiddleIntersections,
@@ -49,9 +59,9 @@ fn table() -> Table {
         "backoff",
         "ageing",
         "reuses",
-        "peer B",
-        "exchange B",
-        "published B",
+        "peer",
+        "exchange",
+        "published",
         "source",
     ]);
     let yes = |feature: bool| if feature { "yes" } else { "-" }.to_owned();
@@ -70,9 +80,12 @@ fn table() -> Table {
             features.source.to_owned(),
         ]);
     }
-    for bytes in 7..10 {
-        if let Some(column) = table.column_mut(bytes) {
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if BYTES.contains(&index) {
             column.set_cell_alignment(CellAlignment::Right);
+        }
+        if !PROSE.contains(&index) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
         }
     }
     table
