@@ -10,17 +10,15 @@ use crate::plain::{Arrival, Interval, Plain};
 const PACKETS: u32 = 200_000;
 
 /// ```text
-///   source ── link 1 ──> relay ── ... ── link h ──> last
+///   source ── link 1 ──> relay ── ... ── link n ──> sink
 /// ```
-/// and back over links of the same kind if the last node is an echo, else `last` is a sink. The sink is at the far end of
-/// what the packets cross.
 struct Chain {
     sim: Simulation<Plain>,
     sink: NodeId,
 }
 
 impl Chain {
-    fn one_way(hops: u32, link: LinkConfig) -> Self {
+    fn of(hops: u32, link: LinkConfig) -> Self {
         let mut net = Topology::new();
         let nodes: Vec<NodeId> = (0..=hops).map(|i| net.node(format!("node{i}"))).collect();
         for pair in nodes.windows(2) {
@@ -44,14 +42,14 @@ fn attach(sim: &mut Simulation<Plain>, source: NodeId, to: NodeId) {
     sim.attach(source, Plain::Source { to, left: PACKETS, bytes: 20, interval }).expect("a node");
 }
 
-/// A transaction over h hops each way without retransmissions on the links fails with 1 − q^2h: the packets of a source
-/// cross h links to an echo and h links back.
+/// A transaction over h hops without retransmissions on the links fails with 1 − q^2h: it crosses each hop there and back,
+/// which is here a chain of 2h links.
 #[test]
 fn loss_over_h_hops_and_back_is_one_minus_q_to_the_2h() {
     let q: f64 = 0.92;
     for hops in 1..=4 {
         let link = LinkConfig { loss: Loss::Bernoulli(1.0 - q), ..LinkConfig::default() };
-        let arrived = Chain::one_way(2 * hops, link).run().len() as f64 / f64::from(PACKETS);
+        let arrived = Chain::of(2 * hops, link).run().len() as f64 / f64::from(PACKETS);
         let expected = q.powi(2 * i32::try_from(hops).expect("small"));
         let standard_error = (expected * (1.0 - expected) / f64::from(PACKETS)).sqrt();
         assert!(
@@ -64,7 +62,7 @@ fn loss_over_h_hops_and_back_is_one_minus_q_to_the_2h() {
 #[test]
 fn gilbert_elliott_loses_in_bursts_of_its_mean_length() {
     let loss = Loss::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_good: 0.0, loss_bad: 1.0 };
-    let arrivals = Chain::one_way(1, LinkConfig { loss, ..LinkConfig::default() }).run();
+    let arrivals = Chain::of(1, LinkConfig { loss, ..LinkConfig::default() }).run();
     let lost = f64::from(PACKETS) - arrivals.len() as f64;
     let gaps = arrivals.windows(2).filter(|pair| pair[1].number > pair[0].number + 1).count() as f64;
     let (share, burst) = (lost / f64::from(PACKETS), lost / gaps);
@@ -76,7 +74,7 @@ fn gilbert_elliott_loses_in_bursts_of_its_mean_length() {
 #[test]
 fn duplicates_arrive_beside_their_originals_and_are_counted_apart() {
     let link = LinkConfig { duplicate: 0.1, ..LinkConfig::default() };
-    let mut chain = Chain::one_way(1, link);
+    let mut chain = Chain::of(1, link);
     chain.sim.run();
     let counters = chain.sim.counters();
     assert_eq!((counters.sent, counters.dropped), (u64::from(PACKETS), 0));
