@@ -127,8 +127,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let peers = Peers::new(config.limits.peers, config.idle_lifetime, derived.exchange_lifetime, hasher());
         let received = Deduplication::new(
             config.limits.deduplication_bytes,
-            derived.exchange_lifetime,
-            config.transmission.non_lifetime(),
+            config.limits.message_bytes,
+            [derived.exchange_lifetime, config.transmission.non_lifetime()],
             hasher(),
         );
         let limiter = config.response_limit.map(|limit| Limiter::new(limit, [hasher(), hasher()]));

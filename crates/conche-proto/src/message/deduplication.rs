@@ -5,27 +5,33 @@
 //! request makes room; a request that is not idempotent is never forgotten early, since handling it twice would do harm.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use core::hash::BuildHasher;
-use core::mem::size_of;
 use core::time::Duration;
 
-use hashbrown::HashMap;
-use slab::Slab;
+use hashbrown::HashTable;
 
+use super::arena::Arena;
 use crate::PeerKey;
 use crate::codec::{MessageId, Token};
 use conche_cc::Instant;
 
-/// Bytes of an entry beside its cached reply: itself, its index record and its place in a queue.
-const fn entry_bytes<P>() -> usize {
-    size_of::<Entry<P>>() + size_of::<(P, MessageId, u32)>() + size_of::<Expiry>()
-}
+/// Bytes that an entry takes elsewhere at most: five in a hash table, which at its worst is 3/16 full while it grows, and
+/// four in the table of timers, which at its worst is a third full.
+const BYTES_ELSEWHERE: usize = 5 * 16 / 3 + 4 * 3;
+
+/// Bytes that the allocator adds to a reply.
+const REPLY_OVERHEAD: usize = 16;
+
+/// No entry.
+const NIL: u32 = u32::MAX;
 
 /// What was received and is remembered.
 #[derive(Debug)]
 struct Entry<P> {
     generation: u32,
+    /// The next one in the same queue.
+    next: u32,
+    expires: Instant,
     from: P,
     id: MessageId,
     reply: Reply,
@@ -51,15 +57,6 @@ pub(crate) enum Reply {
     Silence,
 }
 
-impl Reply {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Datagram(bytes) => bytes.len(),
-            _ => 0,
-        }
-    }
-}
-
 /// A received message, to be entered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<P> {
@@ -75,14 +72,7 @@ pub(crate) struct Received<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableFull;
 
-#[derive(Clone, Copy, Debug)]
-struct Expiry {
-    at: Instant,
-    index: u32,
-    generation: u32,
-}
-
-/// The queues of entries that live equally long.
+/// The queues of entries that live equally long, so that the oldest expires first.
 #[derive(Clone, Copy)]
 enum Queue {
     /// Never forgotten early.
@@ -93,29 +83,43 @@ enum Queue {
     Kept,
 }
 
+/// The first and the last entry of a queue.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    first: u32,
+    last: u32,
+}
+
+const EMPTY_QUEUES: [[Ends; 3]; 2] = [[Ends { first: NIL, last: NIL }; 3]; 2];
+
 /// The deduplication table.
 #[derive(Debug)]
 pub(crate) struct Deduplication<P, S> {
-    index: HashMap<(P, MessageId), u32, S>,
-    entries: Slab<Entry<P>>,
+    index: HashTable<u32>,
+    hasher: S,
+    entries: Arena<Entry<P>>,
     /// Lifetimes of Confirmable and Non-confirmable messages.
     lifetimes: [Duration; 2],
-    /// In order of expiry, as all entries of a queue live equally long: Confirmable or not, and each [`Queue`].
-    queues: [[VecDeque<Expiry>; 3]; 2],
+    /// Of Confirmable and Non-confirmable messages, by [`Queue`].
+    queues: [[Ends; 3]; 2],
     generation: u32,
-    bytes: usize,
+    /// Of all replies, with what is set aside for those to come.
+    reply_bytes: usize,
+    longest_reply: usize,
     capacity: usize,
 }
 
 impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
-    pub(crate) fn new(capacity: usize, exchange_lifetime: Duration, non_lifetime: Duration, hasher: S) -> Self {
+    pub(crate) fn new(capacity: usize, longest_reply: usize, lifetimes: [Duration; 2], hasher: S) -> Self {
         Self {
-            index: HashMap::with_hasher(hasher),
-            entries: Slab::new(),
-            lifetimes: [exchange_lifetime, non_lifetime],
-            queues: Default::default(),
+            index: HashTable::new(),
+            hasher,
+            entries: Arena::default(),
+            lifetimes,
+            queues: EMPTY_QUEUES,
             generation: 0,
-            bytes: 0,
+            reply_bytes: 0,
+            longest_reply,
             capacity,
         }
     }
@@ -123,8 +127,9 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
     /// The entry of a message that was received before and within its lifetime.
     pub(crate) fn find(&mut self, now: Instant, from: P, id: MessageId) -> Option<(u32, u32)> {
         self.purge(now);
-        let index = *self.index.get(&(from, id))?;
-        Some((index, self.entries[index as usize].generation))
+        let hash = self.hasher.hash_one((from, id));
+        let &index = self.index.find(hash, |&index| is_of(self.entries.get(index), from, id))?;
+        Some((index, self.generation(index)?))
     }
 
     /// Enters a message that [`find`](Self::find) does not know, and returns its index and generation.
@@ -135,37 +140,39 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
         reply: Reply,
     ) -> Result<(u32, u32), TableFull> {
         self.purge(now);
-        let bytes = entry_bytes::<P>() + reply.bytes();
+        let bytes = self.bytes_of(&reply);
         self.make_room(bytes)?;
         self.generation = self.generation.wrapping_add(1);
         let Received { from, id, confirmable, idempotent } = received;
-        let generation = self.generation;
-        let index = self.entries.insert(Entry { generation, from, id, reply });
-        let index = u32::try_from(index).map_err(|_| TableFull)?;
-        self.index.insert((from, id), index);
-        self.bytes += bytes;
-        let at = now + self.lifetimes[usize::from(!confirmable)];
-        let queue = if idempotent { Queue::Idempotent } else { Queue::NotIdempotent };
-        self.queues[usize::from(!confirmable)][queue as usize].push_back(Expiry { at, index, generation });
+        let lifetime = usize::from(!confirmable);
+        let (generation, expires) = (self.generation, now + self.lifetimes[lifetime]);
+        let entry = Entry { generation, next: NIL, expires, from, id, reply };
+        let index = self.entries.insert(entry).ok_or(TableFull)?;
+        self.reply_bytes += bytes;
+        let Self { index: table, hasher, entries, .. } = self;
+        let rehash = |&index: &u32| entries.get(index).map_or(0, |entry| hasher.hash_one((entry.from, entry.id)));
+        table.insert_unique(hasher.hash_one((from, id)), index, rehash);
+        self.push(lifetime, if idempotent { Queue::Idempotent } else { Queue::NotIdempotent }, index);
         Ok((index, generation))
     }
 
     /// The peer, message ID and reply of a live entry.
     pub(crate) fn get(&self, index: u32, generation: u32) -> Option<(P, MessageId, &Reply)> {
-        let entry = self.entries.get(index as usize).filter(|entry| entry.generation == generation)?;
+        let entry = self.entries.get(index).filter(|entry| entry.generation == generation)?;
         Some((entry.from, entry.id, &entry.reply))
     }
 
     /// The generation of the live entry at `index`.
     pub(crate) fn generation(&self, index: u32) -> Option<u32> {
-        self.entries.get(index as usize).map(|entry| entry.generation)
+        self.entries.get(index).map(|entry| entry.generation)
     }
 
-    /// Changes the reply of a live entry; a longer one may push the table over its bound until the next insertion.
+    /// Changes the reply of a live entry. For one that it waited for, room was set aside.
     pub(crate) fn set_reply(&mut self, index: u32, generation: u32, reply: Reply) {
-        if let Some(entry) = self.entries.get_mut(index as usize).filter(|entry| entry.generation == generation) {
-            self.bytes = self.bytes - entry.reply.bytes() + reply.bytes();
-            entry.reply = reply;
+        let bytes = self.bytes_of(&reply);
+        if let Some(entry) = self.entries.get_mut(index).filter(|entry| entry.generation == generation) {
+            let before = core::mem::replace(&mut entry.reply, reply);
+            self.reply_bytes = self.reply_bytes - self.bytes_of(&before) + bytes;
         }
     }
 
@@ -173,14 +180,14 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
     pub(crate) fn purge(&mut self, now: Instant) {
         for lifetime in 0..2 {
             for queue in [Queue::NotIdempotent, Queue::Idempotent, Queue::Kept] {
-                let queue = queue as usize;
-                while let Some(&expiry) = self.queues[lifetime][queue].front().filter(|expiry| expiry.at <= now) {
-                    self.queues[lifetime][queue].pop_front();
-                    self.remove(expiry);
+                while self.expiry(self.queues[lifetime][queue as usize]).is_some_and(|expires| expires <= now) {
+                    if let Some(index) = self.pop(lifetime, queue) {
+                        self.remove(index);
+                    }
                 }
             }
         }
-        if self.entries.is_empty() && self.entries.capacity() > 0 {
+        if self.entries.len() == 0 && self.entries.places() > 0 {
             self.release();
         }
     }
@@ -188,7 +195,7 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
     /// When to purge next. Coarse on purpose: a server under load must not wake up once for each entry.
     pub(crate) fn next_purge(&self) -> Option<Instant> {
         const COARSE: Duration = Duration::from_secs(16);
-        let first = self.queues.iter().flatten().filter_map(|queue| queue.front()).map(|expiry| expiry.at).min()?;
+        let first = self.queues.iter().flatten().filter_map(|&queue| self.expiry(queue)).min()?;
         Some(first + COARSE)
     }
 
@@ -197,111 +204,91 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
         self.entries.len()
     }
 
-    /// Bytes that the table takes, by its own count.
+    /// Bytes that the table takes at most.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.entries.places() * (Arena::<Entry<P>>::PLACE_BYTES + BYTES_ELSEWHERE) + self.reply_bytes
     }
 
-    fn make_room(&mut self, bytes: usize) -> Result<(), TableFull> {
-        while self.bytes + bytes > self.capacity {
-            let oldest = self
-                .queues
-                .iter_mut()
-                .filter(|queues| !queues[Queue::Idempotent as usize].is_empty())
-                .min_by_key(|queues| queues[Queue::Idempotent as usize].front().map(|expiry| expiry.at));
-            let Some(queues) = oldest else { return Err(TableFull) };
-            let Some(expiry) = queues[Queue::Idempotent as usize].pop_front() else { return Err(TableFull) };
-            if matches!(self.entries[expiry.index as usize].reply, Reply::Pending { .. }) {
-                queues[Queue::Kept as usize].push_back(expiry);
-            } else {
-                self.remove(expiry);
+    /// What a reply takes beside its entry.
+    fn bytes_of(&self, reply: &Reply) -> usize {
+        match reply {
+            Reply::Datagram(bytes) => bytes.len() + REPLY_OVERHEAD,
+            Reply::Pending { confirmable: true, acknowledged: false, .. } => self.longest_reply + REPLY_OVERHEAD,
+            Reply::Pending { .. } | Reply::EmptyAck | Reply::Silence => 0,
+        }
+    }
+
+    /// Forgets until an entry with a reply of so many bytes fits.
+    fn make_room(&mut self, reply_bytes: usize) -> Result<(), TableFull> {
+        const fn chunk_bytes<P>() -> usize {
+            Arena::<Entry<P>>::CHUNK * (Arena::<Entry<P>>::PLACE_BYTES + BYTES_ELSEWHERE)
+        }
+        loop {
+            let full = self.entries.len() == self.entries.places();
+            let needed = reply_bytes + if full { chunk_bytes::<P>() } else { 0 };
+            if self.bytes() + needed <= self.capacity {
+                return Ok(());
+            }
+            let oldest = (0..2)
+                .filter_map(|lifetime| {
+                    Some((self.expiry(self.queues[lifetime][Queue::Idempotent as usize])?, lifetime))
+                })
+                .min();
+            let (_, lifetime) = oldest.ok_or(TableFull)?;
+            let index = self.pop(lifetime, Queue::Idempotent).ok_or(TableFull)?;
+            match self.entries.get(index).map(|entry| &entry.reply) {
+                Some(Reply::Pending { .. }) => self.push(lifetime, Queue::Kept, index),
+                _ => self.remove(index),
             }
         }
-        Ok(())
     }
 
-    fn remove(&mut self, expiry: Expiry) {
-        let entry = self.entries.remove(expiry.index as usize);
-        debug_assert_eq!(entry.generation, expiry.generation, "an entry leaves the table only through its queue");
-        self.index.remove(&(entry.from, entry.id));
-        self.bytes -= entry_bytes::<P>() + entry.reply.bytes();
+    /// When the first entry of a queue expires.
+    fn expiry(&self, queue: Ends) -> Option<Instant> {
+        self.entries.get(queue.first).map(|entry| entry.expires)
+    }
+
+    fn push(&mut self, lifetime: usize, queue: Queue, index: u32) {
+        let ends = &mut self.queues[lifetime][queue as usize];
+        let before = core::mem::replace(&mut ends.last, index);
+        match self.entries.get_mut(before) {
+            Some(before) => before.next = index,
+            None => ends.first = index,
+        }
+    }
+
+    fn pop(&mut self, lifetime: usize, queue: Queue) -> Option<u32> {
+        let ends = &mut self.queues[lifetime][queue as usize];
+        let index = ends.first;
+        let next = core::mem::replace(&mut self.entries.get_mut(index)?.next, NIL);
+        ends.first = next;
+        if next == NIL {
+            ends.last = NIL;
+        }
+        Some(index)
+    }
+
+    /// Removes an entry that has left its queue.
+    fn remove(&mut self, index: u32) {
+        let Some(entry) = self.entries.remove(index) else { return };
+        let hash = self.hasher.hash_one((entry.from, entry.id));
+        if let Ok(place) = self.index.find_entry(hash, |&found| found == index) {
+            place.remove();
+        }
+        self.reply_bytes -= self.bytes_of(&entry.reply);
     }
 
     /// Gives the memory of an empty table back, so that an endpoint that went idle weighs what it did at its start.
     fn release(&mut self) {
-        self.entries = Slab::new();
-        self.index.shrink_to_fit();
-        self.queues = Default::default();
+        self.entries = Arena::default();
+        self.index = HashTable::new();
+        self.queues = EMPTY_QUEUES;
     }
+}
+
+fn is_of<P: PeerKey>(entry: Option<&Entry<P>>, from: P, id: MessageId) -> bool {
+    entry.is_some_and(|entry| entry.id == id && entry.from == from)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hash::RandomState;
-
-    const LIFETIME: Duration = Duration::from_secs(247);
-    const NON_LIFETIME: Duration = Duration::from_secs(145);
-
-    fn table(capacity: usize) -> Deduplication<u32, RandomState> {
-        Deduplication::new(capacity, LIFETIME, NON_LIFETIME, RandomState::from_seed(1))
-    }
-
-    fn post(id: u16) -> Received<u32> {
-        Received { from: 7, id: MessageId(id), confirmable: true, idempotent: false }
-    }
-
-    fn get(id: u16) -> Received<u32> {
-        Received { idempotent: true, ..post(id) }
-    }
-
-    fn knows(table: &mut Deduplication<u32, RandomState>, id: u16) -> bool {
-        table.find(Instant::ZERO, 7, MessageId(id)).is_some()
-    }
-
-    #[test]
-    fn entries_live_exactly_their_lifetime() {
-        let mut table = table(1 << 20);
-        table.insert(Instant::ZERO, post(1), Reply::EmptyAck).expect("room");
-        table.insert(Instant::ZERO, Received { confirmable: false, ..post(2) }, Reply::Silence).expect("room");
-        table.purge(Instant::ZERO + NON_LIFETIME - Duration::from_nanos(1));
-        assert_eq!(table.len(), 2);
-        table.purge(Instant::ZERO + NON_LIFETIME);
-        assert!(!knows(&mut table, 2) && knows(&mut table, 1));
-        table.purge(Instant::ZERO + LIFETIME);
-        assert_eq!((table.len(), table.bytes()), (0, 0));
-    }
-
-    #[test]
-    fn a_full_table_forgets_idempotent_requests_first_and_others_never() {
-        let mut table = table(entry_bytes::<u32>() * 2);
-        let ack = || Reply::EmptyAck;
-        table.insert(Instant::ZERO, get(1), ack()).expect("room");
-        table.insert(Instant::ZERO, post(2), ack()).expect("room");
-        table.insert(Instant::from_millis(1), post(3), ack()).expect("the GET makes room");
-        assert!(!knows(&mut table, 1));
-        assert_eq!(table.insert(Instant::from_millis(2), get(4), ack()), Err(TableFull));
-        assert!(knows(&mut table, 2) && knows(&mut table, 3));
-    }
-
-    #[test]
-    fn a_request_that_waits_for_its_response_is_not_evicted() {
-        let mut table = table(entry_bytes::<u32>());
-        let pending = Reply::Pending { token: Token::EMPTY, confirmable: true, acknowledged: false };
-        table.insert(Instant::ZERO, get(1), pending).expect("room");
-        assert_eq!(table.insert(Instant::ZERO, get(2), Reply::EmptyAck), Err(TableFull));
-        table.purge(Instant::ZERO + LIFETIME);
-        assert_eq!(table.len(), 0);
-    }
-
-    #[test]
-    fn a_request_that_waits_does_not_keep_answered_ones_from_making_room() {
-        let mut table = table(entry_bytes::<u32>() * 2);
-        let pending = Reply::Pending { token: Token::EMPTY, confirmable: true, acknowledged: false };
-        table.insert(Instant::ZERO, get(1), pending).expect("room");
-        for id in 2..10 {
-            table.insert(Instant::ZERO, get(id), Reply::EmptyAck).expect("the one answered before makes room");
-            assert!(knows(&mut table, 1) && knows(&mut table, id) && !knows(&mut table, id - 1) || id == 2);
-        }
-    }
-}
+mod tests;

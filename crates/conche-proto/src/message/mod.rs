@@ -2,6 +2,7 @@
 //!
 //! Retransmission is where the exchange that it serves is: see [`exchange`](crate::exchange).
 
+mod arena;
 mod deduplication;
 mod ids;
 
