@@ -3,6 +3,9 @@
 #![allow(clippy::cast_possible_truncation, reason = "test data is small")]
 
 mod corpus;
+mod envelope;
+mod lossy;
 mod model;
 mod rfc7252;
 mod support;
+mod threats;

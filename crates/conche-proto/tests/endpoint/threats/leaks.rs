@@ -1,0 +1,98 @@
+//! Slots and table entries that must come free, however an exchange ends.
+
+use conche_proto::cc::AnyController;
+use conche_proto::codec::{Code, Type};
+use conche_proto::{Event, ExchangeId, Reliability};
+
+use crate::support::world::World;
+use crate::support::{CLIENT, SERVER, end_of, ms, request, s, wire};
+
+/// The ways in which an exchange that is outstanding ends.
+const ENDINGS: &[(&str, fn(&mut World<AnyController>, ExchangeId))] = &[
+    ("cancelled", |world, id| assert!(world.cancel(id))),
+    ("reset", |world, id| {
+        let reset = wire::reset(world.first_copy(id).message().header().id);
+        world.inject(SERVER, CLIENT, &reset);
+    }),
+    ("unreachable", |world, _| world.unreachable(SERVER, None)),
+    ("unreachable, quoted", |world, id| {
+        let quoted = world.first_copy(id).bytes;
+        world.unreachable(SERVER, Some(&quoted));
+    }),
+    ("given up", |world, _| world.run(s(94))),
+    ("acknowledged and forgotten", |world, id| {
+        let ack = wire::empty_ack(world.first_copy(id).message().header().id);
+        world.inject(SERVER, CLIENT, &ack);
+        world.run(s(248));
+    }),
+    ("unacceptable response", |world, id| {
+        let sent = world.first_copy(id).message();
+        let (id, token) = (sent.header().id.0, sent.token());
+        let options: &[(u16, &[u8])] = &[(65_001, b"")];
+        let response = wire::with_options(Type::Acknowledgement, Code::CONTENT, id, token.as_slice(), options, b"");
+        world.inject(SERVER, CLIENT, &response);
+    }),
+    ("separate response", |world, id| {
+        let response = wire::separate(&world.first_copy(id).bytes, Type::NonConfirmable, Code::CONTENT, 1);
+        world.inject(SERVER, CLIENT, &response);
+    }),
+];
+
+#[test]
+fn however_an_exchange_ends_the_next_one_leaves() {
+    for (name, ending) in ENDINGS {
+        let mut world = World::client();
+        for n in 0..300 {
+            let asked = world.request(request(Code::GET, "/test"));
+            assert_eq!(world.departures(asked).len(), 1, "{name}, round {n}: the slot was leaked");
+            ending(&mut world, asked);
+            let occupancy = world.node(CLIENT).endpoint.occupancy();
+            assert_eq!((occupancy.exchanges, occupancy.timers), (0, 0), "{name}, round {n}");
+            // Events and datagrams of the past make lookups slow.
+            world.sent.clear();
+            world.node(CLIENT).events.clear();
+        }
+    }
+}
+
+#[test]
+fn a_deadline_and_a_queue_expiry_free_what_they_held() {
+    let mut world = World::client();
+    for _ in 0..200 {
+        let sent = world.request(request(Code::GET, "/test").with_timeout(ms(1_500)));
+        let queued = world.request(request(Code::GET, "/test").with_timeout(ms(1_000)));
+        world.run(s(1));
+        assert!(end_of(world.events(CLIENT), queued).is_some() && end_of(world.events(CLIENT), sent).is_none());
+        world.run(ms(500));
+        assert!(end_of(world.events(CLIENT), sent).is_some());
+    }
+    let first = world.request(request(Code::GET, "/test"));
+    let expires = world.request(request(Code::GET, "/test"));
+    world.run(s(60));
+    let failed = world.events(CLIENT).iter().filter(|(_, event)| matches!(event, Event::Failed { .. })).count();
+    assert_eq!(failed, 400 + usize::from(end_of(world.events(CLIENT), first).is_some()) + 1);
+    assert!(world.departures(expires).is_empty(), "what expired in the queue never left");
+    world.run_to_end();
+}
+
+#[test]
+fn a_non_confirmable_request_without_an_answer_holds_nothing_for_long() {
+    let mut world = World::client();
+    for _ in 0..100 {
+        let get = request(Code::GET, "/test").with_reliability(Reliability::NonConfirmable);
+        world.request(get);
+        world.run(s(300));
+        let occupancy = world.node(CLIENT).endpoint.occupancy();
+        assert_eq!((occupancy.exchanges, occupancy.timers), (0, 0));
+    }
+}
+
+#[test]
+fn pings_end_by_reset_and_by_silence() {
+    let mut world = World::pair();
+    let answered = world.ping(SERVER);
+    let unanswered = world.ping(99);
+    world.run_to_end();
+    assert!(crate::support::acknowledged_at(world.events(CLIENT), answered).is_some());
+    assert!(end_of(world.events(CLIENT), unanswered).is_some_and(|(_, end)| end.is_err()));
+}
