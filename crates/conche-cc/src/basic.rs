@@ -127,3 +127,37 @@ impl Controller for Basic {
         Snapshot { rto: peer.rto().into(), ..Snapshot::default() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Why;
+    use crate::testing::Drive;
+
+    #[test]
+    fn any_acknowledgement_sets_the_rto_to_its_round_trip_time() {
+        let basic = Basic::default();
+        let mut drive = Drive::new(&basic);
+        assert_eq!(drive.clean(300), 300);
+        assert_eq!([drive.start(0.0), drive.time_out()], [300, 600]);
+        assert_eq!(drive.ack_after(20), 320);
+    }
+
+    #[test]
+    fn without_an_acknowledgement_the_next_rto_is_the_last_timer() {
+        let basic = Basic::default();
+        let mut drive = Drive::new(&basic);
+        drive.start(0.0);
+        for _ in 0..4 {
+            drive.time_out();
+        }
+        assert_eq!(drive.end(Why::GaveUp), 32_000);
+    }
+
+    #[test]
+    fn round_trips_of_no_time_and_of_hours_leave_an_rto_within_its_bounds() {
+        let basic = Basic::default();
+        assert_eq!(Drive::new(&basic).clean(0), 1);
+        assert_eq!(Drive::new(&basic).clean(10_000_000), 60_000);
+    }
+}

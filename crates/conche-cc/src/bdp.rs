@@ -296,6 +296,7 @@ impl Controller for Bdp {
                 peer.window.push(true);
             }
         }
+        self.cocoa.transmitted(&mut peer.cocoa, event.now);
         peer.pace(event.now, event.bytes);
         let factor = if self.binary_backoff { Factor::TWO } else { Factor::ONE };
         flight.timer.arm(event, || self.cocoa.draw(&mut peer.cocoa, event), factor, self.cocoa.max_rto.into())
@@ -343,3 +344,6 @@ impl Controller for Bdp {
         Snapshot { bandwidth, ..self.cocoa.snapshot(&peer.cocoa) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,8 @@
 //!   [`FirstSample`]; the text is followed;
 //! - the draft is silent on failure: it counts as an acknowledgement after retransmissions that took until then;
 //! - an unambiguous acknowledgement *of a retransmission* is left undefined: it gives a sample and moves to FAST;
+//! - where copies are told apart (a Token for each, or the draft's option), the draft puts the last sample under the RTO as a
+//!   floor; after a sample R, SRTT + 4·RTTVAR is never less than R, so that there is nothing to do;
 //! - there are no rules for NSTART, ageing or Non-confirmable messages: the last are spaced as CoCoA does.
 
 use core::time::Duration;
@@ -59,9 +61,6 @@ pub struct Fasor {
     pub ack_timeout: Duration,
     /// What the first sample makes of the variation.
     pub first_sample: FirstSample,
-    /// The peer tells which copy it acknowledges (a Token for each copy, or the draft's option), so that the last sample can
-    /// be trusted as a floor: the fast timer is at least that.
-    pub copies_are_told: bool,
     /// No timer is longer; the draft allows no less than 60 s.
     pub max_timeout: Duration,
 }
@@ -71,7 +70,6 @@ impl Default for Fasor {
         Self {
             ack_timeout: Duration::from_secs(2),
             first_sample: FirstSample::Text,
-            copies_are_told: false,
             max_timeout: Duration::from_secs(60),
         }
     }
@@ -92,8 +90,7 @@ impl Fasor {
             (false, true) => estimator.rto(1),
             (false, false) => estimator.rto(4),
         };
-        let floor = if self.copies_are_told { peer.previous } else { Micros::ZERO };
-        self.bounded(rto.max(floor))
+        self.bounded(rto)
     }
 
     /// The first timer of the next exchange, undithered.
@@ -124,7 +121,6 @@ impl Fasor {
         }
         peer.estimator = estimator;
         peer.first_rto = first && self.first_sample == FirstSample::Pseudocode;
-        peer.previous = rtt;
         peer.phase = FasorPhase::Fast;
     }
 }
@@ -150,14 +146,12 @@ impl FasorPhase {
     }
 }
 
-/// What FASOR remembers of a peer: 18 bytes.
+/// What FASOR remembers of a peer: 14 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(Rust, packed)]
 pub struct FasorPeer {
     estimator: Estimator,
     slow: Micros,
-    /// The last sample.
-    previous: Micros,
     phase: FasorPhase,
     /// The RTO is the pseudocode's first, with its own weight of the variation.
     first_rto: bool,
@@ -290,3 +284,6 @@ fn sent_of_acked_copy(event: &Acknowledged<'_>) -> Option<Instant> {
     };
     if event.kind == AckKind::Separate { None } else { event.sent.get(copy).copied() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -274,3 +274,6 @@ impl Controller for CocoaFullBackoff {
         Snapshot { rto: peer.kept.get().map_or(snapshot.rto, Duration::from), ..snapshot }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate std;
+
 pub mod any;
 pub mod backoff;
 pub mod basic;
@@ -29,6 +32,8 @@ pub mod linux;
 pub mod non;
 pub mod peak_hopper;
 pub mod sample;
+#[cfg(test)]
+mod testing;
 pub mod time;
 pub mod units;
 pub mod wiopt;

@@ -218,3 +218,61 @@ impl Controller for PeakHopper {
         Snapshot { rto: self.rto(peer).into(), ..Snapshot::default() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Drive;
+
+    fn bases<const N: usize>(hopper: &PeakHopper, rtts_ms: [u64; N]) -> [u64; N] {
+        let mut drive = Drive::new(hopper);
+        rtts_ms.map(|rtt_ms| drive.clean(rtt_ms))
+    }
+
+    #[test]
+    fn the_first_sample_gets_a_boost_of_three_quarters() {
+        assert_eq!(bases(&PeakHopper::default(), [300]), [525]);
+    }
+
+    #[test]
+    fn a_peak_makes_the_rto_hop_at_once_and_decay_slowly() {
+        let [first, peak, after] = bases(&PeakHopper::default(), [400, 800, 400]);
+        // δ = 1, so twice the peak; then 23/24 of the boost over the same peak.
+        assert_eq!((first, peak), (700, 1_600));
+        assert!((1_566..=1_567).contains(&after), "{after}");
+    }
+
+    #[test]
+    fn a_falling_round_trip_hops_only_by_the_reading_of_2014() {
+        let rtts = [400, 400, 400, 400, 100];
+        let decayed = |bases: [u64; 5]| bases[4] < bases[3];
+        assert!(decayed(bases(&PeakHopper::default(), rtts)));
+        let [.., before, fallen] = bases(&PeakHopper::californium_2014(), rtts);
+        assert!(fallen > before && fallen == 800, "boosted to twice the last peak: {fallen}");
+    }
+
+    #[test]
+    fn the_second_sample_gets_the_full_boost_by_the_reading_of_2014() {
+        assert_eq!(bases(&PeakHopper::californium_2014(), [300, 320]), [525, 640]);
+        assert_eq!(bases(&PeakHopper::default(), [300, 320])[1], 550);
+    }
+
+    #[test]
+    fn a_backed_off_rto_persists_until_a_clean_exchange() {
+        let hopper = PeakHopper::default();
+        let mut drive = Drive::new(&hopper);
+        assert_eq!([drive.start(0.5), drive.time_out(), drive.time_out()], [2_000, 4_000, 8_000]);
+        assert_eq!(drive.ack_at(10_000), 8_000);
+        assert_eq!(drive.clean(400), 700);
+    }
+
+    #[test]
+    fn the_rto_stays_two_clock_ticks_above_the_peak() {
+        let hopper = PeakHopper::default();
+        let mut drive = Drive::new(&hopper);
+        for _ in 0..200 {
+            drive.clean(50);
+        }
+        assert_eq!(drive.base(), 150);
+    }
+}

@@ -246,3 +246,43 @@ impl Controller for Rfc6298 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Drive;
+
+    #[test]
+    fn semi_dynamic_freezes_at_four_times_the_first_clean_round_trip() {
+        let semi = SemiDynamic::default();
+        let mut drive = Drive::new(&semi);
+        assert_eq!([drive.start(0.0), drive.time_out()], [2_000, 4_000], "static before");
+        assert_eq!(drive.ack_after(150), 2_000);
+        assert_eq!(drive.clean(100), 400);
+        assert_eq!(drive.clean(300), 400);
+        assert_eq!([drive.start(1.0), drive.time_out()], [400, 800]);
+    }
+
+    #[test]
+    fn rfc_6298_starts_at_one_second_and_has_a_floor_of_a_half() {
+        let rfc = Rfc6298::default();
+        let mut drive = Drive::new(&rfc);
+        assert_eq!(drive.base(), 1_000);
+        assert_eq!(drive.clean(300), 900);
+        assert_eq!(drive.clean(10).max(500), drive.base());
+        for _ in 0..50 {
+            drive.clean(10);
+        }
+        assert_eq!(drive.base(), 500);
+    }
+
+    #[test]
+    fn rfc_6298_keeps_a_backed_off_rto_until_a_clean_exchange() {
+        let rfc = Rfc6298::default();
+        let mut drive = Drive::new(&rfc);
+        drive.start(0.0);
+        drive.time_out();
+        assert_eq!(drive.ack_after(100), 2_000);
+        assert_eq!(drive.clean(300), 900);
+    }
+}

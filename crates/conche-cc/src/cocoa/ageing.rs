@@ -6,6 +6,7 @@
 //! moving it at all. None of these is followed.
 
 use crate::backoff::{LARGE_RTO, SMALL_RTO};
+use crate::time::Instant;
 use crate::units::{Micros, Stamp};
 
 /// From when idleness is counted.
@@ -14,11 +15,58 @@ pub enum Aging {
     /// From the last change of the RTO, as the draft says. Acknowledgements that do not change it (after three or more
     /// retransmissions) count as idleness, so that a congested peer's RTO ages *down* while it is in use.
     Literal,
-    /// From the last acknowledgement, whether or not it changed the RTO.
+    /// From the last acknowledgement, whether or not it changed the RTO; and for a large RTO from the last transmission, so
+    /// that it shrinks while nothing happens, not while an exchange backs off.
     #[default]
     SinceActivity,
     /// Never. The figures of ANRW'18 come out without ageing, not with the literal rule.
     Off,
+}
+
+/// An RTO that ages, and the reference that its idleness is counted from: 8 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AgingRto {
+    rto: Micros,
+    last: Stamp,
+}
+
+impl AgingRto {
+    pub(crate) fn new(rto: Micros, now: Instant) -> Self {
+        Self { rto, last: Stamp::at(now) }
+    }
+
+    /// The RTO, without ageing that may be due.
+    pub(crate) fn get(self) -> Micros {
+        self.rto
+    }
+
+    /// Sets the RTO from a sample.
+    pub(crate) fn set(&mut self, rto: Micros, now: Instant) {
+        *self = Self::new(rto.max(Micros::MIN), now);
+    }
+
+    /// Applies all ageing that is due; the answer is the RTO after it.
+    pub(crate) fn aged(&mut self, aging: Aging, now: Instant) -> Micros {
+        if aging != Aging::Off {
+            age(&mut self.rto, &mut self.last, Stamp::at(now));
+        }
+        self.rto
+    }
+
+    /// A copy leaves.
+    pub(crate) fn transmitted(&mut self, aging: Aging, now: Instant) {
+        if aging == Aging::SinceActivity && self.aged(aging, now) > LARGE_RTO {
+            self.last = Stamp::at(now);
+        }
+    }
+
+    /// An acknowledgement arrives, whether or not it gives a sample.
+    pub(crate) fn acknowledged(&mut self, aging: Aging, now: Instant) {
+        self.aged(aging, now);
+        if aging == Aging::SinceActivity {
+            self.last = Stamp::at(now);
+        }
+    }
 }
 
 /// How a small RTO grows when it is idle.
@@ -35,7 +83,7 @@ pub enum SmallAging {
 const MAX_STEPS: u8 = 32;
 
 /// Applies all ageing that is due at `now`; `last` is the reference and moves on with each step.
-pub(crate) fn age(rto: &mut Micros, last: &mut Stamp, now: Stamp) {
+fn age(rto: &mut Micros, last: &mut Stamp, now: Stamp) {
     for _ in 0..MAX_STEPS {
         let idle = last.age_ms(now);
         if *rto < SMALL_RTO && exceeds(idle, rto.times(16)) {
@@ -71,7 +119,6 @@ fn exceeds(idle_ms: u32, span: Micros) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Instant;
 
     fn aged(rto_ms: u32, idle_ms: u64) -> u32 {
         let (mut rto, mut last) = (Micros::from_millis(rto_ms), Stamp::at(Instant::ZERO));

@@ -11,7 +11,7 @@
 
 use core::time::Duration;
 
-use super::ageing::{Aging, age};
+use super::ageing::{Aging, AgingRto};
 use super::{BACKOFF_LIMIT, CocoaFlight, INITIAL_RTO, MAX_RTO, Series, Vbf};
 use crate::backoff::{VariableBackoff, dithered};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
@@ -20,7 +20,7 @@ use crate::features::Features;
 use crate::non::paced_by_rto;
 use crate::sample;
 use crate::time::Instant;
-use crate::units::{Factor, Micros, Stamp};
+use crate::units::{Factor, Micros};
 
 /// CoCoA of draft-ietf-core-cocoa-03; with [`Vbf::Frozen`], CoCoA+.
 ///
@@ -91,15 +91,9 @@ impl Cocoa {
     }
 
     pub(crate) fn initial(&self, peer: &mut CocoaPeer, now: Instant, running: u16) -> Micros {
-        self.apply_ageing(peer, Stamp::at(now));
-        let rto = if peer.is_blind() { peer.rto.times(u32::from(running) + 1) } else { peer.rto };
+        let rto = peer.rto.aged(self.aging, now);
+        let rto = if peer.is_blind() { rto.times(u32::from(running) + 1) } else { rto };
         rto.min(self.backoff_limit.into())
-    }
-
-    fn apply_ageing(&self, peer: &mut CocoaPeer, now: Stamp) {
-        if self.aging != Aging::Off {
-            age(&mut peer.rto, &mut peer.last, now);
-        }
     }
 
     /// Arms the timer of a copy, of an exchange that starts from exactly `kept` if that is given.
@@ -110,6 +104,7 @@ impl Cocoa {
         event: &Sent,
         kept: Option<Micros>,
     ) -> Duration {
+        self.transmitted(peer, event.now);
         let series = Series {
             backoff: VariableBackoff::DRAFT03,
             vbf: self.vbf,
@@ -117,6 +112,11 @@ impl Cocoa {
             cap: self.max_rto.into(),
         };
         series.arm(flight, event, || kept.unwrap_or_else(|| self.draw(peer, event)))
+    }
+
+    /// Notes that a copy leaves, for ageing.
+    pub(crate) fn transmitted(&self, peer: &mut CocoaPeer, now: Instant) {
+        peer.rto.transmitted(self.aging, now);
     }
 
     /// A freshly drawn first timer.
@@ -127,7 +127,7 @@ impl Cocoa {
 
     /// The RTO without ageing that may be due.
     pub(crate) fn rto(&self, peer: &CocoaPeer) -> Micros {
-        peer.rto.min(self.backoff_limit.into())
+        peer.rto.get().min(self.backoff_limit.into())
     }
 }
 
@@ -136,9 +136,7 @@ impl Cocoa {
 pub struct CocoaPeer {
     strong: Estimator,
     weak: Estimator,
-    rto: Micros,
-    /// The reference of ageing.
-    last: Stamp,
+    rto: AgingRto,
 }
 
 impl CocoaPeer {
@@ -197,8 +195,7 @@ impl Controller for Cocoa {
         CocoaPeer {
             strong: Estimator::default(),
             weak: Estimator::default(),
-            rto: Micros::from(self.ack_timeout).min(self.max_rto.into()),
-            last: Stamp::at(now),
+            rto: AgingRto::new(Micros::from(self.ack_timeout).min(self.max_rto.into()), now),
         }
     }
 
@@ -218,25 +215,21 @@ impl Controller for Cocoa {
     }
 
     fn acknowledged(&self, peer: &mut CocoaPeer, _flight: &CocoaFlight, event: &Acknowledged<'_>) {
-        let now = Stamp::at(event.now);
-        self.apply_ageing(peer, now);
+        peer.rto.acknowledged(self.aging, event.now);
         let retransmissions = event.retransmissions();
-        if self.aging == Aging::SinceActivity {
-            peer.last = now;
-        }
         let Some(rtt) = sample::rtt(event) else { return };
         if retransmissions > usize::from(self.weak_limit) {
             return;
         }
+        let rto = peer.rto.get();
         let rto = if retransmissions == 0 {
             peer.strong.sample(rtt, Gains::RFC6298);
-            peer.rto.towards(peer.strong.rto(K_STRONG), 1)
+            rto.towards(peer.strong.rto(K_STRONG), 1)
         } else {
             peer.weak.sample(rtt, Gains::RFC6298);
-            peer.rto.towards(peer.weak.rto(K_WEAK), 2)
+            rto.towards(peer.weak.rto(K_WEAK), 2)
         };
-        peer.rto = rto.min(self.max_rto.into()).max(Micros::MIN);
-        peer.last = now;
+        peer.rto.set(rto.min(self.max_rto.into()), event.now);
     }
 
     /// Nothing: an exhausted or cancelled exchange leaves the estimators as they are.
@@ -258,3 +251,6 @@ impl Controller for Cocoa {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

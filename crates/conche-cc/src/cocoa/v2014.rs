@@ -255,3 +255,6 @@ impl Controller for Cocoa2014 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
