@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::command::Command;
 use super::packages;
@@ -13,12 +13,15 @@ use crate::source::{self, Token};
 /// Installs what these tests need, if it is missing, and runs them.
 pub fn run(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
-    for (target, names) in tests_with_needs(&project.files()?) {
-        let line = format!("test --workspace {target} -- --ignored {}", names.join(" "));
-        // With this, a test that would skip itself for want of its program fails.
-        Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").run(project)?;
+    let tests = tests_with_needs(&project.files()?);
+    if tests.is_empty() {
+        bail!("no test is marked `#[ignore = \"needs …\"]`; the interop tests must be");
     }
-    Ok(())
+    let targets: Vec<_> = tests.keys().map(String::as_str).collect();
+    let names: Vec<_> = tests.values().flatten().map(String::as_str).collect();
+    let line = format!("test --workspace {} -- --ignored {}", targets.join(" "), names.join(" "));
+    // With this, a test that would skip itself for want of its program fails.
+    Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").run(project)
 }
 
 /// The names of tests that need programs, by the arguments that choose their target.
