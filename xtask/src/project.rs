@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::source;
+
 /// Directories that hold what was built or measured, not what was written.
 const GENERATED: [&str; 6] = ["target", ".git", "results", "artifacts", "coverage", "node_modules"];
 
@@ -28,6 +30,7 @@ impl Project {
         let mut files = Vec::new();
         collect(&self.root, &self.root, &mut files)?;
         files.sort_by(|a, b| a.path.cmp(&b.path));
+        mark_test_modules(&mut files);
         Ok(files)
     }
 
@@ -49,7 +52,7 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<(
         } else if let Ok(text) = fs::read_to_string(&path) {
             // What is not UTF-8 is no text; of such files only the origin is checked, through a README beside them.
             let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
-            files.push(TextFile { path, text });
+            files.push(TextFile { path, text, in_test_module: false });
         }
     }
     Ok(())
@@ -62,6 +65,28 @@ pub struct TextFile {
     pub path: String,
     /// What it holds.
     pub text: String,
+    /// Its parent declares it as `#[cfg(test)] mod …;`.
+    in_test_module: bool,
+}
+
+/// Marks the files of modules that are compiled for tests only.
+fn mark_test_modules(files: &mut [TextFile]) {
+    let mut modules = Vec::new();
+    for file in files.iter().filter(|file| file.extension() == "rs" && file.text.contains("#[cfg(test)]")) {
+        let children = match file.name() {
+            "lib.rs" | "main.rs" | "mod.rs" => file.directory().to_owned(),
+            _ => file.path.trim_end_matches(".rs").to_owned(),
+        };
+        let names = source::test_modules(&source::tokens(&file.text).unwrap_or_default());
+        modules.extend(names.into_iter().map(|name| format!("{children}/{name}")));
+    }
+    for file in files {
+        let module = |module: &String| {
+            let rest = file.path.strip_prefix(module.as_str());
+            rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        };
+        file.in_test_module = modules.iter().any(module);
+    }
 }
 
 impl TextFile {
@@ -83,7 +108,9 @@ impl TextFile {
     /// Only tests, benches, examples or fuzz targets live in it.
     pub fn is_test_code(&self) -> bool {
         let mut parts = self.path.split('/');
-        self.name() == "tests.rs" || parts.any(|part| matches!(part, "tests" | "benches" | "examples" | "fuzz"))
+        self.in_test_module
+            || self.name() == "tests.rs"
+            || parts.any(|part| matches!(part, "tests" | "benches" | "examples" | "fuzz"))
     }
 }
 
@@ -129,5 +156,29 @@ pub fn report(findings: &[Finding]) -> Result<()> {
 /// A file for a test of a check.
 #[cfg(test)]
 pub fn fixture(path: &str, text: &str) -> TextFile {
-    TextFile { path: path.to_owned(), text: text.to_owned() }
+    TextFile { path: path.to_owned(), text: text.to_owned(), in_test_module: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_that_are_compiled_for_tests_only_are_test_code() {
+        let parent = "//! A.\n#[cfg(test)]\nmod support;\nmod product;\n";
+        let mut files = [
+            fixture("crates/a/src/lib.rs", parent),
+            fixture("crates/a/src/support.rs", ""),
+            fixture("crates/a/src/support/more.rs", ""),
+            fixture("crates/a/src/supporting.rs", ""),
+            fixture("crates/a/src/product.rs", parent),
+            fixture("crates/a/src/product/support.rs", ""),
+        ];
+        mark_test_modules(&mut files);
+        let marked: Vec<_> = files.iter().filter(|file| file.is_test_code()).map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            marked,
+            ["crates/a/src/support.rs", "crates/a/src/support/more.rs", "crates/a/src/product/support.rs"]
+        );
+    }
 }

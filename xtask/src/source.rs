@@ -13,6 +13,9 @@ pub struct Token {
     pub kind: Kind,
 }
 
+/// What marks an item that is compiled for tests only.
+const GATE: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
+
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -38,16 +41,24 @@ pub fn tokens_outside_tests(text: &str) -> Option<Vec<Token>> {
         return Some(Vec::new());
     }
     let mut kept = Vec::new();
-    let mut rest = all.into_iter().peekable();
-    let gate = ["#", "[", "cfg", "(", "test", ")", "]"];
+    let mut rest = all.into_iter();
     while let Some(token) = rest.next() {
         kept.push(token);
-        if ends_with(&kept, &gate) {
-            kept.truncate(kept.len() - gate.len());
+        if ends_with(&kept, &GATE) {
+            kept.truncate(kept.len() - GATE.len());
             skip_item(&mut rest);
         }
     }
     Some(kept)
+}
+
+/// The names of the modules that `tokens` declare with `#[cfg(test)] mod …;`.
+pub fn test_modules(tokens: &[Token]) -> Vec<&str> {
+    let declarations = tokens.windows(GATE.len() + 3).filter(|window| {
+        let (gate, item) = window.split_at(GATE.len());
+        matches(gate, &GATE) && item[0].text == "mod" && item[2].text == ";"
+    });
+    declarations.map(|window| window[GATE.len() + 1].text.as_str()).collect()
 }
 
 /// Whether `tokens` reads as `pattern`.
