@@ -77,8 +77,8 @@ fn mark_test_modules(files: &mut [TextFile]) {
             "lib.rs" | "main.rs" | "mod.rs" => file.directory().to_owned(),
             _ => file.path.trim_end_matches(".rs").to_owned(),
         };
-        let names = source::test_modules(&source::tokens(&file.text).unwrap_or_default());
-        modules.extend(names.into_iter().map(|name| format!("{children}/{name}")));
+        let tokens = source::tokens(&file.text).unwrap_or_default();
+        modules.extend(source::test_modules(&tokens).iter().map(|name| format!("{children}/{name}")));
     }
     for file in files {
         let module = |module: &String| {
