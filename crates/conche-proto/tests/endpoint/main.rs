@@ -7,5 +7,6 @@ mod envelope;
 mod lossy;
 mod model;
 mod rfc7252;
+mod scripts;
 mod support;
 mod threats;

@@ -88,7 +88,8 @@ fn the_reply_that_a_request_waits_for_always_fits() {
     let mut table = small_table();
     let capacity = table.capacity;
     let (index, generation) = table.insert(Instant::ZERO, post(0), pending()).expect("room");
-    while table.insert(Instant::ZERO, post(table.generation as u16), Reply::EmptyAck).is_ok() {}
+    let others = (1..=u16::MAX).take_while(|&id| table.insert(Instant::ZERO, post(id), Reply::EmptyAck).is_ok());
+    assert_eq!(others.count(), usize::from(ENTRIES) - 1);
     table.set_reply(index, generation, Reply::Datagram([0; 1152].into()));
     assert_eq!(table.bytes(), capacity);
     table.set_reply(index, generation, Reply::EmptyAck);

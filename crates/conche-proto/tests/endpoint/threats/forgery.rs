@@ -122,7 +122,7 @@ fn a_thousand_acks_after_a_tenth_of_a_millisecond_do_not_collapse_the_timeout() 
         let one_way = Rc::new(Cell::new(Duration::from_micros(50)));
         let delay = Rc::clone(&one_way);
         world.link = Box::new(move |_| vec![delay.get()]);
-        let mut exchange = |world: &mut World<AnyController>| {
+        let exchange = |world: &mut World<AnyController>| {
             let asked = world.request(request(Code::GET, "/test"));
             while end_of(world.events(CLIENT), asked).is_none() {
                 assert!(world.step(), "the request ends");

@@ -7,8 +7,10 @@ use conche_proto::{Event, ExchangeId, Reliability};
 use crate::support::world::World;
 use crate::support::{CLIENT, SERVER, end_of, ms, request, s, wire};
 
+type Ending = fn(&mut World<AnyController>, ExchangeId);
+
 /// The ways in which an exchange that is outstanding ends.
-const ENDINGS: &[(&str, fn(&mut World<AnyController>, ExchangeId))] = &[
+const ENDINGS: &[(&str, Ending)] = &[
     ("cancelled", |world, id| assert!(world.cancel(id))),
     ("reset", |world, id| {
         let reset = wire::reset(world.first_copy(id).message().header().id);

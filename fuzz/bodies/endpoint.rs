@@ -1,0 +1,9 @@
+//! Any script of operations, datagrams and clock steps: no panic, tables within their bounds, every exchange ends once.
+//!
+//! The script's meaning and what is checked are the tests' own, which replay the seeds on a stable compiler:
+//! `cargo test -p conche-proto --test endpoint scripts`.
+
+#[path = "../../crates/conche-proto/tests/endpoint/model/mod.rs"]
+mod model;
+
+pub use model::script::run;
