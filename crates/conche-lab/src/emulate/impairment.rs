@@ -106,9 +106,10 @@ mod tests {
             ..Impairment::default()
         });
         let mut lost = |datagram: &[u8]| direction.fate(CLIENT, datagram).is_none();
-        assert_eq!([lost(b"a"), lost(b"a"), lost(b"b"), lost(b"a"), lost(b"a"), lost(b"b"), lost(b"b")], [
-            true, true, true, false, false, true, false
-        ]);
+        assert_eq!(
+            [lost(b"a"), lost(b"a"), lost(b"b"), lost(b"a"), lost(b"a"), lost(b"b"), lost(b"b")],
+            [true, true, true, false, false, true, false]
+        );
     }
 
     #[test]

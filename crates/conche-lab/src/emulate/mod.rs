@@ -8,5 +8,6 @@
 mod impairment;
 mod relay;
 
+pub use conche_netsim::wired::Loss;
 pub use impairment::Impairment;
 pub use relay::{Counts, Relay, RelayConfig};

@@ -235,7 +235,8 @@ impl Forwarder {
             return Ok(Arc::clone(&client.socket));
         }
         if self.clients.len() >= CLIENTS {
-            let silent = self.clients.iter().max_by_key(|(_, client)| Reverse(client.heard)).map(|(address, _)| *address);
+            let silent =
+                self.clients.iter().max_by_key(|(_, client)| Reverse(client.heard)).map(|(address, _)| *address);
             silent.map(|address| self.clients.remove(&address));
         }
         let any: SocketAddr = match self.upstream {

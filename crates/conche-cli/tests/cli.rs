@@ -1,0 +1,208 @@
+//! The command as a user and a script see it: output, messages, exit status.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::net::{SocketAddr, UdpSocket};
+use std::process::Stdio;
+
+use common::{Ended, Process, conche, run, serve};
+
+fn ask(arguments: &[&str]) -> Ended {
+    run(conche().args(arguments))
+}
+
+fn uri(address: SocketAddr, path: &str) -> String {
+    format!("coap://{address}{path}")
+}
+
+/// A socket that takes everything and answers nothing.
+fn silence() -> (UdpSocket, String) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
+    let uri = uri(socket.local_addr().expect("it is bound"), "/");
+    (socket, uri)
+}
+
+#[test]
+fn the_payload_goes_to_standard_output_as_it_is_and_nothing_else_does() {
+    let (_server, address) = serve();
+    let ended = ask(&["get", &uri(address, "/test")]);
+    assert_eq!((ended.status, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "hello", ""));
+    let ended = ask(&["get", &uri(address, "/test"), "--non", "--accept", "text", "-T", "0x0102"]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), "hello"));
+}
+
+#[test]
+fn a_resource_is_written_counted_and_removed() {
+    let (_server, address) = serve();
+    let test = uri(address, "/test");
+    assert_eq!(ask(&["put", &test, "-e", "new", "-t", "json"]).status, Some(0));
+    assert_eq!(ask(&["get", &test, "-A", "application/json"]).stdout, "new");
+    assert_eq!(ask(&["delete", &test]).status, Some(0));
+    assert_eq!(ask(&["get", &test]).status, Some(4));
+    let count = uri(address, "/count");
+    assert_eq!([ask(&["post", &count]).stdout, ask(&["post", &count]).stdout], ["1", "2"]);
+}
+
+#[test]
+fn a_payload_comes_from_an_argument_a_file_or_standard_input() {
+    let (_server, address) = serve();
+    let test = uri(address, "/test");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (input, output) = (directory.path().join("in"), directory.path().join("out"));
+    fs::write(&input, b"\x00\xff from a file").expect("it can be written");
+    let [input, output] = [input, output].map(|path| path.into_os_string().into_string().expect("a UTF-8 path"));
+
+    assert_eq!(ask(&["put", &test, "-f", &input]).status, Some(0));
+    assert_eq!(ask(&["get", &test, "-o", &output]).stdout, "");
+    assert_eq!(fs::read(&output).expect("it was written"), b"\x00\xff from a file");
+    for payload in [["--payload", "here"], ["--payload", "@-"], ["-f", "-"]] {
+        let mut put = conche();
+        let mut put = put.args(["put", &test]).args(payload).stdin(Stdio::piped()).spawn().expect("the command starts");
+        // A command that reads no standard input may have ended by now.
+        let _ = put.stdin.take().expect("it is piped").write_all(b"here");
+        assert!(put.wait().expect("it ends").success(), "{payload:?}");
+        assert_eq!(ask(&["get", &test]).stdout, "here", "{payload:?}");
+    }
+    let missing = ask(&["put", &test, "-f", "/nonexistent"]);
+    assert_eq!(missing.status, Some(1));
+    assert!(missing.stderr.contains("the payload cannot be read from /nonexistent"), "{}", missing.stderr);
+}
+
+#[test]
+fn json_is_one_object_with_a_schema() {
+    let (_server, address) = serve();
+    let test = uri(address, "/test");
+    let ended = ask(&["get", &test, "--json"]);
+    assert_eq!(ended.stdout.lines().count(), 1);
+    let json: serde_json::Value = serde_json::from_str(&ended.stdout).expect("it is JSON");
+    for (pointer, expected) in
+        [("/schema", "1"), ("/code", "\"2.05\""), ("/payload", "\"hello\""), ("/retransmissions", "0")]
+    {
+        assert_eq!(json.pointer(pointer).map(ToString::to_string).as_deref(), Some(expected), "{pointer}");
+    }
+    let missing = ask(&["get", &uri(address, "/missing"), "--json"]);
+    assert_eq!(missing.status, Some(4));
+    assert!(missing.stdout.contains(r#""code":"4.04""#), "{}", missing.stdout);
+}
+
+#[test]
+fn verbose_shows_the_response_its_options_and_how_the_exchange_went() {
+    let (_server, address) = serve();
+    let ended = ask(&["get", &uri(address, "/test"), "-v"]);
+    assert_eq!(ended.stdout, "hello");
+    for part in ["< 2.05 Content from 127.0.0.1:", "Content-Format: 0 (text/plain; charset=utf-8)", "0 retransmissions"]
+    {
+        assert!(ended.stderr.contains(part), "{part:?} in {}", ended.stderr);
+    }
+    let traced = ask(&["get", &uri(address, "/test"), "-vv"]).stderr;
+    assert!(traced.contains("sent bytes=") && traced.contains("rto="), "{traced}");
+}
+
+#[test]
+fn an_error_response_is_a_message_and_its_class_the_exit_status() {
+    let (_server, address) = serve();
+    for (arguments, path, status, message) in [
+        (&[][..], "/missing", 4, "conche: the server answers 4.04 Not Found\n"),
+        (
+            &["-A", "json"],
+            "/test",
+            4,
+            "conche: the server answers 4.06 Not Acceptable: Content-Format 0 is available, 50 is not\n",
+        ),
+        // Proxy-Uri to a server that is no proxy.
+        (
+            &["-O", "35,coap://example.com/"],
+            "/test",
+            5,
+            "conche: the server answers 5.05 Proxying Not Supported: this is no proxy\n",
+        ),
+    ] {
+        let ended = run(conche().arg("get").args(arguments).arg(uri(address, path)));
+        assert_eq!((ended.status, ended.stdout.as_str()), (Some(status), ""), "{arguments:?}");
+        assert_eq!(ended.stderr, message, "{arguments:?}");
+    }
+}
+
+#[test]
+fn no_answer_and_no_listener_have_the_same_exit_status() {
+    let (_silent, there) = silence();
+    let late = ask(&["get", &there, "-B", "0.1"]);
+    assert_eq!(late.status, Some(3));
+    assert!(late.stderr.contains("deadline passed"), "{}", late.stderr);
+
+    let (closed, there) = silence();
+    drop(closed);
+    // Without ICMP the timeout ends it.
+    let refused = ask(&["get", &there, "-B", "5"]);
+    assert_eq!(refused.status, Some(3));
+    #[cfg(target_os = "linux")]
+    assert!(refused.stderr.contains("reports the peer unreachable"), "{}", refused.stderr);
+}
+
+#[test]
+fn mistakes_in_the_arguments_are_told_from_other_failures() {
+    for (arguments, message) in [
+        (&["get"][..], "required arguments were not provided"),
+        (&["get", "coap://h/", "--nope"], "unexpected argument '--nope'"),
+        (&["get", "http://h/"], r#"the URI's scheme is "http": it must be "coap""#),
+        (&["get", "coaps://h/"], "coaps:// is not yet supported"),
+        (&["get", "coap://h/", "--cc", "cocoaa"], "did you mean cocoa?"),
+        (&["get", "coap://h/", "--cc", "cocoaa"], "peak-hopper"),
+        (&["get", "coap://h/", "-A", "jsn"], "a number from 0 to 65535, a media type, or"),
+        (&["get", "coap://h/", "-B", "0"], "a number of seconds above 0"),
+        (&["get", "coap://127.0.0.1/", "-O", "5,x"], "option If-None-Match: 0 to 0 bytes are allowed"),
+        (&["put", "coap://h/", "-e", "a", "-f", "b"], "cannot be used with"),
+        (&["serve"], "pass --demo"),
+    ] {
+        let ended = ask(arguments);
+        assert_eq!((ended.status, ended.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(ended.stderr.contains(message), "{arguments:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn an_address_in_use_is_said_so() {
+    let (socket, _) = silence();
+    let taken = socket.local_addr().expect("it is bound").to_string();
+    let ended = ask(&["serve", "--demo", "--bind", &taken]);
+    assert_eq!(ended.status, Some(1));
+    assert!(ended.stderr.contains(&format!("{taken} cannot be listened on: ")), "{}", ended.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_is_told_to_stop_ends_well() {
+    for signal in ["INT", "TERM"] {
+        let (server, _) = serve();
+        server.signal(signal);
+        assert_eq!(server.status(), Some(0), "{signal}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_request_has_an_exit_status_of_its_own() {
+    let (silent, there) = silence();
+    let client = Process(conche().args(["get", &there]).stderr(Stdio::null()).spawn().expect("the command starts"));
+    silent.recv(&mut [0; 64]).expect("a request");
+    client.signal("INT");
+    assert_eq!(client.status(), Some(130));
+}
+
+#[test]
+fn completions_and_the_manual_page_name_every_subcommand() {
+    let bash = ask(&["completions", "bash"]);
+    let manual = ask(&["man"]);
+    assert_eq!((bash.status, manual.status), (Some(0), Some(0)));
+    for subcommand in ["get", "ipatch", "serve", "reproduce", "controllers"] {
+        assert!(
+            bash.stdout.contains(&format!("conche__{subcommand}")) || bash.stdout.contains(subcommand),
+            "{subcommand}"
+        );
+        assert!(manual.stdout.contains(&format!("CONCHE {}", subcommand.to_uppercase())), "{subcommand}");
+    }
+}

@@ -1,0 +1,78 @@
+//! What the tests of the command share: running it, and servers that do not outlive their test.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+/// The command, free of the caller's own settings.
+pub fn conche() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_conche"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// How a run of a command ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Ended {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    Ended {
+        status: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("standard output is text"),
+        stderr: String::from_utf8(output.stderr).expect("standard error is text"),
+    }
+}
+
+/// A process that is killed when the test ends, however it ends.
+#[derive(Debug)]
+pub struct Process(pub Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // If it has ended by itself, so much the better.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Process {
+    /// Sends a signal by name.
+    pub fn signal(&self, name: &str) {
+        let kill = Command::new("kill").arg(format!("-{name}")).arg(self.0.id().to_string()).status();
+        assert!(kill.expect("there is a kill command").success());
+    }
+
+    /// Waits for its end.
+    pub fn status(mut self) -> Option<i32> {
+        self.0.wait().expect("it can be waited for").code()
+    }
+}
+
+/// A demonstration server on a free port of the loopback, once it listens.
+pub fn serve() -> (Process, SocketAddr) {
+    let mut server = Process(
+        conche()
+            .args(["serve", "--demo", "--bind", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command starts"),
+    );
+    let mut line = String::new();
+    let mut stdout = BufReader::new(server.0.stdout.take().expect("it is piped"));
+    stdout.read_line(&mut line).expect("it announces itself");
+    let address = line.trim().strip_prefix("listening on coap://").and_then(|address| address.parse().ok());
+    let address = address.unwrap_or_else(|| panic!("an announcement: {line:?}"));
+    // Nothing more is printed, but the pipe must stay open.
+    std::thread::spawn(move || stdout.read_to_end(&mut Vec::new()));
+    (server, address)
+}
