@@ -5,12 +5,15 @@
 //!
 //! To add an algorithm, write its file and give it one line in the table at the end of this one.
 
-use core::fmt;
+mod unknown;
+
 use core::time::Duration;
 
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
 use crate::time::Instant;
+pub use unknown::UnknownController;
+use unknown::same;
 
 /// A name that [`AnyController::by_name`] knows.
 #[derive(Clone, Copy, Debug)]
@@ -47,77 +50,6 @@ impl AnyController {
         let found = ALL.iter().find(|named| same(named.name, name));
         found.map(Named::controller).ok_or_else(|| UnknownController::new(name))
     }
-}
-
-fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
-    name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() })
-}
-
-fn same(a: &str, b: &str) -> bool {
-    letters(a).eq(letters(b))
-}
-
-/// No controller has the name that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownController {
-    /// The valid name that is spelled most alike, if one is.
-    pub nearest: Option<&'static str>,
-    asked: [u8; Self::SHOWN],
-    len: usize,
-}
-
-impl UnknownController {
-    /// As much of the wrong name is shown.
-    const SHOWN: usize = 32;
-
-    fn new(name: &str) -> Self {
-        let len = (0..=Self::SHOWN.min(name.len())).rev().find(|len| name.is_char_boundary(*len)).unwrap_or(0);
-        let mut asked = [0; Self::SHOWN];
-        asked[..len].copy_from_slice(&name.as_bytes()[..len]);
-        let nearest = ALL
-            .iter()
-            .map(|named| (edits(named.name, name), named.name))
-            .min()
-            .filter(|(edits, nearest)| *edits <= nearest.len() / 2)
-            .map(|(_, nearest)| nearest);
-        Self { nearest, asked, len }
-    }
-}
-
-impl fmt::Display for UnknownController {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let asked = core::str::from_utf8(&self.asked[..self.len]).unwrap_or("");
-        write!(f, "no congestion controller is called {asked:?}")?;
-        if let Some(nearest) = self.nearest {
-            write!(f, "; did you mean {nearest}?")?;
-        }
-        f.write_str(" Valid names: ")?;
-        for (n, named) in ALL.iter().enumerate() {
-            if n > 0 {
-                f.write_str(", ")?;
-            }
-            f.write_str(named.name)?;
-        }
-        Ok(())
-    }
-}
-
-impl core::error::Error for UnknownController {}
-
-/// The Levenshtein distance between two names, of which only the first 32 letters count.
-fn edits(a: &str, b: &str) -> usize {
-    const LONGEST: usize = 32;
-    let mut row: [usize; LONGEST + 1] = core::array::from_fn(|n| n);
-    let columns = b.len().min(LONGEST);
-    for (i, from) in letters(a).enumerate() {
-        let mut diagonal = core::mem::replace(&mut row[0], i + 1);
-        for (j, to) in letters(b).take(LONGEST).enumerate() {
-            let replaced = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[columns]
 }
 
 /// Writes the enums and their dispatch from the table below.
@@ -292,67 +224,4 @@ algorithms! {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::string::ToString;
-
-    use super::*;
-    use crate::testing::Drive;
-
-    #[test]
-    fn names_are_unique_and_in_lower_case_with_dashes() {
-        for (n, named) in ALL.iter().enumerate() {
-            assert!(named.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
-            assert!(ALL[..n].iter().all(|other| other.name != named.name), "{} twice", named.name);
-        }
-    }
-
-    #[test]
-    fn every_name_is_found_with_dashes_underscores_and_capitals() {
-        for named in ALL {
-            let found = Ok(named.controller());
-            assert_eq!(AnyController::by_name(named.name), found);
-            assert_eq!(AnyController::by_name(&named.name.replace('-', "_")), found);
-            assert_eq!(AnyController::by_name(&named.name.to_uppercase()), found);
-        }
-    }
-
-    #[test]
-    fn a_wrong_name_is_answered_with_the_nearest_and_all_others() {
-        let nearest = |name| AnyController::by_name(name).expect_err("no such name").nearest;
-        assert_eq!(nearest("coco"), Some("cocoa"));
-        assert_eq!(nearest("peakhopper"), Some("peak-hopper"));
-        assert_eq!(nearest("fasr"), Some("fasor"));
-        assert_eq!(nearest("x"), None);
-        assert_eq!(nearest(""), None);
-        let message = AnyController::by_name("lynux").expect_err("no such name").to_string();
-        assert!(message.starts_with("no congestion controller is called \"lynux\"; did you mean linux?"), "{message}");
-        assert!(ALL.iter().all(|named| message.contains(named.name)), "{message}");
-    }
-
-    #[test]
-    fn a_long_wrong_name_is_cut_between_letters() {
-        let name = "ü".repeat(40);
-        let message = AnyController::by_name(&name).expect_err("no such name").to_string();
-        assert!(message.contains(&"ü".repeat(16)) && !message.contains(&"ü".repeat(17)), "{message}");
-    }
-
-    #[test]
-    fn the_state_of_another_algorithm_is_replaced() {
-        let (linux, cocoa) = (AnyController::by_name("linux"), AnyController::by_name("cocoa"));
-        let (linux, cocoa) = (linux.expect("a name"), cocoa.expect("a name"));
-        let mut old = Drive::new(&linux);
-        old.clean(300);
-        let mut new = Drive::new(&cocoa);
-        new.peer = old.peer.clone();
-        new.flight = old.flight;
-        assert_eq!(cocoa.snapshot(&new.peer), Snapshot::default());
-        assert_eq!(new.base(), 2_000);
-        assert_eq!(new.clean(300), 1_450);
-    }
-
-    #[test]
-    fn any_state_is_little_larger_than_the_largest() {
-        let largest = ALL.iter().map(|named| named.features.peer_bytes).max();
-        assert!(largest.is_some_and(|bytes| size_of::<AnyPeer>() <= bytes + 8), "{} bytes", size_of::<AnyPeer>());
-    }
-}
+mod tests;

@@ -23,12 +23,12 @@
 //!     such floor, so [`Bdp::literal`] has none either;
 //! 11. the timer never backs off, which is at odds with RFC 8085 under persistent loss: see [`Bdp::binary_backoff`].
 
+mod peer;
 mod window;
 
 use core::time::Duration;
 
 use crate::backoff::Timer;
-use crate::cocoa::draft03::CocoaPeer;
 use crate::cocoa::{self, Cocoa};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
@@ -36,6 +36,8 @@ use crate::non::{PROBING_RATE, paced_by_rto};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros, Stamp};
+use peer::CYCLE;
+pub use peer::{BdpFlight, BdpPeer, BdpState};
 use window::Window;
 
 /// BDP-CoAP.
@@ -79,14 +81,9 @@ impl Bdp {
         Self { segment_floor: false, ..Self::default() }
     }
 
-    /// α of line 12: how much the largest throughput of the window weighs against the smallest.
-    fn alpha(window: &Window) -> Factor {
-        if window.is_lossy() { Factor::from_permille(200) } else { Factor::from_permille(600) }
-    }
-
     fn update_bandwidth(&self, peer: &mut BdpPeer, bytes: u32) {
         if let Some((max, min)) = peer.window.extremes() {
-            peer.bandwidth = max.blended(Self::alpha(&peer.window), min);
+            peer.bandwidth = max.blended(peer.window.alpha(), min);
         } else if peer.bandwidth == BytesPerSecond::ZERO {
             return;
         }
@@ -104,120 +101,6 @@ impl Bdp {
         if peer.rtprop == Micros::ZERO || rtt <= peer.rtprop || expired {
             (peer.rtprop, peer.rtprop_at) = (rtt, now);
         }
-    }
-}
-
-/// What BDP-CoAP remembers of a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BdpPeer {
-    cocoa: CocoaPeer,
-    window: Window,
-    /// When `delivered` last grew.
-    delivered_at: Instant,
-    /// Bytes acknowledged so far, wrapping.
-    delivered: u32,
-    next_send: Instant,
-    /// Messages are application-limited until this many bytes have been acknowledged.
-    app_limited_until: u32,
-    /// BtlBw; zero until the first estimate.
-    bandwidth: BytesPerSecond,
-    /// The throughput of the last acknowledged message, recorded or not.
-    throughput: BytesPerSecond,
-    /// The least round-trip time; zero until the first sample.
-    rtprop: Micros,
-    rtprop_at: Stamp,
-    /// The position in the cycle of pacing gains.
-    cycle: u8,
-    /// Nothing is on its way and nothing was waiting: the next message says nothing of the bandwidth.
-    is_first: bool,
-    has_sent: bool,
-}
-
-/// The length of the cycle of pacing gains.
-const CYCLE: u8 = 10;
-
-impl BdpPeer {
-    /// One message in ten probes for more bandwidth, the next drains what that may have queued.
-    fn pacing_gain(&self) -> Factor {
-        match self.cycle {
-            0 => Factor::from_permille(1_200),
-            1 => Factor::from_permille(800),
-            _ => Factor::ONE,
-        }
-    }
-
-    /// BtlBw · RTprop in bytes, once both are known.
-    fn bdp(&self) -> Option<u32> {
-        let known = self.bandwidth != BytesPerSecond::ZERO && self.rtprop != Micros::ZERO;
-        known.then(|| self.bandwidth.bytes_in(self.rtprop))
-    }
-
-    fn pace(&mut self, now: Instant, bytes: u32) {
-        if self.bandwidth != BytesPerSecond::ZERO {
-            self.next_send = now + self.bandwidth.scaled(self.pacing_gain()).time_for(bytes);
-        }
-    }
-
-    /// What the algorithm has estimated so far.
-    #[must_use]
-    pub fn state(&self) -> BdpState {
-        BdpState {
-            pacing_gain: self.pacing_gain(),
-            next_send: (self.bandwidth != BytesPerSecond::ZERO).then_some(self.next_send),
-            throughput: self.throughput,
-            retransmitted: self.window.retransmitted(),
-            alpha: Bdp::alpha(&self.window),
-            bandwidth: (self.bandwidth != BytesPerSecond::ZERO).then_some(self.bandwidth),
-            rtprop: (self.rtprop != Micros::ZERO).then_some(self.rtprop.into()),
-            bdp: self.bdp(),
-        }
-    }
-}
-
-/// The estimates of BDP-CoAP for a peer, in the paper's terms, for logs and tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BdpState {
-    /// The pacing gain of the last message.
-    pub pacing_gain: Factor,
-    /// The earliest departure of the next message, once there is a bandwidth to pace by.
-    pub next_send: Option<Instant>,
-    /// th: the throughput of the last acknowledged message, recorded or not.
-    pub throughput: BytesPerSecond,
-    /// f_r: the share of retransmissions among the last ten transmissions.
-    pub retransmitted: Factor,
-    /// α: the weight of the largest throughput against the smallest.
-    pub alpha: Factor,
-    /// BtlBw.
-    pub bandwidth: Option<BytesPerSecond>,
-    /// RTprop: the least round-trip time of the window.
-    pub rtprop: Option<Duration>,
-    /// The bandwidth-delay product, in bytes.
-    pub bdp: Option<u32>,
-}
-
-/// What an exchange remembers: the counters when it began, of which its throughput is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BdpFlight {
-    delivered_at: Instant,
-    delivered: u32,
-    bytes: u32,
-    timer: Timer,
-    slot: u16,
-    app_limited: bool,
-    first: bool,
-}
-
-impl BdpFlight {
-    /// The bytes that this exchange has on its way.
-    #[must_use]
-    pub fn bytes(&self) -> u32 {
-        self.bytes
-    }
-
-    /// Its original transmission was the first after the path had been empty.
-    #[must_use]
-    pub fn is_first(&self) -> bool {
-        self.first
     }
 }
 

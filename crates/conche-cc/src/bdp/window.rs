@@ -52,9 +52,11 @@ impl Window {
         Some(recorded.fold((first, first), |(max, min), throughput| (max.max(throughput), min.min(throughput))))
     }
 
-    /// A fifth of the window or more are retransmissions.
-    pub(super) fn is_lossy(&self) -> bool {
-        self.retransmissions.count_ones() * 5 >= u32::from(self.len.max(1))
+    /// α: how much the largest throughput weighs against the smallest. Little, once a fifth of the window or more are
+    /// retransmissions.
+    pub(super) fn alpha(&self) -> Factor {
+        let lossy = self.retransmissions.count_ones() * 5 >= u32::from(self.len.max(1));
+        if lossy { Factor::from_permille(200) } else { Factor::from_permille(600) }
     }
 
     /// The share of retransmissions in the window.

@@ -1,0 +1,64 @@
+//! Names, wrong names, and state that changes hands.
+
+use std::string::ToString;
+
+use super::*;
+use crate::testing::Drive;
+
+#[test]
+fn names_are_unique_and_in_lower_case_with_dashes() {
+    for (n, named) in ALL.iter().enumerate() {
+        assert!(named.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
+        assert!(ALL[..n].iter().all(|other| other.name != named.name), "{} twice", named.name);
+    }
+}
+
+#[test]
+fn every_name_is_found_with_dashes_underscores_and_capitals() {
+    for named in ALL {
+        let found = Ok(named.controller());
+        assert_eq!(AnyController::by_name(named.name), found);
+        assert_eq!(AnyController::by_name(&named.name.replace('-', "_")), found);
+        assert_eq!(AnyController::by_name(&named.name.to_uppercase()), found);
+    }
+}
+
+#[test]
+fn a_wrong_name_is_answered_with_the_nearest_and_all_others() {
+    let nearest = |name| AnyController::by_name(name).expect_err("no such name").nearest;
+    assert_eq!(nearest("coco"), Some("cocoa"));
+    assert_eq!(nearest("peakhopper"), Some("peak-hopper"));
+    assert_eq!(nearest("fasr"), Some("fasor"));
+    assert_eq!(nearest("x"), None);
+    assert_eq!(nearest(""), None);
+    let message = AnyController::by_name("lynux").expect_err("no such name").to_string();
+    assert!(message.starts_with("no congestion controller is called \"lynux\"; did you mean linux?"), "{message}");
+    assert!(ALL.iter().all(|named| message.contains(named.name)), "{message}");
+}
+
+#[test]
+fn a_long_wrong_name_is_cut_between_letters() {
+    let name = "ü".repeat(40);
+    let message = AnyController::by_name(&name).expect_err("no such name").to_string();
+    assert!(message.contains(&"ü".repeat(16)) && !message.contains(&"ü".repeat(17)), "{message}");
+}
+
+#[test]
+fn the_state_of_another_algorithm_is_replaced() {
+    let (linux, cocoa) = (AnyController::by_name("linux"), AnyController::by_name("cocoa"));
+    let (linux, cocoa) = (linux.expect("a name"), cocoa.expect("a name"));
+    let mut old = Drive::new(&linux);
+    old.clean(300);
+    let mut new = Drive::new(&cocoa);
+    new.peer = old.peer.clone();
+    new.flight = old.flight;
+    assert_eq!(cocoa.snapshot(&new.peer), Snapshot::default());
+    assert_eq!(new.base(), 2_000);
+    assert_eq!(new.clean(300), 1_450);
+}
+
+#[test]
+fn any_state_is_little_larger_than_the_largest() {
+    let largest = ALL.iter().map(|named| named.features.peer_bytes).max();
+    assert!(largest.is_some_and(|bytes| size_of::<AnyPeer>() <= bytes + 8), "{} bytes", size_of::<AnyPeer>());
+}
