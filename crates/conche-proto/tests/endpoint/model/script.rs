@@ -236,7 +236,7 @@ impl Machine {
             0 => Self::peer(bytes),
             _ => to,
         };
-        if bytes.next() % 4 == 0 {
+        if bytes.index(4) == 0 {
             let at = bytes.index(datagram.len());
             datagram[at] ^= bytes.next();
         }
@@ -260,12 +260,12 @@ impl Machine {
         let sent = self.sent.iter().rev().nth(index).cloned();
         let (peer, quoted) = sent.unwrap_or_default();
         let length = usize::from(bytes.next()).min(quoted.len());
-        let input = Input::Unreachable { peer, quoted: (bytes.next() % 4 != 0).then_some(&quoted[..length]) };
+        let input = Input::Unreachable { peer, quoted: (bytes.index(4) != 0).then_some(&quoted[..length]) };
         self.endpoint.handle(self.now, input).expect("scripts poll after every operation");
     }
 
     fn reset_path_or_poll_early(&mut self, bytes: &mut Bytes<'_>) {
-        if bytes.next() % 2 == 0 {
+        if bytes.index(2) == 0 {
             return self.endpoint.reset_path(self.now, &Self::peer(bytes));
         }
         match self.endpoint.poll(self.now, &mut self.buffer) {
