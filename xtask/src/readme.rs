@@ -109,6 +109,10 @@ fn script(commands: &[&str], additional: &str) -> String {
     let mut script = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\nset -x\n".to_owned();
     for command in commands {
         script += &format!("{command}{additional}\n");
+        if command.ends_with('&') {
+            // A reader takes longer than that to type the next command.
+            script += "sleep 1\n";
+        }
     }
     script
 }
@@ -142,6 +146,11 @@ mod tests {
         let rule = rule("<!-- ci: run with --quick -->").expect("known");
         assert_eq!(rule, Rule::Run(" --quick".to_owned()));
         assert!(script(&["a", "b c"], " --quick").ends_with("\na --quick\nb c --quick\n"));
+    }
+
+    #[test]
+    fn what_starts_in_the_background_has_time_to_start() {
+        assert!(script(&["a &", "b"], "").ends_with("\na &\nsleep 1\nb\n"));
     }
 
     #[test]

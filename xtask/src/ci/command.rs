@@ -44,7 +44,8 @@ impl Command {
             .status()
             .with_context(|| format!("cannot start {}", self.program))?;
         if !status.success() {
-            bail!("`{line}` ended with {status}");
+            // Of a script, the first line says which it is; the whole stands above.
+            bail!("`{}` ended with {status}", line.lines().next().unwrap_or_default());
         }
         Ok(())
     }
