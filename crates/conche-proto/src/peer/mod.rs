@@ -19,7 +19,8 @@ use conche_cc::{Controller, Instant};
 pub struct ControllerId(pub(crate) u8);
 
 /// After so many acknowledgements whose message ID fits nothing, Empty ACKs from this peer's address are not believed
-/// any more: somebody may be guessing. Retransmission then goes on until a response with the right token comes.
+/// any more: somebody may be guessing. Retransmission then goes on until a response with the right token comes. A peer
+/// that was idle for its lifetime starts anew.
 const MISMATCHES_BEFORE_DISTRUST: u8 = 16;
 
 /// One destination.

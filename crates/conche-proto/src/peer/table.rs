@@ -82,6 +82,7 @@ impl<P: PeerKey, C: Controller, S: BuildHasher> Peers<P, C, S> {
                     (peer.controller, peer.control) = control(&key);
                     peer.non = NonHistory::default();
                     peer.starved_since = None;
+                    peer.mismatched_acks = 0;
                 }
                 self.used(now, index);
             }

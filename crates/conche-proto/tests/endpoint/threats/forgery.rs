@@ -98,6 +98,26 @@ fn requests_complete_under_a_spray_of_all_empty_acks() {
 }
 
 #[test]
+fn empty_acks_are_distrusted_after_sixteen_wrong_ones_until_the_peer_was_idle() {
+    let mut world = World::client();
+    let copies_after_an_empty_ack = |world: &mut World<AnyController>| {
+        let asked = world.request(request(Code::GET, "/test"));
+        world.inject(SERVER, CLIENT, &wire::empty_ack(world.first_copy(asked).message().header().id));
+        world.run(s(50));
+        world.cancel(asked);
+        world.departures(asked).len()
+    };
+    assert_eq!(copies_after_an_empty_ack(&mut world), 1);
+    let id = world.sent[0].message().header().id.0;
+    for n in 0..16 {
+        world.inject(SERVER, CLIENT, &wire::empty_ack(MessageId(id.wrapping_add(0x4000 + n))));
+    }
+    assert_eq!(copies_after_an_empty_ack(&mut world), 5);
+    world.run(s(256));
+    assert_eq!(copies_after_an_empty_ack(&mut world), 1);
+}
+
+#[test]
 fn late_duplicates_of_honest_acks_do_not_cost_the_server_its_trust() {
     let mut world = World::client();
     for _ in 0..100 {
