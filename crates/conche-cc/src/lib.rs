@@ -17,6 +17,10 @@
 #[cfg(test)]
 extern crate std;
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod any;
 pub mod backoff;
 pub mod basic;
