@@ -235,6 +235,7 @@ impl Forwarder {
             return Ok(Arc::clone(&client.socket));
         }
         if self.clients.len() >= CLIENTS {
+            // order-free: whoever of those that were silent equally long has to go, nobody notices which
             let silent =
                 self.clients.iter().max_by_key(|(_, client)| Reverse(client.heard)).map(|(address, _)| *address);
             silent.map(|address| self.clients.remove(&address));

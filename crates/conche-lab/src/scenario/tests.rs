@@ -1,3 +1,5 @@
+//! Scenarios: what is read from TOML, and what is refused.
+
 use conche_proto::cc::AnyController;
 use conche_proto::cc::cocoa::Cocoa;
 use conche_proto::cc::full_backoff::CocoaFullBackoff;

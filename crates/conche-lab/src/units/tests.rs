@@ -1,3 +1,5 @@
+//! Units: what is read, and what a bare number is told.
+
 use super::*;
 
 #[derive(Debug, Deserialize)]

@@ -1,3 +1,5 @@
+//! Deduplication: lifetimes, bounds, and what makes room for what.
+
 use super::*;
 use crate::hash::RandomState;
 
