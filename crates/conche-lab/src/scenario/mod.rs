@@ -6,6 +6,8 @@
 mod bounds;
 mod error;
 mod network;
+#[cfg(test)]
+pub(crate) mod reduced;
 mod scheme;
 
 use serde::Deserialize;
@@ -58,7 +60,7 @@ pub struct Scenario {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// How long it takes to answer a request.
+    /// How long its host takes for a request that arrives, duplicates included.
     pub processing: SpanRange,
     /// The size of a response as a CoAP message: header, options, payload.
     pub response: Size,

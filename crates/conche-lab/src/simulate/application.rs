@@ -1,12 +1,14 @@
 //! What runs on the nodes: a client or the server.
 
+use std::convert::Infallible;
+
 use conche_netsim::NodeId;
 use conche_netsim::node;
 use conche_proto::Event;
 use conche_proto::cc::AnyController;
 
 use super::client::Client;
-use super::server::{Pending, Server};
+use super::server::Server;
 
 /// An application's access to its node.
 pub(super) type Context<'a> = node::Context<'a, Application>;
@@ -20,7 +22,7 @@ pub(super) enum Application {
 
 impl node::Application for Application {
     type Controller = AnyController;
-    type Timer = Pending;
+    type Timer = Infallible;
 
     fn start(&mut self, ctx: &mut Context<'_>) {
         match self {
@@ -36,10 +38,7 @@ impl node::Application for Application {
         }
     }
 
-    fn timer(&mut self, ctx: &mut Context<'_>, due: Pending) {
-        match self {
-            Self::Client(_) => {}
-            Self::Server(server) => server.answer(ctx, due),
-        }
+    fn timer(&mut self, _ctx: &mut Context<'_>, timer: Infallible) {
+        match timer {}
     }
 }

@@ -115,7 +115,8 @@ impl Setup<'_> {
 
     fn prepare(&self, seed: u64) -> Result<Simulation<Node<Application>, Tally>, RunError> {
         let impossible = |problem: String| RunError::Setup(problem);
-        let (topology, sites) = network::build(&self.scenario.network, self.clients, self.buffer);
+        let (topology, sites) =
+            network::build(&self.scenario.network, &self.scenario.server, self.clients, self.buffer);
         let tally = Tally::new(topology.nodes().count());
         let mut simulation = Simulation::new(&topology, seed, tally).map_err(|error| impossible(error.to_string()))?;
         let streams = simulation.streams();

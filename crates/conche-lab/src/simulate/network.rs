@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_netsim::wired::{Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Order, Topology};
 use conche_netsim::{BitRate, NodeId};
 
-use crate::scenario::{Buffer, Network, SharedBottleneck};
+use crate::scenario::{Buffer, Network, Server, SharedBottleneck};
 use crate::units::SpanRange;
 
 /// Where the hosts are.
@@ -14,17 +14,20 @@ pub(super) struct Sites {
     pub(super) clients: Vec<NodeId>,
 }
 
-pub(super) fn build(network: &Network, clients: u32, buffer: &Buffer) -> (Topology, Sites) {
+pub(super) fn build(network: &Network, server: &Server, clients: u32, buffer: &Buffer) -> (Topology, Sites) {
     let Network::SharedBottleneck(network) = network;
-    shared_bottleneck(network, clients, buffer)
+    shared_bottleneck(network, server, clients, buffer)
 }
 
 /// Links and clients come in an order that gives each the same random stream whatever the number of clients.
-fn shared_bottleneck(network: &SharedBottleneck, clients: u32, buffer: &Buffer) -> (Topology, Sites) {
+///
+/// The time that the server's host takes for a request is a delay in front of the server.
+fn shared_bottleneck(network: &SharedBottleneck, host: &Server, clients: u32, buffer: &Buffer) -> (Topology, Sites) {
     let header_bytes = u32::try_from(network.header.0).expect("checked when the scenario was read");
     let plain = || LinkConfig { header_bytes, ..LinkConfig::default() };
     let mut topology = Topology::new();
-    let (hub, router, server) = (topology.node("hub"), topology.node("router"), topology.node("server"));
+    let (hub, router) = (topology.node("hub"), topology.node("router"));
+    let (interface, server) = (topology.node("interface"), topology.node("server"));
     let uplink =
         LinkConfig { rate: Some(BitRate::bit(network.uplink.rate.0)), delay: network.uplink.delay.0, ..plain() };
     let downlink = LinkConfig {
@@ -34,7 +37,8 @@ fn shared_bottleneck(network: &SharedBottleneck, clients: u32, buffer: &Buffer) 
         ..plain()
     };
     topology.link("uplink", hub, router, uplink);
-    topology.link("to server", router, server, LinkConfig { jitter: drawn(network.core.to_server), ..plain() });
+    topology.link("to server", router, interface, LinkConfig { jitter: drawn(network.core.to_server), ..plain() });
+    topology.link("processing", interface, server, LinkConfig { jitter: drawn(host.processing), ..plain() });
     topology.link("from server", server, router, LinkConfig { jitter: drawn(network.core.from_server), ..plain() });
     topology.link("downlink", router, hub, downlink);
     let clients = (0..clients)

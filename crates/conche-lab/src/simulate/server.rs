@@ -1,20 +1,16 @@
-//! The server: it answers each request after a while.
-
-use std::time::Duration;
+//! The server: it answers each request at once. The time that its host takes is part of the network, so that it is spent
+//! on duplicates as well, which the endpoint answers by itself.
 
 use conche_netsim::NodeId;
-use conche_netsim::packet::Cause;
 use conche_proto::codec::{Body, Code};
-use conche_proto::{Event, RequestId, Response};
+use conche_proto::{Event, Response};
 
 use super::application::Context;
 use crate::scenario::{self, Endpoint};
-use crate::units::SpanRange;
 
-/// Answers each request after a while.
+/// Answers each request with the same content.
 #[derive(Debug)]
 pub(super) struct Server {
-    processing: SpanRange,
     response: Body,
 }
 
@@ -23,28 +19,13 @@ impl Server {
         let before_payload = 4 + u64::from(endpoint.token_length) + 1;
         let payload = usize::try_from(server.response.0 - before_payload).expect("checked when the scenario was read");
         let response = Body::builder().payload(vec![b'.'; payload]).build().expect("a payload needs no option");
-        Self { processing: server.processing, response }
+        Self { response }
     }
 
     pub(super) fn event(&self, ctx: &mut Context<'_>, event: &Event<NodeId>) {
         if let Event::Request { id, .. } = event {
-            let nanos = self.processing.as_nanos();
-            let takes = Duration::from_nanos(ctx.rng().between(*nanos.start(), *nanos.end()));
-            let cause = ctx.cause();
-            ctx.set_timer(takes, Pending { request: *id, cause });
+            let response = Response::new(Code::CONTENT, self.response.clone());
+            ctx.respond(*id, response).expect("the request was just announced, and its answer is small");
         }
     }
-
-    pub(super) fn answer(&self, ctx: &mut Context<'_>, due: Pending) {
-        let response = Response::new(Code::CONTENT, self.response.clone());
-        // An error would mean that the request was forgotten; then its client repeats it.
-        let _ = ctx.respond_to(due.cause, due.request, response);
-    }
-}
-
-/// An answer that is being worked on.
-#[derive(Debug)]
-pub(super) struct Pending {
-    request: RequestId,
-    cause: Option<Cause>,
 }

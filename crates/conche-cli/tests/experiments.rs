@@ -1,0 +1,150 @@
+//! `conche reproduce`, `conche run` and `conche controllers` as a user meets them.
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+/// A scenario of a few milliseconds: two clients, one scheme.
+const SMALL: &str = r#"
+schema = 1
+name = "small"
+title = "Two clients"
+replications = 2
+seed = 1
+time_limit = "1h"
+
+[network.shared-bottleneck]
+clients = [2]
+header = "28B"
+uplink = { rate = "60kbit/s", delay = "200ms" }
+core = { to_server = "10ms..20ms", from_server = "10ms..20ms" }
+downlink = { rate = "30kbit/s", delay = "400ms", buffers = [{ name = "large", size = "1MB" }] }
+
+[server]
+processing = "2ms"
+response = "66B"
+
+[endpoint]
+max_retransmit = 4
+nstart = 1
+timeout_cap = "60s"
+token_length = 0
+
+[[workloads]]
+name = "continuous"
+exchanges = 10
+
+[[schemes]]
+name = "mine"
+controller = "cocoa"
+"#;
+
+struct Files(TempDir);
+
+impl Files {
+    fn with_scenario(text: &str) -> Self {
+        let files = Self(TempDir::new().expect("a temporary directory"));
+        std::fs::write(files.path("scenario.toml"), text).expect("it can be written to");
+        files
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let scenario = self.path("scenario.toml");
+        conche([&["run", scenario.to_str().expect("a plain path")], args].concat().as_slice())
+    }
+}
+
+fn conche(args: &[&str]) -> Output {
+    Command::cargo_bin("conche").expect("the binary of this package").args(args).output().expect("it starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+#[test]
+fn a_scenario_file_runs_and_gives_one_object_a_line() {
+    let output = Files::with_scenario(SMALL).run(&["--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let lines: Vec<serde_json::Value> =
+        stdout(&output).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let median = lines.iter().find(|line| line["column"] == "fct_median_s").expect("a median");
+    assert_eq!((&median["row"], &median["paper"]), (&"mine/continuous/2/large".into(), &"small".into()));
+    let seconds = median["measured"].as_f64().expect("a number");
+    assert!((6.5..6.8).contains(&seconds), "ten exchanges of 0.66 s: {seconds} s");
+    assert!(output.stderr.is_empty(), "no progress where there is no terminal: {}", stderr(&output));
+}
+
+#[test]
+fn results_depend_on_the_seed_but_not_on_the_threads() {
+    let files = Files::with_scenario(SMALL);
+    let one = files.run(&["--json", "--jobs", "1", "--runs", "3"]).stdout;
+    assert_eq!(one, files.run(&["--json", "--jobs", "2", "--quick"]).stdout, "--quick is 3 replications");
+    assert_ne!(one, files.run(&["--json", "--runs", "3", "--seed", "7"]).stdout);
+}
+
+#[test]
+fn other_controllers_and_an_output_directory_can_be_named() {
+    let files = Files::with_scenario(SMALL);
+    let results = files.path("results");
+    let output =
+        files.run(&["--controllers", "mine,linux", "--output", results.to_str().expect("a plain path"), "--runs", "1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for row in ["mine/continuous/2/large", "linux/continuous/2/large"] {
+        assert!(stdout(&output).contains(row), "{}", stdout(&output));
+    }
+    let text = std::fs::read_to_string(results.join("small.txt")).expect("written");
+    assert!(text.ends_with(&stdout(&output)), "the file says what the terminal said");
+    assert!(std::fs::read_to_string(results.join("small.ndjson")).expect("written").contains("linux/continuous"));
+}
+
+#[test]
+fn an_error_in_a_scenario_shows_the_place_and_what_would_be_right() {
+    let output = Files::with_scenario(&SMALL.replace("rate = \"30kbit/s\"", "rate = 30000")).run(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = stderr(&output);
+    assert!(message.contains("write a data rate as in \"30kbit/s\""), "{message}");
+    assert!(message.contains("scenario.toml:14"), "{message}");
+}
+
+#[test]
+fn wrong_names_are_answered_with_the_valid_ones() {
+    for (args, expected) in [
+        (["reproduce", "anrw81", "--quick", ""], "the papers are: anrw18"),
+        (["reproduce", "anrw18", "--controllers", "cacoa"], "cocoa-plus"),
+    ] {
+        let args: Vec<&str> = args.into_iter().filter(|arg| !arg.is_empty()).collect();
+        let output = conche(&args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn controllers_are_listed_with_their_bytes_of_state() {
+    let output = conche(&["controllers", "--json"]);
+    let lines: Vec<serde_json::Value> =
+        stdout(&output).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    for line in &lines {
+        let (peer, published) = (&line["peer_bytes"], &line["published_peer_bytes"]);
+        let within = published.is_null() || peer.as_u64() <= published.as_u64();
+        assert!(within, "{}: {peer} bytes, published are {published}", line["name"]);
+    }
+    let text = stdout(&conche(&["controllers"]));
+    for line in &lines {
+        let name = line["name"].as_str().expect("a name");
+        assert!(text.lines().any(|row| row.split_whitespace().next() == Some(name)), "{name} is missing in\n{text}");
+    }
+    assert!(lines.len() >= 20, "the whole family");
+}
