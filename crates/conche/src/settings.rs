@@ -4,8 +4,9 @@ use conche_proto::cc::AnyController;
 use conche_proto::cc::cocoa::Cocoa;
 use conche_proto::{Endpoint, EndpointConfig};
 use ipnet::IpNet;
-use std::net::SocketAddr;
 use thiserror::Error;
+
+use crate::driver::Path;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -39,15 +40,15 @@ impl Settings {
     }
 
     /// An endpoint whose randomness comes from the operating system.
-    pub(crate) fn endpoint(&self) -> Result<Endpoint<SocketAddr, AnyController>, ConfigError> {
+    pub(crate) fn endpoint(&self) -> Result<Endpoint<Path, AnyController>, ConfigError> {
         self.validate()?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
         let mut endpoint = Endpoint::new(self.config.clone(), self.controller, seed)?;
         let prefixes: Vec<_> =
             self.prefixes.iter().map(|(prefix, controller)| (*prefix, endpoint.add_controller(*controller))).collect();
-        endpoint.choose_controller(Box::new(move |peer: &SocketAddr| {
-            let address = peer.ip().to_canonical();
+        endpoint.choose_controller(Box::new(move |path: &Path| {
+            let address = path.peer.ip().to_canonical();
             let chosen = prefixes.iter().find(|(prefix, _)| prefix.contains(&address));
             chosen.map_or_else(Default::default, |(_, controller)| *controller)
         }));
@@ -90,7 +91,7 @@ mod tests {
         settings.set_controller_for("2001:db8::/32".parse().expect("a prefix"), by_name("cocoa2014"));
         let mut endpoint = settings.endpoint().expect("legal settings");
         let mut controller = |peer: &str| {
-            let peer: SocketAddr = peer.parse().expect("an address");
+            let peer = Path { peer: peer.parse().expect("an address"), local: None };
             endpoint.request(Instant::ZERO, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
             endpoint.snapshot(&peer).expect("there is a peer").controller
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use conche::server::{Path, Response, Text, get, post, put};
+use conche::server::{Path, Response, Router, Text, get, post, put};
 use conche::{
     Client, Code, ContentFormat, EndpointConfig, Error, Failure, Limits, OptionNumber, RequestError, Server, Token,
 };
@@ -70,6 +70,27 @@ async fn one_socket_serves_both_ip_versions() {
     for host in ["127.0.0.1", "[::1]"] {
         let response = Client::new().get(format!("coap://{host}:{port}/")).await.expect("a response");
         assert_eq!(response.text(), Ok("hello"), "{host}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_server_answers_from_the_address_that_it_was_asked_at() {
+    let slow = async || {
+        tokio::task::yield_now().await;
+        "slow"
+    };
+    for unspecified in ["0.0.0.0:0", "[::]:0"] {
+        let config = EndpointConfig { separate_after: Duration::ZERO, ..EndpointConfig::default() };
+        let router = Router::new().route("/", get(async || "hello")).route("/slow", get(slow));
+        let server = Server::builder().router(router).config(config).bind(unspecified).await.expect("it starts");
+        let port = server.local_addr().port();
+        // All of 127.0.0.0/8 is the loopback's; a reply that does not care comes from 127.0.0.1.
+        let client = Client::new();
+        for (path, content) in [("/", "hello"), ("/slow", "slow")] {
+            let response = client.get(format!("coap://127.1.2.3:{port}{path}")).timeout(Duration::from_secs(10)).await;
+            assert_eq!(response.expect("a response").text(), Ok(content), "{unspecified}");
+        }
     }
 }
 

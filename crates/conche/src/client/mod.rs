@@ -16,7 +16,7 @@ use conche_proto::codec::Code;
 use conche_proto::{Course, EndpointConfig};
 use ipnet::IpNet;
 
-use crate::driver::{Driver, Handle, Opening, Outcome};
+use crate::driver::{Driver, Handle, Opening, Outcome, Role};
 use crate::server::Router;
 use crate::settings::{ConfigError, Settings};
 use crate::uri::{Host, Uri, UriError};
@@ -125,7 +125,7 @@ impl Client {
         }
         let endpoint = self.shared.settings.endpoint()?;
         // Whatever requests arrive, an empty router answers with 4.04.
-        let (handle, _task) = Driver::start(any, endpoint, Router::new(), 0).map_err(Error::Socket)?;
+        let (handle, _task) = Driver::start(any, Role::Client, endpoint, Router::new(), 0).map_err(Error::Socket)?;
         Ok(slot.insert(handle).clone())
     }
 }

@@ -6,7 +6,7 @@
 mod clock;
 mod handle;
 #[cfg(target_os = "linux")]
-mod icmp;
+mod linux;
 mod serving;
 mod socket;
 
@@ -14,7 +14,7 @@ pub(crate) use handle::{ExchangeError, Handle, Opening, Outcome};
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,9 +45,28 @@ const LARGEST_DATAGRAM: usize = 65_535;
 /// A pause after an error of the socket that is not about a peer, so that a lasting one cannot keep a core busy.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// What an endpoint calls a peer: the other end, and which of our own addresses it talks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Path {
+    /// The other end.
+    pub(crate) peer: SocketAddr,
+    /// Our own address, where a socket has several and the peer chose one of them; otherwise the operating system
+    /// chooses.
+    pub(crate) local: Option<IpAddr>,
+}
+
+/// What a driver is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It sends requests; those that it gets find no resource.
+    Client,
+    /// It answers requests.
+    Server,
+}
+
 pub(crate) struct Driver {
     socket: Socket,
-    endpoint: Endpoint<SocketAddr, AnyController>,
+    endpoint: Endpoint<Path, AnyController>,
     clock: Clock,
     serving: Serving,
     commands: mpsc::Receiver<Command>,
@@ -71,11 +90,12 @@ impl Driver {
     /// Binds a socket and starts to drive an endpoint on it. The task ends when the last handle is dropped.
     pub(crate) fn start(
         address: SocketAddr,
-        endpoint: Endpoint<SocketAddr, AnyController>,
+        role: Role,
+        endpoint: Endpoint<Path, AnyController>,
         router: Router,
         handlers: usize,
     ) -> io::Result<(Handle, JoinHandle<()>)> {
-        let socket = Socket::bind(address)?;
+        let socket = Socket::bind(address, role)?;
         let cancelled = Arc::new(Cancelled::default());
         let (sender, commands) = mpsc::channel(COMMANDS);
         let handle = Handle::new(sender, Arc::clone(&cancelled), socket.local());
@@ -137,12 +157,12 @@ impl Driver {
         }
     }
 
-    async fn transmit(&mut self, transmit: Transmit<SocketAddr>) {
+    async fn transmit(&mut self, transmit: Transmit<Path>) {
         self.trace_transmission(&transmit);
         let Transmit { to, len, .. } = transmit;
         let datagram = &self.buffer[..len];
         let Err(error) = self.socket.send(datagram, to).await else { return };
-        debug!(peer = %to, %error, "a datagram could not be sent");
+        debug!(peer = %to.peer, %error, "a datagram could not be sent");
         if socket::is_unreachable(&error) {
             let input = Input::Unreachable { peer: to, quoted: Some(datagram) };
             // Refused only while outputs wait, and then the retransmission will find the same.
@@ -162,7 +182,7 @@ impl Driver {
             let input = match self.socket.receive(&mut self.buffer) {
                 Ok(Received::Datagram { from, length }) => Input::Datagram { from, bytes: &self.buffer[..length] },
                 Ok(Received::Unreachable { peer, quoted }) => {
-                    debug!(%peer, "the network reports the peer unreachable");
+                    debug!(peer = %peer.peer, "the network reports the peer unreachable");
                     Input::Unreachable { peer, quoted: Some(&self.buffer[..quoted]) }
                 }
                 Ok(Received::Nothing) => break,
@@ -177,16 +197,16 @@ impl Driver {
         Ok(())
     }
 
-    fn tell(&mut self, event: Event<SocketAddr>) {
+    fn tell(&mut self, event: Event<Path>) {
         match event {
             Event::Request { id, from, message } => {
-                if let Some(response) = self.serving.start(id, from, message) {
+                if let Some(response) = self.serving.start(id, from.peer, message) {
                     self.respond(id, response);
                 }
             }
             Event::Response { exchange, from, message, course } => {
                 let told = format!("{:?}", message.code());
-                self.end(exchange, &told, course, Ok(Outcome::Response { from, message, course }));
+                self.end(exchange, &told, course, Ok(Outcome::Response { from: from.peer, message, course }));
             }
             Event::Acknowledged { exchange, course, .. } => match self.waiting.get(&exchange) {
                 Some(waiting) if !waiting.ping => {
@@ -195,7 +215,7 @@ impl Driver {
                 _ => self.end(exchange, "acknowledged", course, Ok(Outcome::Pong { course })),
             },
             Event::Failed { exchange, peer, reason: failure, course } => {
-                debug!(%peer, exchange = exchange.as_u64(), %failure, "failed");
+                debug!(peer = %peer.peer, exchange = exchange.as_u64(), %failure, "failed");
                 self.end(exchange, "failed", course, Err(ExchangeError::Failed { failure, course }));
             }
         }
@@ -270,12 +290,13 @@ impl Driver {
         outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
     ) {
         let now = self.clock.now();
+        let path = Path { peer: to, local: None };
         let (opened, ping, span) = match what {
             Opening::Request(request) => {
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id = Empty);
-                (self.endpoint.request(now, to, request), false, span)
+                (self.endpoint.request(now, path, request), false, span)
             }
-            Opening::Ping => (self.endpoint.ping(now, to), true, debug_span!("ping", peer = %to, id = Empty)),
+            Opening::Ping => (self.endpoint.ping(now, path), true, debug_span!("ping", peer = %to, id = Empty)),
         };
         match opened {
             Ok(exchange) => {
@@ -301,7 +322,7 @@ impl Driver {
     }
 
     /// Logs what leaves as part of an exchange, with the RTO that the controller has by now.
-    fn trace_transmission(&self, transmit: &Transmit<SocketAddr>) {
+    fn trace_transmission(&self, transmit: &Transmit<Path>) {
         let Some(exchange) = transmit.exchange.filter(|_| enabled!(Level::DEBUG)) else { return };
         let rto = self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
         let span = self.waiting.get(&exchange).map_or_else(Span::none, |waiting| waiting.span.clone());

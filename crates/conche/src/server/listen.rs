@@ -12,7 +12,7 @@ use tokio::net::ToSocketAddrs;
 use tokio::task::JoinHandle;
 
 use super::{Resource, RouteError, Router};
-use crate::driver::{Driver, Handle};
+use crate::driver::{Driver, Handle, Role};
 use crate::settings::{ConfigError, Settings};
 
 /// A running CoAP server. Dropping it stops it at once; [`shutdown`](Self::shutdown) lets it finish.
@@ -125,7 +125,7 @@ impl ServerBuilder {
         let mut failure = None;
         for address in tokio::net::lookup_host(address).await.map_err(BindError::Resolve)? {
             let endpoint = self.settings.endpoint()?;
-            match Driver::start(address, endpoint, self.router.clone(), self.handlers) {
+            match Driver::start(address, Role::Server, endpoint, self.router.clone(), self.handlers) {
                 Ok((handle, task)) => return Ok(Server { handle, task }),
                 Err(source) => failure = Some(BindError::Socket { address, source }),
             }
