@@ -127,6 +127,12 @@ macro_rules! algorithms {
             type Peer = AnyPeer;
             type Flight = AnyFlight;
 
+            fn measures_rtt(&self) -> bool {
+                match self {
+                    $(Self::$variant(controller) => controller.measures_rtt(),)+
+                }
+            }
+
             fn peer(&self, now: Instant) -> AnyPeer {
                 match self {
                     $(Self::$variant(controller) => AnyPeer::$variant(controller.peer(now)),)+

@@ -85,6 +85,10 @@ impl Controller for Basic {
     type Peer = BasicPeer;
     type Flight = Timer;
 
+    fn measures_rtt(&self) -> bool {
+        true
+    }
+
     fn peer(&self, _now: Instant) -> BasicPeer {
         self.remember(self.ack_timeout.into())
     }

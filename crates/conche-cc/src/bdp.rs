@@ -87,12 +87,13 @@ impl Bdp {
         } else if peer.bandwidth == BytesPerSecond::ZERO {
             return;
         }
-        let srtt = peer.cocoa.strong().srtt().or(peer.cocoa.weak().srtt());
-        let floor = match srtt {
-            Some(srtt) if self.segment_floor => BytesPerSecond::of(bytes, srtt.times(2)),
-            _ => BytesPerSecond::ZERO,
-        };
-        peer.bandwidth = peer.bandwidth.max(floor).max(BytesPerSecond::new(self.min_rate.max(1)));
+        peer.bandwidth = peer.bandwidth.max(BytesPerSecond::new(self.min_rate.max(1)));
+        if let Some(srtt) = peer.cocoa.strong().srtt().or(peer.cocoa.weak().srtt())
+            && self.segment_floor
+            && peer.bandwidth.bytes_in(srtt.times(2)) < bytes
+        {
+            peer.bandwidth = BytesPerSecond::of(bytes, srtt.times(2));
+        }
     }
 
     fn update_rtprop(&self, peer: &mut BdpPeer, rtt: Micros, now: Stamp) {
@@ -126,6 +127,10 @@ pub const LITERAL_FEATURES: Features =
 impl Controller for Bdp {
     type Peer = BdpPeer;
     type Flight = BdpFlight;
+
+    fn measures_rtt(&self) -> bool {
+        true
+    }
 
     fn peer(&self, now: Instant) -> BdpPeer {
         BdpPeer {

@@ -33,6 +33,10 @@ pub trait Controller {
     /// What one exchange remembers between its events; `Default` is the state before its first transmission.
     type Flight: Copy + Default + Debug;
 
+    /// Timers follow measurements of the path. RFC 7252 §4.8.1 lets only such a mechanism have an `ACK_TIMEOUT` under
+    /// 1 s, or NSTART above 1.
+    fn measures_rtt(&self) -> bool;
+
     /// The state for a destination of which nothing is known yet.
     fn peer(&self, now: Instant) -> Self::Peer;
 

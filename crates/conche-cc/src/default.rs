@@ -99,6 +99,10 @@ impl Controller for CoapDefault {
     type Peer = ();
     type Flight = Timer;
 
+    fn measures_rtt(&self) -> bool {
+        false
+    }
+
     fn peer(&self, _now: Instant) {}
 
     fn admit(&self, (): &mut (), now: Instant, message: &Submission, load: &Load) -> Admission {

@@ -217,6 +217,10 @@ impl Controller for Fasor {
     type Peer = FasorPeer;
     type Flight = FasorFlight;
 
+    fn measures_rtt(&self) -> bool {
+        true
+    }
+
     fn peer(&self, _now: Instant) -> FasorPeer {
         FasorPeer::default()
     }

@@ -110,6 +110,10 @@ impl Controller for DefaultFullBackoff {
     type Peer = Kept;
     type Flight = Timer;
 
+    fn measures_rtt(&self) -> bool {
+        false
+    }
+
     fn peer(&self, _now: Instant) -> Kept {
         Kept::default()
     }
@@ -225,6 +229,10 @@ pub const COCOA_FB2_FEATURES: Features =
 impl Controller for CocoaFullBackoff {
     type Peer = CocoaFullBackoffPeer;
     type Flight = cocoa::CocoaFlight;
+
+    fn measures_rtt(&self) -> bool {
+        true
+    }
 
     fn peer(&self, now: Instant) -> CocoaFullBackoffPeer {
         CocoaFullBackoffPeer { cocoa: self.cocoa.peer(now), kept: Kept::default() }

@@ -147,6 +147,10 @@ impl Controller for Linux {
     type Peer = LinuxPeer;
     type Flight = CarriedTimer;
 
+    fn measures_rtt(&self) -> bool {
+        true
+    }
+
     fn peer(&self, _now: Instant) -> LinuxPeer {
         LinuxPeer::default()
     }

@@ -180,6 +180,10 @@ impl Controller for PeakHopper {
     type Peer = PeakHopperPeer;
     type Flight = CarriedTimer;
 
+    fn measures_rtt(&self) -> bool {
+        true
+    }
+
     fn peer(&self, _now: Instant) -> PeakHopperPeer {
         PeakHopperPeer::default()
     }

@@ -82,6 +82,10 @@ impl Controller for SemiDynamic {
     type Peer = SemiDynamicPeer;
     type Flight = Timer;
 
+    fn measures_rtt(&self) -> bool {
+        true
+    }
+
     fn peer(&self, _now: Instant) -> SemiDynamicPeer {
         SemiDynamicPeer::default()
     }
@@ -201,6 +205,10 @@ pub const RFC6298_FEATURES: Features = Features {
 impl Controller for Rfc6298 {
     type Peer = Rfc6298Peer;
     type Flight = CarriedTimer;
+
+    fn measures_rtt(&self) -> bool {
+        true
+    }
 
     fn peer(&self, _now: Instant) -> Rfc6298Peer {
         Rfc6298Peer::default()

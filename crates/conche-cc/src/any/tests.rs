@@ -62,3 +62,23 @@ fn any_state_is_little_larger_than_the_largest() {
     let largest = ALL.iter().map(|named| named.features.peer_bytes).max();
     assert!(largest.is_some_and(|bytes| size_of::<AnyPeer>() <= bytes + 8), "{} bytes", size_of::<AnyPeer>());
 }
+
+/// A row of the README's table: names, bytes for a peer, for an exchange, and as published.
+fn readme_row(line: &str) -> Option<[&str; 4]> {
+    let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
+    Some([cells.next()?, cells.next()?, cells.next()?, cells.next()?])
+}
+
+#[test]
+fn the_readme_tells_the_measured_bytes_of_every_name() {
+    let rows = || include_str!("../../README.md").lines().filter_map(readme_row);
+    for named in ALL {
+        let quoted = std::format!("`{}`", named.name);
+        let is_row = |row: &[&str; 4]| std::format!("`{}", row[0]).split(", ").any(|name| name == quoted);
+        let [_, peer, flight, published] = rows().find(is_row).expect("a row of this name");
+        assert_eq!([peer.parse(), flight.parse()], [Ok(named.features.peer_bytes), Ok(named.features.flight_bytes)]);
+        if let Some(bytes) = named.features.published_bytes {
+            assert_eq!(published.parse(), Ok(bytes), "{}", named.name);
+        }
+    }
+}

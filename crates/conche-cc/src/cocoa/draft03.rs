@@ -191,6 +191,10 @@ impl Controller for Cocoa {
     type Peer = CocoaPeer;
     type Flight = CocoaFlight;
 
+    fn measures_rtt(&self) -> bool {
+        true
+    }
+
     fn peer(&self, now: Instant) -> CocoaPeer {
         CocoaPeer {
             strong: Estimator::default(),

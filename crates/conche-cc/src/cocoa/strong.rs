@@ -93,6 +93,10 @@ impl Controller for CocoaS {
     type Peer = CocoaSPeer;
     type Flight = CocoaFlight;
 
+    fn measures_rtt(&self) -> bool {
+        true
+    }
+
     fn peer(&self, now: Instant) -> CocoaSPeer {
         CocoaSPeer {
             estimator: Estimator::default(),

@@ -187,6 +187,10 @@ impl Controller for Cocoa2014 {
     type Peer = Cocoa2014Peer;
     type Flight = CocoaFlight;
 
+    fn measures_rtt(&self) -> bool {
+        true
+    }
+
     fn peer(&self, now: Instant) -> Cocoa2014Peer {
         Cocoa2014Peer {
             strong: Estimator::default(),
