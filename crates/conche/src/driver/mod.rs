@@ -7,14 +7,16 @@ mod clock;
 mod handle;
 #[cfg(target_os = "linux")]
 mod linux;
+mod path;
 mod serving;
 mod socket;
 
 pub(crate) use handle::{ExchangeError, Handle, Opening, Outcome};
+pub(crate) use path::{Path, Role};
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,25 +46,6 @@ const LARGEST_DATAGRAM: usize = 65_535;
 
 /// A pause after an error of the socket that is not about a peer, so that a lasting one cannot keep a core busy.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// What an endpoint calls a peer: the other end, and which of our own addresses it talks to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Path {
-    /// The other end.
-    pub(crate) peer: SocketAddr,
-    /// Our own address, where a socket has several and the peer chose one of them; otherwise the operating system
-    /// chooses.
-    pub(crate) local: Option<IpAddr>,
-}
-
-/// What a driver is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// It sends requests; those that it gets find no resource.
-    Client,
-    /// It answers requests.
-    Server,
-}
 
 pub(crate) struct Driver {
     socket: Socket,
