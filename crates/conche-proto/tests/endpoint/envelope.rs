@@ -29,6 +29,10 @@ impl Controller for Stubborn {
     type Peer = ();
     type Flight = ();
 
+    fn measures_rtt(&self) -> bool {
+        false
+    }
+
     fn peer(&self, _now: Instant) {}
 
     fn admit(&self, (): &mut (), now: Instant, _message: &Submission, _load: &Load) -> Admission {

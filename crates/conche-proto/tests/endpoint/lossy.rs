@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use conche_proto::cc::Controller;
 use conche_proto::cc::any::ALL;
 use conche_proto::codec::{Code, Type};
 use conche_proto::{EndpointConfig, Event, Reliability, TransmissionParameters};
@@ -52,12 +53,15 @@ proptest! {
         (loss, duplication, jitter_ms) in (0..51_u32, 0..21_u32, 0..5_001_u64),
         requests in prop::collection::vec((kind(), reliability(), 0..3_000_u64, prop::option::of(1..60_000_u64)), 1..25),
     ) {
+        let named = controller;
+        let controller = named.controller();
+        let nstart = if controller.measures_rtt() { nstart } else { 1 };
         let transmission = TransmissionParameters { nstart, ..TransmissionParameters::default() };
-        let mut world = World::pair_of(&with_transmission(transmission), &controller.controller(), seed);
+        let mut world = World::pair_of(&with_transmission(transmission), &controller, seed);
         world.link = link(seed, loss, duplication, jitter_ms);
         // BDP-CoAP paces retransmissions too, so gaps may shrink though timeouts do not.
         for node in [CLIENT, SERVER] {
-            world.node(node).checker.backoff_shows = !controller.name.starts_with("bdp");
+            world.node(node).checker.backoff_shows = !named.name.starts_with("bdp");
         }
         let mut asked = Vec::new();
         for ((code, path, payload), reliability, pause_ms, timeout_ms) in requests {

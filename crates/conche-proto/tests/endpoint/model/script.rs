@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use conche_proto::cc::AnyController;
 use conche_proto::cc::any::ALL;
+use conche_proto::cc::{AnyController, Controller};
 use conche_proto::codec::{Body, Code, Encoder, Message, MessageId, Token, Type, encode_empty};
 use conche_proto::{
     Endpoint, EndpointConfig, Envelope, Event, ExchangeId, Input, Instant, Limits, Output, Reliability, Request,
@@ -68,8 +68,10 @@ const METHODS: [Code; 5] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code
 impl Machine {
     fn new(bytes: &mut Bytes<'_>) -> Self {
         let named = ALL[bytes.index(ALL.len())];
+        let controller = named.controller();
+        let nstart = 1 + u16::from(bytes.next() % 4);
         let transmission = TransmissionParameters {
-            nstart: 1 + u16::from(bytes.next() % 4),
+            nstart: if controller.measures_rtt() { nstart } else { 1 },
             max_retransmit: bytes.choose(&[4, 0, 1, 9, 255]),
             ..TransmissionParameters::default()
         };
@@ -94,7 +96,7 @@ impl Machine {
         let mut checker = Checker::new(&config);
         // BDP-CoAP paces retransmissions too, so gaps may shrink though timeouts do not.
         checker.backoff_shows &= !named.name.starts_with("bdp");
-        let endpoint = Endpoint::new(config, named.controller(), [bytes.next(); 32]).expect("legal parameters");
+        let endpoint = Endpoint::new(config, controller, [bytes.next(); 32]).expect("legal parameters");
         let start = bytes.choose(&[Instant::ZERO, Instant::FAR_FUTURE - Duration::from_secs(1_000)]);
         Self {
             endpoint,

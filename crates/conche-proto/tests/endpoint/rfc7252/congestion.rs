@@ -19,7 +19,7 @@ fn outstanding(world: &mut World<conche_proto::cc::AnyController>, peer: Address
 fn no_more_than_nstart_requests_are_outstanding() {
     for nstart in [1, 2, 4] {
         let transmission = TransmissionParameters { nstart, ..TransmissionParameters::default() };
-        let mut world = World::pair_of(&with_transmission(transmission), &by_name("default"), 36);
+        let mut world = World::pair_of(&with_transmission(transmission), &by_name("cocoa"), 36);
         let paths = ["/test", "/separate", "/nope"];
         let asked: Vec<_> = (0..24).map(|n| world.request(request(Code::GET, paths[n % 3]))).collect();
         let left = world.sent.len();
@@ -168,5 +168,40 @@ fn a_source_that_overdoes_it_is_limited_and_others_are_not() {
     for id in asked {
         assert_eq!(world.departures(id).len(), 1, "nobody else had to repeat a request");
         assert!(end_of(world.events(CLIENT), id).is_some_and(|(_, end)| end.is_ok()));
+    }
+}
+
+// RFC 7252 §4.7 (Q39)
+#[test]
+fn a_peer_that_a_message_was_given_up_for_gets_probing_rate_from_the_first_non_confirmable_one() {
+    let mut world = World::client_of(&EndpointConfig::default(), by_name("cocoa"));
+    world.request(request(Code::GET, "/test"));
+    world.run(s(300));
+    let never = || request_with_payload(Code::POST, "/t", 50).with_reliability(Reliability::NeverConfirmable);
+    let messages = [never(), never()].map(|request| world.request(request));
+    assert_eq!(world.departures(messages[0]).len(), 1);
+    // 50 bytes of payload, and others around them, take their seconds at a byte a second.
+    world.run(s(50));
+    assert!(world.departures(messages[1]).is_empty());
+
+    // A sign of life, and it is trusted again: the pace is the controller's, a message in an RTO.
+    world.inject(SERVER, CLIENT, &wire::bare(Type::Confirmable, Code::EMPTY, 1, &[]));
+    assert_eq!(world.departures(messages[1]), [world.now]);
+}
+
+#[test]
+fn what_was_learnt_of_a_path_is_kept_for_the_idle_lifetime_and_no_longer() {
+    for (idle, learnt) in [(s(250), true), (s(257), false)] {
+        let mut world = World::pair_of(&EndpointConfig::default(), &by_name("linux"), 1);
+        for _ in 0..20 {
+            world.request(request(Code::GET, "/test"));
+            world.run(s(1));
+        }
+        world.run(idle);
+        world.link = Box::new(|_| vec![]);
+        let asked = world.request(request(Code::GET, "/test"));
+        world.run(s(10));
+        let departures = world.departures(asked);
+        assert_eq!(departures[1] - departures[0] < s(1), learnt, "after {idle:?}: {departures:?}");
     }
 }

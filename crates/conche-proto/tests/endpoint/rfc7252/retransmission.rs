@@ -21,7 +21,7 @@ fn nanos(span: std::time::Duration) -> u64 {
 #[test]
 fn each_outstanding_message_has_its_own_timeout_and_counter() {
     let transmission = TransmissionParameters { nstart: 3, ..TransmissionParameters::default() };
-    let mut world = World::client_of(&with_transmission(transmission), by_name("default"));
+    let mut world = World::client_of(&with_transmission(transmission), by_name("basic"));
     let exchanges = [0, 1, 2].map(|_| {
         world.run(ms(700));
         world.request(request(Code::GET, "/test"))

@@ -32,7 +32,7 @@ fn tokens_in_use_toward_a_peer_differ() {
     let transmission = TransmissionParameters { nstart: 300, ..TransmissionParameters::default() };
     let limits = Limits { queue_per_peer: 300, ..Limits::default() };
     let config = EndpointConfig { token_length: 1, transmission, limits, ..EndpointConfig::default() };
-    let mut world = World::client_of(&config, by_name("default"));
+    let mut world = World::client_of(&config, by_name("cocoa"));
     let mut tokens = HashSet::new();
     let refused = loop {
         let now = world.now;

@@ -18,7 +18,7 @@ fn a_suspended_machine_wakes_up_without_a_burst() {
     let transmission = TransmissionParameters { nstart: 4, ..TransmissionParameters::default() };
     for asleep in [s(10), s(44), s(46), HOUR, 24 * HOUR] {
         for before in [s(0), s(1), s(20)] {
-            let mut world = World::client_of(&with_transmission(transmission), by_name("default"));
+            let mut world = World::client_of(&with_transmission(transmission), by_name("cocoa"));
             let asked: Vec<_> = (0..10).map(|_| world.request(request(Code::GET, "/test"))).collect();
             world.run(before);
             let sent = world.sent.len();
