@@ -8,13 +8,14 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use conche_cc::{Controller, Instant};
 use thiserror::Error;
 
 /// How messages are repeated and paced, under the RFC's names. The default is RFC 7252's (§4.8, Table 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransmissionParameters {
-    /// ACK_TIMEOUT: the shortest first timeout of a Confirmable message. Controllers that measure RTTs replace it by
-    /// their RTO; all derived times still count from it.
+    /// ACK_TIMEOUT: what all derived times count from. Timers are the controller's: one that has another initial RTO than
+    /// RFC 7252's 2 s is configured so, and this with it ([`validate_with`](Self::validate_with) compares the two).
     pub ack_timeout: Duration,
     /// ACK_RANDOM_FACTOR: the first timeout is drawn between ACK_TIMEOUT and this times as much.
     pub ack_random_factor: RandomFactor,
@@ -130,6 +131,19 @@ impl TransmissionParameters {
         Ok(warnings.into_iter().filter_map(|(applies, warning)| applies.then_some(warning)).collect())
     }
 
+    /// Checks the parameters together with the controller that arms the timers: what it measures decides what is safe, and
+    /// its initial RTO must be the `ack_timeout` that was asked for.
+    ///
+    /// # Errors
+    /// As [`validate`](Self::validate), and if `ack_timeout` was changed here but not in the controller's configuration.
+    pub fn validate_with<C: Controller>(&self, controller: &C) -> Result<Vec<ParameterWarning>, ParameterError> {
+        let initial_rto = controller.base(&mut controller.peer(Instant::ZERO), Instant::ZERO);
+        if self.ack_timeout != Self::RFC_7252.ack_timeout && self.ack_timeout != initial_rto {
+            return Err(ParameterError::OtherInitialRto { ack_timeout: self.ack_timeout, initial_rto });
+        }
+        self.validate(controller.measures_rtt())
+    }
+
     fn refuse(&self, controller_measures_rtt: bool) -> Result<(), ParameterError> {
         if self.ack_timeout.is_zero() {
             return Err(ParameterError::NoAckTimeout);
@@ -206,6 +220,17 @@ pub enum ParameterError {
     /// RFC 7252 §4.7, §4.8.1.
     #[error("nstart is {0}: above 1 only with a congestion controller that measures RTTs")]
     HighNstart(u16),
+    /// The controller arms the timers: an `ack_timeout` that it does not know would change derived times only.
+    #[error(
+        "ack_timeout is {ack_timeout:?}, but the controller's initial RTO is {initial_rto:?}: \
+         give the controller's configuration the same value"
+    )]
+    OtherInitialRto {
+        /// What the parameters say.
+        ack_timeout: Duration,
+        /// What the controller starts from.
+        initial_rto: Duration,
+    },
 }
 
 /// Parameters that are legal but deserve attention.

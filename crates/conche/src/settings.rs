@@ -5,6 +5,7 @@ use conche_proto::cc::cocoa::Cocoa;
 use conche_proto::{Endpoint, EndpointConfig};
 use ipnet::IpNet;
 use thiserror::Error;
+use tracing::warn;
 
 use crate::driver::Path;
 
@@ -35,7 +36,11 @@ impl Settings {
         if self.prefixes.len() > MOST_PREFIXES {
             return Err(ConfigError::TooManyPrefixes { count: self.prefixes.len() });
         }
-        self.config.transmission.validate(true)?;
+        for controller in self.prefixes.iter().map(|(_, controller)| controller).chain([&self.controller]) {
+            for warning in self.config.transmission.validate_with(controller)? {
+                warn!("{warning}");
+            }
+        }
         Ok(())
     }
 
@@ -45,8 +50,10 @@ impl Settings {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
         let mut endpoint = Endpoint::new(self.config.clone(), self.controller, seed)?;
-        let prefixes: Vec<_> =
-            self.prefixes.iter().map(|(prefix, controller)| (*prefix, endpoint.add_controller(*controller))).collect();
+        let mut prefixes = Vec::new();
+        for (prefix, controller) in &self.prefixes {
+            prefixes.push((*prefix, endpoint.add_controller(*controller)?));
+        }
         endpoint.choose_controller(Box::new(move |path: &Path| {
             let address = path.peer.ip().to_canonical();
             let chosen = prefixes.iter().find(|(prefix, _)| prefix.contains(&address));

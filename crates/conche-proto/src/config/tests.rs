@@ -221,3 +221,25 @@ fn factors_print_without_needless_zeros() {
         assert_eq!(format!("{}", RandomFactor { permille }), text);
     }
 }
+
+// RFC 7252 §4.8.1 (Q43, Q44)
+#[test]
+fn what_is_safe_depends_on_what_the_controller_measures() {
+    let check = |parameters: TransmissionParameters, name: &str| {
+        parameters.validate_with(&conche_cc::AnyController::by_name(name).expect("a known name"))
+    };
+    let four = TransmissionParameters { nstart: 4, ..TransmissionParameters::RFC_7252 };
+    assert_eq!(check(four, "default").err(), Some(ParameterError::HighNstart(4)));
+    assert_eq!(check(four, "default-fb1").err(), Some(ParameterError::HighNstart(4)));
+    assert!(check(four, "cocoa").is_ok());
+}
+
+#[test]
+fn an_ack_timeout_that_the_controller_does_not_know_is_refused() {
+    use conche_cc::default::CoapDefault;
+    let ack_timeout = Duration::from_secs(5);
+    let slow = TransmissionParameters { ack_timeout, ..TransmissionParameters::RFC_7252 };
+    let refused = slow.validate_with(&CoapDefault::default()).expect_err("its timers start at 2 s");
+    assert_eq!(refused, ParameterError::OtherInitialRto { ack_timeout, initial_rto: Duration::from_secs(2) });
+    assert!(slow.validate_with(&CoapDefault { ack_timeout, ..CoapDefault::default() }).is_ok());
+}

@@ -115,9 +115,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// from `seed`: real endpoints draw it from the operating system, simulated ones from their run's seed.
     ///
     /// # Errors
-    /// If the transmission parameters are unsafe or contradict each other.
+    /// If the transmission parameters are unsafe with this controller, or contradict it or each other.
     pub fn new(config: EndpointConfig, controller: C, seed: [u8; 32]) -> Result<Self, ParameterError> {
-        config.transmission.validate(true)?;
+        config.transmission.validate_with(&controller)?;
         let mut random = ChaCha8Rng::from_seed(seed);
         let derived = Derived {
             max_transmit_span: config.transmission.max_transmit_span(),
@@ -155,12 +155,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Adds a controller that [`choose_controller`](Self::choose_controller) can pick.
     ///
+    /// # Errors
+    /// If the transmission parameters are unsafe with this controller or contradict it.
+    ///
     /// # Panics
     /// If there are 256 already.
-    pub fn add_controller(&mut self, controller: C) -> ControllerId {
+    pub fn add_controller(&mut self, controller: C) -> Result<ControllerId, ParameterError> {
+        self.config.transmission.validate_with(&controller)?;
         let id = u8::try_from(self.controllers.len()).expect("at most 256 controllers in an endpoint");
         self.controllers.push(controller);
-        ControllerId(id)
+        Ok(ControllerId(id))
     }
 
     /// Picks the controller for each destination, asked when the state of a peer is made. Without it all peers have the
