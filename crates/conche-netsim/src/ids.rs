@@ -10,6 +10,10 @@ pub struct NodeId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkId(pub(crate) u32);
 
+/// A radio network of the topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RadioId(pub(crate) u16);
+
 /// A packet that a host sent; no other packet of the run has the same number, except a duplicate made by a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketId(pub(crate) u64);
@@ -36,6 +40,14 @@ impl LinkId {
     }
 }
 
+impl RadioId {
+    /// The radio network's number: 0 for the first one that was added to the topology.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 impl PacketId {
     /// The packet's number: 0 for the first one that was sent in a run.
     #[must_use]
@@ -53,6 +65,12 @@ impl fmt::Display for NodeId {
 impl fmt::Display for LinkId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "link {}", self.0)
+    }
+}
+
+impl fmt::Display for RadioId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "radio network {}", self.0)
     }
 }
 

@@ -4,7 +4,8 @@
 //!              Application (yours)                     Observer (yours, or a pcapng file, or nothing)
 //!                    │ requests, responses, timers           ▲ sent, delivered, dropped
 //!   node ─────> Node: Endpoint ── packet ──> wired: queue ─> rate ─> loss ─> delay ──> next node
-//!                    ▲                               │
+//!                    ▲                 └────> mac: queue ─> backoff ─> CCA ─> radio: medium ─> next node
+//!                    │                               │
 //!                    └──────── scheduler: (time, sequence) ordered events ◄┘
 //! ```
 //!
@@ -14,6 +15,8 @@
 //! | [`rng`] | one random stream for each seed, entity and purpose |
 //! | [`packet`] | packets with their bytes and what is known of their origin |
 //! | [`wired`] | links with rate, delay, jitter, loss and queues, and the topology that they form |
+//! | [`radio`] | IEEE 802.15.4 media: who hears whom, interference, reception |
+//! | [`mac`] | medium access: backoff, attempts, acknowledgments, queues |
 //! | [`host`] | what sits on a node and sends and receives packets; its timers |
 //! | [`node`] | the host that runs a CoAP endpoint and an application |
 //! | [`sim`] | the simulation: one network, its hosts and an observer |
@@ -71,8 +74,10 @@
 pub mod heap;
 pub mod host;
 mod ids;
+pub mod mac;
 pub mod node;
 pub mod packet;
+pub mod radio;
 pub mod rng;
 pub mod scheduler;
 pub mod sim;
@@ -83,6 +88,6 @@ mod wake_up;
 pub mod wired;
 
 pub use conche_proto::Instant;
-pub use ids::{LinkId, NodeId, PacketId};
+pub use ids::{LinkId, NodeId, PacketId, RadioId};
 pub use sim::{Counters, Ended, Simulation};
 pub use units::BitRate;

@@ -105,6 +105,12 @@ impl Stream {
         // libm's logarithm, not the platform's: the same bits on every machine.
         -libm::log(1.0 - self.unit())
     }
+
+    /// A normally distributed number with mean 0 and variance 1 (Box and Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(2.0 * self.exponential());
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
+    }
 }
 
 impl RngCore for Stream {
@@ -196,6 +202,10 @@ mod tests {
         assert!((mean - 14.5).abs() < 4.0 * 2.87 / f64::from(n).sqrt(), "{mean}");
         let exponential = (0..n).map(|_| stream.exponential()).sum::<f64>() / f64::from(n);
         assert!((exponential - 1.0).abs() < 4.0 / f64::from(n).sqrt(), "{exponential}");
+        let normals: Vec<f64> = (0..n).map(|_| stream.normal()).collect();
+        let mean = normals.iter().sum::<f64>() / f64::from(n);
+        let square = normals.iter().map(|x| x * x).sum::<f64>() / f64::from(n);
+        assert!(mean.abs() < 4.0 / f64::from(n).sqrt() && (square - 1.0).abs() < 0.013, "{mean}, {square}");
         let hits = (0..n).filter(|_| stream.chance(0.3)).count() as f64 / f64::from(n);
         assert!((hits - 0.3).abs() < 4.0 * 0.458 / f64::from(n).sqrt(), "{hits}");
         assert_eq!((stream.between(5, 5), stream.below(0), stream.between(7, 3)), (5, 0, 7));

@@ -4,14 +4,15 @@ use std::error;
 use std::fmt;
 
 use crate::host::{Host, Local, Port, Received, World};
+use crate::mac::{self, RadioCounters, RadioNetwork};
 use crate::packet::{PacketRef, Packets};
 use crate::rng::{Entity, Purpose, Streams};
 use crate::scheduler::Scheduler;
 use crate::timers::{TimerId, Timers};
 use crate::trace::Observer;
 use crate::wake_up::{Fired, WakeUp};
-use crate::wired::{self, Network, Surroundings, Topology, TopologyError};
-use crate::{Instant, NodeId};
+use crate::wired::{self, Forwarded, Network, Surroundings, Topology, TopologyError};
+use crate::{Instant, NodeId, RadioId};
 
 /// One run of one network.
 ///
@@ -20,6 +21,7 @@ use crate::{Instant, NodeId};
 pub struct Simulation<H: Host, O: Observer = ()> {
     world: World<H::Timer>,
     network: Network,
+    radios: Vec<RadioNetwork>,
     hosts: Vec<Option<H>>,
     observer: O,
     streams: Streams,
@@ -61,6 +63,7 @@ pub struct NoSuchNode(pub NodeId);
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     Wired(wired::Event),
+    Radio(mac::Event),
     Wake(NodeId),
     Timer(TimerId),
 }
@@ -87,6 +90,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     pub fn new(topology: &Topology, seed: u64, observer: O) -> Result<Self, TopologyError> {
         let streams = Streams::new(seed);
         let network = topology.build(&streams)?;
+        let radios = topology.build_radios(&streams)?;
         let locals = topology.nodes().map(|(node, _)| Local {
             wake_up: WakeUp::new(),
             stream: streams.stream(Entity::Node(node), Purpose::named("host")),
@@ -102,7 +106,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             stopped: false,
         };
         let hosts = topology.nodes().map(|_| None).collect();
-        Ok(Self { world, network, hosts, observer, streams, delivered: 0, started: false })
+        Ok(Self { world, network, radios, hosts, observer, streams, delivered: 0, started: false })
     }
 
     /// Puts a host on a node, in place of any before.
@@ -155,9 +159,15 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             sent: self.world.sent,
             duplicated: self.network.duplicated,
             delivered: self.delivered,
-            dropped: self.network.dropped,
+            dropped: self.network.dropped + self.radios.iter().map(|radio| radio.dropped).sum::<u64>(),
             in_flight: self.world.packets.len() as u64,
         }
+    }
+
+    /// What happened in a radio network so far.
+    #[must_use]
+    pub fn radio_counters(&self, radio: RadioId) -> Option<RadioCounters> {
+        Some(self.radios.get(radio.index())?.counters)
     }
 
     /// The random streams of this run, for what a scenario draws itself.
@@ -207,12 +217,17 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Wired(wired::Event::Arrive { packet, at }) => {
-                let arrived = self.network.forward(&mut around!(self), packet, at);
-                if let Some(packet) = arrived {
-                    self.deliver(packet);
-                }
+                let forwarded = self.network.forward(&mut around!(self), packet, at);
+                self.carry_on(forwarded);
             }
             Event::Wired(wired::Event::Lose { packet, link }) => self.network.lose(&mut around!(self), packet, link),
+            Event::Radio(event) => {
+                let arrived = self.radios[usize::from(event.network)].happen(&mut around!(self), event);
+                if let Some((packet, at)) = arrived {
+                    let forwarded = self.network.forward(&mut around!(self), packet, at);
+                    self.carry_on(forwarded);
+                }
+            }
             Event::Wake(node) => match self.world.locals[node.index()].wake_up.fired(self.world.scheduler.now()) {
                 Fired::Now => self.with_host(node, |host, port| host.wake(port)),
                 Fired::Again(at) => self.world.scheduler.schedule(at, Event::Wake(node)),
@@ -222,6 +237,16 @@ impl<H: Host, O: Observer> Simulation<H, O> {
                 if let Some((node, timer)) = self.world.timers.fire(id) {
                     self.with_host(node, |host, port| host.timer(port, timer));
                 }
+            }
+        }
+    }
+
+    fn carry_on(&mut self, forwarded: Forwarded) {
+        match forwarded {
+            Forwarded::Taken => {}
+            Forwarded::Arrived(packet) => self.deliver(packet),
+            Forwarded::Hop(packet, hop, link) => {
+                self.radios[usize::from(hop.network)].send(&mut around!(self), packet, hop, link);
             }
         }
     }
@@ -246,9 +271,13 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         for index in 0..self.world.outbox.len() {
             let packet = self.world.outbox[index];
             self.observer.on_sent(self.world.scheduler.now(), self.world.packets.get(packet));
-            if self.network.forward(&mut around!(self), packet, node).is_some() {
-                let at = self.world.packets.get(packet).meta.to;
-                self.world.scheduler.schedule(self.world.scheduler.now(), wired::Event::Arrive { packet, at }.into());
+            match self.network.forward(&mut around!(self), packet, node) {
+                Forwarded::Arrived(packet) => {
+                    let at = self.world.packets.get(packet).meta.to;
+                    let now = self.world.scheduler.now();
+                    self.world.scheduler.schedule(now, wired::Event::Arrive { packet, at }.into());
+                }
+                forwarded => self.carry_on(forwarded),
             }
         }
         self.world.outbox.clear();

@@ -44,6 +44,9 @@ impl Observer for Digest {
         let (kind, place) = match reason {
             DropReason::QueueFull(link) => (2, link.index()),
             DropReason::Lost(link) => (3, link.index()),
+            DropReason::ChannelBusy(link) => (9, link.index()),
+            DropReason::Unacknowledged(link) => (10, link.index()),
+            DropReason::TooLong(link) => (11, link.index()),
             DropReason::NoRoute(node) => (4, node.index()),
             DropReason::NoHost(node) => (5, node.index()),
             DropReason::HopLimit(node) => (6, node.index()),

@@ -34,8 +34,14 @@ pub trait Observer {
 pub enum DropReason {
     /// The queue of this link was full.
     QueueFull(LinkId),
-    /// It was lost on this link.
+    /// It was lost on this link or hop.
     Lost(LinkId),
+    /// It was given up at this hop because the radio channel was busy.
+    ChannelBusy(LinkId),
+    /// It was given up at this hop because no acknowledgment came.
+    Unacknowledged(LinkId),
+    /// It does not fit into a frame of this hop.
+    TooLong(LinkId),
     /// This node has no route to its destination.
     NoRoute(NodeId),
     /// There is no host on this node, which is its destination.

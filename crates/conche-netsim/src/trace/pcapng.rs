@@ -151,6 +151,11 @@ impl<W: Write> Observer for PcapNg<W> {
         let (place, why) = match reason {
             DropReason::QueueFull(link) => (Place::On(link), format!("queue of {} full", self.links[link.index()])),
             DropReason::Lost(link) => (Place::On(link), format!("lost on {}", self.links[link.index()])),
+            DropReason::ChannelBusy(link) => (Place::On(link), format!("channel of {} busy", self.links[link.index()])),
+            DropReason::Unacknowledged(link) => {
+                (Place::On(link), format!("no acknowledgment on {}", self.links[link.index()]))
+            }
+            DropReason::TooLong(link) => (Place::On(link), format!("too long for {}", self.links[link.index()])),
             DropReason::NoRoute(node) => (Place::Inside(node), "no route".to_owned()),
             DropReason::NoHost(node) => (Place::Inside(node), "no host".to_owned()),
             DropReason::HopLimit(node) => (Place::Inside(node), "hop limit".to_owned()),

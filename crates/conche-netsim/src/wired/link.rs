@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::delay::{DelayLine, Distribution, Jitter};
 use super::loss::{Loss, LossProcess};
 use super::queue::{Backlog, DropTail};
+use crate::mac::Hop;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{BitRate, Instant, LinkId, NodeId};
 
@@ -46,13 +47,23 @@ impl Default for LinkConfig {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pub(super) to: NodeId,
-    /// It does nothing at all to a frame.
-    pub(super) transparent: bool,
+    pub(super) kind: Kind,
     config: LinkConfig,
     backlog: Backlog,
     loss: LossProcess,
     delay: DelayLine,
     duplication: Stream,
+}
+
+/// What a link is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It does nothing at all to a frame.
+    Transparent,
+    /// A wire with its queue.
+    Wire,
+    /// A hop of a radio network, which is told to carry the frame.
+    Hop(Hop),
 }
 
 /// What becomes of a frame.
@@ -68,19 +79,25 @@ pub(super) enum Fate {
 impl Link {
     pub(super) fn new(id: LinkId, to: NodeId, config: LinkConfig, streams: &Streams) -> Self {
         let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));
+        let transparent = config.rate.is_none()
+            && config.delay.is_zero()
+            && config.jitter.distribution == Distribution::Zero
+            && config.loss == Loss::None
+            && config.duplicate <= 0.0;
         Self {
             to,
-            transparent: config.rate.is_none()
-                && config.delay.is_zero()
-                && config.jitter.distribution == Distribution::Zero
-                && config.loss == Loss::None
-                && config.duplicate <= 0.0,
+            kind: if transparent { Kind::Transparent } else { Kind::Wire },
             config,
             backlog: Backlog::new(config.queue),
             loss: LossProcess::new(config.loss, stream("loss")),
             delay: DelayLine::new(config.delay, config.jitter, stream("jitter")),
             duplication: stream("duplication"),
         }
+    }
+
+    /// A hop of a radio network.
+    pub(super) fn hop(id: LinkId, to: NodeId, hop: Hop, streams: &Streams) -> Self {
+        Self { kind: Kind::Hop(hop), ..Self::new(id, to, LinkConfig::default(), streams) }
     }
 
     /// Whether the next frame enters the queue twice.

@@ -21,4 +21,4 @@ pub use loss::{Loss, LossProcess};
 pub use queue::{DropTail, InService, Limit};
 pub use topology::{Topology, TopologyError};
 
-pub(crate) use network::{Event, Network, Surroundings};
+pub(crate) use network::{Event, Forwarded, Network, Surroundings};

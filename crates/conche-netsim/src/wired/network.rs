@@ -1,6 +1,7 @@
 //! The network at work: packets go from link to link until they reach their node.
 
-use super::link::{Fate, Link};
+use super::link::{Fate, Kind, Link};
+use crate::mac::Hop;
 use crate::packet::{PacketRef, Packets};
 use crate::scheduler::Scheduler;
 use crate::sim;
@@ -49,6 +50,17 @@ pub(crate) enum Event {
     },
 }
 
+/// Where a packet is after it was sent on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forwarded {
+    /// On a wire, or dropped.
+    Taken,
+    /// At its destination, in this very instant.
+    Arrived(PacketRef),
+    /// At a station that is to send it over a hop of a radio network.
+    Hop(PacketRef, Hop, LinkId),
+}
+
 /// What the network needs of the simulation while it moves a packet.
 pub(crate) struct Surroundings<'a, O> {
     pub(crate) scheduler: &'a mut Scheduler<sim::Event>,
@@ -61,33 +73,36 @@ impl Network {
         Self { links, routes, dropped: 0, duplicated: 0 }
     }
 
-    /// Sends a packet on its way from the node `at`. It is given back if it is at its destination in this very instant.
+    /// Sends a packet on its way from the node `at`, until something other than a wire has to carry it.
     pub(crate) fn forward<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
         packet: PacketRef,
         at: NodeId,
-    ) -> Option<PacketRef> {
+    ) -> Forwarded {
         let (to, mut at) = (around.packets.get(packet).meta.to, at);
         while at != to {
             let Some(id) = self.routes[at.index()].to(to) else {
                 self.drop(around, packet, DropReason::NoRoute(at));
-                return None;
+                return Forwarded::Taken;
             };
             let hops = &mut around.packets.get_mut(packet).hops;
             *hops += 1;
             if *hops > HOP_LIMIT {
                 self.drop(around, packet, DropReason::HopLimit(at));
-                return None;
+                return Forwarded::Taken;
             }
-            let link = &mut self.links[id.index()];
-            if !link.transparent {
-                self.cross(around, packet, id);
-                return None;
+            let link = &self.links[id.index()];
+            match link.kind {
+                Kind::Transparent => at = link.to,
+                Kind::Wire => {
+                    self.cross(around, packet, id);
+                    return Forwarded::Taken;
+                }
+                Kind::Hop(hop) => return Forwarded::Hop(packet, hop, id),
             }
-            at = link.to;
         }
-        Some(packet)
+        Forwarded::Arrived(packet)
     }
 
     /// A packet that [`Event::Lose`] announced is lost.

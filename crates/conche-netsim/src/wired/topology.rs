@@ -1,4 +1,4 @@
-//! The builder of a network: named nodes, unidirectional links between them, and routes.
+//! The builder of a network: named nodes, unidirectional links between them, radio networks, and routes.
 
 #[cfg(test)]
 mod tests;
@@ -10,8 +10,10 @@ use thiserror::Error;
 use super::delay::Distribution;
 use super::link::{Link, LinkConfig};
 use super::network::{Network, Route};
+use crate::mac::{Hop, RadioConfig, RadioNetwork};
+use crate::radio::{Layout, Position, RadioError};
 use crate::rng::Streams;
-use crate::{LinkId, NodeId};
+use crate::{LinkId, NodeId, RadioId};
 
 /// A network in the making.
 ///
@@ -40,6 +42,7 @@ pub struct Topology {
     nodes: Vec<String>,
     links: Vec<Edge>,
     routes: Vec<StaticRoute>,
+    radios: Vec<Layout>,
 }
 
 #[derive(Clone, Debug)]
@@ -47,7 +50,13 @@ struct Edge {
     name: String,
     from: NodeId,
     to: NodeId,
-    config: LinkConfig,
+    kind: EdgeKind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum EdgeKind {
+    Wire(LinkConfig),
+    Hop(RadioId),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +69,8 @@ struct StaticRoute {
 /// Why a topology or what is attached to it makes no sense.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TopologyError {
-    /// Two nodes or two links have one name.
-    #[error("the name {0:?} is used twice; nodes need names that differ, and so do links")]
+    /// Two nodes, two links or two radio networks have one name.
+    #[error("the name {0:?} is used twice; nodes need names that differ, and so do links and radio networks")]
     DuplicateName(String),
     /// A link has a rate of zero.
     #[error("link {0:?} has a rate of zero; leave the rate out for a link that takes no time")]
@@ -82,6 +91,14 @@ pub enum TopologyError {
     /// A node or link of another topology was named.
     #[error("{0} does not exist in this topology")]
     Unknown(String),
+    /// A radio network makes no sense.
+    #[error("radio network {radio:?}: {error}")]
+    Radio {
+        /// Its name.
+        radio: String,
+        /// Why.
+        error: RadioError,
+    },
     /// A route leads over a link that starts elsewhere.
     #[error("node {at:?} cannot route over link {link:?}, which starts at {start:?}")]
     RouteFromElsewhere {
@@ -109,14 +126,39 @@ impl Topology {
 
     /// Adds a link that carries frames from one node to another, and none back.
     pub fn link(&mut self, name: impl Into<String>, from: NodeId, to: NodeId, config: LinkConfig) -> LinkId {
-        self.links.push(Edge { name: name.into(), from, to, config });
-        LinkId(index(self.links.len() - 1))
+        self.add(name.into(), from, to, EdgeKind::Wire(config))
     }
 
     /// Adds two independent links that behave alike, `name>` from `a` to `b` and `name<` back.
     pub fn duplex(&mut self, name: impl AsRef<str>, a: NodeId, b: NodeId, config: LinkConfig) -> (LinkId, LinkId) {
         let name = name.as_ref();
         (self.link(format!("{name}>"), a, b, config), self.link(format!("{name}<"), b, a, config))
+    }
+
+    /// Adds a radio network, whose stations are placed by [`Topology::place`].
+    pub fn radio(&mut self, name: impl Into<String>, config: RadioConfig) -> RadioId {
+        self.radios.push(Layout { name: name.into(), config, stations: Vec::new() });
+        RadioId(u16::try_from(self.radios.len() - 1).expect("fewer than 2^16 radio networks"))
+    }
+
+    /// Gives a node a station in a radio network. It hears and disturbs the others from then on; packets go over the hops
+    /// that are added.
+    pub fn place(&mut self, radio: RadioId, node: NodeId, position: Position) {
+        // A radio network of another topology is found when a hop of it is checked.
+        if let Some(layout) = self.radios.get_mut(radio.index()) {
+            layout.stations.push((node, position));
+        }
+    }
+
+    /// Adds a hop: frames go from one node to another over a radio network. Whether they get there is the medium's matter.
+    pub fn hop(&mut self, name: impl Into<String>, radio: RadioId, from: NodeId, to: NodeId) -> LinkId {
+        self.add(name.into(), from, to, EdgeKind::Hop(radio))
+    }
+
+    /// Adds two hops, `name>` from `a` to `b` and `name<` back.
+    pub fn duplex_hop(&mut self, name: impl AsRef<str>, radio: RadioId, a: NodeId, b: NodeId) -> (LinkId, LinkId) {
+        let name = name.as_ref();
+        (self.hop(format!("{name}>"), radio, a, b), self.hop(format!("{name}<"), radio, b, a))
     }
 
     /// Lets packets for `to` leave the node `at` over the link `via`. The last one for a node and destination counts.
@@ -138,7 +180,11 @@ impl Topology {
     pub(crate) fn build(&self, streams: &Streams) -> Result<Network, TopologyError> {
         self.check_names()?;
         for edge in &self.links {
-            self.check_link(edge)?;
+            self.name(edge.from)?;
+            self.name(edge.to)?;
+            if let EdgeKind::Wire(config) = &edge.kind {
+                check_wire(&edge.name, config)?;
+            }
         }
         let outgoing = self.outgoing();
         let mut routes: Vec<Route> = outgoing.iter().map(|links| self.routes_of(links, &outgoing)).collect();
@@ -146,8 +192,47 @@ impl Topology {
             self.check_route(*route)?;
             routes[route.at.index()].set(self.nodes.len(), route.to, route.via);
         }
-        let links = (0..).zip(&self.links).map(|(id, edge)| Link::new(LinkId(id), edge.to, edge.config, streams));
-        Ok(Network::new(links.collect(), routes))
+        let link = |(id, edge): (u32, &Edge)| {
+            Ok(match edge.kind {
+                EdgeKind::Wire(config) => Link::new(LinkId(id), edge.to, config, streams),
+                EdgeKind::Hop(radio) => Link::hop(LinkId(id), edge.to, self.hop_of(edge, radio)?, streams),
+            })
+        };
+        let links = (0..).zip(&self.links).map(link).collect::<Result<_, TopologyError>>()?;
+        Ok(Network::new(links, routes))
+    }
+
+    /// Computes what reaches whom in each radio network.
+    pub(crate) fn build_radios(&self, streams: &Streams) -> Result<Vec<RadioNetwork>, TopologyError> {
+        let build = |(number, layout): (u16, &Layout)| {
+            let in_radio = |error| TopologyError::Radio { radio: layout.name.clone(), error };
+            let mut placed = HashSet::new();
+            for (node, _) in &layout.stations {
+                let name = self.name(*node)?;
+                if !placed.insert(node) {
+                    return Err(in_radio(RadioError::PlacedTwice(name.to_owned())));
+                }
+            }
+            layout.build(number, streams).map_err(in_radio)
+        };
+        (0..).zip(&self.radios).map(build).collect()
+    }
+
+    /// The stations that a hop joins.
+    fn hop_of(&self, edge: &Edge, radio: RadioId) -> Result<Hop, TopologyError> {
+        let layout = self.radios.get(radio.index()).ok_or_else(|| TopologyError::Unknown(radio.to_string()))?;
+        let station = |node| {
+            layout.station(node).ok_or_else(|| TopologyError::Radio {
+                radio: layout.name.clone(),
+                error: RadioError::NotPlaced { link: edge.name.clone(), node: self.nodes[node.index()].clone() },
+            })
+        };
+        Ok(Hop { network: radio.0, from: station(edge.from)?, to: station(edge.to)? })
+    }
+
+    fn add(&mut self, name: String, from: NodeId, to: NodeId, kind: EdgeKind) -> LinkId {
+        self.links.push(Edge { name, from, to, kind });
+        LinkId(index(self.links.len() - 1))
     }
 
     /// Each node's outgoing links.
@@ -182,7 +267,8 @@ impl Topology {
 
     fn check_names(&self) -> Result<(), TopologyError> {
         let links = self.links.iter().map(|edge| &edge.name);
-        for names in [self.nodes.iter().collect::<Vec<_>>(), links.collect()] {
+        let radios = self.radios.iter().map(|layout| &layout.name);
+        for names in [self.nodes.iter().collect::<Vec<_>>(), links.collect(), radios.collect()] {
             let mut seen = HashSet::new();
             for name in names {
                 if !seen.insert(name) {
@@ -191,26 +277,6 @@ impl Topology {
             }
         }
         Ok(())
-    }
-
-    fn check_link(&self, edge: &Edge) -> Result<(), TopologyError> {
-        let (link, config) = (&edge.name, &edge.config);
-        self.name(edge.from)?;
-        self.name(edge.to)?;
-        if config.rate.is_some_and(|rate| rate.as_bits() == 0) {
-            return Err(TopologyError::ZeroRate(link.clone()));
-        }
-        let mut probabilities = config.loss.probabilities();
-        probabilities.push(("duplicate", config.duplicate));
-        for (parameter, value) in probabilities {
-            if !(0.0..=1.0).contains(&value) {
-                return Err(TopologyError::Probability { link: link.clone(), parameter, value });
-            }
-        }
-        match config.jitter.distribution {
-            Distribution::Uniform { low, high } if low > high => Err(TopologyError::EmptyJitter(link.clone())),
-            _ => Ok(()),
-        }
     }
 
     fn check_route(&self, route: StaticRoute) -> Result<(), TopologyError> {
@@ -229,6 +295,23 @@ impl Topology {
 
     fn name(&self, node: NodeId) -> Result<&str, TopologyError> {
         self.nodes.get(node.index()).map(String::as_str).ok_or_else(|| TopologyError::Unknown(node.to_string()))
+    }
+}
+
+fn check_wire(link: &str, config: &LinkConfig) -> Result<(), TopologyError> {
+    if config.rate.is_some_and(|rate| rate.as_bits() == 0) {
+        return Err(TopologyError::ZeroRate(link.to_owned()));
+    }
+    let mut probabilities = config.loss.probabilities();
+    probabilities.push(("duplicate", config.duplicate));
+    for (parameter, value) in probabilities {
+        if !(0.0..=1.0).contains(&value) {
+            return Err(TopologyError::Probability { link: link.to_owned(), parameter, value });
+        }
+    }
+    match config.jitter.distribution {
+        Distribution::Uniform { low, high } if low > high => Err(TopologyError::EmptyJitter(link.to_owned())),
+        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,225 @@
+//! The parameters of a radio network, by the standard's names, and the presets of known stacks.
+
+use std::time::Duration;
+
+use super::access::AccessConfig;
+use super::contiki::{Contiki27, Contiki30, Contiki31};
+use super::ieee802154::{A_UNIT_BACKOFF_PERIOD, Ieee802154};
+use super::tinyos::{BinaryExponential, TinyOs};
+use crate::radio::MediumConfig;
+use crate::radio::phy::{A_TURNAROUND_TIME, CCA_DURATION, SYMBOL};
+
+/// A radio network: a medium, and the MAC that all its stations run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RadioConfig {
+    /// How signals spread and disturb each other.
+    pub medium: MediumConfig,
+    /// When stations transmit.
+    pub mac: MacConfig,
+}
+
+/// A MAC. [`MacConfig::ieee802154`] and its neighbours are presets to start from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MacConfig {
+    /// Backoff and retries.
+    pub access: AccessConfig,
+    /// How one attempt goes.
+    pub attempt: AttemptConfig,
+    /// What waits.
+    pub queue: QueueConfig,
+    /// Octets of the PSDU beyond the UDP payload: MHR, compressed headers of the network layer, FCS.
+    pub overhead_octets: u8,
+}
+
+/// One attempt to get a frame over the air, with a receiver that is always on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptConfig {
+    /// How long clear channel assessment takes; its result is the channel's state at the end. `None`: no assessment.
+    pub cca: Option<Duration>,
+    /// From the assessment to the begin of the turnaround, with the receiver on.
+    pub preparation: Duration,
+    /// From receiving to transmitting, with the receiver off.
+    pub tx_turnaround: Duration,
+    /// From transmitting to receiving.
+    pub rx_turnaround: Duration,
+    /// Whether frames are acknowledged.
+    pub acknowledgment: Option<Acknowledgment>,
+    /// What a station waits after a frame before it turns to the next one.
+    pub spacing: Option<InterframeSpacing>,
+}
+
+/// Acknowledged frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledgment {
+    /// From the end of a frame to the begin of its acknowledgment, with the receiver off.
+    pub turnaround: Duration,
+    /// How long the sender waits for it (to its end), from the end of the frame.
+    pub wait: Duration,
+    /// Whether an acknowledgment with another sequence number, which is for someone else, ends the wait without success,
+    /// as the standard has it (§7.5.6.4.3); else it is ignored.
+    pub another_ends_the_wait: bool,
+}
+
+/// Interframe spacing (IEEE Std 802.15.4-2006, §7.5.1.3): time for the receiver to process a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterframeSpacing {
+    /// SIFS: after a short frame.
+    pub short: Duration,
+    /// LIFS: after a long one.
+    pub long: Duration,
+    /// aMaxSIFSFrameSize: the longest short frame (PSDU), in octets.
+    pub max_short_octets: u8,
+}
+
+/// The frames that wait in a station, the one in transmission included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// How many there is room for in all. `None`: no limit.
+    pub packets: Option<usize>,
+    /// A queue for each neighbour, with its own backoff, and at most so many of them at a time. `None`: one queue.
+    pub neighbours: Option<usize>,
+}
+
+impl Default for InterframeSpacing {
+    /// macMinSIFSPeriod 12 and macMinLIFSPeriod 40 symbols (Table 1), aMaxSIFSFrameSize 18 octets (Table 85).
+    fn default() -> Self {
+        Self { short: SYMBOL.saturating_mul(12), long: SYMBOL.saturating_mul(40), max_short_octets: 18 }
+    }
+}
+
+impl Default for Acknowledgment {
+    /// aTurnaroundTime (§7.5.6.4.2), and macAckWaitDuration = aUnitBackoffPeriod + aTurnaroundTime + phySHRDuration (10
+    /// symbols) + 6·phySymbolsPerOctet: 54 symbols, 864 µs (§7.4.2).
+    fn default() -> Self {
+        let wait = A_UNIT_BACKOFF_PERIOD + A_TURNAROUND_TIME + SYMBOL * (10 + 6 * 2);
+        Self { turnaround: A_TURNAROUND_TIME, wait, another_ends_the_wait: true }
+    }
+}
+
+impl Default for AttemptConfig {
+    /// The standard's times, with acknowledgment and spacing.
+    fn default() -> Self {
+        Self {
+            cca: Some(CCA_DURATION),
+            preparation: Duration::ZERO,
+            tx_turnaround: A_TURNAROUND_TIME,
+            rx_turnaround: A_TURNAROUND_TIME,
+            acknowledgment: Some(Acknowledgment::default()),
+            spacing: Some(InterframeSpacing::default()),
+        }
+    }
+}
+
+/// MHR with short addresses and one PAN (§7.2.2.2): frame control 2, sequence number 1, PAN 2, addresses 2 and 2; FCS 2.
+const SHORT_ADDRESSES_OCTETS: u8 = 11;
+/// A jiffy of TinyOS is 1/32768 s.
+const fn jiffies(jiffies: u64) -> Duration {
+    Duration::from_nanos((jiffies * 1_000_000_000 + (1 << 14)) >> 15)
+}
+
+impl MacConfig {
+    /// The standard's unslotted CSMA-CA with acknowledgments, short addresses and no limit on what waits.
+    #[must_use]
+    pub fn ieee802154() -> Self {
+        Self {
+            access: AccessConfig::Ieee802154(Ieee802154::default()),
+            attempt: AttemptConfig::default(),
+            queue: QueueConfig::default(),
+            overhead_octets: SHORT_ADDRESSES_OCTETS,
+        }
+    }
+
+    /// Contiki 2.7 with NullRDC: no acknowledgments, 8 packet buffers, 2 neighbours.
+    #[must_use]
+    pub fn contiki27() -> Self {
+        Self::contiki_null_rdc(AccessConfig::Contiki27(Contiki27::default()), 8)
+    }
+
+    /// Contiki 3.0 with NullRDC, as [`MacConfig::contiki27`].
+    #[must_use]
+    pub fn contiki30() -> Self {
+        Self::contiki_null_rdc(AccessConfig::Contiki30(Contiki30::default()), 8)
+    }
+
+    /// Contiki 3.1 on Cooja's own motes: acknowledgments in software, 2 ms to prepare a frame and 1 ms an
+    /// acknowledgment, 16 packet buffers, 2 neighbours.
+    #[must_use]
+    pub fn contiki31() -> Self {
+        let ms = Duration::from_millis;
+        let acknowledgment = Acknowledgment { turnaround: ms(1), wait: ms(2), another_ends_the_wait: false };
+        Self {
+            access: AccessConfig::Contiki31(Contiki31::default()),
+            attempt: AttemptConfig {
+                cca: Some(Duration::ZERO),
+                preparation: ms(2),
+                tx_turnaround: Duration::ZERO,
+                rx_turnaround: Duration::ZERO,
+                acknowledgment: Some(acknowledgment),
+                spacing: None,
+            },
+            queue: QueueConfig { packets: Some(16), neighbours: Some(2) },
+            overhead_octets: SHORT_ADDRESSES_OCTETS,
+        }
+    }
+
+    /// TinyOS's CC2420 stack: 7 jiffies after a clear channel, hardware acknowledgments that are awaited for 256 jiffies.
+    #[must_use]
+    pub fn tinyos() -> Self {
+        let acknowledgment =
+            Acknowledgment { turnaround: A_TURNAROUND_TIME, wait: jiffies(256), another_ends_the_wait: false };
+        Self {
+            access: AccessConfig::TinyOs(TinyOs::default()),
+            attempt: AttemptConfig {
+                preparation: jiffies(7).saturating_sub(A_TURNAROUND_TIME),
+                acknowledgment: Some(acknowledgment),
+                spacing: None,
+                ..AttemptConfig::default()
+            },
+            queue: QueueConfig::default(),
+            overhead_octets: SHORT_ADDRESSES_OCTETS,
+        }
+    }
+
+    /// [`MacConfig::tinyos`] with binary exponential backoff in place of TinyOS's.
+    #[must_use]
+    pub fn tinyos_binary_exponential() -> Self {
+        Self { access: AccessConfig::BinaryExponential(BinaryExponential::default()), ..Self::tinyos() }
+    }
+
+    /// The same MAC without acknowledgments.
+    #[must_use]
+    pub fn unacknowledged(self) -> Self {
+        Self { attempt: AttemptConfig { acknowledgment: None, ..self.attempt }, ..self }
+    }
+
+    fn contiki_null_rdc(access: AccessConfig, packets: usize) -> Self {
+        Self {
+            access,
+            attempt: AttemptConfig { acknowledgment: None, spacing: None, ..AttemptConfig::default() },
+            queue: QueueConfig { packets: Some(packets), neighbours: Some(2) },
+            overhead_octets: SHORT_ADDRESSES_OCTETS,
+        }
+    }
+}
+
+impl InterframeSpacing {
+    /// The time after a frame with this PSDU.
+    #[must_use]
+    pub const fn after(&self, psdu_octets: u8) -> Duration {
+        if psdu_octets <= self.max_short_octets { self.short } else { self.long }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_standards_times_come_out_in_microseconds() {
+        let acknowledgment = Acknowledgment::default();
+        assert_eq!((acknowledgment.turnaround.as_micros(), acknowledgment.wait.as_micros()), (192, 864));
+        let spacing = InterframeSpacing::default();
+        assert_eq!((spacing.after(18).as_micros(), spacing.after(19).as_micros()), (192, 640));
+        assert_eq!(MacConfig::tinyos().attempt.acknowledgment.map(|ack| ack.wait.as_nanos()), Some(7_812_500));
+    }
+}

@@ -1,0 +1,80 @@
+//! Medium access: when a station transmits, what it does if that fails, and the frames that wait meanwhile.
+//!
+//! ```text
+//!   packet ─> queue ─> access: wait ─> attempt: CCA ─> turnaround ─> frame ─> ACK? ──> packet at the next node
+//!               │        ^                            │                       │
+//!               └─ full: dropped                      └── busy, no ACK ───────┘──> given up: dropped
+//! ```
+//!
+//! Two parts make a MAC, and they know each other only by [`Outcome`]:
+//!
+//! - `access` decides how long to wait before an attempt and whether to make another one (backoff, retries). It knows no
+//!   radio: [`Ieee802154`], [`Contiki27`], [`Contiki30`], [`Contiki31`], [`TinyOs`], [`BinaryExponential`].
+//! - `attempt` gets one frame over the air with a receiver that is always on: clear channel assessment, turnaround,
+//!   transmission, acknowledgment. A duty-cycled radio makes its attempts in another way under the same decisions.
+//!
+//! # Example
+//!
+//! Two nodes within reach of each other; the packet needs an acknowledgment on the air.
+//!
+//! ```
+//! use conche_netsim::mac::{MacConfig, RadioConfig};
+//! use conche_netsim::radio::{MediumConfig, Position, Udgm};
+//! use conche_netsim::wired::Topology;
+//! # use conche_netsim::{Simulation, NodeId, host::{Host, Port, Received}};
+//! # struct Greeter(NodeId);
+//! # impl Host for Greeter {
+//! #     type Timer = ();
+//! #     fn start(&mut self, port: &mut Port<'_, ()>) {
+//! #         if port.node() != self.0 { port.send(self.0, b"hello", None, None); }
+//! #     }
+//! #     fn timer(&mut self, _: &mut Port<'_, ()>, (): ()) {}
+//! #     fn receive(&mut self, _: &mut Port<'_, ()>, _: Received<'_>) {}
+//! #     fn wake(&mut self, _: &mut Port<'_, ()>) {}
+//! # }
+//!
+//! let mut net = Topology::new();
+//! let (mote, sink) = (net.node("mote"), net.node("sink"));
+//! let medium = MediumConfig::Udgm(Udgm { transmission_range_m: 10.0, ..Udgm::default() });
+//! let air = net.radio("air", RadioConfig { medium, mac: MacConfig::ieee802154() });
+//! net.place(air, sink, Position::metres(0.0, 0.0));
+//! net.place(air, mote, Position::metres(6.0, 8.0));
+//! net.duplex_hop("mote-sink", air, mote, sink);
+//!
+//! let mut sim = Simulation::new(&net, 1, ())?;
+//! sim.attach(mote, Greeter(sink))?;
+//! sim.attach(sink, Greeter(sink))?;
+//! sim.run();
+//! let counters = sim.radio_counters(air).expect("the network has it");
+//! assert_eq!((counters.frames, counters.acknowledgments, counters.succeeded), (1, 1, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `config` | the parameters of all of this, with the presets |
+//! | `access`, `ieee802154`, `contiki`, `tinyos` | the decisions |
+//! | `queue` | frames that wait, in one queue or one for each neighbour |
+//! | `attempt` | the steps of one attempt and of an acknowledgment |
+//! | `station` | a node's interface: its queue, attempt, acknowledgment and sequence numbers |
+//! | `network` | the stations on their air |
+
+mod access;
+mod attempt;
+mod config;
+mod contiki;
+mod ieee802154;
+mod network;
+mod queue;
+mod station;
+mod tinyos;
+
+pub use access::{AccessConfig, Outcome};
+pub use config::{Acknowledgment, AttemptConfig, InterframeSpacing, MacConfig, QueueConfig, RadioConfig};
+pub use contiki::{Contiki27, Contiki30, Contiki31};
+pub use ieee802154::Ieee802154;
+pub use network::RadioCounters;
+pub use tinyos::{BinaryExponential, TinyOs};
+
+pub(crate) use network::{Event, Hop, RadioNetwork};
+pub(crate) use station::Interface;

@@ -1,0 +1,158 @@
+//! Frames that wait in a station: in one queue, or in one for each neighbour as Contiki's CSMA has them.
+
+use std::collections::VecDeque;
+
+use super::access::{AccessConfig, AnyAccess};
+use super::config::QueueConfig;
+use crate::LinkId;
+use crate::packet::PacketRef;
+use crate::radio::Station;
+
+/// A frame of one packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// The packet, until a copy of the frame has been received.
+    pub(super) packet: Option<PacketRef>,
+    /// The hop that it takes, for those who are told of its end.
+    pub(super) link: LinkId,
+    pub(super) to: Station,
+    pub(super) psdu_octets: u8,
+    /// DSN: the data sequence number.
+    pub(super) dsn: u8,
+}
+
+/// Frames in order, with the channel access of the first one.
+#[derive(Debug)]
+pub(super) struct Queue {
+    to: Option<Station>,
+    frames: VecDeque<Frame>,
+    pub(super) access: AnyAccess,
+    /// Its backoff has ended while the station was busy with another queue's attempt.
+    pub(super) ready: bool,
+}
+
+/// All queues of a station.
+#[derive(Debug)]
+pub(super) struct Queues {
+    config: QueueConfig,
+    access: AccessConfig,
+    queues: Vec<Queue>,
+    waiting: usize,
+}
+
+/// A queue's place in its station.
+pub(super) type QueueIndex = u8;
+
+/// What became of a frame that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queued {
+    /// It is the first of this queue, which was empty.
+    First(QueueIndex),
+    /// It waits behind others.
+    Behind,
+    /// There is no room for it, or none for a further neighbour.
+    Full,
+}
+
+impl Queues {
+    pub(super) fn new(config: QueueConfig, access: AccessConfig) -> Self {
+        Self { config, access, queues: Vec::new(), waiting: 0 }
+    }
+
+    pub(super) fn push(&mut self, frame: Frame) -> Queued {
+        if self.config.packets.is_some_and(|limit| self.waiting >= limit) {
+            return Queued::Full;
+        }
+        let Some(index) = self.place_for(frame.to) else { return Queued::Full };
+        let queue = &mut self.queues[usize::from(index)];
+        queue.frames.push_back(frame);
+        self.waiting += 1;
+        if queue.frames.len() == 1 { Queued::First(index) } else { Queued::Behind }
+    }
+
+    /// The frame at the head of a queue that is not empty.
+    pub(super) fn head(&mut self, index: QueueIndex) -> &mut Frame {
+        self.queues[usize::from(index)].frames.front_mut().expect("an attempt has a frame")
+    }
+
+    /// Takes the frame at the head of a queue that is not empty; the answer's second part is whether another one follows.
+    pub(super) fn pop(&mut self, index: QueueIndex) -> (Frame, bool) {
+        let queue = &mut self.queues[usize::from(index)];
+        let frame = queue.frames.pop_front().expect("an attempt has a frame");
+        self.waiting -= 1;
+        (frame, !queue.frames.is_empty())
+    }
+
+    pub(super) fn get(&mut self, index: QueueIndex) -> &mut Queue {
+        &mut self.queues[usize::from(index)]
+    }
+
+    /// A queue whose backoff has ended meanwhile; it is ready no more.
+    pub(super) fn take_ready(&mut self) -> Option<QueueIndex> {
+        let (index, queue) = (0..).zip(&mut self.queues).find(|(_, queue)| queue.ready)?;
+        queue.ready = false;
+        Some(index)
+    }
+
+    /// The neighbour's queue, or an empty one to become it.
+    fn place_for(&mut self, to: Station) -> Option<QueueIndex> {
+        let (to, limit) = match self.config.neighbours {
+            None => (None, 1),
+            Some(limit) => (Some(to), limit.min(usize::from(QueueIndex::MAX))),
+        };
+        let own = self.queues.iter().position(|queue| queue.to == to && !queue.frames.is_empty());
+        let place = own.or_else(|| self.queues.iter().position(|queue| queue.frames.is_empty()));
+        let place = match place {
+            Some(place) => place,
+            None if self.queues.len() < limit => {
+                self.queues.push(Queue { to, frames: VecDeque::new(), access: self.access.build(), ready: false });
+                self.queues.len() - 1
+            }
+            None => return None,
+        };
+        self.queues[place].to = to;
+        QueueIndex::try_from(place).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mac::MacConfig;
+
+    fn frame(to: Station) -> Frame {
+        Frame { packet: None, link: LinkId(0), to, psdu_octets: 50, dsn: 0 }
+    }
+
+    fn queues(packets: Option<usize>, neighbours: Option<usize>) -> Queues {
+        Queues::new(QueueConfig { packets, neighbours }, MacConfig::contiki27().access)
+    }
+
+    #[test]
+    fn a_third_neighbour_waits_until_a_queue_is_empty() {
+        let mut queues = queues(Some(8), Some(2));
+        assert_eq!(queues.push(frame(1)), Queued::First(0));
+        assert_eq!(queues.push(frame(2)), Queued::First(1));
+        assert_eq!(queues.push(frame(2)), Queued::Behind);
+        assert_eq!(queues.push(frame(3)), Queued::Full);
+        assert!(!queues.pop(0).1);
+        assert_eq!(queues.push(frame(3)), Queued::First(0));
+        assert_eq!(queues.push(frame(1)), Queued::Full);
+    }
+
+    #[test]
+    fn all_neighbours_share_the_packet_buffers() {
+        let mut queues = queues(Some(4), Some(2));
+        (0..4).for_each(|i| assert_ne!(queues.push(frame(i % 2)), Queued::Full));
+        assert_eq!(queues.push(frame(0)), Queued::Full);
+        assert_eq!((queues.pop(1).0.to, queues.push(frame(0))), (1, Queued::Behind));
+    }
+
+    #[test]
+    fn one_queue_serves_all_neighbours_in_order() {
+        let mut queues = queues(None, None);
+        assert_eq!(queues.push(frame(7)), Queued::First(0));
+        assert_eq!(queues.push(frame(8)), Queued::Behind);
+        assert_eq!((queues.pop(0).0.to, queues.pop(0).0.to), (7, 8));
+    }
+}

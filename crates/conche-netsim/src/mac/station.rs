@@ -1,0 +1,72 @@
+//! A node's interface to a radio network.
+
+use super::attempt::{Reply, Step};
+use super::config::MacConfig;
+use super::queue::{Frame, QueueIndex, Queued, Queues};
+use crate::packet::PacketRef;
+use crate::radio::Station;
+use crate::rng::Stream;
+use crate::{Instant, LinkId, NodeId};
+
+/// What a station knows and does.
+#[derive(Debug)]
+pub(crate) struct Interface {
+    pub(super) node: NodeId,
+    pub(super) queues: Queues,
+    pub(super) step: Step,
+    /// Whose frame the attempt is for.
+    pub(super) attempting: QueueIndex,
+    /// Counts waits for acknowledgments, so that the time-out of an earlier one is known.
+    pub(super) wait: u16,
+    pub(super) reply: Reply,
+    /// Interframe spacing: no new frame before.
+    pub(super) rest_until: Instant,
+    pub(super) stream: Stream,
+    /// macDSN: the sequence number of the next frame.
+    dsn: u8,
+    /// The sequence number that came last from each station.
+    last_dsn: Vec<Option<u8>>,
+}
+
+impl Interface {
+    pub(crate) fn new(node: NodeId, config: &MacConfig, stations: usize, mut stream: Stream) -> Self {
+        // macDSN starts at a random value (Table 86).
+        let dsn = u8::try_from(stream.below(256)).unwrap_or(0);
+        Self {
+            node,
+            queues: Queues::new(config.queue, config.access),
+            step: Step::Idle,
+            attempting: 0,
+            wait: 0,
+            reply: Reply::None,
+            rest_until: Instant::ZERO,
+            stream,
+            dsn,
+            last_dsn: vec![None; stations],
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, packet: PacketRef, link: LinkId, to: Station, psdu_octets: u8) -> Queued {
+        let queued = self.queues.push(Frame { packet: Some(packet), link, to, psdu_octets, dsn: self.dsn });
+        if queued != Queued::Full {
+            self.dsn = self.dsn.wrapping_add(1);
+        }
+        queued
+    }
+
+    /// The frame of the attempt.
+    pub(super) fn frame(&mut self) -> &mut Frame {
+        self.queues.head(self.attempting)
+    }
+
+    /// Whether a received frame is new. One with the sequence number of the frame before it from the same station is a
+    /// copy whose acknowledgment was lost.
+    pub(super) fn accepts(&mut self, from: Station, dsn: u8) -> bool {
+        self.last_dsn[from as usize].replace(dsn) != Some(dsn)
+    }
+
+    /// Whether an acknowledgment of this number would be the one it waits for; `None` if it waits for none.
+    pub(super) fn expects(&mut self, dsn: u8) -> Option<bool> {
+        (self.step == Step::AwaitingAck).then(|| self.frame().dsn == dsn)
+    }
+}

@@ -1,0 +1,222 @@
+//! The channel: which stations transmit, and what each station hears and receives of it.
+
+use std::time::Duration;
+
+use super::medium::{AnyMedium, Arrival, Hearing, Medium};
+use super::neighbours::Station;
+use super::phy::BIT;
+use super::power::Power;
+use super::reception::Stretch;
+use crate::Instant;
+use crate::rng::Stream;
+use crate::units::nanos;
+
+/// The air that the stations of one radio network share.
+#[derive(Debug)]
+pub(crate) struct Air {
+    medium: AnyMedium,
+    signals: Signals,
+}
+
+/// What is on the air, whatever the medium.
+#[derive(Debug)]
+struct Signals {
+    ears: Vec<Ear>,
+    voices: Vec<Voice>,
+}
+
+/// A station's receiver.
+#[derive(Debug)]
+struct Ear {
+    /// All that it hears.
+    level: Power,
+    /// When that changed last, and what it was before.
+    changed: (Instant, Power),
+    /// Until then it transmits or switches.
+    deaf_until: Instant,
+    reception: Option<Reception>,
+    stream: Stream,
+}
+
+/// A frame that a receiver has synchronised with.
+#[derive(Clone, Copy, Debug)]
+struct Reception {
+    from: Station,
+    signal: Power,
+    /// Bits in the frame.
+    bits: f64,
+    /// The probability that all went well before `since`, when the interference changed last.
+    success: f64,
+    since: Instant,
+}
+
+/// A station's transmitter. It sends one frame at a time.
+#[derive(Debug, Default)]
+struct Voice {
+    heard_by: Vec<Heard>,
+}
+
+/// One who hears a frame.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    station: Station,
+    /// The number of the link to it.
+    link: u32,
+    power: Power,
+}
+
+/// Takes the medium apart, so that `$call` is compiled for each of them.
+macro_rules! with_medium {
+    ($air:ident, |$medium:ident, $signals:ident| $call:expr) => {{
+        let $signals = &mut $air.signals;
+        match &mut $air.medium {
+            AnyMedium::Udgm($medium) => $call,
+            AnyMedium::Mrm31($medium) => $call,
+            AnyMedium::Sinr($medium) => $call,
+        }
+    }};
+}
+
+impl Air {
+    /// Silence. Each station draws from a stream of its own.
+    pub(crate) fn new(medium: AnyMedium, streams: impl Iterator<Item = Stream>) -> Self {
+        let ears: Vec<Ear> = streams
+            .map(|stream| Ear {
+                level: Power::ZERO,
+                changed: (Instant::ZERO, Power::ZERO),
+                deaf_until: Instant::ZERO,
+                reception: None,
+                stream,
+            })
+            .collect();
+        let voices = ears.iter().map(|_| Voice::default()).collect();
+        Self { medium, signals: Signals { ears, voices } }
+    }
+
+    /// What clear channel assessment says. It measures what was there up to now, not what begins or ends in this instant:
+    /// two stations whose assessments end together both find the channel clear, and so does one whose assessment ends
+    /// when another begins to transmit.
+    pub(crate) fn is_busy(&self, at: Station, now: Instant) -> bool {
+        let ear = &self.signals.ears[at as usize];
+        let level = if ear.changed.0 == now { ear.changed.1 } else { ear.level };
+        match &self.medium {
+            AnyMedium::Udgm(medium) => medium.is_busy(level),
+            AnyMedium::Mrm31(medium) => medium.is_busy(level),
+            AnyMedium::Sinr(medium) => medium.is_busy(level),
+        }
+    }
+
+    /// The receiver is off until then; a reception under way is lost.
+    pub(crate) fn deafen(&mut self, station: Station, until: Instant) {
+        let ear = &mut self.signals.ears[station as usize];
+        ear.reception = None;
+        ear.deaf_until = until;
+    }
+
+    /// A frame of this duration begins. Whoever calls this has deafened the station, and calls [`Air::finish`] in time.
+    pub(crate) fn begin(&mut self, from: Station, now: Instant, airtime: Duration) {
+        with_medium!(self, |medium, signals| signals.begin(&*medium, from, now, airtime));
+    }
+
+    /// A frame ends. Of those who received it, `received` is called for the ones that `wants` names; whether the others
+    /// received it is never drawn.
+    pub(crate) fn finish(
+        &mut self,
+        from: Station,
+        now: Instant,
+        wants: impl Fn(Station) -> bool,
+        received: impl FnMut(Station),
+    ) {
+        with_medium!(self, |medium, signals| signals.finish(medium, from, now, wants, received));
+    }
+}
+
+impl Signals {
+    fn begin<M: Medium>(&mut self, medium: &M, from: Station, now: Instant, airtime: Duration) {
+        let bits = nanos(airtime) as f64 / nanos(BIT) as f64;
+        let mut heard_by = std::mem::take(&mut self.voices[from as usize].heard_by);
+        for (number, link) in medium.neighbours().from(from) {
+            let ear = &mut self.ears[link.to as usize];
+            let hearing = Hearing {
+                level: ear.level,
+                receiving: ear.reception.map(|reception| reception.signal),
+                listening: now >= ear.deaf_until,
+            };
+            let arrival = medium.arrive(number, link, hearing, &mut ear.stream);
+            match arrival {
+                Arrival::Unheard => continue,
+                Arrival::Noise => ear.settle(medium, now),
+                Arrival::Receive => ear.receive(from, link.power, bits, now),
+                Arrival::Replace => {
+                    if let Some(lost) = ear.reception {
+                        ear.change(now, ear.level.minus(lost.signal));
+                        // Two stations transmit and a third hears both, so that `from` is not the one that is lost.
+                        self.voices[lost.from as usize].heard_by.retain(|heard| heard.station != link.to);
+                    }
+                    ear.receive(from, link.power, bits, now);
+                }
+            }
+            ear.change(now, ear.level.plus(link.power));
+            let number = u32::try_from(number).expect("fewer than 2^32 links fit into memory");
+            heard_by.push(Heard { station: link.to, link: number, power: link.power });
+        }
+        self.voices[from as usize].heard_by = heard_by;
+    }
+
+    fn finish<M: Medium>(
+        &mut self,
+        medium: &mut M,
+        from: Station,
+        now: Instant,
+        wants: impl Fn(Station) -> bool,
+        mut received: impl FnMut(Station),
+    ) {
+        let mut heard_by = std::mem::take(&mut self.voices[from as usize].heard_by);
+        for heard in heard_by.drain(..) {
+            let ear = &mut self.ears[heard.station as usize];
+            if ear.reception.is_some_and(|reception| reception.from == from) {
+                if wants(heard.station) && ear.succeeds(medium, heard.link as usize, now) {
+                    received(heard.station);
+                }
+                ear.reception = None;
+            } else {
+                ear.settle(medium, now);
+            }
+            ear.change(now, ear.level.minus(heard.power));
+        }
+        self.voices[from as usize].heard_by = heard_by;
+    }
+}
+
+impl Ear {
+    fn change(&mut self, now: Instant, level: Power) {
+        if self.changed.0 != now {
+            self.changed = (now, self.level);
+        }
+        self.level = level;
+    }
+
+    fn receive(&mut self, from: Station, signal: Power, bits: f64, now: Instant) {
+        self.reception = Some(Reception { from, signal, bits, success: 1.0, since: now });
+    }
+
+    /// The interference is about to change: accounts for the stretch that ends.
+    fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
+        let level = self.level;
+        // A frame that begins in the very instant in which another ends does not overlap it.
+        let Some(reception) = self.reception.as_mut().filter(|reception| reception.since < now) else { return };
+        let bits = (now - reception.since).as_nanos() as f64 / nanos(BIT) as f64;
+        let interference = level.minus(reception.signal);
+        reception.success *= medium.survives(reception.signal, interference, Stretch { bits, of: reception.bits });
+        reception.since = now;
+    }
+
+    /// Whether the frame that ends now was received.
+    fn succeeds<M: Medium>(&mut self, medium: &mut M, link: usize, now: Instant) -> bool {
+        self.settle(medium, now);
+        let success = self.reception.map_or(0.0, |reception| reception.success);
+        let probability = success * medium.passes(link, now, &mut self.stream);
+        // What is certain needs no draw.
+        probability >= 1.0 || probability > 0.0 && self.stream.chance(probability)
+    }
+}

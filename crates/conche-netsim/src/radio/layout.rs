@@ -1,0 +1,40 @@
+//! A radio network in the making: its configuration and where its stations stand.
+
+use super::air::Air;
+use super::medium::RadioError;
+use super::neighbours::Station;
+use super::position::Position;
+use crate::NodeId;
+use crate::mac::{Interface, RadioConfig, RadioNetwork};
+use crate::rng::{Entity, Purpose, Streams};
+
+/// What a topology knows of one radio network.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) name: String,
+    pub(crate) config: RadioConfig,
+    /// The stations in the order of their numbers.
+    pub(crate) stations: Vec<(NodeId, Position)>,
+}
+
+impl Layout {
+    /// The station of a node.
+    pub(crate) fn station(&self, node: NodeId) -> Option<Station> {
+        (0..).zip(&self.stations).find_map(|(station, (of, _))| (*of == node).then_some(station))
+    }
+
+    /// Computes what reaches whom.
+    pub(crate) fn build(&self, number: u16, streams: &Streams) -> Result<RadioNetwork, RadioError> {
+        let positions: Vec<Position> = self.stations.iter().map(|(_, position)| *position).collect();
+        let medium = self.config.medium.build(&positions, streams)?;
+        let stream = |node, what| {
+            // A node may have a station in several networks.
+            streams.stream(Entity::Node(node), Purpose::named(&format!("{what} {}", self.name)))
+        };
+        let air = Air::new(medium, self.stations.iter().map(|(node, _)| stream(*node, "reception")));
+        let interface =
+            |node| Interface::new(node, &self.config.mac, self.stations.len(), stream(node, "channel access"));
+        let interfaces = self.stations.iter().map(|(node, _)| interface(*node)).collect();
+        Ok(RadioNetwork::new(number, self.config.mac, air, interfaces))
+    }
+}

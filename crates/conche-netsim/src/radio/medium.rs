@@ -1,0 +1,125 @@
+//! What all media have in common, and the choice of one.
+
+use thiserror::Error;
+
+use super::mrm31::{Mrm31, Mrm31Medium};
+use super::neighbours::{Neighbours, RadioLink};
+use super::position::Position;
+use super::power::Power;
+use super::reception::Stretch;
+use super::sinr::{Sinr, SinrMedium};
+use super::udgm::{Udgm, UdgmMedium};
+use crate::Instant;
+use crate::rng::{Stream, Streams};
+
+/// How signals reach stations, disturb each other and are received.
+pub(crate) trait Medium {
+    /// Who hears whom.
+    fn neighbours(&self) -> &Neighbours;
+
+    /// A frame begins: what becomes of it at a station that hears it.
+    fn arrive(&self, number: usize, link: RadioLink, ear: Hearing, stream: &mut Stream) -> Arrival;
+
+    /// The probability that a stretch of a frame survives beside this interference.
+    fn survives(&self, signal: Power, interference: Power, stretch: Stretch) -> f64;
+
+    /// The probability that a link lets a whole frame through, interference apart.
+    fn passes(&mut self, number: usize, now: Instant, stream: &mut Stream) -> f64;
+
+    /// What clear channel assessment says of this much power.
+    fn is_busy(&self, level: Power) -> bool;
+}
+
+/// What a station hears at the moment when a further frame begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hearing {
+    /// All signals together, without the new one.
+    pub(crate) level: Power,
+    /// The signal that its receiver has synchronised with.
+    pub(crate) receiving: Option<Power>,
+    /// Its receiver is on, not switching or transmitting.
+    pub(crate) listening: bool,
+}
+
+/// What becomes of a frame at a station that hears it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// Nothing, not even as interference.
+    Unheard,
+    /// It is interference.
+    Noise,
+    /// The receiver synchronises with it, and loses what it was receiving.
+    Receive,
+    /// As before, and what was received is no longer heard at all.
+    Replace,
+}
+
+/// A radio medium with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MediumConfig {
+    /// Unit disks: any overlap destroys both frames.
+    Udgm(Udgm),
+    /// Cooja's multi-path ray tracer as of Contiki 3.1, without obstacles.
+    Mrm31(Mrm31),
+    /// Signal, interference and noise.
+    Sinr(Sinr),
+}
+
+/// Why a radio network makes no sense.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum RadioError {
+    /// A parameter is not a number in its range.
+    #[error("{parameter} is {value}, but it must be {range}")]
+    Parameter {
+        /// Its name.
+        parameter: &'static str,
+        /// What it was set to.
+        value: f64,
+        /// What it may be.
+        range: &'static str,
+    },
+    /// A matrix of losses does not fit the stations.
+    #[error("the matrix of path losses must have a row and a column for each of the {0} stations")]
+    Matrix(usize),
+    /// A node was placed twice.
+    #[error("node {0:?} is placed twice; a node has one station in a radio network")]
+    PlacedTwice(String),
+    /// A hop leads from or to a node that was not placed.
+    #[error("link {link:?} is a hop from or to node {node:?}, which is not placed in this radio network")]
+    NotPlaced {
+        /// The link.
+        link: String,
+        /// The node.
+        node: String,
+    },
+}
+
+/// A medium at work, one of all. Callers take it apart once for each frame, so that what happens at each neighbour is
+/// static.
+#[derive(Debug)]
+pub(crate) enum AnyMedium {
+    Udgm(UdgmMedium),
+    Mrm31(Mrm31Medium),
+    Sinr(SinrMedium),
+}
+
+impl MediumConfig {
+    pub(crate) fn build(&self, positions: &[Position], streams: &Streams) -> Result<AnyMedium, RadioError> {
+        Ok(match self {
+            Self::Udgm(config) => AnyMedium::Udgm(UdgmMedium::new(config, positions)?),
+            Self::Mrm31(config) => AnyMedium::Mrm31(Mrm31Medium::new(config, positions)?),
+            Self::Sinr(config) => AnyMedium::Sinr(SinrMedium::new(config, positions, streams)?),
+        })
+    }
+}
+
+/// Refuses a parameter that is outside of `low..=high`, or not a number.
+pub(crate) fn check(
+    parameter: &'static str,
+    value: f64,
+    low: f64,
+    high: f64,
+    range: &'static str,
+) -> Result<(), RadioError> {
+    if (low..=high).contains(&value) { Ok(()) } else { Err(RadioError::Parameter { parameter, value, range }) }
+}

@@ -1,0 +1,164 @@
+//! Cooja's multi-path ray-tracer medium as it came with Contiki 3.1, without obstacles, quirks included.
+//!
+//! Source: `MRM.java` and `ChannelModel.java` of Contiki 3.1, with the capture effect on, which is their default.
+//!
+//! - The reception draw is made when a frame begins. A frame that fails it at a station is not heard there at all: it
+//!   disturbs nothing and clear channel assessment does not see it.
+//! - A frame that is not weaker by the capture threshold than what a station hears always takes the receiver over: the
+//!   test whether the first frame's preamble has passed compares the new frame with itself. The first frame is lost and no
+//!   longer heard there.
+//! - A frame that is weaker by more is harmless.
+//!
+//! Divergence: where several signals are heard at once, which takes a station that was transmitting when they began, the
+//! new one is compared with their sum instead of the strongest.
+
+use std::f64::consts::FRAC_1_SQRT_2;
+
+use super::medium::{Arrival, Hearing, Medium, RadioError, check};
+use super::neighbours::{Neighbours, RadioLink, Station};
+use super::position::Position;
+use super::power::{Power, from_db};
+use super::reception::Stretch;
+use crate::Instant;
+use crate::rng::Stream;
+
+/// Free space with random gain, and capture as Contiki 3.1 has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mrm31 {
+    /// Transmission power, in dBm.
+    pub tx_power_dbm: f64,
+    /// Carrier frequency, in MHz.
+    pub frequency_mhz: f64,
+    /// Half of the frames of this strength are received, in dBm: the larger of the receiver's sensitivity and what is
+    /// 6 dB above the noise.
+    pub sensitivity_dbm: f64,
+    /// Standard deviation of the gain, in dB. Default: 2.
+    pub gain_sigma_db: f64,
+    /// Standard deviation of the background noise, in dB. Default: 1.
+    pub noise_sigma_db: f64,
+    /// By how much a frame must be weaker to be harmless, in dB. Default: 3.
+    pub capture_threshold_db: f64,
+    /// Clear channel assessment hears what is stronger, in dBm. Default: −95.
+    pub cca_threshold_dbm: f64,
+}
+
+impl Default for Mrm31 {
+    fn default() -> Self {
+        Self {
+            tx_power_dbm: 1.5,
+            frequency_mhz: 2400.0,
+            sensitivity_dbm: -94.0,
+            gain_sigma_db: 2.0,
+            noise_sigma_db: 1.0,
+            capture_threshold_db: 3.0,
+            cca_threshold_dbm: -95.0,
+        }
+    }
+}
+
+impl Mrm31 {
+    /// The strength of a frame at this distance, in dBm: free space (Friis 1946), at least without loss.
+    #[must_use]
+    pub fn signal_dbm(&self, distance_m: f64) -> f64 {
+        let spread = 20.0 * libm::log10(self.frequency_mhz) + 20.0 * libm::log10(distance_m / 1000.0);
+        self.tx_power_dbm - (32.44 + spread).max(0.0)
+    }
+
+    /// The probability that a frame is heard at this distance.
+    #[must_use]
+    pub fn reception_probability(&self, distance_m: f64) -> f64 {
+        let sigma = libm::hypot(self.gain_sigma_db, self.noise_sigma_db);
+        let margin = self.signal_dbm(distance_m) - self.sensitivity_dbm;
+        0.5 * libm::erfc(-margin / sigma * FRAC_1_SQRT_2)
+    }
+}
+
+/// The medium at work.
+#[derive(Debug)]
+pub(crate) struct Mrm31Medium {
+    neighbours: Neighbours,
+    probability: Vec<f64>,
+    /// 3 dB as a number.
+    capture: f64,
+    cca: Power,
+}
+
+/// Stations that hear less than one in a million frames are no neighbours.
+const NEVER: f64 = 1e-6;
+
+impl Mrm31Medium {
+    pub(super) fn new(config: &Mrm31, positions: &[Position]) -> Result<Self, RadioError> {
+        check("frequency_mhz", config.frequency_mhz, f64::MIN_POSITIVE, f64::MAX, "above 0 MHz")?;
+        let level = "between -150 and 20 dBm";
+        check("tx_power_dbm", config.tx_power_dbm, -150.0, 20.0, level)?;
+        check("sensitivity_dbm", config.sensitivity_dbm, -150.0, 20.0, level)?;
+        check("cca_threshold_dbm", config.cca_threshold_dbm, -150.0, 20.0, level)?;
+        check("gain_sigma_db", config.gain_sigma_db, f64::MIN_POSITIVE, 100.0, "above 0 dB")?;
+        check("noise_sigma_db", config.noise_sigma_db, 0.0, 100.0, "at least 0 dB")?;
+        check("capture_threshold_db", config.capture_threshold_db, 0.0, 100.0, "at least 0 dB")?;
+        let stations = Station::try_from(positions.len()).expect("fewer than 2^32 stations fit into memory");
+        let mut probabilities = Vec::new();
+        let neighbours = Neighbours::new(stations, |from, to| {
+            let distance = positions[from as usize].distance_m(positions[to as usize]);
+            let probability = config.reception_probability(distance);
+            (probability > NEVER).then(|| {
+                probabilities.push(probability);
+                RadioLink { to, decodable: true, power: Power::from_dbm(config.signal_dbm(distance)) }
+            })
+        });
+        Ok(Self {
+            neighbours,
+            probability: probabilities,
+            capture: from_db(config.capture_threshold_db),
+            cca: Power::from_dbm(config.cca_threshold_dbm),
+        })
+    }
+}
+
+impl Medium for Mrm31Medium {
+    fn neighbours(&self) -> &Neighbours {
+        &self.neighbours
+    }
+
+    fn arrive(&self, number: usize, link: RadioLink, ear: Hearing, stream: &mut Stream) -> Arrival {
+        if !stream.chance(self.probability[number]) {
+            Arrival::Unheard
+        } else if !ear.listening {
+            Arrival::Noise
+        } else if ear.level == Power::ZERO {
+            Arrival::Receive
+        } else if link.power.ratio(ear.level) * self.capture < 1.0 {
+            Arrival::Unheard
+        } else {
+            Arrival::Replace
+        }
+    }
+
+    fn survives(&self, _: Power, _: Power, _: Stretch) -> f64 {
+        1.0
+    }
+
+    fn passes(&mut self, _: usize, _: Instant, _: &mut Stream) -> f64 {
+        1.0
+    }
+
+    fn is_busy(&self, level: Power) -> bool {
+        level > self.cca
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reception_falls_over_three_times_the_distance() {
+        let config = Mrm31 { sensitivity_dbm: -64.0, ..Mrm31::default() };
+        for (distance_m, expected) in [(10.0, 0.993), (12.4, 0.946), (15.0, 0.81), (20.0, 0.40), (30.0, 0.03)] {
+            let probability = config.reception_probability(distance_m);
+            assert!((probability - expected).abs() < 0.0051, "{distance_m} m: {probability:.4}");
+        }
+        assert!((config.signal_dbm(10.0) - config.signal_dbm(20.0) - 6.0206).abs() < 1e-3);
+        assert!((config.signal_dbm(0.0) - 1.5).abs() < 1e-9, "no more than was sent");
+    }
+}

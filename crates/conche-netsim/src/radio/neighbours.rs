@@ -1,0 +1,68 @@
+//! Who hears whom: for each station, the links to all that its signal reaches above the interference floor.
+
+use super::power::Power;
+
+/// A station's number within its radio network.
+pub(crate) type Station = u32;
+
+/// From one station to another that hears it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RadioLink {
+    /// The one that hears.
+    pub(crate) to: Station,
+    /// Its frames can be received, not only disturb.
+    pub(crate) decodable: bool,
+    /// How strong the signal is there.
+    pub(crate) power: Power,
+}
+
+/// The links of all stations, those of one station side by side.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Neighbours {
+    links: Vec<RadioLink>,
+    /// Where the links of each station begin, and at last where those of the last one end.
+    starts: Vec<usize>,
+}
+
+impl Neighbours {
+    /// Asks for each ordered pair whether there is a link.
+    pub(crate) fn new(stations: Station, mut link: impl FnMut(Station, Station) -> Option<RadioLink>) -> Self {
+        let mut neighbours = Self { links: Vec::new(), starts: vec![0] };
+        for from in 0..stations {
+            neighbours.links.extend((0..stations).filter(|to| *to != from).filter_map(|to| link(from, to)));
+            neighbours.starts.push(neighbours.links.len());
+        }
+        neighbours
+    }
+
+    /// The links from a station, with their numbers.
+    pub(crate) fn from(&self, station: Station) -> impl Iterator<Item = (usize, RadioLink)> + '_ {
+        let (start, end) = (self.starts[station as usize], self.starts[station as usize + 1]);
+        (start..end).zip(self.links[start..end].iter().copied())
+    }
+
+    /// How many links there are.
+    pub(crate) fn len(&self) -> usize {
+        self.links.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_station_has_the_links_that_were_given() {
+        let odd_sum = |from: Station, to: Station| {
+            let power = Power::units(u64::from(10 * from + to));
+            ((from + to) % 2 == 1).then_some(RadioLink { to, decodable: true, power })
+        };
+        let neighbours = Neighbours::new(4, odd_sum);
+        let of = |station| neighbours.from(station).map(|(number, link)| (number, link.to)).collect::<Vec<_>>();
+        assert_eq!(
+            [of(0), of(1), of(2), of(3)],
+            [[(0, 1), (1, 3)], [(2, 0), (3, 2)], [(4, 1), (5, 3)], [(6, 0), (7, 2)]]
+        );
+        assert_eq!(neighbours.len(), 8);
+    }
+}

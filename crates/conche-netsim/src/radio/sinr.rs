@@ -1,0 +1,254 @@
+//! Signal, interference and noise: what is received follows from how much stronger a frame is than all else.
+//!
+//! Path loss is log-distance with log-normal shadowing (Rappaport: Wireless Communications, 2002, §4.9) that is drawn once
+//! for each pair of stations, with a smaller part of its own for each direction. A receiver synchronises with the first
+//! frame that it can tell from the rest; a later one takes it over if it is stronger than all else by the capture
+//! threshold. Each stretch of a frame between two changes of the interference has a probability of its own.
+
+use super::fading::{Fading, Gilbert};
+use super::medium::{Arrival, Hearing, Medium, RadioError, check};
+use super::neighbours::{Neighbours, RadioLink, Station};
+use super::position::Position;
+use super::power::{Power, from_db};
+use super::reception::{ReceptionCurve, Stretch};
+use crate::rng::{Entity, Purpose, Stream, Streams};
+use crate::{Instant, NodeId};
+
+/// A medium with interference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sinr {
+    /// Transmission power of all stations, in dBm.
+    pub tx_power_dbm: f64,
+    /// What is lost on the way.
+    pub path_loss: PathLoss,
+    /// Noise in the channel, in dBm. Default: −98.
+    pub noise_dbm: f64,
+    /// The weakest frame with which a receiver synchronises, in dBm. Default: −95, the CC2420's.
+    pub sensitivity_dbm: f64,
+    /// Weaker signals do not even disturb, in dBm. Default: −115.
+    pub interference_floor_dbm: f64,
+    /// Clear channel assessment calls the channel busy from here on, in dBm. Default: −77, the CC2420's after reset.
+    pub cca_threshold_dbm: f64,
+    /// A receiver synchronises only with a frame whose signal to interference and noise ratio is above this, in dB.
+    /// Default: −5, where the bit error rate of O-QPSK reaches a tenth (IEEE Std 802.15.4-2006, figure E.2).
+    pub synchronisation_db: f64,
+    /// A later frame that is stronger than all else by this takes the receiver over, in dB; `None`: the first one keeps it.
+    pub capture_threshold_db: Option<f64>,
+    /// From signal to reception.
+    pub curve: ReceptionCurve,
+    /// Slow changes of links.
+    pub fading: Option<Gilbert>,
+}
+
+/// What a signal loses between two stations.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PathLoss {
+    /// `reference + 10·exponent·log10(d/1 m)`, plus shadowing.
+    LogDistance {
+        /// Loss at 1 m, in dB.
+        reference_loss_db: f64,
+        /// How fast power falls with distance; 2 in free space.
+        exponent: f64,
+        /// Standard deviation of what both directions of a pair have in common, in dB.
+        shadowing_sigma_db: f64,
+        /// Standard deviation of what each direction has for itself, in dB.
+        asymmetry_sigma_db: f64,
+    },
+    /// Measured: a row for each sender, a column for each receiver, in dB; infinite where nothing arrives.
+    Matrix(Vec<Vec<f64>>),
+}
+
+impl Default for Sinr {
+    fn default() -> Self {
+        Self {
+            tx_power_dbm: 0.0,
+            path_loss: PathLoss::default(),
+            noise_dbm: -98.0,
+            sensitivity_dbm: -95.0,
+            interference_floor_dbm: -115.0,
+            cca_threshold_dbm: -77.0,
+            synchronisation_db: -5.0,
+            capture_threshold_db: None,
+            curve: ReceptionCurve::default(),
+            fading: None,
+        }
+    }
+}
+
+impl Default for PathLoss {
+    /// Exponent 3 and 40 dB at 1 m, without shadowing.
+    fn default() -> Self {
+        Self::LogDistance { reference_loss_db: 40.0, exponent: 3.0, shadowing_sigma_db: 0.0, asymmetry_sigma_db: 0.0 }
+    }
+}
+
+/// The medium at work.
+#[derive(Debug)]
+pub(crate) struct SinrMedium {
+    neighbours: Neighbours,
+    noise: Power,
+    cca: Power,
+    synchronisation: f64,
+    capture: Option<f64>,
+    curve: ReceptionCurve,
+    fading: Option<Fading>,
+}
+
+impl SinrMedium {
+    pub(super) fn new(config: &Sinr, positions: &[Position], streams: &Streams) -> Result<Self, RadioError> {
+        config.check(positions.len())?;
+        let stations = Station::try_from(positions.len()).expect("fewer than 2^32 stations fit into memory");
+        let losses = config.path_loss.between_all(positions, streams);
+        let (floor, sensitivity) =
+            (Power::from_dbm(config.interference_floor_dbm), Power::from_dbm(config.sensitivity_dbm));
+        let neighbours = Neighbours::new(stations, |from, to| {
+            let power = Power::from_dbm(config.tx_power_dbm - losses[from as usize][to as usize]);
+            (power >= floor).then_some(RadioLink { to, decodable: power >= sensitivity, power })
+        });
+        let fading = config.fading.map(|gilbert| Fading::new(gilbert, neighbours.len()));
+        Ok(Self {
+            neighbours,
+            noise: Power::from_dbm(config.noise_dbm),
+            cca: Power::from_dbm(config.cca_threshold_dbm),
+            synchronisation: from_db(config.synchronisation_db),
+            capture: config.capture_threshold_db.map(from_db),
+            curve: config.curve,
+            fading,
+        })
+    }
+}
+
+impl Medium for SinrMedium {
+    fn neighbours(&self) -> &Neighbours {
+        &self.neighbours
+    }
+
+    fn arrive(&self, _: usize, link: RadioLink, ear: Hearing, _: &mut Stream) -> Arrival {
+        if !ear.listening || !link.decodable {
+            return Arrival::Noise;
+        }
+        let threshold = match ear.receiving {
+            None => Some(self.synchronisation),
+            Some(_) => self.capture,
+        };
+        let ratio = link.power.ratio(ear.level.plus(self.noise));
+        if threshold.is_some_and(|threshold| ratio > threshold) { Arrival::Receive } else { Arrival::Noise }
+    }
+
+    fn survives(&self, signal: Power, interference: Power, stretch: Stretch) -> f64 {
+        self.curve.success(signal.ratio(interference.plus(self.noise)), stretch)
+    }
+
+    fn passes(&mut self, number: usize, now: Instant, stream: &mut Stream) -> f64 {
+        self.fading.as_mut().map_or(1.0, |fading| fading.passes(number, now, stream))
+    }
+
+    fn is_busy(&self, level: Power) -> bool {
+        level >= self.cca
+    }
+}
+
+impl Sinr {
+    fn check(&self, stations: usize) -> Result<(), RadioError> {
+        let level = "between -150 and 20 dBm";
+        for (parameter, value) in [
+            ("tx_power_dbm", self.tx_power_dbm),
+            ("noise_dbm", self.noise_dbm),
+            ("sensitivity_dbm", self.sensitivity_dbm),
+            ("interference_floor_dbm", self.interference_floor_dbm),
+            ("cca_threshold_dbm", self.cca_threshold_dbm),
+        ] {
+            check(parameter, value, -150.0, 20.0, level)?;
+        }
+        check("synchronisation_db", self.synchronisation_db, -100.0, 100.0, "between -100 and 100 dB")?;
+        if let Some(capture) = self.capture_threshold_db {
+            check("capture_threshold_db", capture, -100.0, 100.0, "between -100 and 100 dB")?;
+        }
+        if let Some(gilbert) = self.fading {
+            check("loss_bad", gilbert.loss_bad, 0.0, 1.0, "a probability")?;
+            for (parameter, mean) in [("mean_good", gilbert.mean_good), ("mean_bad", gilbert.mean_bad)] {
+                check(parameter, mean.as_secs_f64(), f64::MIN_POSITIVE, f64::MAX, "longer than 0 s")?;
+            }
+        }
+        match &self.path_loss {
+            PathLoss::LogDistance { reference_loss_db, exponent, shadowing_sigma_db, asymmetry_sigma_db } => {
+                check("reference_loss_db", *reference_loss_db, 0.0, 300.0, "between 0 and 300 dB")?;
+                check("exponent", *exponent, 0.0, 20.0, "between 0 and 20")?;
+                check("shadowing_sigma_db", *shadowing_sigma_db, 0.0, 100.0, "between 0 and 100 dB")?;
+                check("asymmetry_sigma_db", *asymmetry_sigma_db, 0.0, 100.0, "between 0 and 100 dB")
+            }
+            PathLoss::Matrix(rows) if rows.len() == stations && rows.iter().all(|row| row.len() == stations) => rows
+                .iter()
+                .flatten()
+                .try_for_each(|loss| check("path loss", *loss, 0.0, f64::INFINITY, "at least 0 dB")),
+            PathLoss::Matrix(_) => Err(RadioError::Matrix(stations)),
+        }
+    }
+}
+
+impl PathLoss {
+    /// The loss from each station to each other, in dB.
+    fn between_all(&self, positions: &[Position], streams: &Streams) -> Vec<Vec<f64>> {
+        let (reference, exponent, shadowing, asymmetry) = match self {
+            Self::Matrix(rows) => return rows.clone(),
+            Self::LogDistance { reference_loss_db, exponent, shadowing_sigma_db, asymmetry_sigma_db } => {
+                (*reference_loss_db, *exponent, *shadowing_sigma_db, *asymmetry_sigma_db)
+            }
+        };
+        let mut losses = vec![vec![0.0; positions.len()]; positions.len()];
+        for (station, position) in (0..).zip(positions) {
+            // A stream for each station, for its pairs with those before it: a further one moves nothing.
+            let mut stream = streams.stream(Entity::Node(NodeId(station)), Purpose::named("shadowing"));
+            for (other, place) in positions.iter().enumerate().take(station as usize) {
+                // Nearer than a metre the model has no meaning; the loss stays that of a metre.
+                let distance = position.distance_m(*place).max(1.0);
+                let common = reference + 10.0 * exponent * libm::log10(distance) + shadowing * stream.normal();
+                losses[station as usize][other] = common + asymmetry * stream.normal();
+                losses[other][station as usize] = common + asymmetry * stream.normal();
+            }
+        }
+        losses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn losses(count: u32, seed: u64) -> Vec<Vec<f64>> {
+        let positions: Vec<Position> = (0..count).map(|i| Position::metres(f64::from(i) * 10.0, 0.0)).collect();
+        let model = PathLoss::LogDistance {
+            reference_loss_db: 40.0,
+            exponent: 3.0,
+            shadowing_sigma_db: 5.0,
+            asymmetry_sigma_db: 1.0,
+        };
+        model.between_all(&positions, &Streams::new(seed))
+    }
+
+    #[test]
+    fn a_further_station_moves_no_shadow() {
+        let (few, many) = (losses(5, 1), losses(6, 1));
+        assert!((0..5).all(|from| few[from][..] == many[from][..5]));
+    }
+
+    #[test]
+    fn shadows_have_the_spread_of_their_pair_and_of_their_direction() {
+        let losses = losses(200, 2);
+        let pairs: Vec<(usize, usize)> = (0..200).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
+        let n = pairs.len() as f64;
+        let deviation = |a: usize, b: usize| losses[a][b] - 40.0 - 30.0 * libm::log10((a - b) as f64 * 10.0);
+        let spread = (pairs.iter().map(|&(a, b)| deviation(a, b).powi(2)).sum::<f64>() / n).sqrt();
+        let difference = (pairs.iter().map(|&(a, b)| (losses[a][b] - losses[b][a]).powi(2)).sum::<f64>() / n).sqrt();
+        // √(25 + 1) and √2, with standard errors of σ/√(2n).
+        assert!((spread - 5.099).abs() < 4.0 * 5.1 / (2.0 * n).sqrt(), "{spread}");
+        assert!((difference - 1.414).abs() < 4.0 * 1.42 / (2.0 * n).sqrt(), "{difference}");
+    }
+
+    #[test]
+    fn a_matrix_of_another_size_is_refused() {
+        let config = Sinr { path_loss: PathLoss::Matrix(vec![vec![0.0; 2]; 2]), ..Sinr::default() };
+        assert_eq!(config.check(3), Err(RadioError::Matrix(3)));
+        assert_eq!(config.check(2), Ok(()));
+    }
+}

@@ -1,0 +1,94 @@
+//! Unit disk graph medium: a frame is received within one distance and disturbs within a larger one.
+//!
+//! Source: Cooja's UDGM (Österlind et al.: Cross-level sensor network simulation with COOJA, LCN 2006; Contiki's
+//! `UDGM.java`). Any overlap in time destroys both frames where both are heard. Divergence: what clear channel assessment
+//! hears has a distance of its own; in Cooja it follows from a signal strength that falls linearly to −95 dBm at the
+//! transmission range.
+
+use super::medium::{Arrival, Hearing, Medium, RadioError, check};
+use super::neighbours::{Neighbours, RadioLink, Station};
+use super::position::Position;
+use super::power::Power;
+use super::reception::Stretch;
+use crate::Instant;
+use crate::rng::Stream;
+
+/// Unit disks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Udgm {
+    /// Frames are received up to this distance, in metres. Cooja's default: 50.
+    pub transmission_range_m: f64,
+    /// Frames disturb others up to this distance, in metres. Cooja's default: 100.
+    pub interference_range_m: f64,
+    /// Clear channel assessment hears frames up to this distance, in metres.
+    pub carrier_range_m: f64,
+    /// Probability of receiving an undisturbed frame at the transmission range; it falls with the square of the distance
+    /// from 1. Cooja's default: 1.
+    pub success_ratio: f64,
+}
+
+impl Default for Udgm {
+    fn default() -> Self {
+        Self { transmission_range_m: 50.0, interference_range_m: 100.0, carrier_range_m: 100.0, success_ratio: 1.0 }
+    }
+}
+
+/// The medium at work. A signal's power only says what it is good for.
+#[derive(Debug)]
+pub(crate) struct UdgmMedium {
+    neighbours: Neighbours,
+    success: Vec<f64>,
+}
+
+/// A signal that clear channel assessment hears. 2³² of those that it does not hear are as much, but no more than one of
+/// each station is ever on the air.
+const CARRIER: Power = Power::units(1 << 32);
+/// A signal that only disturbs.
+const DISTURBANCE: Power = Power::units(1);
+
+impl UdgmMedium {
+    pub(super) fn new(config: &Udgm, positions: &[Position]) -> Result<Self, RadioError> {
+        let distance = "a distance of at least 0 m";
+        check("transmission_range_m", config.transmission_range_m, 0.0, f64::MAX, distance)?;
+        let wider = "at least the transmission range";
+        check("interference_range_m", config.interference_range_m, config.transmission_range_m, f64::MAX, wider)?;
+        check("carrier_range_m", config.carrier_range_m, 0.0, f64::MAX, distance)?;
+        check("success_ratio", config.success_ratio, 0.0, 1.0, "a probability")?;
+        let stations = Station::try_from(positions.len()).expect("fewer than 2^32 stations fit into memory");
+        let mut success = Vec::new();
+        let neighbours = Neighbours::new(stations, |from, to| {
+            let distance = positions[from as usize].distance_m(positions[to as usize]);
+            let carrier = distance <= config.carrier_range_m;
+            if distance > config.interference_range_m && !carrier {
+                return None;
+            }
+            let relative = distance / config.transmission_range_m;
+            success.push(1.0 - relative * relative * (1.0 - config.success_ratio));
+            let power = if carrier { CARRIER } else { DISTURBANCE };
+            Some(RadioLink { to, decodable: distance <= config.transmission_range_m, power })
+        });
+        Ok(Self { neighbours, success })
+    }
+}
+
+impl Medium for UdgmMedium {
+    fn neighbours(&self) -> &Neighbours {
+        &self.neighbours
+    }
+
+    fn arrive(&self, _: usize, link: RadioLink, ear: Hearing, _: &mut Stream) -> Arrival {
+        if ear.listening && link.decodable && ear.level == Power::ZERO { Arrival::Receive } else { Arrival::Noise }
+    }
+
+    fn survives(&self, _: Power, interference: Power, _: Stretch) -> f64 {
+        if interference == Power::ZERO { 1.0 } else { 0.0 }
+    }
+
+    fn passes(&mut self, number: usize, _: Instant, _: &mut Stream) -> f64 {
+        self.success[number]
+    }
+
+    fn is_busy(&self, level: Power) -> bool {
+        level >= CARRIER
+    }
+}

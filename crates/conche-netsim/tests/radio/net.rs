@@ -1,0 +1,89 @@
+//! Radio networks of plain hosts.
+
+use std::f64::consts::TAU;
+use std::time::Duration;
+
+use conche_netsim::host::{Host, Port, Received};
+use conche_netsim::mac::{MacConfig, RadioConfig};
+use conche_netsim::radio::{MediumConfig, Position, Udgm};
+use conche_netsim::wired::Topology;
+use conche_netsim::{Instant, NodeId, RadioId, Simulation};
+
+/// A host that has always something to send, or takes what arrives.
+pub enum Saturated {
+    /// Begins within 100 ms and tops its queue up every 100 ms. The queue holds 64 packets, more than a station sends in that time.
+    Sender { to: NodeId, bytes: usize },
+    /// Takes packets.
+    Sink,
+}
+
+impl Host for Saturated {
+    type Timer = ();
+
+    fn start(&mut self, port: &mut Port<'_, ()>) {
+        let first = port.rng().below(100_000_000);
+        port.set_timer(Duration::from_nanos(first), ());
+    }
+
+    fn timer(&mut self, port: &mut Port<'_, ()>, (): ()) {
+        let Self::Sender { to, bytes } = *self else { return };
+        for _ in 0..40 {
+            port.send(to, &vec![0; bytes], None, None);
+        }
+        port.set_timer(Duration::from_millis(100), ());
+    }
+
+    fn receive(&mut self, _: &mut Port<'_, ()>, _: Received<'_>) {}
+
+    fn wake(&mut self, _: &mut Port<'_, ()>) {}
+}
+
+/// A medium in which everyone hears everyone, and any overlap destroys both frames.
+pub fn everyone_hears() -> MediumConfig {
+    MediumConfig::Udgm(Udgm::default())
+}
+
+/// Stations in a row with these distances from the first, in metres, and hops from each to the first.
+pub fn row(medium: MediumConfig, mac: MacConfig, places_m: &[f64]) -> (Topology, RadioId, Vec<NodeId>) {
+    let mut net = Topology::new();
+    let radio = net.radio("air", RadioConfig { medium, mac });
+    let nodes: Vec<NodeId> = (0..places_m.len()).map(|i| net.node(format!("n{i}"))).collect();
+    for (node, place) in nodes.iter().zip(places_m) {
+        net.place(radio, *node, Position::metres(*place, 0.0));
+    }
+    for (i, node) in nodes.iter().enumerate().skip(1) {
+        net.duplex_hop(format!("hop{i}"), radio, *node, nodes[0]);
+    }
+    (net, radio, nodes)
+}
+
+/// A saturated star of `senders` on a circle of 10 m around a sink, after `seconds`.
+pub fn saturated_star(
+    medium: MediumConfig,
+    mac: MacConfig,
+    senders: usize,
+    bytes: usize,
+    seconds: u64,
+    seed: u64,
+) -> (Simulation<Saturated>, RadioId, NodeId) {
+    let mut net = Topology::new();
+    let radio = net.radio("air", RadioConfig { medium, mac });
+    let sink = net.node("sink");
+    net.place(radio, sink, Position::metres(0.0, 0.0));
+    let nodes: Vec<NodeId> = (0..senders)
+        .map(|i| {
+            let node = net.node(format!("n{i}"));
+            let angle = TAU * i as f64 / senders as f64;
+            net.place(radio, node, Position::metres(10.0 * angle.cos(), 10.0 * angle.sin()));
+            net.duplex_hop(format!("hop{i}"), radio, node, sink);
+            node
+        })
+        .collect();
+    let mut sim = Simulation::new(&net, seed, ()).expect("a valid topology");
+    sim.attach(sink, Saturated::Sink).expect("a node");
+    for node in nodes {
+        sim.attach(node, Saturated::Sender { to: sink, bytes }).expect("a node");
+    }
+    sim.run_until(Instant::from_millis(seconds * 1000));
+    (sim, radio, sink)
+}
