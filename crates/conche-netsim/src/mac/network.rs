@@ -176,10 +176,11 @@ impl RadioNetwork {
     fn transmit<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         let station = &mut self.stations[at as usize];
         station.step = Step::Transmitting;
-        let duration = airtime(station.frame().psdu_octets);
+        let frame = *station.frame();
+        let duration = airtime(frame.psdu_octets);
         self.counters.frames += 1;
         self.air.deafen(at, Instant::FAR_FUTURE);
-        self.air.begin(at, around.scheduler.now(), duration);
+        self.air.begin(at, around.scheduler.now(), duration, |station| station == frame.to);
         self.schedule(around, around.scheduler.now() + duration, at, What::FrameEnd);
     }
 
@@ -188,7 +189,7 @@ impl RadioNetwork {
         let frame = *self.stations[at as usize].frame();
         let mut received = false;
         self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
-        self.air.finish(at, now, |station| station == frame.to, |_| received = true);
+        self.air.finish(at, now, |_| received = true);
         let arrived = if received { self.receive(around, at, frame.to, frame.dsn) } else { None };
         match self.mac.attempt.acknowledgment {
             None => self.end(around, at, Outcome::Sent),
@@ -228,21 +229,21 @@ impl RadioNetwork {
         Some((packet, node))
     }
 
+    /// An acknowledgment has no address: whoever waits for one looks at its number.
     fn transmit_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         let (now, duration) = (around.scheduler.now(), airtime(ACK_PSDU_OCTETS));
         self.counters.acknowledgments += 1;
-        self.air.begin(at, now, duration);
+        let waits = |station: Station| self.stations[station as usize].step == Step::AwaitingAck;
+        self.air.begin(at, now, duration, waits);
         self.schedule(around, now + duration, at, What::FrameEnd);
     }
 
-    /// An acknowledgment has no address: whoever waits for one and receives it looks at its number.
     fn end_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         let now = around.scheduler.now();
         let Reply::Ack { dsn } = std::mem::take(&mut self.stations[at as usize].reply) else { return };
         self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
         let mut receivers = std::mem::take(&mut self.receivers);
-        let waits = |station: Station| self.stations[station as usize].step == Step::AwaitingAck;
-        self.air.finish(at, now, waits, |station| receivers.push(station));
+        self.air.finish(at, now, |station| receivers.push(station));
         let another_ends = self.mac.attempt.acknowledgment.is_some_and(|config| config.another_ends_the_wait);
         for station in receivers.drain(..) {
             match self.stations[station as usize].expects(dsn) {

@@ -114,25 +114,27 @@ impl Air {
     }
 
     /// A frame of this duration begins. Whoever calls this has deafened the station, and calls [`Air::finish`] in time.
-    pub(crate) fn begin(&mut self, from: Station, now: Instant, airtime: Duration) {
-        with_medium!(self, |medium, signals| signals.begin(&*medium, from, now, airtime));
+    /// `wants` names the stations that will look at the frame; whether the others receive it is not computed, though they
+    /// are occupied by it all the same.
+    pub(crate) fn begin(&mut self, from: Station, now: Instant, airtime: Duration, wants: impl Fn(Station) -> bool) {
+        with_medium!(self, |medium, signals| signals.begin(&*medium, from, now, airtime, wants));
     }
 
-    /// A frame ends. Of those who received it, `received` is called for the ones that `wants` names; whether the others
-    /// received it is never drawn.
-    pub(crate) fn finish(
-        &mut self,
-        from: Station,
-        now: Instant,
-        wants: impl Fn(Station) -> bool,
-        received: impl FnMut(Station),
-    ) {
-        with_medium!(self, |medium, signals| signals.finish(medium, from, now, wants, received));
+    /// A frame ends: `received` is called for those who wanted and received it.
+    pub(crate) fn finish(&mut self, from: Station, now: Instant, received: impl FnMut(Station)) {
+        with_medium!(self, |medium, signals| signals.finish(medium, from, now, received));
     }
 }
 
 impl Signals {
-    fn begin<M: Medium>(&mut self, medium: &M, from: Station, now: Instant, airtime: Duration) {
+    fn begin<M: Medium>(
+        &mut self,
+        medium: &M,
+        from: Station,
+        now: Instant,
+        airtime: Duration,
+        wants: impl Fn(Station) -> bool,
+    ) {
         let bits = nanos(airtime) as f64 / nanos(BIT) as f64;
         let mut heard_by = std::mem::take(&mut self.voices[from as usize].heard_by);
         for (number, link) in medium.neighbours().from(from) {
@@ -146,14 +148,14 @@ impl Signals {
             match arrival {
                 Arrival::Unheard => continue,
                 Arrival::Noise => ear.settle(medium, now),
-                Arrival::Receive => ear.receive(from, link.power, bits, now),
+                Arrival::Receive => ear.receive(from, link.power, bits, now, wants(link.to)),
                 Arrival::Replace => {
                     if let Some(lost) = ear.reception {
                         ear.change(now, ear.level.minus(lost.signal));
                         // Two stations transmit and a third hears both, so that `from` is not the one that is lost.
                         self.voices[lost.from as usize].heard_by.retain(|heard| heard.station != link.to);
                     }
-                    ear.receive(from, link.power, bits, now);
+                    ear.receive(from, link.power, bits, now, wants(link.to));
                 }
             }
             ear.change(now, ear.level.plus(link.power));
@@ -163,19 +165,12 @@ impl Signals {
         self.voices[from as usize].heard_by = heard_by;
     }
 
-    fn finish<M: Medium>(
-        &mut self,
-        medium: &mut M,
-        from: Station,
-        now: Instant,
-        wants: impl Fn(Station) -> bool,
-        mut received: impl FnMut(Station),
-    ) {
+    fn finish<M: Medium>(&mut self, medium: &mut M, from: Station, now: Instant, mut received: impl FnMut(Station)) {
         let mut heard_by = std::mem::take(&mut self.voices[from as usize].heard_by);
         for heard in heard_by.drain(..) {
             let ear = &mut self.ears[heard.station as usize];
             if ear.reception.is_some_and(|reception| reception.from == from) {
-                if wants(heard.station) && ear.succeeds(medium, heard.link as usize, now) {
+                if ear.succeeds(medium, heard.link as usize, now) {
                     received(heard.station);
                 }
                 ear.reception = None;
@@ -196,15 +191,18 @@ impl Ear {
         self.level = level;
     }
 
-    fn receive(&mut self, from: Station, signal: Power, bits: f64, now: Instant) {
-        self.reception = Some(Reception { from, signal, bits, success: 1.0, since: now });
+    fn receive(&mut self, from: Station, signal: Power, bits: f64, now: Instant, wanted: bool) {
+        // What nobody looks at has no chance, so that nothing of it is computed or drawn.
+        let success = if wanted { 1.0 } else { 0.0 };
+        self.reception = Some(Reception { from, signal, bits, success, since: now });
     }
 
     /// The interference is about to change: accounts for the stretch that ends.
     fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
         let level = self.level;
         // A frame that begins in the very instant in which another ends does not overlap it.
-        let Some(reception) = self.reception.as_mut().filter(|reception| reception.since < now) else { return };
+        let open = |reception: &&mut Reception| reception.since < now && reception.success > 0.0;
+        let Some(reception) = self.reception.as_mut().filter(open) else { return };
         let bits = (now - reception.since).as_nanos() as f64 / nanos(BIT) as f64;
         let interference = level.minus(reception.signal);
         reception.success *= medium.survives(reception.signal, interference, Stretch { bits, of: reception.bits });
@@ -215,8 +213,11 @@ impl Ear {
     fn succeeds<M: Medium>(&mut self, medium: &mut M, link: usize, now: Instant) -> bool {
         self.settle(medium, now);
         let success = self.reception.map_or(0.0, |reception| reception.success);
+        if success <= 0.0 {
+            return false;
+        }
         let probability = success * medium.passes(link, now, &mut self.stream);
         // What is certain needs no draw.
-        probability >= 1.0 || probability > 0.0 && self.stream.chance(probability)
+        probability >= 1.0 || self.stream.chance(probability)
     }
 }

@@ -189,3 +189,22 @@ fn asymmetric_links_lose_acknowledgments_and_copies_are_rejected() {
     assert_eq!(counters, expected);
     assert_eq!((sim.counters().delivered, sim.counters().dropped), (2, 0), "given up, but delivered");
 }
+
+/// Two stations of equal distance that assess the channel for 128 µs and then turn round for 192 µs: the second one hears
+/// the first only if its assessment ends later than the first one's turnaround.
+#[test]
+fn an_assessment_hears_what_began_before_its_end() {
+    let access = AccessConfig::Ieee802154(Ieee802154 { min_be: 0, max_be: 0, ..Ieee802154::default() });
+    let mac = MacConfig { access, ..MacConfig::ieee802154() }.unacknowledged();
+    for (second_micros, hears) in [(0, false), (100, false), (192, false), (193, true), (3000, true)] {
+        let (net, radio, nodes) = row(udgm(), mac, &[0.0, 5.0, -5.0]);
+        let mut sim = Simulation::new(&net, 1, ()).expect("a valid topology");
+        sim.attach(nodes[0], Scripted::Sink(Vec::new())).expect("a node");
+        for (node, at) in nodes[1..].iter().zip([0, second_micros]) {
+            sim.attach(*node, Scripted::Sender { to: nodes[0], at_micros: vec![at] }).expect("a node");
+        }
+        sim.run();
+        let counters = sim.radio_counters(radio).expect("a radio network");
+        assert_eq!((counters.busy > 0, counters.received), (hears, u64::from(hears)), "{second_micros} µs");
+    }
+}
