@@ -132,14 +132,13 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
         Some((index, self.generation(index)?))
     }
 
-    /// Enters a message that [`find`](Self::find) does not know, and returns its index and generation.
+    /// Enters a message that [`find`](Self::find) has just not found, and returns its index and generation.
     pub(crate) fn insert(
         &mut self,
         now: Instant,
         received: Received<P>,
         reply: Reply,
     ) -> Result<(u32, u32), TableFull> {
-        self.purge(now);
         let bytes = self.bytes_of(&reply);
         self.make_room(bytes)?;
         self.generation = self.generation.wrapping_add(1);
