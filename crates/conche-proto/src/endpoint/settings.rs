@@ -114,7 +114,7 @@ pub struct Limits {
     /// Exchanges that this endpoint has opened and that are not over, queued ones included.
     pub exchanges: usize,
     /// Bytes of the deduplication table, cached replies included. Each Confirmable request that waits for its response
-    /// takes `message_bytes` of them, and some 150 remain of it when it was answered with an Empty ACK.
+    /// takes `message_bytes` of them; an entry without a reply takes some 120 (with socket addresses for peers).
     pub deduplication_bytes: usize,
     /// The largest message that is sent or accepted (RFC 7252 §4.6: 1152 for an unknown path MTU).
     pub message_bytes: usize,
