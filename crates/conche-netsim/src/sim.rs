@@ -4,7 +4,7 @@ use std::error;
 use std::fmt;
 
 use crate::host::{Host, Local, Port, Received, World};
-use crate::mac::{self, RadioCounters, RadioNetwork};
+use crate::mac::{self, Hop, RadioCounters, RadioNetwork};
 use crate::packet::{PacketRef, Packets};
 use crate::rng::{Entity, Purpose, Streams};
 use crate::scheduler::Scheduler;
@@ -12,7 +12,7 @@ use crate::timers::{TimerId, Timers};
 use crate::trace::Observer;
 use crate::wake_up::{Fired, WakeUp};
 use crate::wired::{self, Forwarded, Network, Surroundings, Topology, TopologyError};
-use crate::{Instant, NodeId, RadioId};
+use crate::{Instant, LinkId, NodeId, RadioId};
 
 /// One run of one network.
 ///
@@ -214,41 +214,47 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
+    #[inline]
     fn happen(&mut self, event: Event) {
-        match event {
-            Event::Wired(wired::Event::Arrive { packet, at }) => {
-                let forwarded = self.network.forward(&mut around!(self), packet, at);
-                self.carry_on(forwarded);
+        let forwarded = match event {
+            Event::Wired(wired::Event::Arrive { packet, at }) => self.network.forward(&mut around!(self), packet, at),
+            Event::Wired(wired::Event::Lose { packet, link }) => {
+                return self.network.lose(&mut around!(self), packet, link);
             }
-            Event::Wired(wired::Event::Lose { packet, link }) => self.network.lose(&mut around!(self), packet, link),
-            Event::Radio(event) => {
-                let arrived = self.radios[usize::from(event.network)].happen(&mut around!(self), event);
-                if let Some((packet, at)) = arrived {
-                    let forwarded = self.network.forward(&mut around!(self), packet, at);
-                    self.carry_on(forwarded);
-                }
-            }
-            Event::Wake(node) => match self.world.locals[node.index()].wake_up.fired(self.world.scheduler.now()) {
-                Fired::Now => self.with_host(node, |host, port| host.wake(port)),
-                Fired::Again(at) => self.world.scheduler.schedule(at, Event::Wake(node)),
-                Fired::Asleep => {}
-            },
+            Event::Radio(event) => self.happen_on_air(event),
+            Event::Wake(node) => return self.wake(node),
             Event::Timer(id) => {
-                if let Some((node, timer)) = self.world.timers.fire(id) {
-                    self.with_host(node, |host, port| host.timer(port, timer));
-                }
+                let Some((node, timer)) = self.world.timers.fire(id) else { return };
+                return self.with_host(node, |host, port| host.timer(port, timer));
             }
-        }
-    }
-
-    fn carry_on(&mut self, forwarded: Forwarded) {
+        };
         match forwarded {
             Forwarded::Taken => {}
             Forwarded::Arrived(packet) => self.deliver(packet),
-            Forwarded::Hop(packet, hop, link) => {
-                self.radios[usize::from(hop.network)].send(&mut around!(self), packet, hop, link);
-            }
+            Forwarded::Hop(packet, hop, link) => self.hop(packet, hop, link),
         }
+    }
+
+    fn wake(&mut self, node: NodeId) {
+        match self.world.locals[node.index()].wake_up.fired(self.world.scheduler.now()) {
+            Fired::Now => self.with_host(node, |host, port| host.wake(port)),
+            Fired::Again(at) => self.world.scheduler.schedule(at, Event::Wake(node)),
+            Fired::Asleep => {}
+        }
+    }
+
+    // Out of line, as is what follows, so that the loop stays small for wired networks.
+    #[inline(never)]
+    fn happen_on_air(&mut self, event: mac::Event) -> Forwarded {
+        match self.radios[usize::from(event.network)].happen(&mut around!(self), event) {
+            Some((packet, at)) => self.network.forward(&mut around!(self), packet, at),
+            None => Forwarded::Taken,
+        }
+    }
+
+    #[inline(never)]
+    fn hop(&mut self, packet: PacketRef, hop: Hop, link: LinkId) {
+        self.radios[usize::from(hop.network)].send(&mut around!(self), packet, hop, link);
     }
 
     fn deliver(&mut self, packet: PacketRef) {
@@ -277,7 +283,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
                     let now = self.world.scheduler.now();
                     self.world.scheduler.schedule(now, wired::Event::Arrive { packet, at }.into());
                 }
-                forwarded => self.carry_on(forwarded),
+                Forwarded::Hop(packet, hop, link) => self.hop(packet, hop, link),
+                Forwarded::Taken => {}
             }
         }
         self.world.outbox.clear();
