@@ -17,7 +17,8 @@
 //!      asked again└──┘ At(t), OnEvent        └──> abandoned                       (gave up, cancelled, RST, ICMP)
 //! ```
 //!
-//! ACKs, RSTs and piggybacked responses are never asked for admission: they answer what the peer sent.
+//! A Non-confirmable message knows admission and departure only: the timeout that `sent` answers says how long it occupies
+//! an NSTART slot. ACKs, RSTs and piggybacked responses are never asked for admission: they answer what the peer sent.
 
 use core::fmt::Debug;
 use core::time::Duration;
@@ -49,7 +50,8 @@ pub trait Controller {
     fn sent(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Sent) -> Duration;
 
     /// The timer of a Confirmable message ran out and the endpoint is about to retransmit it. Told once for each
-    /// retransmission; the answer is the earliest time at which the copy may leave (`event.now` for "at once").
+    /// retransmission; the answer is the earliest time at which the copy may leave (`event.now` for "at once"). One that
+    /// falls behind MAX_TRANSMIT_SPAN does not leave: then the exchange is abandoned.
     fn expired(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Expired) -> Instant;
 
     /// The first acknowledgement of an exchange arrived, as an Empty ACK or with a response.
@@ -58,7 +60,9 @@ pub trait Controller {
     /// An exchange ended without an acknowledgement.
     fn abandoned(&self, peer: &mut Self::Peer, flight: &Self::Flight, event: &Abandoned<'_>);
 
-    /// Nothing is queued for this peer any more: from here on the application, not the network, sets the pace.
+    /// Nothing was queued for this peer for a while although a slot was free: the application, not the network, set the
+    /// pace. Told when the pause is over, before the message that ends it is asked about: a closed loop that sends again
+    /// at once never paused.
     fn drained(&self, peer: &mut Self::Peer, now: Instant, load: &Load);
 
     /// The initial RTO that a new exchange would use now, before dithering. Applies ageing that is due.
@@ -197,7 +201,7 @@ pub enum AckKind {
     Piggybacked,
     /// An Empty ACK (RFC 7252 §5.2.2); its message ID is all that vouches for it.
     Empty,
-    /// A separate response that came without, or before, an ACK; or the response to a NON request.
+    /// A separate response that came without, or before, an ACK. Its time includes the server's, so no RTT is taken of it.
     Separate,
 }
 
