@@ -68,6 +68,9 @@ pub(crate) struct Event {
     station: Station,
 }
 
+// With the simulation's own tag it is as large as a wired event.
+const _: () = assert!(size_of::<Event>() <= 8);
+
 #[derive(Clone, Copy, Debug)]
 enum What {
     /// A backoff has ended.
@@ -100,7 +103,7 @@ impl RadioNetwork {
         let Some(psdu) = u8::try_from(octets).ok().filter(|psdu| *psdu <= A_MAX_PHY_PACKET_SIZE) else {
             return self.drop(around, packet, DropReason::TooLong(link));
         };
-        match self.stations[hop.from as usize].enqueue(packet, link, hop.to, psdu) {
+        match self.stations[usize::from(hop.from)].enqueue(packet, link, hop.to, psdu) {
             Queued::First(queue) => self.start(around, hop.from, queue),
             Queued::Behind => {}
             Queued::Full => self.drop(around, packet, DropReason::QueueFull(link)),
@@ -114,7 +117,7 @@ impl RadioNetwork {
         event: Event,
     ) -> Option<(PacketRef, NodeId)> {
         let at = event.station;
-        let station = &mut self.stations[at as usize];
+        let station = &mut self.stations[usize::from(at)];
         match event.what {
             What::Attempt(queue) if station.step == Step::Idle => self.begin(around, at, queue),
             What::Attempt(queue) => station.queues.get(queue).ready = true,
@@ -132,14 +135,14 @@ impl RadioNetwork {
 
     /// A frame has come to the head of its queue.
     fn start<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, queue: QueueIndex) {
-        let station = &mut self.stations[at as usize];
+        let station = &mut self.stations[usize::from(at)];
         let wait = station.queues.get(queue).access.first(&mut station.stream);
         let when = around.scheduler.now().max(station.rest_until) + wait;
         self.schedule(around, when, at, What::Attempt(queue));
     }
 
     fn begin<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, queue: QueueIndex) {
-        let station = &mut self.stations[at as usize];
+        let station = &mut self.stations[usize::from(at)];
         station.attempting = queue;
         match self.mac.attempt.cca {
             Some(duration) => self.wait(around, at, Step::Assessing, duration),
@@ -149,7 +152,7 @@ impl RadioNetwork {
 
     /// A step of the attempt has ended: the next one.
     fn step<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
-        match self.stations[at as usize].step {
+        match self.stations[usize::from(at)].step {
             Step::Assessing if self.air.is_busy(at, around.scheduler.now()) => self.end(around, at, Outcome::Busy),
             Step::Assessing if !self.mac.attempt.preparation.is_zero() => {
                 self.wait(around, at, Step::Preparing, self.mac.attempt.preparation);
@@ -163,7 +166,7 @@ impl RadioNetwork {
     }
 
     fn switch<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
-        if self.stations[at as usize].reply != Reply::None {
+        if self.stations[usize::from(at)].reply != Reply::None {
             return self.end(around, at, Outcome::Busy);
         }
         self.air.deafen(at, Instant::FAR_FUTURE);
@@ -174,7 +177,7 @@ impl RadioNetwork {
     }
 
     fn transmit<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
-        let station = &mut self.stations[at as usize];
+        let station = &mut self.stations[usize::from(at)];
         station.step = Step::Transmitting;
         let frame = *station.frame();
         let duration = airtime(frame.psdu_octets);
@@ -186,7 +189,7 @@ impl RadioNetwork {
 
     fn end_frame<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) -> Option<(PacketRef, NodeId)> {
         let now = around.scheduler.now();
-        let frame = *self.stations[at as usize].frame();
+        let frame = *self.stations[usize::from(at)].frame();
         let mut received = false;
         self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
         self.air.finish(at, now, |_| received = true);
@@ -194,7 +197,7 @@ impl RadioNetwork {
         match self.mac.attempt.acknowledgment {
             None => self.end(around, at, Outcome::Sent),
             Some(acknowledgment) => {
-                let station = &mut self.stations[at as usize];
+                let station = &mut self.stations[usize::from(at)];
                 station.step = Step::AwaitingAck;
                 station.wait = station.wait.wrapping_add(1);
                 let timeout = What::AckTimeout(station.wait);
@@ -214,18 +217,18 @@ impl RadioNetwork {
     ) -> Option<(PacketRef, NodeId)> {
         self.counters.received += 1;
         if let Some(acknowledgment) = self.mac.attempt.acknowledgment {
-            self.stations[at as usize].reply = Reply::Ack { dsn };
+            self.stations[usize::from(at)].reply = Reply::Ack { dsn };
             self.air.deafen(at, Instant::FAR_FUTURE);
             self.schedule(around, around.scheduler.now() + acknowledgment.turnaround, at, What::Ack);
         }
-        let station = &mut self.stations[at as usize];
+        let station = &mut self.stations[usize::from(at)];
         let (accepted, node) = (station.accepts(from, dsn), station.node);
         if !accepted {
             self.counters.duplicates += 1;
             return None;
         }
         // The packet goes on with the first copy; the sender needs only the frame to repeat it.
-        let packet = self.stations[from as usize].frame().packet.take()?;
+        let packet = self.stations[usize::from(from)].frame().packet.take()?;
         Some((packet, node))
     }
 
@@ -233,20 +236,20 @@ impl RadioNetwork {
     fn transmit_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         let (now, duration) = (around.scheduler.now(), airtime(ACK_PSDU_OCTETS));
         self.counters.acknowledgments += 1;
-        let waits = |station: Station| self.stations[station as usize].step == Step::AwaitingAck;
+        let waits = |station: Station| self.stations[usize::from(station)].step == Step::AwaitingAck;
         self.air.begin(at, now, duration, waits);
         self.schedule(around, now + duration, at, What::FrameEnd);
     }
 
     fn end_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         let now = around.scheduler.now();
-        let Reply::Ack { dsn } = std::mem::take(&mut self.stations[at as usize].reply) else { return };
+        let Reply::Ack { dsn } = std::mem::take(&mut self.stations[usize::from(at)].reply) else { return };
         self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
         let mut receivers = std::mem::take(&mut self.receivers);
         self.air.finish(at, now, |station| receivers.push(station));
         let another_ends = self.mac.attempt.acknowledgment.is_some_and(|config| config.another_ends_the_wait);
         for station in receivers.drain(..) {
-            match self.stations[station as usize].expects(dsn) {
+            match self.stations[usize::from(station)].expects(dsn) {
                 Some(true) => self.end(around, station, Outcome::Sent),
                 Some(false) if another_ends => self.end(around, station, Outcome::NoAck),
                 Some(false) | None => {}
@@ -257,7 +260,7 @@ impl RadioNetwork {
 
     /// An attempt has ended: what follows for its frame, and then for those that wait.
     fn end<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, outcome: Outcome) {
-        let station = &mut self.stations[at as usize];
+        let station = &mut self.stations[usize::from(at)];
         station.step = Step::Idle;
         let (queue, stream) = (station.attempting, &mut station.stream);
         let access = &mut station.queues.get(queue).access;
@@ -271,7 +274,7 @@ impl RadioNetwork {
             Decision::Wait(time) => self.schedule(around, around.scheduler.now() + time, at, What::Attempt(queue)),
             Decision::GiveUp => self.leave(around, at, queue, outcome),
         }
-        if let Some(ready) = self.stations[at as usize].queues.take_ready() {
+        if let Some(ready) = self.stations[usize::from(at)].queues.take_ready() {
             self.begin(around, at, ready);
         }
     }
@@ -284,7 +287,7 @@ impl RadioNetwork {
         queue: QueueIndex,
         outcome: Outcome,
     ) {
-        let station = &mut self.stations[at as usize];
+        let station = &mut self.stations[usize::from(at)];
         let (frame, more) = station.queues.pop(queue);
         if let (Outcome::Sent, Some(spacing)) = (outcome, self.mac.attempt.spacing) {
             station.rest_until = around.scheduler.now() + spacing.after(frame.psdu_octets);
@@ -319,7 +322,7 @@ impl RadioNetwork {
     }
 
     fn wait<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, step: Step, time: Duration) {
-        self.stations[at as usize].step = step;
+        self.stations[usize::from(at)].step = step;
         self.schedule(around, around.scheduler.now() + time, at, What::Step);
     }
 

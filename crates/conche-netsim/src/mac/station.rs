@@ -62,7 +62,7 @@ impl Interface {
     /// Whether a received frame is new. One with the sequence number of the frame before it from the same station is a
     /// copy whose acknowledgment was lost.
     pub(super) fn accepts(&mut self, from: Station, dsn: u8) -> bool {
-        self.last_dsn[from as usize].replace(dsn) != Some(dsn)
+        self.last_dsn[usize::from(from)].replace(dsn) != Some(dsn)
     }
 
     /// Whether an acknowledgment of this number would be the one it waits for; `None` if it waits for none.

@@ -97,7 +97,7 @@ impl Air {
     /// two stations whose assessments end together both find the channel clear, and so does one whose assessment ends
     /// when another begins to transmit.
     pub(crate) fn is_busy(&self, at: Station, now: Instant) -> bool {
-        let ear = &self.signals.ears[at as usize];
+        let ear = &self.signals.ears[usize::from(at)];
         let level = if ear.changed.0 == now { ear.changed.1 } else { ear.level };
         match &self.medium {
             AnyMedium::Udgm(medium) => medium.is_busy(level),
@@ -108,7 +108,7 @@ impl Air {
 
     /// The receiver is off until then; a reception under way is lost.
     pub(crate) fn deafen(&mut self, station: Station, until: Instant) {
-        let ear = &mut self.signals.ears[station as usize];
+        let ear = &mut self.signals.ears[usize::from(station)];
         ear.reception = None;
         ear.deaf_until = until;
     }
@@ -136,9 +136,9 @@ impl Signals {
         wants: impl Fn(Station) -> bool,
     ) {
         let bits = nanos(airtime) as f64 / nanos(BIT) as f64;
-        let mut heard_by = std::mem::take(&mut self.voices[from as usize].heard_by);
+        let mut heard_by = std::mem::take(&mut self.voices[usize::from(from)].heard_by);
         for (number, link) in medium.neighbours().from(from) {
-            let ear = &mut self.ears[link.to as usize];
+            let ear = &mut self.ears[usize::from(link.to)];
             let hearing = Hearing {
                 level: ear.level,
                 receiving: ear.reception.map(|reception| reception.signal),
@@ -153,7 +153,7 @@ impl Signals {
                     if let Some(lost) = ear.reception {
                         ear.change(now, ear.level.minus(lost.signal));
                         // Two stations transmit and a third hears both, so that `from` is not the one that is lost.
-                        self.voices[lost.from as usize].heard_by.retain(|heard| heard.station != link.to);
+                        self.voices[usize::from(lost.from)].heard_by.retain(|heard| heard.station != link.to);
                     }
                     ear.receive(from, link.power, bits, now, wants(link.to));
                 }
@@ -162,13 +162,13 @@ impl Signals {
             let number = u32::try_from(number).expect("fewer than 2^32 links fit into memory");
             heard_by.push(Heard { station: link.to, link: number, power: link.power });
         }
-        self.voices[from as usize].heard_by = heard_by;
+        self.voices[usize::from(from)].heard_by = heard_by;
     }
 
     fn finish<M: Medium>(&mut self, medium: &mut M, from: Station, now: Instant, mut received: impl FnMut(Station)) {
-        let mut heard_by = std::mem::take(&mut self.voices[from as usize].heard_by);
+        let mut heard_by = std::mem::take(&mut self.voices[usize::from(from)].heard_by);
         for heard in heard_by.drain(..) {
-            let ear = &mut self.ears[heard.station as usize];
+            let ear = &mut self.ears[usize::from(heard.station)];
             if ear.reception.is_some_and(|reception| reception.from == from) {
                 if ear.succeeds(medium, heard.link as usize, now) {
                     received(heard.station);
@@ -179,7 +179,7 @@ impl Signals {
             }
             ear.change(now, ear.level.minus(heard.power));
         }
-        self.voices[from as usize].heard_by = heard_by;
+        self.voices[usize::from(from)].heard_by = heard_by;
     }
 }
 

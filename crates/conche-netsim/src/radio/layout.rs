@@ -25,6 +25,9 @@ impl Layout {
 
     /// Computes what reaches whom.
     pub(crate) fn build(&self, number: u16, streams: &Streams) -> Result<RadioNetwork, RadioError> {
+        if Station::try_from(self.stations.len()).is_err() {
+            return Err(RadioError::TooManyStations(self.stations.len()));
+        }
         let positions: Vec<Position> = self.stations.iter().map(|(_, position)| *position).collect();
         let medium = self.config.medium.build(&positions, streams)?;
         let stream = |node, what| {

@@ -78,6 +78,9 @@ pub enum RadioError {
         /// What it may be.
         range: &'static str,
     },
+    /// There are more stations than can be numbered.
+    #[error("{0} stations; a radio network has at most 65535")]
+    TooManyStations(usize),
     /// A matrix of losses does not fit the stations.
     #[error("the matrix of path losses must have a row and a column for each of the {0} stations")]
     Matrix(usize),

@@ -15,7 +15,7 @@
 use std::f64::consts::FRAC_1_SQRT_2;
 
 use super::medium::{Arrival, Hearing, Medium, RadioError, check};
-use super::neighbours::{Neighbours, RadioLink, Station};
+use super::neighbours::{Neighbours, RadioLink};
 use super::position::Position;
 use super::power::{Power, from_db};
 use super::reception::Stretch;
@@ -96,10 +96,9 @@ impl Mrm31Medium {
         check("gain_sigma_db", config.gain_sigma_db, f64::MIN_POSITIVE, 100.0, "above 0 dB")?;
         check("noise_sigma_db", config.noise_sigma_db, 0.0, 100.0, "at least 0 dB")?;
         check("capture_threshold_db", config.capture_threshold_db, 0.0, 100.0, "at least 0 dB")?;
-        let stations = Station::try_from(positions.len()).expect("fewer than 2^32 stations fit into memory");
         let mut probabilities = Vec::new();
-        let neighbours = Neighbours::new(stations, |from, to| {
-            let distance = positions[from as usize].distance_m(positions[to as usize]);
+        let neighbours = Neighbours::new(positions.len(), |from, to| {
+            let distance = positions[usize::from(from)].distance_m(positions[usize::from(to)]);
             let probability = config.reception_probability(distance);
             (probability > NEVER).then(|| {
                 probabilities.push(probability);

@@ -2,8 +2,8 @@
 
 use super::power::Power;
 
-/// A station's number within its radio network.
-pub(crate) type Station = u32;
+/// A station's number within its radio network. 16 bits, so that an event of the radio is no larger than the others.
+pub(crate) type Station = u16;
 
 /// From one station to another that hears it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,8 @@ pub(crate) struct Neighbours {
 
 impl Neighbours {
     /// Asks for each ordered pair whether there is a link.
-    pub(crate) fn new(stations: Station, mut link: impl FnMut(Station, Station) -> Option<RadioLink>) -> Self {
+    pub(crate) fn new(stations: usize, mut link: impl FnMut(Station, Station) -> Option<RadioLink>) -> Self {
+        let stations = Station::try_from(stations).expect("the layout is checked");
         let mut neighbours = Self { links: Vec::new(), starts: vec![0] };
         for from in 0..stations {
             neighbours.links.extend((0..stations).filter(|to| *to != from).filter_map(|to| link(from, to)));
@@ -37,7 +38,7 @@ impl Neighbours {
 
     /// The links from a station, with their numbers.
     pub(crate) fn from(&self, station: Station) -> impl Iterator<Item = (usize, RadioLink)> + '_ {
-        let (start, end) = (self.starts[station as usize], self.starts[station as usize + 1]);
+        let (start, end) = (self.starts[usize::from(station)], self.starts[usize::from(station) + 1]);
         (start..end).zip(self.links[start..end].iter().copied())
     }
 

@@ -7,7 +7,7 @@
 
 use super::fading::{Fading, Gilbert};
 use super::medium::{Arrival, Hearing, Medium, RadioError, check};
-use super::neighbours::{Neighbours, RadioLink, Station};
+use super::neighbours::{Neighbours, RadioLink};
 use super::position::Position;
 use super::power::{Power, from_db};
 use super::reception::{ReceptionCurve, Stretch};
@@ -97,12 +97,11 @@ pub(crate) struct SinrMedium {
 impl SinrMedium {
     pub(super) fn new(config: &Sinr, positions: &[Position], streams: &Streams) -> Result<Self, RadioError> {
         config.check(positions.len())?;
-        let stations = Station::try_from(positions.len()).expect("fewer than 2^32 stations fit into memory");
         let losses = config.path_loss.between_all(positions, streams);
         let (floor, sensitivity) =
             (Power::from_dbm(config.interference_floor_dbm), Power::from_dbm(config.sensitivity_dbm));
-        let neighbours = Neighbours::new(stations, |from, to| {
-            let power = Power::from_dbm(config.tx_power_dbm - losses[from as usize][to as usize]);
+        let neighbours = Neighbours::new(positions.len(), |from, to| {
+            let power = Power::from_dbm(config.tx_power_dbm - losses[usize::from(from)][usize::from(to)]);
             (power >= floor).then_some(RadioLink { to, decodable: power >= sensitivity, power })
         });
         let fading = config.fading.map(|gilbert| Fading::new(gilbert, neighbours.len()));

@@ -6,7 +6,7 @@
 //! transmission range.
 
 use super::medium::{Arrival, Hearing, Medium, RadioError, check};
-use super::neighbours::{Neighbours, RadioLink, Station};
+use super::neighbours::{Neighbours, RadioLink};
 use super::position::Position;
 use super::power::Power;
 use super::reception::Stretch;
@@ -54,10 +54,9 @@ impl UdgmMedium {
         check("interference_range_m", config.interference_range_m, config.transmission_range_m, f64::MAX, wider)?;
         check("carrier_range_m", config.carrier_range_m, 0.0, f64::MAX, distance)?;
         check("success_ratio", config.success_ratio, 0.0, 1.0, "a probability")?;
-        let stations = Station::try_from(positions.len()).expect("fewer than 2^32 stations fit into memory");
         let mut success = Vec::new();
-        let neighbours = Neighbours::new(stations, |from, to| {
-            let distance = positions[from as usize].distance_m(positions[to as usize]);
+        let neighbours = Neighbours::new(positions.len(), |from, to| {
+            let distance = positions[usize::from(from)].distance_m(positions[usize::from(to)]);
             let carrier = distance <= config.carrier_range_m;
             if distance > config.interference_range_m && !carrier {
                 return None;
