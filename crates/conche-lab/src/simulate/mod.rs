@@ -144,7 +144,6 @@ fn endpoint_config(endpoint: &Endpoint) -> EndpointConfig {
         ..TransmissionParameters::default()
     };
     EndpointConfig {
-        response_timeout: transmission.exchange_lifetime(),
         transmission,
         envelope: Envelope::open(endpoint.timeout_cap.0),
         token_length: endpoint.token_length,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::contiki::{Contiki27, Contiki27Access, Contiki30, Contiki30Access, Contiki31, Contiki31Access};
+use super::contiki::{Contiki27, Contiki30, Contiki31, Contiki31Access, TimeBaseAccess};
 use super::ieee802154::{Ieee802154, Ieee802154Access};
 use super::tinyos::{BinaryExponential, BinaryExponentialAccess, TinyOs, TinyOsAccess};
 use crate::rng::Stream;
@@ -60,8 +60,7 @@ pub enum AccessConfig {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnyAccess {
     Ieee802154(Ieee802154Access),
-    Contiki27(Contiki27Access),
-    Contiki30(Contiki30Access),
+    TimeBase(TimeBaseAccess),
     Contiki31(Contiki31Access),
     TinyOs(TinyOsAccess),
     BinaryExponential(BinaryExponentialAccess),
@@ -71,8 +70,7 @@ macro_rules! with_access {
     ($access:ident, |$inner:ident| $call:expr) => {
         match $access {
             AnyAccess::Ieee802154($inner) => $call,
-            AnyAccess::Contiki27($inner) => $call,
-            AnyAccess::Contiki30($inner) => $call,
+            AnyAccess::TimeBase($inner) => $call,
             AnyAccess::Contiki31($inner) => $call,
             AnyAccess::TinyOs($inner) => $call,
             AnyAccess::BinaryExponential($inner) => $call,
@@ -98,8 +96,8 @@ impl AccessConfig {
     pub(crate) fn build(self) -> AnyAccess {
         match self {
             Self::Ieee802154(config) => AnyAccess::Ieee802154(Ieee802154Access::new(config)),
-            Self::Contiki27(config) => AnyAccess::Contiki27(Contiki27Access::new(config)),
-            Self::Contiki30(config) => AnyAccess::Contiki30(Contiki30Access::new(config)),
+            Self::Contiki27(config) => AnyAccess::TimeBase(config.into()),
+            Self::Contiki30(config) => AnyAccess::TimeBase(config.into()),
             Self::Contiki31(config) => AnyAccess::Contiki31(Contiki31Access::new(config)),
             Self::TinyOs(config) => AnyAccess::TinyOs(TinyOsAccess::new(config)),
             Self::BinaryExponential(config) => AnyAccess::BinaryExponential(BinaryExponentialAccess::new(config)),

@@ -67,25 +67,48 @@ impl Default for Contiki31 {
     }
 }
 
+/// Contiki 2.7 and 3.0: they wait a time base, and at random up to so many more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Contiki27Access {
-    config: Contiki27,
+pub(crate) struct TimeBaseAccess {
+    time_base: Duration,
+    tick: Duration,
+    max_transmissions: u8,
+    growth: Growth,
     transmissions: u8,
 }
 
-impl Contiki27Access {
-    pub(super) fn new(config: Contiki27) -> Self {
-        Self { config, transmissions: 0 }
-    }
+/// How the random part grows with the transmissions made.
+#[derive(Clone, Copy, Debug)]
+enum Growth {
+    /// 2.7: `min(transmissions + 1, 3)`.
+    Linear,
+    /// 3.0: `2^min(transmissions, max_doublings)`.
+    Doubling { max_doublings: u8 },
+}
 
-    /// `time + random_rand() % (min(transmissions + 1, 3)·time)`.
-    fn wait(&self, stream: &mut Stream) -> Decision {
-        let spans = u32::from(self.transmissions + 1).min(3);
-        Decision::Wait(self.config.time_base + below(stream, self.config.time_base * spans, self.config.tick))
+impl From<Contiki27> for TimeBaseAccess {
+    fn from(Contiki27 { time_base, max_transmissions, tick }: Contiki27) -> Self {
+        Self { time_base, tick, max_transmissions, growth: Growth::Linear, transmissions: 0 }
     }
 }
 
-impl Access for Contiki27Access {
+impl From<Contiki30> for TimeBaseAccess {
+    fn from(Contiki30 { time_base, max_transmissions, max_doublings, tick }: Contiki30) -> Self {
+        Self { time_base, tick, max_transmissions, growth: Growth::Doubling { max_doublings }, transmissions: 0 }
+    }
+}
+
+impl TimeBaseAccess {
+    fn wait(&self, stream: &mut Stream) -> Decision {
+        let time_bases = match self.growth {
+            Growth::Linear => u32::from(self.transmissions).saturating_add(1).min(3),
+            Growth::Doubling { max_doublings } => 1 << self.transmissions.min(max_doublings).min(31),
+        };
+        Decision::Wait(self.time_base + below(stream, self.time_base.saturating_mul(time_bases), self.tick))
+    }
+}
+
+impl Access for TimeBaseAccess {
     fn first(&mut self, _: &mut Stream) -> Duration {
         self.transmissions = 0;
         Duration::ZERO
@@ -97,42 +120,7 @@ impl Access for Contiki27Access {
 
     fn no_ack(&mut self, stream: &mut Stream) -> Decision {
         self.transmissions += 1;
-        if self.transmissions >= self.config.max_transmissions { Decision::GiveUp } else { self.wait(stream) }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Contiki30Access {
-    config: Contiki30,
-    transmissions: u8,
-}
-
-impl Contiki30Access {
-    pub(super) fn new(config: Contiki30) -> Self {
-        Self { config, transmissions: 0 }
-    }
-
-    /// `time + random_rand() % (2^min(transmissions, 3)·time)`.
-    fn wait(&self, stream: &mut Stream) -> Decision {
-        let doublings = self.transmissions.min(self.config.max_doublings).min(31);
-        let span = self.config.time_base.saturating_mul(1 << doublings);
-        Decision::Wait(self.config.time_base + below(stream, span, self.config.tick))
-    }
-}
-
-impl Access for Contiki30Access {
-    fn first(&mut self, _: &mut Stream) -> Duration {
-        self.transmissions = 0;
-        Duration::ZERO
-    }
-
-    fn busy(&mut self, stream: &mut Stream) -> Decision {
-        self.wait(stream)
-    }
-
-    fn no_ack(&mut self, stream: &mut Stream) -> Decision {
-        self.transmissions += 1;
-        if self.transmissions >= self.config.max_transmissions { Decision::GiveUp } else { self.wait(stream) }
+        if self.transmissions >= self.max_transmissions { Decision::GiveUp } else { self.wait(stream) }
     }
 }
 
@@ -210,7 +198,7 @@ mod tests {
 
     #[test]
     fn version_2_7_waits_one_base_and_up_to_three_more() {
-        let access = Contiki27Access::new(Contiki27::default());
+        let access = TimeBaseAccess::from(Contiki27::default());
         for (no_acks, spans) in [(0, 1), (1, 2), (2, 3)] {
             let (low, mean, high) = waits(access, no_acks);
             assert_eq!((low, high), (BASE, BASE + spans * BASE - MOTE_TICK));
@@ -220,7 +208,7 @@ mod tests {
 
     #[test]
     fn version_3_0_doubles_its_random_part() {
-        let access = Contiki30Access::new(Contiki30 { max_transmissions: 9, ..Contiki30::default() });
+        let access = TimeBaseAccess::from(Contiki30 { max_transmissions: 9, ..Contiki30::default() });
         for (no_acks, spans) in [(0, 1), (1, 2), (2, 4), (3, 8), (4, 8)] {
             let (low, mean, high) = waits(access, no_acks);
             assert_eq!((low, high), (BASE, BASE + spans * BASE - MOTE_TICK));
@@ -246,16 +234,16 @@ mod tests {
 
     #[test]
     fn only_version_3_1_gives_up_because_of_busy_channels() {
-        assert_eq!(attempts(&mut Contiki27Access::new(Contiki27::default()), Access::busy), 1000);
-        assert_eq!(attempts(&mut Contiki30Access::new(Contiki30::default()), Access::busy), 1000);
+        assert_eq!(attempts(&mut TimeBaseAccess::from(Contiki27::default()), Access::busy), 1000);
+        assert_eq!(attempts(&mut TimeBaseAccess::from(Contiki30::default()), Access::busy), 1000);
         // Eight transmissions that fail after six busy channels each.
         assert_eq!(attempts(&mut Contiki31Access::new(Contiki31::default()), Access::busy), 48);
     }
 
     #[test]
     fn missing_acknowledgments_end_it_after_three_or_eight_transmissions() {
-        assert_eq!(attempts(&mut Contiki27Access::new(Contiki27::default()), Access::no_ack), 3);
-        assert_eq!(attempts(&mut Contiki30Access::new(Contiki30::default()), Access::no_ack), 3);
+        assert_eq!(attempts(&mut TimeBaseAccess::from(Contiki27::default()), Access::no_ack), 3);
+        assert_eq!(attempts(&mut TimeBaseAccess::from(Contiki30::default()), Access::no_ack), 3);
         assert_eq!(attempts(&mut Contiki31Access::new(Contiki31::default()), Access::no_ack), 8);
     }
 }

@@ -108,6 +108,7 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
 struct Derived {
     max_transmit_span: Duration,
     exchange_lifetime: Duration,
+    response_timeout: Duration,
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -122,6 +123,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let derived = Derived {
             max_transmit_span: config.transmission.max_transmit_span(),
             exchange_lifetime: config.transmission.exchange_lifetime(),
+            response_timeout: config.response_timeout.unwrap_or_else(|| config.transmission.exchange_lifetime()),
         };
         let mut hasher = || RandomState::from_seed(random.next_u64());
         let peers = Peers::new(config.limits.peers, config.idle_lifetime, derived.exchange_lifetime, hasher());

@@ -253,10 +253,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Purpose::Request if trusted => {
                 self.acknowledge_exchange(now, index, AckKind::Empty);
                 self.push_acknowledged(now, index);
-                let response_timeout = self.config.response_timeout;
                 let exchange = &mut self.exchanges[index as usize];
                 exchange.state = State::AwaitingResponse;
-                exchange.state_until = now + response_timeout;
+                exchange.state_until = now + self.derived.response_timeout;
                 let wake = exchange.wake();
                 self.timers.set(TimerKey::Exchange(index), wake);
             }

@@ -19,8 +19,9 @@ pub struct EndpointConfig {
     /// How long a message may wait for admission before it fails with
     /// [`Failure::QueueExpired`](super::Failure::QueueExpired).
     pub queue_lifetime: Duration,
-    /// How long to wait for a separate response after the request was acknowledged. Default: EXCHANGE_LIFETIME (247 s).
-    pub response_timeout: Duration,
+    /// How long to wait for a separate response after the request was acknowledged. `None`, the default: EXCHANGE_LIFETIME
+    /// of these parameters (247 s).
+    pub response_timeout: Option<Duration>,
     /// How long a response may take and still be piggybacked; then an Empty ACK goes out (RFC 7252 §5.2.2). It must stay
     /// well below the peers' ACK_TIMEOUT.
     pub separate_after: Duration,
@@ -39,10 +40,9 @@ pub struct EndpointConfig {
 
 impl Default for EndpointConfig {
     fn default() -> Self {
-        let transmission = TransmissionParameters::default();
         Self {
-            response_timeout: transmission.exchange_lifetime(),
-            transmission,
+            response_timeout: None,
+            transmission: TransmissionParameters::default(),
             envelope: Envelope::default(),
             limits: Limits::default(),
             queue_lifetime: Duration::from_secs(60),

@@ -1,6 +1,6 @@
 //! Counters of an endpoint, since its start.
 
-/// What an endpoint has done; every counter wraps never in practice (u64).
+/// What an endpoint has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Datagrams handed in.

@@ -151,11 +151,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// the response may still come.
     fn response_to_non_overdue(&mut self, now: Instant, index: u32) {
         self.free_slot(index);
-        let response_timeout = self.config.response_timeout;
         let exchange = &mut self.exchanges[index as usize];
         debug_assert_eq!(exchange.purpose, Purpose::Request, "only requests open exchanges that are not Confirmable");
         exchange.state = State::AwaitingResponse;
-        exchange.state_until = exchange.first_sent().unwrap_or(now) + response_timeout;
+        exchange.state_until = exchange.first_sent().unwrap_or(now) + self.derived.response_timeout;
         let (peer, wake) = (exchange.peer, exchange.wake());
         self.timers.set(TimerKey::Exchange(index), wake);
         self.admit_waiting(now, peer);

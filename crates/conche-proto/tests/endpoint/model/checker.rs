@@ -202,7 +202,9 @@ impl Checker {
     fn longest_exchange(&self) -> Duration {
         let EndpointConfig { transmission, envelope, queue_lifetime, response_timeout, .. } = &self.config;
         let transmissions = transmission.max_transmit_span().saturating_add(envelope.timeout_cap);
-        queue_lifetime.saturating_add(transmissions).saturating_add(*response_timeout)
+        queue_lifetime
+            .saturating_add(transmissions)
+            .saturating_add(response_timeout.unwrap_or(transmission.exchange_lifetime()))
     }
 
     /// An ACK or RST left: it answers one Confirmable message that came, and nothing else.

@@ -85,7 +85,7 @@ impl Machine {
             outputs: 16,
         };
         let config = EndpointConfig {
-            response_timeout: bytes.choose(&[transmission.exchange_lifetime(), Duration::from_secs(9)]),
+            response_timeout: bytes.choose(&[None, Some(Duration::from_secs(9))]),
             envelope: bytes.choose(&[Envelope::default, || Envelope::open(Duration::from_secs(32))])(),
             token_length: bytes.choose(&[8, 4, 1, 0]),
             response_limit: bytes.choose(&[None, Some(ResponseLimit { per_second: 1, burst: 3 })]),
