@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::delay::{DelayLine, Distribution, Jitter};
 use super::loss::{Loss, LossProcess};
 use super::queue::{Backlog, DropTail};
+use super::service::Service;
 use crate::mac::Hop;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{BitRate, Instant, LinkId, NodeId};
@@ -15,6 +16,8 @@ use crate::{BitRate, Instant, LinkId, NodeId};
 pub struct LinkConfig {
     /// How fast frames are serialised; `None`: in no time, so that nothing ever waits.
     pub rate: Option<BitRate>,
+    /// How the time that a frame takes at this rate differs from frame to frame.
+    pub service: Service,
     /// Propagation delay, the same for each frame.
     pub delay: Duration,
     /// Further delay that is drawn for each frame.
@@ -33,6 +36,7 @@ impl Default for LinkConfig {
     fn default() -> Self {
         Self {
             rate: None,
+            service: Service::Exact,
             delay: Duration::ZERO,
             jitter: Jitter::default(),
             queue: DropTail::default(),
@@ -53,6 +57,7 @@ pub(super) struct Link {
     loss: LossProcess,
     delay: DelayLine,
     duplication: Stream,
+    fading: Stream,
 }
 
 /// What a link is.
@@ -92,6 +97,7 @@ impl Link {
             loss: LossProcess::new(config.loss, stream("loss")),
             delay: DelayLine::new(config.delay, config.jitter, stream("jitter")),
             duplication: stream("duplication"),
+            fading: stream("service"),
         }
     }
 
@@ -112,7 +118,8 @@ impl Link {
             Some(rate) => {
                 let payload = u32::try_from(payload_bytes).unwrap_or(u32::MAX);
                 let bytes = payload.saturating_add(self.config.header_bytes);
-                self.backlog.accept(now, bytes, rate.serialisation_nanos(bytes))
+                let service_nanos = self.config.service.nanos(rate.serialisation_nanos(bytes), &mut self.fading);
+                self.backlog.accept(now, bytes, service_nanos)
             }
         };
         match departure {

@@ -13,12 +13,14 @@ mod link;
 mod loss;
 mod network;
 mod queue;
+mod service;
 mod topology;
 
 pub use delay::{Distribution, Jitter, Order};
 pub use link::LinkConfig;
 pub use loss::{Loss, LossProcess};
 pub use queue::{DropTail, InService, Limit};
+pub use service::Service;
 pub use topology::{Topology, TopologyError};
 
 pub(crate) use network::{Event, Forwarded, Network, Surroundings};

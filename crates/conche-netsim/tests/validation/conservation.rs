@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use conche_netsim::packet::Packet;
 use conche_netsim::trace::{Digest, DropReason, Observer};
-use conche_netsim::wired::{Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Topology};
+use conche_netsim::wired::{
+    Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Service, Topology,
+};
 use conche_netsim::{BitRate, Counters, Ended, Instant, LinkId, NodeId, Simulation};
 use proptest::prelude::*;
 
@@ -51,6 +53,7 @@ fn simulate<O: Observer>(network: &Network, seed: u64, observer: O) -> Simulatio
 fn rough() -> LinkConfig {
     LinkConfig {
         rate: Some(BitRate::kbit(200)),
+        service: Service::Rayleigh,
         delay: Duration::from_millis(30),
         jitter: Jitter {
             distribution: Distribution::Exponential { mean: Duration::from_millis(8) },
@@ -95,9 +98,11 @@ fn links() -> impl Strategy<Value = LinkConfig> {
     let loss = prop_oneof![Just(Loss::None), (0.0..=1.0).prop_map(Loss::Bernoulli)];
     let rate = prop::option::of((1..1000_u64).prop_map(BitRate::kbit));
     let order = prop_oneof![Just(Order::Kept), Just(Order::Free)];
-    (rate, 0..50_u64, 0..50_u64, order, limit, in_service, loss, 0.0..=0.5_f64).prop_map(
-        |(rate, delay, high, order, limit, in_service, loss, duplicate)| LinkConfig {
+    let service = prop_oneof![Just(Service::Exact), Just(Service::Rayleigh)];
+    (rate, service, 0..50_u64, 0..50_u64, order, limit, in_service, loss, 0.0..=0.5_f64).prop_map(
+        |(rate, service, delay, high, order, limit, in_service, loss, duplicate)| LinkConfig {
             rate,
+            service,
             delay: Duration::from_millis(delay),
             jitter: Jitter {
                 distribution: Distribution::Uniform { low: Duration::ZERO, high: Duration::from_millis(high) },

@@ -2,7 +2,7 @@
 //!
 //! | module | what is compared |
 //! |---|---|
-//! | [`queueing`] | waiting times of M/D/1; what a drop-tail queue holds |
+//! | [`queueing`] | waiting times of M/D/1 and M/G/1; what a drop-tail queue holds |
 //! | [`bottleneck`] | completion times and conservation of copies of ANRW'18's topology |
 //! | [`loss`] | loss over hops; Gilbert-Elliott; duplication |
 //! | [`exchange`] | durations and transmissions of RFC 7252's default under independent loss |

@@ -1,8 +1,8 @@
-//! Waiting times of M/D/1, and what a drop-tail queue holds.
+//! Waiting times of M/D/1 and M/G/1, and what a drop-tail queue holds.
 
 use std::time::Duration;
 
-use conche_netsim::wired::{DropTail, InService, LinkConfig, Topology};
+use conche_netsim::wired::{DropTail, InService, LinkConfig, Service, Topology};
 use conche_netsim::{BitRate, NodeId, Simulation};
 
 use crate::plain::{Arrival, Interval, Plain, mean};
@@ -15,9 +15,14 @@ const PAYLOAD_BYTES: usize = 66;
 ///   source ── 30 kbit/s, queue ──> sink
 /// ```
 fn run(queue: DropTail, packets: u32, interval: Interval) -> Vec<Arrival> {
+    run_over(LinkConfig { queue, ..LinkConfig::default() }, packets, interval)
+}
+
+/// The link, but for its rate.
+fn run_over(link: LinkConfig, packets: u32, interval: Interval) -> Vec<Arrival> {
     let mut net = Topology::new();
     let (source, sink) = (net.node("source"), net.node("sink"));
-    net.link("link", source, sink, LinkConfig { rate: Some(BitRate::kbit(30)), queue, ..LinkConfig::default() });
+    net.link("link", source, sink, LinkConfig { rate: Some(BitRate::kbit(30)), ..link });
     let mut sim = Simulation::new(&net, 7, ()).expect("a valid topology");
     attach(&mut sim, source, Plain::Source { to: sink, left: packets, bytes: PAYLOAD_BYTES, interval });
     attach(&mut sim, sink, Plain::Sink(Vec::new()));
@@ -54,6 +59,17 @@ fn waits_of_m_d_1_at_four_fifths_load_are_two_service_times() {
 #[test]
 fn waits_of_m_d_1_at_nine_tenths_load_are_four_and_a_half_service_times() {
     assert_waits(0.9, 2_000_000, 112.8, 0.03);
+}
+
+/// Wq = λE[S²]/2(1−ρ), with E[S²] = 4s²/π for Rayleigh's distribution: 4/π times as long as with constant service.
+#[test]
+fn waits_at_a_link_with_rayleigh_service_are_those_of_m_g_1() {
+    let link = LinkConfig { service: Service::Rayleigh, ..LinkConfig::default() };
+    let arrivals = run_over(link, 1_000_000, Interval::Poisson(SERVICE.div_f64(0.8)));
+    let (sojourn_ms, _) = mean(arrivals.iter().map(|arrival| (arrival.at - arrival.sent_at).as_secs_f64() * 1e3));
+    let expected_ms = SERVICE.as_secs_f64() * 1e3 + 50.13 * 4.0 / std::f64::consts::PI;
+    let deviation = sojourn_ms / expected_ms - 1.0;
+    assert!(deviation.abs() < 0.015, "{sojourn_ms:.2} ms is {:.2} % off", deviation * 100.0);
 }
 
 /// W(n+1) = max(0, W(n) + s − t(n)) (Lindley 1952), to the nanosecond.
