@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::mac::Transmitted;
 use crate::packet::{Cause, Copied, PacketMeta, PacketRef, Packets};
 use crate::rng::Stream;
 use crate::scheduler::Scheduler;
@@ -11,7 +12,7 @@ use crate::sim::Event;
 pub use crate::timers::TimerId;
 use crate::timers::Timers;
 use crate::wake_up::WakeUp;
-use crate::{Instant, NodeId, PacketId};
+use crate::{Instant, NodeId, PacketId, RadioId};
 
 /// Something that sends and receives packets.
 pub trait Host {
@@ -29,6 +30,10 @@ pub trait Host {
 
     /// The time of [`Port::wake_at`] has come.
     fn wake(&mut self, port: &mut Port<'_, Self::Timer>);
+
+    /// A frame that was handed over with [`Port::transmit`] has left the MAC. Most hosts leave that to their network.
+    #[allow(unused_variables)]
+    fn transmitted(&mut self, port: &mut Port<'_, Self::Timer>, frame: PacketId, outcome: Transmitted) {}
 }
 
 /// A packet at its destination.
@@ -38,6 +43,9 @@ pub struct Received<'a> {
     pub meta: &'a PacketMeta,
     /// The UDP payload.
     pub bytes: &'a [u8],
+    /// The signal-to-noise ratio of the last frame that carried it over a radio, interference apart, in dB. `None` if none
+    /// did, or if the medium has no noise.
+    pub snr_db: Option<f64>,
 }
 
 /// A host's access to the simulation.
@@ -75,12 +83,34 @@ impl<'a, T> Port<'a, T> {
 
     /// Sends a datagram. `copy` and `cause` are for traces and metrics.
     pub fn send(&mut self, to: NodeId, bytes: &[u8], copy: Option<Copied>, cause: Option<Cause>) -> PacketId {
+        let (id, packet) = self.insert(to, bytes, copy, cause);
+        self.world.outbox.push(packet);
+        id
+    }
+
+    /// Sends one frame over a radio network in which the node has a station, past the topology's routes: to a neighbour,
+    /// or with [`NodeId::BROADCAST`] to all who receive it, without acknowledgment. [`Host::transmitted`] tells how it
+    /// ended. For hosts that route by themselves; [`Port::send`] is for all others.
+    ///
+    /// # Panics
+    /// The run panics if the radio network is of another topology.
+    pub fn transmit(&mut self, radio: RadioId, to: NodeId, bytes: &[u8]) -> PacketId {
+        let (id, packet) = self.insert(to, bytes, None, None);
+        self.world.frames.push((packet, radio));
+        id
+    }
+
+    fn insert(
+        &mut self,
+        to: NodeId,
+        bytes: &[u8],
+        copy: Option<Copied>,
+        cause: Option<Cause>,
+    ) -> (PacketId, PacketRef) {
         let id = PacketId(self.world.sent);
         self.world.sent += 1;
         let meta = PacketMeta { id, from: self.node, to, sent_at: self.now(), copy, cause, duplicate: false };
-        let packet = self.world.packets.insert(meta, bytes);
-        self.world.outbox.push(packet);
-        id
+        (id, self.world.packets.insert(meta, bytes))
     }
 
     /// Calls [`Host::timer`] after this time.
@@ -141,6 +171,8 @@ pub(crate) struct World<T> {
     pub(crate) locals: Vec<Local>,
     /// Packets that a host has just sent and that the network does not have yet.
     pub(crate) outbox: Vec<PacketRef>,
+    /// Frames that it has just handed over, each with its radio network.
+    pub(crate) frames: Vec<(PacketRef, RadioId)>,
     pub(crate) buffer: Vec<u8>,
     pub(crate) sent: u64,
     pub(crate) stopped: bool,

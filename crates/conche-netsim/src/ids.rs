@@ -19,6 +19,10 @@ pub struct RadioId(pub(crate) u16);
 pub struct PacketId(pub(crate) u64);
 
 impl NodeId {
+    /// Everyone in reach: what a frame is for that [`Port::transmit`](crate::host::Port::transmit) sends to no node alone.
+    /// It is the number of no node.
+    pub const BROADCAST: Self = Self(u32::MAX);
+
     /// The node's number: 0 for the first one that was added to the topology.
     #[must_use]
     pub const fn index(self) -> usize {

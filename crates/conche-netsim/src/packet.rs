@@ -11,6 +11,8 @@ pub struct Packet {
     /// Origin, destination and cause.
     pub meta: PacketMeta,
     pub(crate) hops: u8,
+    /// The signal-to-noise ratio of the last frame that carried it over a radio, in dB.
+    pub(crate) snr_db: Option<f64>,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -22,7 +24,7 @@ pub struct PacketMeta {
     pub id: PacketId,
     /// Who sent it.
     pub from: NodeId,
-    /// Whom to.
+    /// Whom to; [`NodeId::BROADCAST`] while it is a frame for everyone, and each copy's receiver when it is there.
     pub to: NodeId,
     /// When its sender handed it to the network.
     pub sent_at: Instant,
@@ -30,7 +32,7 @@ pub struct PacketMeta {
     pub copy: Option<Copied>,
     /// Set if it answers a packet: an ACK, RST or response.
     pub cause: Option<Cause>,
-    /// A duplicating link made it; its original has the same number.
+    /// A duplicating link made it, or a broadcast that this is a copy of; its original has the same number.
     pub duplicate: bool,
 }
 
@@ -90,12 +92,13 @@ impl Packets {
             let slot = self.get_mut(packet);
             slot.meta = meta;
             slot.hops = 0;
+            slot.snr_db = None;
             slot.bytes.clear();
             slot.bytes.extend_from_slice(bytes);
             return packet;
         }
         let packet = PacketRef(u32::try_from(self.slots.len()).expect("fewer than 2^32 packets fit into memory"));
-        self.slots.push(Packet { meta, hops: 0, bytes: bytes.to_vec() });
+        self.slots.push(Packet { meta, hops: 0, snr_db: None, bytes: bytes.to_vec() });
         packet
     }
 
@@ -107,6 +110,13 @@ impl Packets {
         let copy = self.insert(meta, &bytes);
         self.get_mut(copy).hops = hops;
         self.get_mut(packet).bytes = bytes;
+        copy
+    }
+
+    /// A second packet with the same number and bytes, for another receiver.
+    pub(crate) fn copy_for(&mut self, packet: PacketRef, to: NodeId) -> PacketRef {
+        let copy = self.duplicate(packet);
+        self.get_mut(copy).meta.to = to;
         copy
     }
 

@@ -4,8 +4,8 @@ use std::error;
 use std::fmt;
 
 use crate::host::{Host, Local, Port, Received, World};
-use crate::mac::{self, Hop, RadioCounters, RadioNetwork};
-use crate::packet::{PacketRef, Packets};
+use crate::mac::{self, Happened, Hop, RadioCounters, RadioNetwork};
+use crate::packet::{Packet, PacketRef, Packets};
 use crate::rng::{Entity, Purpose, Streams};
 use crate::scheduler::Scheduler;
 use crate::timers::{TimerId, Timers};
@@ -40,17 +40,20 @@ pub enum Ended {
     Limit,
 }
 
-/// What became of the packets of a run. At all times `sent + duplicated = delivered + dropped + in_flight`.
+/// What became of the packets of a run. At all times
+/// `sent + duplicated = delivered + dropped + broadcast + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that hosts sent.
     pub sent: u64,
-    /// Packets that duplicating links added.
+    /// Packets that duplicating links added, and the copies of broadcasts.
     pub duplicated: u64,
     /// Packets that reached their host.
     pub delivered: u64,
     /// Packets that did not.
     pub dropped: u64,
+    /// Broadcasts that have left their station; each receiver has a copy.
+    pub broadcast: u64,
     /// Packets that are still on their way.
     pub in_flight: u64,
 }
@@ -101,6 +104,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             timers: Timers::new(),
             locals: locals.collect(),
             outbox: Vec::new(),
+            frames: Vec::new(),
             buffer: Vec::new(),
             sent: 0,
             stopped: false,
@@ -155,11 +159,13 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// What became of the packets so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
+        let of_radios = |count: fn(&RadioNetwork) -> u64| self.radios.iter().map(count).sum::<u64>();
         Counters {
             sent: self.world.sent,
-            duplicated: self.network.duplicated,
+            duplicated: self.network.duplicated + of_radios(|radio| radio.copies),
             delivered: self.delivered,
-            dropped: self.network.dropped + self.radios.iter().map(|radio| radio.dropped).sum::<u64>(),
+            dropped: self.network.dropped + of_radios(|radio| radio.dropped),
+            broadcast: of_radios(|radio| radio.broadcast),
             in_flight: self.world.packets.len() as u64,
         }
     }
@@ -247,9 +253,13 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     #[inline(never)]
     fn happen_on_air(&mut self, event: mac::Event) -> Forwarded {
         match self.radios[usize::from(event.network)].happen(&mut around!(self), event) {
-            Some((packet, at)) => self.network.forward(&mut around!(self), packet, at),
-            None => Forwarded::Taken,
+            Happened::Arrived(packet, at) => return self.network.forward(&mut around!(self), packet, at),
+            Happened::Transmitted(node, frame, outcome) => {
+                self.with_host(node, |host, port| host.transmitted(port, frame, outcome));
+            }
+            Happened::Nothing => {}
         }
+        Forwarded::Taken
     }
 
     #[inline(never)]
@@ -258,14 +268,14 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     }
 
     fn deliver(&mut self, packet: PacketRef) {
-        let meta = self.world.packets.get(packet).meta;
+        let Packet { meta, snr_db, .. } = *self.world.packets.get(packet);
         if self.hosts[meta.to.index()].is_none() {
             return self.network.refuse(&mut around!(self), packet, meta.to);
         }
         self.delivered += 1;
         self.observer.on_delivered(self.world.scheduler.now(), self.world.packets.get(packet));
         let bytes = self.world.packets.take_bytes(packet);
-        self.with_host(meta.to, |host, port| host.receive(port, Received { meta: &meta, bytes: &bytes }));
+        self.with_host(meta.to, |host, port| host.receive(port, Received { meta: &meta, bytes: &bytes, snr_db }));
         self.world.packets.release(packet, bytes);
     }
 
@@ -288,6 +298,20 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             }
         }
         self.world.outbox.clear();
+        if !self.world.frames.is_empty() {
+            self.transmit(node);
+        }
+    }
+
+    /// Hands over the frames that a host wants to transmit itself.
+    #[inline(never)]
+    fn transmit(&mut self, node: NodeId) {
+        let mut frames = std::mem::take(&mut self.world.frames);
+        for (packet, radio) in frames.drain(..) {
+            self.observer.on_sent(self.world.scheduler.now(), self.world.packets.get(packet));
+            self.radios[radio.index()].transmit(&mut around!(self), packet, node);
+        }
+        self.world.frames = frames;
     }
 }
 

@@ -18,6 +18,33 @@ pub enum Outcome {
     NoAck,
 }
 
+/// How a frame ended that a host handed over with [`Port::transmit`](crate::host::Port::transmit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transmitted {
+    /// It was acknowledged, or is sent and needs no acknowledgment.
+    Sent,
+    /// It was given up because the channel was busy.
+    Busy,
+    /// It was given up because no acknowledgment came. It may have been received all the same.
+    NoAck,
+    /// There was no room in the queue, or no queue for a further neighbour.
+    QueueFull,
+    /// It does not fit into a frame.
+    TooLong,
+    /// The host's node, or the one that the frame is for, has no station in this radio network.
+    NoStation,
+}
+
+impl From<Outcome> for Transmitted {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Sent => Self::Sent,
+            Outcome::Busy => Self::Busy,
+            Outcome::NoAck => Self::NoAck,
+        }
+    }
+}
+
 /// What follows an attempt that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {

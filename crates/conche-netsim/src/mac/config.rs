@@ -29,6 +29,10 @@ pub struct MacConfig {
     pub queue: QueueConfig,
     /// Octets of the PSDU beyond the UDP payload: MHR, compressed headers of the network layer, FCS.
     pub overhead_octets: u8,
+    /// How long a station's processor takes to load a frame into the radio, before its first backoff. Default: no time.
+    pub load: Duration,
+    /// How long it takes to read a received frame out, before its packet is delivered or sent on. Default: no time.
+    pub unload: Duration,
 }
 
 /// One attempt to get a frame over the air, with a receiver that is always on.
@@ -126,6 +130,8 @@ impl MacConfig {
             attempt: AttemptConfig::default(),
             queue: QueueConfig::default(),
             overhead_octets: SHORT_ADDRESSES_OCTETS,
+            load: Duration::ZERO,
+            unload: Duration::ZERO,
         }
     }
 
@@ -159,6 +165,8 @@ impl MacConfig {
             },
             queue: QueueConfig { packets: Some(16), neighbours: Some(2) },
             overhead_octets: SHORT_ADDRESSES_OCTETS,
+            load: Duration::ZERO,
+            unload: Duration::ZERO,
         }
     }
 
@@ -177,6 +185,8 @@ impl MacConfig {
             },
             queue: QueueConfig::default(),
             overhead_octets: SHORT_ADDRESSES_OCTETS,
+            load: Duration::ZERO,
+            unload: Duration::ZERO,
         }
     }
 
@@ -198,6 +208,8 @@ impl MacConfig {
             attempt: AttemptConfig { acknowledgment: None, spacing: None, ..AttemptConfig::default() },
             queue: QueueConfig { packets: Some(packets), neighbours: Some(2) },
             overhead_octets: SHORT_ADDRESSES_OCTETS,
+            load: Duration::ZERO,
+            unload: Duration::ZERO,
         }
     }
 }

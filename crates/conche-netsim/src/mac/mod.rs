@@ -13,6 +13,9 @@
 //! - `attempt` gets one frame over the air with a receiver that is always on: clear channel assessment, turnaround,
 //!   transmission, acknowledgment. A duty-cycled radio makes its attempts in another way under the same decisions.
 //!
+//! A packet comes to a station's queue because its route takes a hop of the radio network. A host that routes by itself
+//! hands its frames over with [`Port::transmit`](crate::host::Port::transmit), and is told how they ended.
+//!
 //! # Example
 //!
 //! Two nodes within reach of each other; the packet needs an acknowledgment on the air.
@@ -58,6 +61,7 @@
 //! | `attempt` | the steps of one attempt and of an acknowledgment |
 //! | `station` | a node's interface: its queue, attempt, acknowledgment and sequence numbers |
 //! | `network` | the stations on their air |
+//! | `rdc` | attempts and receptions, with the receiver always on |
 
 mod access;
 mod attempt;
@@ -66,15 +70,16 @@ mod contiki;
 mod ieee802154;
 mod network;
 mod queue;
+mod rdc;
 mod station;
 mod tinyos;
 
-pub use access::{AccessConfig, Outcome};
+pub use access::{AccessConfig, Outcome, Transmitted};
 pub use config::{Acknowledgment, AttemptConfig, InterframeSpacing, MacConfig, QueueConfig, RadioConfig};
 pub use contiki::{Contiki27, Contiki30, Contiki31};
 pub use ieee802154::Ieee802154;
 pub use network::RadioCounters;
 pub use tinyos::{BinaryExponential, TinyOs};
 
-pub(crate) use network::{Event, Hop, RadioNetwork};
+pub(crate) use network::{Event, Happened, Hop, RadioNetwork};
 pub(crate) use station::Interface;

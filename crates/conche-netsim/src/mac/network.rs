@@ -1,30 +1,37 @@
 //! A radio network at work: its stations on their air, driven by events.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::access::{Access, Decision, Outcome};
-use super::attempt::{Reply, Step};
+use super::access::{Access, Decision, Outcome, Transmitted};
+use super::attempt::Step;
 use super::config::MacConfig;
-use super::queue::{QueueIndex, Queued};
+use super::queue::{Origin, QueueIndex, Queued};
 use super::station::Interface;
 use crate::packet::PacketRef;
-use crate::radio::phy::{A_MAX_PHY_PACKET_SIZE, ACK_PSDU_OCTETS, airtime};
-use crate::radio::{Air, Station};
+use crate::radio::phy::A_MAX_PHY_PACKET_SIZE;
+use crate::radio::{Air, BROADCAST, Station, Via};
 use crate::trace::{DropReason, Observer};
 use crate::wired::Surroundings;
-use crate::{Instant, LinkId, NodeId, sim};
+use crate::{Instant, LinkId, NodeId, PacketId, RadioId, sim};
 
 /// The stations of one network and what is between them.
 #[derive(Debug)]
 pub(crate) struct RadioNetwork {
     number: u16,
-    mac: MacConfig,
-    air: Air,
-    stations: Vec<Interface>,
+    pub(super) mac: MacConfig,
+    pub(super) air: Air,
+    pub(super) stations: Vec<Interface>,
     /// Who received the frame that ends now; kept for its memory.
-    receivers: Vec<Station>,
+    pub(super) receivers: Vec<Via>,
+    /// What hosts are still to be told of their frames, in the order of the events for it.
+    told: VecDeque<(NodeId, PacketId, Transmitted)>,
     pub(crate) counters: RadioCounters,
     pub(crate) dropped: u64,
+    /// Broadcasts that have left their station.
+    pub(crate) broadcast: u64,
+    /// Copies of broadcasts.
+    pub(crate) copies: u64,
 }
 
 /// What happened in a radio network so far.
@@ -50,6 +57,12 @@ pub struct RadioCounters {
     pub unacknowledged: u64,
 }
 
+/// Why a frame was not taken.
+enum Refused {
+    QueueFull,
+    TooLong,
+}
+
 /// From one station to another: what a packet is handed over for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
@@ -68,11 +81,22 @@ pub(crate) struct Event {
     station: Station,
 }
 
+/// What follows from an event outside of the radio network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Happened {
+    /// Nothing.
+    Nothing,
+    /// A packet has come to a node.
+    Arrived(PacketRef, NodeId),
+    /// A host is to be told how its frame ended.
+    Transmitted(NodeId, PacketId, Transmitted),
+}
+
 // With the simulation's own tag it is as large as a wired event.
 const _: () = assert!(size_of::<Event>() <= 8);
 
 #[derive(Clone, Copy, Debug)]
-enum What {
+pub(super) enum What {
     /// A backoff has ended.
     Attempt(QueueIndex),
     /// The attempt's present step has ended.
@@ -83,12 +107,24 @@ enum What {
     AckTimeout(u16),
     /// The turnaround before an acknowledgment has ended.
     Ack,
+    /// A host is told of its frame.
+    Tell,
 }
 
 impl RadioNetwork {
     pub(crate) fn new(number: u16, mac: MacConfig, air: Air, stations: Vec<Interface>) -> Self {
-        let (receivers, counters) = (Vec::new(), RadioCounters::default());
-        Self { number, mac, air, stations, receivers, counters, dropped: 0 }
+        Self {
+            number,
+            mac,
+            air,
+            stations,
+            receivers: Vec::new(),
+            told: VecDeque::new(),
+            counters: RadioCounters::default(),
+            dropped: 0,
+            broadcast: 0,
+            copies: 0,
+        }
     }
 
     /// Takes a packet that leaves a station over a hop.
@@ -99,23 +135,37 @@ impl RadioNetwork {
         hop: Hop,
         link: LinkId,
     ) {
-        let octets = around.packets.get(packet).bytes().len() + usize::from(self.mac.overhead_octets);
-        let Some(psdu) = u8::try_from(octets).ok().filter(|psdu| *psdu <= A_MAX_PHY_PACKET_SIZE) else {
-            return self.drop(around, packet, DropReason::TooLong(link));
-        };
-        match self.stations[usize::from(hop.from)].enqueue(packet, link, hop.to, psdu) {
-            Queued::First(queue) => self.start(around, hop.from, queue),
-            Queued::Behind => {}
-            Queued::Full => self.drop(around, packet, DropReason::QueueFull(link)),
+        if let Err(refused) = self.enqueue(around, packet, Origin::Hop(link), hop.from, hop.to) {
+            let reason = match refused {
+                Refused::QueueFull => DropReason::QueueFull(link),
+                Refused::TooLong => DropReason::TooLong(link),
+            };
+            self.drop(around, packet, reason);
         }
     }
 
-    /// Something happens; the answer is a packet that has come to a node by it.
-    pub(crate) fn happen<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        event: Event,
-    ) -> Option<(PacketRef, NodeId)> {
+    /// Takes a frame that the host of a node transmits by itself.
+    pub(crate) fn transmit<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, node: NodeId) {
+        let (id, to) = (around.packets.get(packet).meta.id, around.packets.get(packet).meta.to);
+        let to = if to == NodeId::BROADCAST { Some(BROADCAST) } else { self.station_of(to) };
+        let outcome = match (self.station_of(node), to) {
+            (Some(from), Some(to)) => match self.enqueue(around, packet, Origin::Host(id), from, to) {
+                Ok(()) => return,
+                Err(Refused::QueueFull) => Transmitted::QueueFull,
+                Err(Refused::TooLong) => Transmitted::TooLong,
+            },
+            _ => Transmitted::NoStation,
+        };
+        self.drop(around, packet, DropReason::Untransmitted(RadioId(self.number)));
+        self.tell(around, node, id, outcome);
+    }
+
+    /// Something happens.
+    pub(crate) fn happen<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, event: Event) -> Happened {
+        if matches!(event.what, What::Tell) {
+            let (node, frame, outcome) = self.told.pop_front().expect("each of these events has its notice");
+            return Happened::Transmitted(node, frame, outcome);
+        }
         let at = event.station;
         let station = &mut self.stations[usize::from(at)];
         match event.what {
@@ -127,139 +177,40 @@ impl RadioNetwork {
             What::AckTimeout(wait) if station.step == Step::AwaitingAck && station.wait == wait => {
                 self.end(around, at, Outcome::NoAck);
             }
-            What::AckTimeout(_) => {}
+            What::AckTimeout(_) | What::Tell => {}
             What::Ack => self.transmit_ack(around, at),
         }
-        None
+        Happened::Nothing
+    }
+
+    fn enqueue<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        packet: PacketRef,
+        origin: Origin,
+        from: Station,
+        to: Station,
+    ) -> Result<(), Refused> {
+        let octets = around.packets.get(packet).bytes().len() + usize::from(self.mac.overhead_octets);
+        let psdu = u8::try_from(octets).ok().filter(|psdu| *psdu <= A_MAX_PHY_PACKET_SIZE).ok_or(Refused::TooLong)?;
+        match self.stations[usize::from(from)].enqueue(packet, origin, to, psdu) {
+            Queued::First(queue) => self.start(around, from, queue),
+            Queued::Behind => {}
+            Queued::Full => return Err(Refused::QueueFull),
+        }
+        Ok(())
     }
 
     /// A frame has come to the head of its queue.
     fn start<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, queue: QueueIndex) {
         let station = &mut self.stations[usize::from(at)];
         let wait = station.queues.get(queue).access.first(&mut station.stream);
-        let when = around.scheduler.now().max(station.rest_until) + wait;
+        let when = around.scheduler.now().max(station.rest_until) + self.mac.load + wait;
         self.schedule(around, when, at, What::Attempt(queue));
     }
 
-    fn begin<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, queue: QueueIndex) {
-        let station = &mut self.stations[usize::from(at)];
-        station.attempting = queue;
-        match self.mac.attempt.cca {
-            Some(duration) => self.wait(around, at, Step::Assessing, duration),
-            None => self.switch(around, at),
-        }
-    }
-
-    /// A step of the attempt has ended: the next one.
-    fn step<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
-        match self.stations[usize::from(at)].step {
-            Step::Assessing if self.air.is_busy(at, around.scheduler.now()) => self.end(around, at, Outcome::Busy),
-            Step::Assessing if !self.mac.attempt.preparation.is_zero() => {
-                self.wait(around, at, Step::Preparing, self.mac.attempt.preparation);
-            }
-            Step::Assessing | Step::Preparing => self.switch(around, at),
-            Step::Switching => self.transmit(around, at),
-            Step::Idle | Step::Transmitting | Step::AwaitingAck => {
-                unreachable!("these steps have no time of their own")
-            }
-        }
-    }
-
-    fn switch<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
-        if self.stations[usize::from(at)].reply != Reply::None {
-            return self.end(around, at, Outcome::Busy);
-        }
-        self.air.deafen(at, Instant::FAR_FUTURE);
-        match self.mac.attempt.tx_turnaround {
-            Duration::ZERO => self.transmit(around, at),
-            turnaround => self.wait(around, at, Step::Switching, turnaround),
-        }
-    }
-
-    fn transmit<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
-        let station = &mut self.stations[usize::from(at)];
-        station.step = Step::Transmitting;
-        let frame = *station.frame();
-        let duration = airtime(frame.psdu_octets);
-        self.counters.frames += 1;
-        self.air.deafen(at, Instant::FAR_FUTURE);
-        self.air.begin(at, around.scheduler.now(), duration, |station| station == frame.to);
-        self.schedule(around, around.scheduler.now() + duration, at, What::FrameEnd);
-    }
-
-    fn end_frame<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) -> Option<(PacketRef, NodeId)> {
-        let now = around.scheduler.now();
-        let frame = *self.stations[usize::from(at)].frame();
-        let mut received = false;
-        self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
-        self.air.finish(at, now, |_| received = true);
-        let arrived = if received { self.receive(around, at, frame.to, frame.dsn) } else { None };
-        match self.mac.attempt.acknowledgment {
-            None => self.end(around, at, Outcome::Sent),
-            Some(acknowledgment) => {
-                let station = &mut self.stations[usize::from(at)];
-                station.step = Step::AwaitingAck;
-                station.wait = station.wait.wrapping_add(1);
-                let timeout = What::AckTimeout(station.wait);
-                self.schedule(around, now + acknowledgment.wait, at, timeout);
-            }
-        }
-        arrived
-    }
-
-    /// A station received a frame that is for it.
-    fn receive<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        from: Station,
-        at: Station,
-        dsn: u8,
-    ) -> Option<(PacketRef, NodeId)> {
-        self.counters.received += 1;
-        if let Some(acknowledgment) = self.mac.attempt.acknowledgment {
-            self.stations[usize::from(at)].reply = Reply::Ack { dsn };
-            self.air.deafen(at, Instant::FAR_FUTURE);
-            self.schedule(around, around.scheduler.now() + acknowledgment.turnaround, at, What::Ack);
-        }
-        let station = &mut self.stations[usize::from(at)];
-        let (accepted, node) = (station.accepts(from, dsn), station.node);
-        if !accepted {
-            self.counters.duplicates += 1;
-            return None;
-        }
-        // The packet goes on with the first copy; the sender needs only the frame to repeat it.
-        let packet = self.stations[usize::from(from)].frame().packet.take()?;
-        Some((packet, node))
-    }
-
-    /// An acknowledgment has no address: whoever waits for one looks at its number.
-    fn transmit_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
-        let (now, duration) = (around.scheduler.now(), airtime(ACK_PSDU_OCTETS));
-        self.counters.acknowledgments += 1;
-        let waits = |station: Station| self.stations[usize::from(station)].step == Step::AwaitingAck;
-        self.air.begin(at, now, duration, waits);
-        self.schedule(around, now + duration, at, What::FrameEnd);
-    }
-
-    fn end_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
-        let now = around.scheduler.now();
-        let Reply::Ack { dsn } = std::mem::take(&mut self.stations[usize::from(at)].reply) else { return };
-        self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
-        let mut receivers = std::mem::take(&mut self.receivers);
-        self.air.finish(at, now, |station| receivers.push(station));
-        let another_ends = self.mac.attempt.acknowledgment.is_some_and(|config| config.another_ends_the_wait);
-        for station in receivers.drain(..) {
-            match self.stations[usize::from(station)].expects(dsn) {
-                Some(true) => self.end(around, station, Outcome::Sent),
-                Some(false) if another_ends => self.end(around, station, Outcome::NoAck),
-                Some(false) | None => {}
-            }
-        }
-        self.receivers = receivers;
-    }
-
     /// An attempt has ended: what follows for its frame, and then for those that wait.
-    fn end<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, outcome: Outcome) {
+    pub(super) fn end<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, outcome: Outcome) {
         let station = &mut self.stations[usize::from(at)];
         station.step = Step::Idle;
         let (queue, stream) = (station.attempting, &mut station.stream);
@@ -293,13 +244,21 @@ impl RadioNetwork {
             station.rest_until = around.scheduler.now() + spacing.after(frame.psdu_octets);
         }
         if let Some(packet) = frame.packet {
-            let reason = match outcome {
+            match (frame.origin, outcome) {
+                (_, Outcome::Sent) if frame.to == BROADCAST => {
+                    self.broadcast += 1;
+                    around.packets.remove(packet);
+                }
                 // Sent and not received, or taken for a copy of another frame with its number.
-                Outcome::Sent => DropReason::Lost(frame.link),
-                Outcome::Busy => DropReason::ChannelBusy(frame.link),
-                Outcome::NoAck => DropReason::Unacknowledged(frame.link),
-            };
-            self.drop(around, packet, reason);
+                (Origin::Hop(link), Outcome::Sent) => self.drop(around, packet, DropReason::Lost(link)),
+                (Origin::Hop(link), Outcome::Busy) => self.drop(around, packet, DropReason::ChannelBusy(link)),
+                (Origin::Hop(link), Outcome::NoAck) => self.drop(around, packet, DropReason::Unacknowledged(link)),
+                (Origin::Host(_), _) => self.drop(around, packet, DropReason::Untransmitted(RadioId(self.number))),
+            }
+        }
+        if let Origin::Host(id) = frame.origin {
+            let node = self.stations[usize::from(at)].node;
+            self.tell(around, node, id, outcome.into());
         }
         if more {
             self.start(around, at, queue);
@@ -321,16 +280,37 @@ impl RadioNetwork {
         }
     }
 
-    fn wait<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, step: Step, time: Duration) {
+    /// Has a host told how its frame ended, in an event of its own.
+    fn tell<O>(&mut self, around: &mut Surroundings<'_, O>, node: NodeId, frame: PacketId, outcome: Transmitted) {
+        self.told.push_back((node, frame, outcome));
+        self.schedule(around, around.scheduler.now(), 0, What::Tell);
+    }
+
+    fn station_of(&self, node: NodeId) -> Option<Station> {
+        (0..).zip(&self.stations).find_map(|(station, interface)| (interface.node == node).then_some(station))
+    }
+
+    pub(super) fn wait<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        at: Station,
+        step: Step,
+        time: Duration,
+    ) {
         self.stations[usize::from(at)].step = step;
         self.schedule(around, around.scheduler.now() + time, at, What::Step);
     }
 
-    fn schedule<O>(&self, around: &mut Surroundings<'_, O>, when: Instant, station: Station, what: What) {
+    pub(super) fn schedule<O>(&self, around: &mut Surroundings<'_, O>, when: Instant, station: Station, what: What) {
         around.scheduler.schedule(when, sim::Event::Radio(Event { network: self.number, what, station }));
     }
 
-    fn drop<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, reason: DropReason) {
+    pub(super) fn drop<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        packet: PacketRef,
+        reason: DropReason,
+    ) {
         self.dropped += 1;
         around.observer.on_dropped(around.scheduler.now(), around.packets.get(packet), reason);
         around.packets.remove(packet);

@@ -4,21 +4,30 @@ use std::collections::VecDeque;
 
 use super::access::{AccessConfig, AnyAccess};
 use super::config::QueueConfig;
-use crate::LinkId;
 use crate::packet::PacketRef;
 use crate::radio::Station;
+use crate::{LinkId, PacketId};
 
 /// A frame of one packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     /// The packet, until a copy of the frame has been received.
     pub(super) packet: Option<PacketRef>,
-    /// The hop that it takes, for those who are told of its end.
-    pub(super) link: LinkId,
+    /// Whom its end concerns.
+    pub(super) origin: Origin,
     pub(super) to: Station,
     pub(super) psdu_octets: u8,
     /// DSN: the data sequence number.
     pub(super) dsn: u8,
+}
+
+/// Why a frame is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Its packet takes this hop.
+    Hop(LinkId),
+    /// The host transmits it by itself, and is told how that ends.
+    Host(PacketId),
 }
 
 /// Frames in order, with the channel access of the first one.
@@ -121,7 +130,7 @@ mod tests {
     use crate::mac::MacConfig;
 
     fn frame(to: Station) -> Frame {
-        Frame { packet: None, link: LinkId(0), to, psdu_octets: 50, dsn: 0 }
+        Frame { packet: None, origin: Origin::Hop(LinkId(0)), to, psdu_octets: 50, dsn: 0 }
     }
 
     fn queues(packets: Option<usize>, neighbours: Option<usize>) -> Queues {

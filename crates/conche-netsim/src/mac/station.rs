@@ -2,11 +2,11 @@
 
 use super::attempt::{Reply, Step};
 use super::config::MacConfig;
-use super::queue::{Frame, QueueIndex, Queued, Queues};
+use super::queue::{Frame, Origin, QueueIndex, Queued, Queues};
 use crate::packet::PacketRef;
 use crate::radio::Station;
 use crate::rng::Stream;
-use crate::{Instant, LinkId, NodeId};
+use crate::{Instant, NodeId};
 
 /// What a station knows and does.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ impl Interface {
         }
     }
 
-    pub(super) fn enqueue(&mut self, packet: PacketRef, link: LinkId, to: Station, psdu_octets: u8) -> Queued {
-        let queued = self.queues.push(Frame { packet: Some(packet), link, to, psdu_octets, dsn: self.dsn });
+    pub(super) fn enqueue(&mut self, packet: PacketRef, origin: Origin, to: Station, psdu_octets: u8) -> Queued {
+        let queued = self.queues.push(Frame { packet: Some(packet), origin, to, psdu_octets, dsn: self.dsn });
         if queued != Queued::Full {
             self.dsn = self.dsn.wrapping_add(1);
         }

@@ -16,6 +16,16 @@ use crate::units::nanos;
 pub(crate) struct Air {
     medium: AnyMedium,
     signals: Signals,
+    /// The signal-to-noise ratio of each link in dB, if the medium has noise.
+    snr_db: Vec<f64>,
+}
+
+/// Which link brought a frame to a station that received it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Via {
+    pub(crate) station: Station,
+    /// The number of the link.
+    link: u32,
 }
 
 /// What is on the air, whatever the medium.
@@ -90,7 +100,8 @@ impl Air {
             })
             .collect();
         let voices = ears.iter().map(|_| Voice::default()).collect();
-        Self { medium, signals: Signals { ears, voices } }
+        let snr_db = medium.snr_db();
+        Self { medium, signals: Signals { ears, voices }, snr_db }
     }
 
     /// What clear channel assessment says. It measures what was there up to now, not what begins or ends in this instant:
@@ -121,8 +132,13 @@ impl Air {
     }
 
     /// A frame ends: `received` is called for those who wanted and received it.
-    pub(crate) fn finish(&mut self, from: Station, now: Instant, received: impl FnMut(Station)) {
+    pub(crate) fn finish(&mut self, from: Station, now: Instant, received: impl FnMut(Via)) {
         with_medium!(self, |medium, signals| signals.finish(medium, from, now, received));
+    }
+
+    /// The signal-to-noise ratio of a received frame, interference apart, in dB; `None` if the medium has no noise.
+    pub(crate) fn snr_db(&self, via: Via) -> Option<f64> {
+        self.snr_db.get(via.link as usize).copied()
     }
 }
 
@@ -165,13 +181,13 @@ impl Signals {
         self.voices[usize::from(from)].heard_by = heard_by;
     }
 
-    fn finish<M: Medium>(&mut self, medium: &mut M, from: Station, now: Instant, mut received: impl FnMut(Station)) {
+    fn finish<M: Medium>(&mut self, medium: &mut M, from: Station, now: Instant, mut received: impl FnMut(Via)) {
         let mut heard_by = std::mem::take(&mut self.voices[usize::from(from)].heard_by);
         for heard in heard_by.drain(..) {
             let ear = &mut self.ears[usize::from(heard.station)];
             if ear.reception.is_some_and(|reception| reception.from == from) {
                 if ear.succeeds(medium, heard.link as usize, now) {
-                    received(heard.station);
+                    received(Via { station: heard.station, link: heard.link });
                 }
                 ear.reception = None;
             } else {

@@ -116,6 +116,16 @@ impl MediumConfig {
     }
 }
 
+impl AnyMedium {
+    /// The signal-to-noise ratio of each link, in dB; none in a medium without noise.
+    pub(super) fn snr_db(&self) -> Vec<f64> {
+        match self {
+            Self::Sinr(medium) => medium.snr_db(),
+            Self::Udgm(_) | Self::Mrm31(_) => Vec::new(),
+        }
+    }
+}
+
 /// Refuses a parameter that is outside of `low..=high`, or not a number.
 pub(crate) fn check(
     parameter: &'static str,

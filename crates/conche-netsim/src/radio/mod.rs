@@ -43,6 +43,6 @@ pub use reception::{ReceptionCurve, cc2420_symbol_error_rate, oqpsk_bit_error_ra
 pub use sinr::{PathLoss, Sinr};
 pub use udgm::Udgm;
 
-pub(crate) use air::Air;
+pub(crate) use air::{Air, Via};
 pub(crate) use layout::Layout;
-pub(crate) use neighbours::Station;
+pub(crate) use neighbours::{BROADCAST, Station};

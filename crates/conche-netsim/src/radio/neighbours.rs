@@ -5,6 +5,9 @@ use super::power::Power;
 /// A station's number within its radio network. 16 bits, so that an event of the radio is no larger than the others.
 pub(crate) type Station = u16;
 
+/// Everyone in reach: 0xffff, the standard's short broadcast address (§7.2.1.4). It is the number of no station.
+pub(crate) const BROADCAST: Station = Station::MAX;
+
 /// From one station to another that hears it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RadioLink {
@@ -40,6 +43,11 @@ impl Neighbours {
     pub(crate) fn from(&self, station: Station) -> impl Iterator<Item = (usize, RadioLink)> + '_ {
         let (start, end) = (self.starts[usize::from(station)], self.starts[usize::from(station) + 1]);
         (start..end).zip(self.links[start..end].iter().copied())
+    }
+
+    /// All links in the order of their numbers.
+    pub(crate) fn all(&self) -> impl Iterator<Item = RadioLink> + '_ {
+        self.links.iter().copied()
     }
 
     /// How many links there are.

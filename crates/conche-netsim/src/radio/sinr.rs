@@ -9,7 +9,7 @@ use super::fading::{Fading, Gilbert};
 use super::medium::{Arrival, Hearing, Medium, RadioError, check};
 use super::neighbours::{Neighbours, RadioLink};
 use super::position::Position;
-use super::power::{Power, from_db};
+use super::power::{Power, from_db, to_db};
 use super::reception::{ReceptionCurve, Stretch};
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{Instant, NodeId};
@@ -114,6 +114,13 @@ impl SinrMedium {
             curve: config.curve,
             fading,
         })
+    }
+}
+
+impl SinrMedium {
+    /// The signal-to-noise ratio of each link, in dB.
+    pub(super) fn snr_db(&self) -> Vec<f64> {
+        self.neighbours.all().map(|link| to_db(link.power.ratio(self.noise))).collect()
     }
 }
 

@@ -47,6 +47,7 @@ impl Observer for Digest {
             DropReason::ChannelBusy(link) => (9, link.index()),
             DropReason::Unacknowledged(link) => (10, link.index()),
             DropReason::TooLong(link) => (11, link.index()),
+            DropReason::Untransmitted(radio) => (12, radio.index()),
             DropReason::NoRoute(node) => (4, node.index()),
             DropReason::NoHost(node) => (5, node.index()),
             DropReason::HopLimit(node) => (6, node.index()),

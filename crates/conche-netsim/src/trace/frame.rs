@@ -10,8 +10,11 @@ const COAP_PORT: u16 = 5683;
 const IP_HEADER_BYTES: u16 = 20;
 const UDP_HEADER_BYTES: u16 = 8;
 
-/// The address of a node: 10.0.0.1 for the first one.
+/// The address of a node: 10.0.0.1 for the first one; of everyone: the limited broadcast address.
 pub(super) fn address(node: NodeId) -> Ipv4Addr {
+    if node == NodeId::BROADCAST {
+        return Ipv4Addr::BROADCAST;
+    }
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 1).to_bits().wrapping_add(node.0))
 }
 

@@ -11,7 +11,7 @@ pub use digest::Digest;
 pub use pcapng::PcapNg;
 
 use crate::packet::Packet;
-use crate::{Instant, LinkId, NodeId};
+use crate::{Instant, LinkId, NodeId, RadioId};
 
 /// Is told of every packet. Each method's own body does nothing.
 #[allow(unused_variables)]
@@ -42,6 +42,8 @@ pub enum DropReason {
     Unacknowledged(LinkId),
     /// It does not fit into a frame of this hop.
     TooLong(LinkId),
+    /// A frame that a host transmitted by itself in this radio network; the host was told why.
+    Untransmitted(RadioId),
     /// This node has no route to its destination.
     NoRoute(NodeId),
     /// There is no host on this node, which is its destination.

@@ -156,6 +156,9 @@ impl<W: Write> Observer for PcapNg<W> {
                 (Place::On(link), format!("no acknowledgment on {}", self.links[link.index()]))
             }
             DropReason::TooLong(link) => (Place::On(link), format!("too long for {}", self.links[link.index()])),
+            DropReason::Untransmitted(radio) => {
+                (Place::Inside(packet.meta.from), format!("not transmitted in {radio}"))
+            }
             DropReason::NoRoute(node) => (Place::Inside(node), "no route".to_owned()),
             DropReason::NoHost(node) => (Place::Inside(node), "no host".to_owned()),
             DropReason::HopLimit(node) => (Place::Inside(node), "hop limit".to_owned()),

@@ -8,12 +8,14 @@
 //! | [`hidden`] | collisions of stations that do not hear each other |
 //! | [`media`] | what each medium makes of overlapping frames, of links and of fading |
 //! | [`stacks`] | queues, retries and backoffs of Contiki and TinyOS |
+//! | [`frames`] | frames of hosts that route by themselves |
 //! | [`exchange`] | CoAP over radio and wires; equal seeds, equal runs; conservation |
 //! | [`refused`] | networks that make no sense; packets that do not fit |
 //!
 //! The tests are deterministic: a bound in standard errors says how probable a failure was when the seed was chosen.
 
 mod exchange;
+mod frames;
 mod hidden;
 mod media;
 mod net;

@@ -1,0 +1,84 @@
+//! Attempts to receivers that are always on, as the standard has them.
+
+use std::time::Duration;
+
+use crate::Instant;
+use crate::mac::access::Outcome;
+use crate::mac::attempt::{Reply, Step};
+use crate::mac::network::{Happened, RadioNetwork, What};
+use crate::mac::queue::QueueIndex;
+use crate::radio::phy::airtime;
+use crate::radio::{BROADCAST, Station};
+use crate::trace::Observer;
+use crate::wired::Surroundings;
+
+impl RadioNetwork {
+    pub(in crate::mac) fn begin<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        at: Station,
+        queue: QueueIndex,
+    ) {
+        let station = &mut self.stations[usize::from(at)];
+        station.attempting = queue;
+        match self.mac.attempt.cca {
+            Some(duration) => self.wait(around, at, Step::Assessing, duration),
+            None => self.switch(around, at),
+        }
+    }
+
+    /// A step of the attempt has ended: the next one.
+    pub(in crate::mac) fn step<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        match self.stations[usize::from(at)].step {
+            Step::Assessing if self.air.is_busy(at, around.scheduler.now()) => self.end(around, at, Outcome::Busy),
+            Step::Assessing if !self.mac.attempt.preparation.is_zero() => {
+                self.wait(around, at, Step::Preparing, self.mac.attempt.preparation);
+            }
+            Step::Assessing | Step::Preparing => self.switch(around, at),
+            Step::Switching => self.send_frame(around, at),
+            Step::Idle | Step::Transmitting | Step::AwaitingAck => {
+                unreachable!("these steps have no time of their own")
+            }
+        }
+    }
+
+    fn switch<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        if self.stations[usize::from(at)].reply != Reply::None {
+            return self.end(around, at, Outcome::Busy);
+        }
+        self.air.deafen(at, Instant::FAR_FUTURE);
+        match self.mac.attempt.tx_turnaround {
+            Duration::ZERO => self.send_frame(around, at),
+            turnaround => self.wait(around, at, Step::Switching, turnaround),
+        }
+    }
+
+    fn send_frame<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        let station = &mut self.stations[usize::from(at)];
+        station.step = Step::Transmitting;
+        let frame = *station.frame();
+        let duration = airtime(frame.psdu_octets);
+        self.counters.frames += 1;
+        self.air.deafen(at, Instant::FAR_FUTURE);
+        self.air.begin(at, around.scheduler.now(), duration, |station| station == frame.to || frame.to == BROADCAST);
+        self.schedule(around, around.scheduler.now() + duration, at, What::FrameEnd);
+    }
+
+    pub(in crate::mac) fn end_frame<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) -> Happened {
+        let now = around.scheduler.now();
+        let frame = *self.stations[usize::from(at)].frame();
+        self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
+        let happened = self.deliver(around, at, frame);
+        match self.mac.attempt.acknowledgment {
+            Some(acknowledgment) if frame.to != BROADCAST => {
+                let station = &mut self.stations[usize::from(at)];
+                station.step = Step::AwaitingAck;
+                station.wait = station.wait.wrapping_add(1);
+                let timeout = What::AckTimeout(station.wait);
+                self.schedule(around, now + acknowledgment.wait, at, timeout);
+            }
+            _ => self.end(around, at, Outcome::Sent),
+        }
+        happened
+    }
+}

@@ -1,0 +1,109 @@
+//! What a station does with the frames that it receives: copies are dropped, and acknowledged all the same.
+
+use crate::Instant;
+use crate::mac::access::Outcome;
+use crate::mac::attempt::{Reply, Step};
+use crate::mac::network::{Happened, RadioNetwork, What};
+use crate::mac::queue::Frame;
+use crate::packet::PacketRef;
+use crate::radio::phy::{ACK_PSDU_OCTETS, airtime};
+use crate::radio::{BROADCAST, Station, Via};
+use crate::trace::Observer;
+use crate::wired::{self, Surroundings};
+
+impl RadioNetwork {
+    /// A frame ends: the stations that it is for and that received it take its packet.
+    pub(super) fn deliver<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        from: Station,
+        frame: Frame,
+    ) -> Happened {
+        let now = around.scheduler.now();
+        if frame.to != BROADCAST {
+            let mut via = None;
+            self.air.finish(from, now, |receiver| via = Some(receiver));
+            return via.map_or(Happened::Nothing, |via| self.receive(around, from, via, frame.dsn));
+        }
+        let mut receivers = std::mem::take(&mut self.receivers);
+        self.air.finish(from, now, |via| receivers.push(via));
+        for via in receivers.drain(..) {
+            self.receive_copy(around, from, via, frame);
+        }
+        self.receivers = receivers;
+        Happened::Nothing
+    }
+
+    /// A station received a frame that is for it.
+    fn receive<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, from: Station, via: Via, dsn: u8) -> Happened {
+        if let Some(acknowledgment) = self.mac.attempt.acknowledgment {
+            self.stations[usize::from(via.station)].reply = Reply::Ack { dsn };
+            self.air.deafen(via.station, Instant::FAR_FUTURE);
+            self.schedule(around, around.scheduler.now() + acknowledgment.turnaround, via.station, What::Ack);
+        }
+        if !self.accepts(from, via.station, dsn) {
+            return Happened::Nothing;
+        }
+        // The packet goes on with the first copy; the sender needs only the frame to repeat it.
+        let Some(packet) = self.stations[usize::from(from)].frame().packet.take() else { return Happened::Nothing };
+        self.hand_up(around, packet, via)
+    }
+
+    /// A station received a broadcast, of which the sender keeps the packet for others.
+    fn receive_copy<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, from: Station, via: Via, frame: Frame) {
+        let node = self.stations[usize::from(via.station)].node;
+        if let Some(packet) = frame.packet.filter(|_| self.accepts(from, via.station, frame.dsn)) {
+            let copy = around.packets.copy_for(packet, node);
+            self.copies += 1;
+            if let Happened::Arrived(packet, at) = self.hand_up(around, copy, via) {
+                around.scheduler.schedule(around.scheduler.now(), wired::Event::Arrive { packet, at }.into());
+            }
+        }
+    }
+
+    /// Counts a received frame, and whether it is no copy of the one before.
+    fn accepts(&mut self, from: Station, at: Station, dsn: u8) -> bool {
+        let accepted = self.stations[usize::from(at)].accepts(from, dsn);
+        self.counters.received += 1;
+        self.counters.duplicates += u64::from(!accepted);
+        accepted
+    }
+
+    /// A packet is in a station's radio, and comes to its node when it has been read out.
+    fn hand_up<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, via: Via) -> Happened {
+        around.packets.get_mut(packet).snr_db = self.air.snr_db(via);
+        let at = self.stations[usize::from(via.station)].node;
+        if self.mac.unload.is_zero() {
+            return Happened::Arrived(packet, at);
+        }
+        let when = around.scheduler.now() + self.mac.unload;
+        around.scheduler.schedule(when, wired::Event::Arrive { packet, at }.into());
+        Happened::Nothing
+    }
+
+    /// An acknowledgment has no address: whoever waits for one looks at its number.
+    pub(in crate::mac) fn transmit_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        let (now, duration) = (around.scheduler.now(), airtime(ACK_PSDU_OCTETS));
+        self.counters.acknowledgments += 1;
+        let waits = |station: Station| self.stations[usize::from(station)].step == Step::AwaitingAck;
+        self.air.begin(at, now, duration, waits);
+        self.schedule(around, now + duration, at, What::FrameEnd);
+    }
+
+    pub(in crate::mac) fn end_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        let now = around.scheduler.now();
+        let Reply::Ack { dsn } = std::mem::take(&mut self.stations[usize::from(at)].reply) else { return };
+        self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
+        let mut receivers = std::mem::take(&mut self.receivers);
+        self.air.finish(at, now, |via| receivers.push(via));
+        let another_ends = self.mac.attempt.acknowledgment.is_some_and(|config| config.another_ends_the_wait);
+        for Via { station, .. } in receivers.drain(..) {
+            match self.stations[usize::from(station)].expects(dsn) {
+                Some(true) => self.end(around, station, Outcome::Sent),
+                Some(false) if another_ends => self.end(around, station, Outcome::NoAck),
+                Some(false) | None => {}
+            }
+        }
+        self.receivers = receivers;
+    }
+}
