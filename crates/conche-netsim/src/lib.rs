@@ -17,6 +17,8 @@
 //! | [`wired`] | links with rate, delay, jitter, loss and queues, and the topology that they form |
 //! | [`radio`] | IEEE 802.15.4 media: who hears whom, interference, reception |
 //! | [`mac`] | medium access: backoff, attempts, acknowledgments, queues |
+//! | [`sixlowpan`] | what a datagram takes on a hop: header compression, fragments |
+//! | [`routing`] | the tree of RPL, from the quality of the links |
 //! | [`host`] | what sits on a node and sends and receives packets; its timers |
 //! | [`node`] | the host that runs a CoAP endpoint and an application |
 //! | [`sim`] | the simulation: one network, its hosts and an observer |
@@ -79,8 +81,10 @@ pub mod node;
 pub mod packet;
 pub mod radio;
 pub mod rng;
+pub mod routing;
 pub mod scheduler;
 pub mod sim;
+pub mod sixlowpan;
 mod timers;
 pub mod trace;
 mod units;

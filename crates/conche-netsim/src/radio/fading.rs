@@ -40,6 +40,11 @@ impl Fading {
         }
     }
 
+    /// The share of frames that a link lets through in the long run.
+    pub(crate) fn mean_pass(&self) -> f64 {
+        1.0 - self.bad_share * self.gilbert.loss_bad
+    }
+
     /// The probability that this link lets a frame through now.
     pub(crate) fn passes(&mut self, link: usize, now: Instant, stream: &mut Stream) -> f64 {
         // The chain is not followed from change to change: its state at a later time has a closed form.

@@ -1,12 +1,14 @@
 //! A radio network in the making: its configuration and where its stations stand.
 
 use super::air::Air;
-use super::medium::RadioError;
+use super::medium::{AnyMedium, RadioError};
 use super::neighbours::Station;
+use super::phy::SHR_PHR_OCTETS;
 use super::position::Position;
 use crate::NodeId;
 use crate::mac::{Interface, RadioConfig, RadioNetwork};
 use crate::rng::{Entity, Purpose, Streams};
+use crate::routing::LinkQuality;
 
 /// What a topology knows of one radio network.
 #[derive(Clone, Debug)]
@@ -24,12 +26,25 @@ impl Layout {
     }
 
     /// Computes what reaches whom.
-    pub(crate) fn build(&self, number: u16, streams: &Streams) -> Result<RadioNetwork, RadioError> {
+    fn medium(&self, streams: &Streams) -> Result<AnyMedium, RadioError> {
         if Station::try_from(self.stations.len()).is_err() {
             return Err(RadioError::TooManyStations(self.stations.len()));
         }
         let positions: Vec<Position> = self.stations.iter().map(|(_, position)| *position).collect();
-        let medium = self.config.medium.build(&positions, streams)?;
+        self.config.medium.build(&positions, streams)
+    }
+
+    /// How good the links are in the run with these streams, for frames of this PSDU.
+    pub(crate) fn quality(&self, streams: &Streams, psdu_octets: u8) -> Result<LinkQuality, RadioError> {
+        let octets = SHR_PHR_OCTETS + u32::from(psdu_octets);
+        let ratios = self.medium(streams)?.reception_ratios(self.stations.len(), octets);
+        let nodes = self.stations.iter().map(|(node, _)| *node).collect();
+        Ok(LinkQuality::new(nodes, ratios).expect("a medium gives a probability for each pair of stations"))
+    }
+
+    /// The network at its begin.
+    pub(crate) fn build(&self, number: u16, streams: &Streams) -> Result<RadioNetwork, RadioError> {
+        let medium = self.medium(streams)?;
         let stream = |node, what| {
             // A node may have a station in several networks.
             streams.stream(Entity::Node(node), Purpose::named(&format!("{what} {}", self.name)))

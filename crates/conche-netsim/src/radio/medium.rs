@@ -26,6 +26,9 @@ pub(crate) trait Medium {
     /// The probability that a link lets a whole frame through, interference apart.
     fn passes(&mut self, number: usize, now: Instant, stream: &mut Stream) -> f64;
 
+    /// The probability that a frame of this many octets, SHR and PHR included, is received over a link in silence.
+    fn reception_ratio(&self, number: usize, link: RadioLink, octets: u32) -> f64;
+
     /// What clear channel assessment says of this much power.
     fn is_busy(&self, level: Power) -> bool;
 }
@@ -124,6 +127,25 @@ impl AnyMedium {
             Self::Udgm(_) | Self::Mrm31(_) => Vec::new(),
         }
     }
+
+    /// The packet reception ratios without interference: a row for each sender, a column for each receiver.
+    pub(crate) fn reception_ratios(&self, stations: usize, octets: u32) -> Vec<Vec<f64>> {
+        match self {
+            Self::Udgm(medium) => reception_ratios(medium, stations, octets),
+            Self::Mrm31(medium) => reception_ratios(medium, stations, octets),
+            Self::Sinr(medium) => reception_ratios(medium, stations, octets),
+        }
+    }
+}
+
+fn reception_ratios<M: Medium>(medium: &M, stations: usize, octets: u32) -> Vec<Vec<f64>> {
+    let mut ratios = vec![vec![0.0; stations]; stations];
+    for (from, row) in (0..).zip(&mut ratios) {
+        for (number, link) in medium.neighbours().from(from) {
+            row[usize::from(link.to)] = medium.reception_ratio(number, link, octets);
+        }
+    }
+    ratios
 }
 
 /// Refuses a parameter that is outside of `low..=high`, or not a number.

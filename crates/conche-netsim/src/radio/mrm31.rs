@@ -141,6 +141,10 @@ impl Medium for Mrm31Medium {
         1.0
     }
 
+    fn reception_ratio(&self, number: usize, _: RadioLink, _: u32) -> f64 {
+        self.probability[number]
+    }
+
     fn is_busy(&self, level: Power) -> bool {
         level > self.cca
     }

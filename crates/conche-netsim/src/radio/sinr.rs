@@ -149,6 +149,15 @@ impl Medium for SinrMedium {
         self.fading.as_mut().map_or(1.0, |fading| fading.passes(number, now, stream))
     }
 
+    fn reception_ratio(&self, _: usize, link: RadioLink, octets: u32) -> f64 {
+        let snr = link.power.ratio(self.noise);
+        if !link.decodable || snr <= self.synchronisation {
+            return 0.0;
+        }
+        let passes = self.fading.as_ref().map_or(1.0, Fading::mean_pass);
+        self.curve.packet_reception_ratio(snr, octets) * passes
+    }
+
     fn is_busy(&self, level: Power) -> bool {
         level >= self.cca
     }

@@ -87,6 +87,10 @@ impl Medium for UdgmMedium {
         self.success[number]
     }
 
+    fn reception_ratio(&self, number: usize, link: RadioLink, _: u32) -> f64 {
+        if link.decodable { self.success[number] } else { 0.0 }
+    }
+
     fn is_busy(&self, level: Power) -> bool {
         level >= CARRIER
     }

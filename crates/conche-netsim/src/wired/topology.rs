@@ -13,6 +13,7 @@ use super::network::{Network, Route};
 use crate::mac::{Hop, RadioConfig, RadioNetwork};
 use crate::radio::{Layout, Position, RadioError};
 use crate::rng::Streams;
+use crate::routing::LinkQuality;
 use crate::{LinkId, NodeId, RadioId};
 
 /// A network in the making.
@@ -164,6 +165,17 @@ impl Topology {
     /// Lets packets for `to` leave the node `at` over the link `via`. The last one for a node and destination counts.
     pub fn route(&mut self, at: NodeId, to: NodeId, via: LinkId) {
         self.routes.push(StaticRoute { at, to, via });
+    }
+
+    /// How many of the frames with this PSDU the stations of a radio network receive from each other without
+    /// interference, in the run with this seed (which draws the shadowing).
+    ///
+    /// # Errors
+    /// If there is no such radio network, or it makes no sense.
+    pub fn link_quality(&self, radio: RadioId, seed: u64, psdu_octets: u8) -> Result<LinkQuality, TopologyError> {
+        let layout = self.radios.get(radio.index()).ok_or_else(|| TopologyError::Unknown(radio.to_string()))?;
+        let in_radio = |error| TopologyError::Radio { radio: layout.name.clone(), error };
+        layout.quality(&Streams::new(seed), psdu_octets).map_err(in_radio)
     }
 
     /// The nodes with their names.

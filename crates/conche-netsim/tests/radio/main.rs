@@ -10,6 +10,7 @@
 //! | [`stacks`] | queues, retries and backoffs of Contiki and TinyOS |
 //! | [`frames`] | frames of hosts that route by themselves |
 //! | [`exchange`] | CoAP over radio and wires; equal seeds, equal runs; conservation |
+//! | [`routing`] | the quality of links, trees of RPL, and packets on them |
 //! | [`refused`] | networks that make no sense; packets that do not fit |
 //!
 //! The tests are deterministic: a bound in standard errors says how probable a failure was when the seed was chosen.
@@ -27,6 +28,7 @@ mod refused;
 #[expect(dead_code, reason = "shared with the tests of wires")]
 #[path = "../validation/roles.rs"]
 mod roles;
+mod routing;
 mod stacks;
 mod star;
 mod timing;

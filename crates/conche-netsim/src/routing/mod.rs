@@ -1,0 +1,17 @@
+//! Routing in radio networks: paths that are computed before a run from the quality of the links.
+//!
+//! ```text
+//!   Topology::link_quality ─┐
+//!   measured matrix ────────┴─> LinkQuality ─> RplTree ─> hops of a Topology
+//! ```
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `quality` | packet reception ratios between the stations of a radio network |
+//! | `rpl` | the tree that RPL settles on |
+
+mod quality;
+mod rpl;
+
+pub use quality::{LinkQuality, QualityError};
+pub use rpl::{Objective, RplConfig, RplTree};

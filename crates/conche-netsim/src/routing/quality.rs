@@ -1,0 +1,79 @@
+//! Packet reception ratios between the stations of a radio network, computed from its medium or measured.
+
+use thiserror::Error;
+
+use crate::NodeId;
+
+/// How many of the frames that each station sends each other one receives, without interference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkQuality {
+    nodes: Vec<NodeId>,
+    ratios: Vec<Vec<f64>>,
+}
+
+/// Why a matrix of packet reception ratios makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum QualityError {
+    /// It does not fit the stations.
+    #[error("the matrix of packet reception ratios must have a row and a column for each of the {0} stations")]
+    Matrix(usize),
+    /// An entry is no ratio.
+    #[error("a packet reception ratio is {0}, but it must be between 0 and 1")]
+    Ratio(f64),
+}
+
+impl LinkQuality {
+    /// Measured ratios: a row for each sender, a column for each receiver, in the order of `nodes`.
+    ///
+    /// # Errors
+    /// If the matrix has another size, or an entry is not between 0 and 1.
+    pub fn new(nodes: Vec<NodeId>, ratios: Vec<Vec<f64>>) -> Result<Self, QualityError> {
+        if ratios.len() != nodes.len() || ratios.iter().any(|row| row.len() != nodes.len()) {
+            return Err(QualityError::Matrix(nodes.len()));
+        }
+        match ratios.iter().flatten().find(|ratio| !(0.0..=1.0).contains(*ratio)) {
+            Some(ratio) => Err(QualityError::Ratio(*ratio)),
+            None => Ok(Self { nodes, ratios }),
+        }
+    }
+
+    /// The nodes of the stations, in the order of rows and columns.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeId] {
+        &self.nodes
+    }
+
+    /// The packet reception ratio from one node to another; 0 if one of them has no station.
+    #[must_use]
+    pub fn ratio(&self, from: NodeId, to: NodeId) -> f64 {
+        match (self.position(from), self.position(to)) {
+            (Some(from), Some(to)) => self.ratios[from][to],
+            _ => 0.0,
+        }
+    }
+
+    pub(super) fn position(&self, node: NodeId) -> Option<usize> {
+        self.nodes.iter().position(|other| *other == node)
+    }
+
+    /// By places in the order of the nodes.
+    pub(super) fn between(&self, from: usize, to: usize) -> f64 {
+        self.ratios[from][to]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_that_is_no_matrix_of_ratios_is_refused() {
+        let nodes = vec![NodeId(3), NodeId(5)];
+        let quality = |ratios| LinkQuality::new(nodes.clone(), ratios);
+        assert_eq!(quality(vec![vec![0.0; 2]]), Err(QualityError::Matrix(2)));
+        assert_eq!(quality(vec![vec![0.0, 1.5], vec![0.0; 2]]), Err(QualityError::Ratio(1.5)));
+        let measured = quality(vec![vec![0.0, 0.9], vec![0.8, 0.0]]).expect("it is one");
+        let ratio = |from, to| measured.ratio(NodeId(from), NodeId(to));
+        assert_eq!((ratio(3, 5), ratio(5, 3), ratio(3, 4)), (0.9, 0.8, 0.0));
+    }
+}

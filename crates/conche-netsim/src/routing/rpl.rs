@@ -1,0 +1,232 @@
+//! The tree on which RPL settles in a network that does not change (RFC 6550, storing mode): each station has one parent,
+//! and packets go up to the first common ancestor and down from there.
+//!
+//! Objective functions: OF0 (RFC 6552) with hop counts, and MRHOF (RFC 6719) with ETX. A link's ETX is what acknowledged
+//! frames need, 1/(forward PRR · backward PRR) (De Couto et al.: A high-throughput path metric for multi-hop wireless
+//! routing, MobiCom 2003), in 1/128 as RFC 6551 has it. Simplification: every station knows its links' ratios exactly and
+//! keeps its parent; so MRHOF's hysteresis has no part. What remains equal is decided at random, as by the order in which
+//! DIO messages come.
+
+use super::quality::LinkQuality;
+use crate::rng::Stream;
+use crate::wired::Topology;
+use crate::{NodeId, RadioId};
+
+/// How parents are chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RplConfig {
+    /// What is minimised on the way to the root.
+    pub objective: Objective,
+    /// Links with a lower packet reception ratio in one of their directions are not used.
+    pub min_ratio: f64,
+}
+
+/// What is minimised on the way to the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objective {
+    /// OF0: the number of hops, and ETX among equal ones.
+    HopCount,
+    /// MRHOF: the sum of the ETX, and the number of hops among equal ones.
+    Etx,
+}
+
+impl Default for RplConfig {
+    /// MRHOF, Contiki's default, over links that get half of their frames through.
+    fn default() -> Self {
+        Self { objective: Objective::Etx, min_ratio: 0.5 }
+    }
+}
+
+/// The tree.
+///
+/// ```
+/// use conche_netsim::mac::{MacConfig, RadioConfig};
+/// use conche_netsim::radio::{MediumConfig, Position, Udgm};
+/// use conche_netsim::rng::{Entity, Purpose, Streams};
+/// use conche_netsim::routing::{RplConfig, RplTree};
+/// use conche_netsim::wired::{LinkConfig, Topology};
+///
+/// let mut net = Topology::new();
+/// let medium = MediumConfig::Udgm(Udgm { transmission_range_m: 10.0, ..Udgm::default() });
+/// let air = net.radio("air", RadioConfig { medium, mac: MacConfig::contiki31() });
+/// let nodes = ["router", "near", "far"].map(|name| net.node(name));
+/// for (node, x_m) in nodes.into_iter().zip([0.0, 9.0, 18.0]) {
+///     net.place(air, node, Position::metres(x_m, 0.0));
+/// }
+/// let host = net.node("host");
+/// net.duplex("slip", nodes[0], host, LinkConfig::default());
+///
+/// let seed = 1;
+/// let quality = net.link_quality(air, seed, 100)?;
+/// let mut ties = Streams::new(seed).stream(Entity::Run, Purpose::named("rpl"));
+/// let tree = RplTree::new(&quality, nodes[0], RplConfig::default(), &mut ties);
+/// assert_eq!((tree.hops(nodes[2]), tree.parent(nodes[2])), (Some(2), Some(nodes[1])));
+/// assert_eq!(tree.unreached().count(), 0);
+/// tree.install(&mut net, air);
+/// # Ok::<(), conche_netsim::wired::TopologyError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RplTree {
+    root: NodeId,
+    members: Vec<Member>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Member {
+    node: NodeId,
+    parent: Option<NodeId>,
+    hops: Option<u16>,
+}
+
+/// The cost of a way to the root: the metric, what decides between equal ones, and chance.
+type Cost = (u64, u64, u64);
+
+impl RplTree {
+    /// The tree with this root, which has a station.
+    #[must_use]
+    pub fn new(quality: &LinkQuality, root: NodeId, config: RplConfig, ties: &mut Stream) -> Self {
+        let nodes = quality.nodes();
+        let mut members: Vec<Member> =
+            nodes.iter().map(|node| Member { node: *node, parent: None, hops: None }).collect();
+        let mut costs: Vec<Option<Cost>> = vec![None; nodes.len()];
+        let mut settled = vec![false; nodes.len()];
+        if let Some(place) = quality.position(root) {
+            (costs[place], members[place].hops) = (Some((0, 0, 0)), Some(0));
+        }
+        // Dijkstra's algorithm; with a hundred stations no queue is needed.
+        let next = |costs: &[Option<Cost>], settled: &[bool]| {
+            (0..nodes.len()).filter(|at| !settled[*at]).filter_map(|at| Some((costs[at]?, at))).min()
+        };
+        while let Some((cost, at)) = next(&costs, &settled) {
+            settled[at] = true;
+            for child in (0..nodes.len()).filter(|child| !settled[*child]).collect::<Vec<_>>() {
+                let Some(etx) = config.etx(quality.between(child, at), quality.between(at, child)) else { continue };
+                let through = config.objective.through(cost, etx, ties.below(u64::MAX));
+                if costs[child].is_none_or(|known| through < known) {
+                    costs[child] = Some(through);
+                    let hops = members[at].hops.map(|hops| hops + 1);
+                    members[child] = Member { parent: Some(nodes[at]), hops, ..members[child] };
+                }
+            }
+        }
+        Self { root, members }
+    }
+
+    /// The root.
+    #[must_use]
+    pub const fn root(&self) -> NodeId {
+        self.root
+    }
+
+    /// The parent of a node; `None` for the root and for those that no path leads to.
+    #[must_use]
+    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+        self.member(node)?.parent
+    }
+
+    /// The hops from a node to the root; `None` if no path leads there.
+    #[must_use]
+    pub fn hops(&self, node: NodeId) -> Option<u16> {
+        self.member(node)?.hops
+    }
+
+    /// The nodes without a path to the root.
+    pub fn unreached(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.members.iter().filter(|member| member.hops.is_none()).map(|member| member.node)
+    }
+
+    /// Adds the hops of the tree, named `rpl child-parent` by the nodes' numbers. They are all the hops that there are, so
+    /// that the topology's routes are those of the tree, also to and from what is wired to its nodes.
+    pub fn install(&self, net: &mut Topology, radio: RadioId) {
+        for member in &self.members {
+            if let Some(parent) = member.parent {
+                let name = format!("rpl {}-{}", member.node.index(), parent.index());
+                net.duplex_hop(name, radio, member.node, parent);
+            }
+        }
+    }
+
+    fn member(&self, node: NodeId) -> Option<&Member> {
+        self.members.iter().find(|member| member.node == node)
+    }
+}
+
+impl RplConfig {
+    /// ETX of a link in 1/128, if it is good enough.
+    fn etx(&self, forward: f64, backward: f64) -> Option<u64> {
+        let ratio = forward * backward;
+        if forward < self.min_ratio || backward < self.min_ratio || ratio <= 0.0 {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 128, and it saturates")]
+        let etx = (128.0 / ratio + 0.5) as u64;
+        // More than RFC 6551's 16 bits can say is no link.
+        (etx <= u64::from(u16::MAX)).then_some(etx)
+    }
+}
+
+impl Objective {
+    /// The cost of a way that begins with a link of this ETX and goes on as one of cost `rest`.
+    const fn through(self, rest: Cost, etx: u64, chance: u64) -> Cost {
+        match self {
+            Self::HopCount => (rest.0 + 1, rest.1 + etx, chance),
+            Self::Etx => (rest.0 + etx, rest.1 + 1, chance),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Entity, Purpose, Streams};
+
+    fn ties(seed: u64) -> Stream {
+        Streams::new(seed).stream(Entity::Run, Purpose::named("rpl"))
+    }
+
+    /// The tree of nodes 0, 1, ..., rooted at 0, over symmetric links.
+    fn tree(count: usize, links: &[(usize, usize, f64)], objective: Objective, seed: u64) -> RplTree {
+        let mut ratios = vec![vec![0.0; count]; count];
+        for (a, b, ratio) in links {
+            (ratios[*a][*b], ratios[*b][*a]) = (*ratio, *ratio);
+        }
+        let nodes = (0..).map(NodeId).take(count).collect();
+        let quality = LinkQuality::new(nodes, ratios).expect("ratios");
+        RplTree::new(&quality, NodeId(0), RplConfig { objective, min_ratio: 0.5 }, &mut ties(seed))
+    }
+
+    #[test]
+    fn etx_takes_two_good_hops_before_a_grey_one_and_hop_count_does_not() {
+        // 1/0.6² = 2.78 against 2/0.95² = 2.22.
+        let links = [(0, 1, 0.95), (1, 2, 0.95), (0, 2, 0.6)];
+        let parent = |objective| tree(3, &links, objective, 1).parent(NodeId(2));
+        assert_eq!((parent(Objective::Etx), parent(Objective::HopCount)), (Some(NodeId(1)), Some(NodeId(0))));
+    }
+
+    #[test]
+    fn of_equal_hop_counts_the_better_links_win() {
+        let links = [(0, 1, 0.9), (0, 2, 0.8), (1, 3, 0.9), (2, 3, 0.9)];
+        assert!((0..20).all(|seed| tree(4, &links, Objective::HopCount, seed).parent(NodeId(3)) == Some(NodeId(1))));
+    }
+
+    #[test]
+    fn chance_decides_between_equal_parents() {
+        let links = [(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)];
+        let left = (0..400).filter(|s| tree(4, &links, Objective::Etx, *s).parent(NodeId(3)) == Some(NodeId(1)));
+        // Binomial, σ = 10.
+        assert!(left.count().abs_diff(200) < 40);
+    }
+
+    #[test]
+    fn a_node_behind_a_weak_or_one_way_link_is_reported() {
+        let mut links = vec![(0, 1, 1.0), (1, 2, 0.4)];
+        assert_eq!(tree(3, &links, Objective::Etx, 1).unreached().collect::<Vec<_>>(), [NodeId(2)]);
+        links[1].2 = 0.5;
+        let whole = tree(3, &links, Objective::Etx, 1);
+        assert_eq!((whole.unreached().count(), whole.hops(NodeId(2)), whole.hops(whole.root())), (0, Some(2), Some(0)));
+        let nodes = vec![NodeId(0), NodeId(1)];
+        let one_way = LinkQuality::new(nodes, vec![vec![0.0, 1.0], vec![0.0, 0.0]]).expect("ratios");
+        let tree = RplTree::new(&one_way, NodeId(0), RplConfig::default(), &mut ties(1));
+        assert_eq!(tree.unreached().collect::<Vec<_>>(), [NodeId(1)]);
+    }
+}

@@ -1,0 +1,273 @@
+//! 6LoWPAN: how many octets a UDP datagram takes on a hop of a radio network, and in how many frames.
+//!
+//! ```text
+//!   one frame   MHR │                   IPHC │ hop-by-hop option │ UDP │ CoAP ......... │ FCS
+//!   fragments   MHR │ FRAG1 4 B         IPHC │ hop-by-hop option │ UDP │ CoAP ..       │ FCS
+//!               MHR │ FRAGN 5 B                              .. CoAP in units of 8 B .. │ FCS
+//! ```
+//!
+//! Sources: IEEE Std 802.15.4-2006 §7.2.2.2 (frames), RFC 4944 §5.3 (fragmentation), RFC 6282 (compression), RFC 6553
+//! (RPL option), RFC 768. Only sizes are computed; a packet keeps its bytes. Simplification: a datagram has the same size on
+//! each of its hops, though an address that equals the frame's is elided on the first and on the last one.
+
+use thiserror::Error;
+
+use crate::radio::phy::A_MAX_PHY_PACKET_SIZE;
+
+/// Which headers stand before a UDP payload, and in what form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sixlowpan {
+    /// The addresses in the MAC header.
+    pub mac_addresses: MacAddresses,
+    /// Octets that the MAC puts before the compressed datagram beyond the standard's header.
+    pub mac_extra_octets: u8,
+    /// IPHC's extension for contexts other than the first one (RFC 6282 §3.1.2); Contiki sends it with the first as well.
+    pub context_identifier: bool,
+    /// The hop limit is none of those that have a short form: 1, 64, 255.
+    pub inline_hop_limit: bool,
+    /// The source address.
+    pub source: Inline,
+    /// The destination address.
+    pub destination: Inline,
+    /// The RPL option in a hop-by-hop header of 8 octets; the next header is then inline.
+    pub rpl_option: bool,
+    /// The UDP header.
+    pub udp: UdpHeader,
+    /// The longest frame that is sent in one piece. Default: aMaxPHYPacketSize.
+    pub max_psdu_octets: u8,
+}
+
+/// Source and destination of a frame, of one kind and in one PAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MacAddresses {
+    /// 16 bits each.
+    Short,
+    /// 64 bits each.
+    Extended,
+}
+
+/// How much of an IPv6 address is carried (RFC 6282 §3.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inline {
+    /// Nothing: prefix and identifier follow from the context and from the frame.
+    Elided,
+    /// The last 2 octets.
+    Short,
+    /// The interface identifier, 8 octets.
+    Identifier,
+    /// All 16 octets.
+    Full,
+}
+
+/// How the UDP header is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpHeader {
+    /// 8 octets, with the next header inline before it.
+    Uncompressed,
+    /// RFC 6282 §4.3: NHC, ports and checksum.
+    Compressed {
+        /// Octets of both ports: 4, 3 or 1.
+        port_octets: u8,
+    },
+}
+
+/// A datagram is too long for RFC 4944, whose size field has 11 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a UDP payload of {0} octets does not fit into a 6LoWPAN datagram of at most 2047 octets")]
+pub struct DatagramTooLong(pub usize);
+
+/// Frame control, sequence number, one PAN identifier and FCS (IEEE Std 802.15.4-2006 §7.2.1).
+const MAC_OCTETS_BESIDE_ADDRESSES: u16 = 2 + 1 + 2 + 2;
+/// The base of IPHC.
+const IPHC_OCTETS: u16 = 2;
+/// The RPL option of RFC 6553 in its hop-by-hop header: 2 + 2 + 4.
+const RPL_HOP_BY_HOP_OCTETS: u16 = 8;
+const UDP_OCTETS: u16 = 8;
+const IPV6_OCTETS: u16 = 40;
+const FRAG1_OCTETS: u16 = 4;
+const FRAGN_OCTETS: u16 = 5;
+const MAX_DATAGRAM_OCTETS: u16 = (1 << 11) - 1;
+
+impl Default for Sixlowpan {
+    /// A mote and a host in the Internet, with Contiki and RPL: 64-bit MAC addresses, the host's address in full and the
+    /// mote's identifier, an RPL option, and UDP uncompressed behind it: 67 octets.
+    fn default() -> Self {
+        Self {
+            mac_addresses: MacAddresses::Extended,
+            mac_extra_octets: 0,
+            context_identifier: false,
+            inline_hop_limit: true,
+            source: Inline::Identifier,
+            destination: Inline::Full,
+            rpl_option: true,
+            udp: UdpHeader::Uncompressed,
+            max_psdu_octets: A_MAX_PHY_PACKET_SIZE,
+        }
+    }
+}
+
+impl Sixlowpan {
+    /// Two motes of one RPL network with Contiki, neither of which is at the ends of the hop: 60 octets.
+    #[must_use]
+    pub fn within_mesh() -> Self {
+        Self { context_identifier: true, destination: Inline::Identifier, ..Self::default() }
+    }
+
+    /// MHR and FCS, in octets.
+    #[must_use]
+    pub const fn mac_octets(&self) -> u16 {
+        let addresses = match self.mac_addresses {
+            MacAddresses::Short => 2 * 2,
+            MacAddresses::Extended => 2 * 8,
+        };
+        MAC_OCTETS_BESIDE_ADDRESSES + addresses + self.mac_extra_octets as u16
+    }
+
+    /// IPv6 and UDP headers as they are sent, in octets.
+    #[must_use]
+    pub const fn compressed_octets(&self) -> u16 {
+        let (udp, udp_inline) = match self.udp {
+            UdpHeader::Uncompressed => (UDP_OCTETS, true),
+            UdpHeader::Compressed { port_octets } => (1 + port_octets as u16 + 2, false),
+        };
+        IPHC_OCTETS
+            + self.context_identifier as u16
+            // A header that is not compressed is named by the one before it.
+            + (self.rpl_option || udp_inline) as u16
+            + self.inline_hop_limit as u16
+            + self.source.octets()
+            + self.destination.octets()
+            + if self.rpl_option { RPL_HOP_BY_HOP_OCTETS } else { 0 }
+            + udp
+    }
+
+    /// What a PSDU has beyond the UDP payload if the datagram is not fragmented, in octets.
+    #[must_use]
+    pub const fn overhead_octets(&self) -> u16 {
+        self.mac_octets() + self.compressed_octets()
+    }
+
+    /// The headers before compression, whose octets count in the offsets of fragments.
+    const fn uncompressed_octets(&self) -> u16 {
+        let hop_by_hop = if self.rpl_option { RPL_HOP_BY_HOP_OCTETS } else { 0 };
+        IPV6_OCTETS + hop_by_hop + UDP_OCTETS
+    }
+
+    /// The PSDUs of the frames that carry a UDP payload, in octets and in their order: one if it fits, else its fragments.
+    ///
+    /// # Errors
+    /// If the datagram is longer than 2047 octets before compression.
+    ///
+    /// ```
+    /// use conche_netsim::sixlowpan::Sixlowpan;
+    ///
+    /// let headers = Sixlowpan::default();
+    /// assert_eq!(headers.frames(18)?.collect::<Vec<u8>>(), [85]);
+    /// assert_eq!(headers.frames(70)?.collect::<Vec<u8>>(), [127, 42]);
+    /// # Ok::<(), conche_netsim::sixlowpan::DatagramTooLong>(())
+    /// ```
+    pub fn frames(&self, udp_payload_octets: usize) -> Result<impl Iterator<Item = u8> + use<>, DatagramTooLong> {
+        let payload = u16::try_from(udp_payload_octets).ok();
+        let payload = payload.filter(|octets| octets.saturating_add(self.uncompressed_octets()) <= MAX_DATAGRAM_OCTETS);
+        let payload = payload.ok_or(DatagramTooLong(udp_payload_octets))?;
+        let whole = self.overhead_octets() + payload;
+        let (first, rest) = if whole <= u16::from(self.max_psdu_octets) {
+            (whole, 0)
+        } else {
+            let in_first = self.payload_of_first();
+            (self.overhead_octets() + FRAG1_OCTETS + in_first, payload - in_first)
+        };
+        let (each, before) = (self.payload_of_next(), self.mac_octets() + FRAGN_OCTETS);
+        let next = (0..rest.div_ceil(each)).map(move |fragment| before + (rest - fragment * each).min(each));
+        // Only headers that leave no room at all would make a frame longer than a PSDU can be.
+        Ok(std::iter::once(first).chain(next).map(|octets| u8::try_from(octets).unwrap_or(u8::MAX)))
+    }
+
+    /// The UDP payload in a first fragment: with the headers, whole units of 8 octets of the uncompressed datagram.
+    fn payload_of_first(&self) -> u16 {
+        let room = u16::from(self.max_psdu_octets).saturating_sub(self.overhead_octets() + FRAG1_OCTETS);
+        let headers = self.uncompressed_octets();
+        ((headers + room) / 8 * 8).saturating_sub(headers)
+    }
+
+    /// The UDP payload in a further fragment that is not the last one.
+    fn payload_of_next(&self) -> u16 {
+        let room = u16::from(self.max_psdu_octets).saturating_sub(self.mac_octets() + FRAGN_OCTETS);
+        (room / 8 * 8).max(8)
+    }
+}
+
+impl Inline {
+    const fn octets(self) -> u16 {
+        match self {
+            Self::Elided => 0,
+            Self::Short => 2,
+            Self::Identifier => 8,
+            Self::Full => 16,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(headers: Sixlowpan, payload: usize) -> Vec<u8> {
+        headers.frames(payload).expect("it is short enough").collect()
+    }
+
+    #[test]
+    fn a_mote_and_a_host_in_the_internet_need_67_octets() {
+        // 23 MAC, 2 IPHC, 1 next header, 1 hop limit, 16 and 8 addresses, 8 hop-by-hop, 8 UDP.
+        let headers = Sixlowpan::default();
+        assert_eq!((headers.mac_octets(), headers.compressed_octets()), (23, 44));
+        assert_eq!((frames(headers, 18), frames(headers, 28)), (vec![85], vec![95]));
+    }
+
+    #[test]
+    fn two_motes_need_60_octets() {
+        // A compressed datagram of 85 octets, 48 of them CoAP, and a piggybacked response of 5.
+        let headers = Sixlowpan::within_mesh();
+        assert_eq!(headers.compressed_octets(), 37);
+        assert_eq!((frames(headers, 48), frames(headers, 5)), (vec![108], vec![65]));
+    }
+
+    #[test]
+    fn link_local_neighbours_without_rpl_need_17_octets() {
+        // 11 MAC; IPHC 2 with all elided; NHC 1, ports 1, checksum 2; hop limit 64.
+        let headers = Sixlowpan {
+            mac_addresses: MacAddresses::Short,
+            inline_hop_limit: false,
+            source: Inline::Elided,
+            destination: Inline::Elided,
+            rpl_option: false,
+            udp: UdpHeader::Compressed { port_octets: 1 },
+            ..Sixlowpan::default()
+        };
+        assert_eq!((headers.overhead_octets(), frames(headers, 109)), (17, vec![126]));
+        assert_eq!((frames(headers, 110), frames(headers, 111).len()), (vec![127], 2));
+    }
+
+    #[test]
+    fn fragments_carry_units_of_eight_octets_of_the_uncompressed_datagram() {
+        let headers = Sixlowpan::default();
+        assert_eq!(frames(headers, 60), [127], "the longest frame");
+        // 127 - 67 - 4 = 56 octets, and 56 of headers: 112 = 14 units. Then 127 - 23 - 5 = 99 octets: 12 units, 96.
+        assert_eq!(frames(headers, 61), [127, 23 + 5 + 5]);
+        assert_eq!(frames(headers, 56 + 96), [127, 23 + 5 + 96]);
+        assert_eq!(frames(headers, 56 + 96 + 1), [127, 124, 23 + 5 + 1]);
+        // Without the option: 48 of headers, 35 of them sent; 127 - 58 - 4 = 65 octets, rounded to 64 (112 of 113).
+        let headers = Sixlowpan { rpl_option: false, ..headers };
+        assert_eq!(frames(headers, 100), [23 + 36 + 4 + 64, 23 + 5 + 36]);
+    }
+
+    #[test]
+    fn a_datagram_has_at_most_2047_octets() {
+        let headers = Sixlowpan::default();
+        // 56 octets of headers: 1991 of payload; 56 in the first, 96 in each of 20, 15 in the last.
+        assert_eq!(frames(headers, 1991).len(), 22);
+        assert_eq!(frames(headers, 1991).last(), Some(&(23 + 5 + 15)));
+        assert_eq!(headers.frames(1992).err(), Some(DatagramTooLong(1992)));
+        assert_eq!(headers.frames(70_000).err(), Some(DatagramTooLong(70_000)));
+    }
+}
