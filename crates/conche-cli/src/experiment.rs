@@ -7,22 +7,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use conche_lab::metrics::Measurements;
+use conche_lab::campaign::{Cost, ExperimentError, Progress, RunOptions};
+use conche_lab::experiment::{Effort, Experiment};
 use conche_lab::report::Table;
 use conche_lab::results::{Figure, write_json};
-use conche_lab::run::{ExperimentError, Progress, RunOptions, run};
-use conche_lab::scenario::{AtLeastOne, Scenario};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;
 use crate::exit::UsageError;
 
-/// The replications of `--quick`.
-const QUICK: u32 = 3;
-
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Only 3 replications of each run: a first impression, with wide confidence intervals.
+    /// A first impression: 3 replications of each run or fewer, and fewer or shorter runs; the intervals are wide.
     #[arg(long, conflicts_with = "runs")]
     quick: bool,
     /// Replications of each run; by default as many as the scenario says.
@@ -37,58 +33,57 @@ pub struct Options {
     /// Run these controllers instead of the scenario's schemes: names of those, and of `conche controllers`.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     controllers: Vec<String>,
+    /// Say on standard error how many events were simulated, and how fast.
+    #[arg(long)]
+    stats: bool,
     /// Write the results into this directory, too: as JSON and as text.
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
 impl Options {
-    /// Runs the scenario as these options change it, and prints what it gives.
-    pub fn execute(
-        &self,
-        scenario: Scenario,
-        global: &Global,
-        figures: impl Fn(&[Measurements]) -> Vec<Figure>,
-        tables: impl Fn(&[Figure]) -> Vec<Table>,
-    ) -> anyhow::Result<()> {
-        let scenario = self.apply(scenario)?;
+    /// Runs the experiment as these options change it, and prints what it gives.
+    pub fn execute(&self, mut experiment: Box<dyn Experiment>, global: &Global) -> anyhow::Result<()> {
+        experiment.adjust(&self.effort()).map_err(|error| UsageError(format!("--controllers: {error}")))?;
         let bar = progress_bar(global);
         let began = Instant::now();
         let show = |progress: Progress| {
             bar.set_length(progress.total);
-            // Reports of several threads may come out of order.
-            bar.set_position(progress.done.max(bar.position()));
+            bar.set_position(progress.done);
         };
-        let measured = run(&scenario, RunOptions { jobs: self.jobs }, show).map_err(usage)?;
+        let (figures, cost) = experiment.measure(RunOptions { jobs: self.jobs }, &show).map_err(usage)?;
         bar.finish_and_clear();
-        let figures = figures(&measured);
-        let text = Text { scenario: &scenario, tables: tables(&figures) };
+        let text = Text { experiment: &*experiment, tables: experiment.tables(&figures) };
         if let Some(directory) = &self.output {
-            write_results(directory, &scenario, &figures, &text)
+            write_results(directory, &figures, &text)
                 .with_context(|| format!("cannot write results into {}", directory.display()))?;
         }
         let mut out = io::stdout().lock();
         let printed = if global.json { write_json(&figures, &mut out) } else { write!(out, "{text}") };
         printed.and_then(|()| out.flush()).context("cannot write to standard output")?;
+        if self.stats {
+            eprintln!("{}", stats(experiment.name(), cost, began.elapsed()));
+        }
         if !global.quiet && io::stderr().is_terminal() {
             eprintln!("{} figures in {:.1} s", figures.len(), began.elapsed().as_secs_f64());
         }
         Ok(())
     }
 
-    fn apply(&self, mut scenario: Scenario) -> anyhow::Result<Scenario> {
-        let runs = if self.quick { Some(QUICK) } else { self.runs };
-        if let Some(runs) = runs.and_then(AtLeastOne::new) {
-            scenario.replications = runs;
-        }
-        if let Some(seed) = self.seed {
-            scenario.seed = seed;
-        }
-        if self.controllers.is_empty() {
-            return Ok(scenario);
-        }
-        scenario.with_schemes(&self.controllers).map_err(|error| UsageError(format!("--controllers: {error}")).into())
+    fn effort(&self) -> Effort {
+        Effort { quick: self.quick, runs: self.runs, seed: self.seed, controllers: self.controllers.clone() }
     }
+}
+
+/// What simulating has cost, in a line.
+fn stats(name: &str, cost: Cost, elapsed: Duration) -> String {
+    let rate = cost.events_per_second().unwrap_or_default() / 1e6;
+    format!(
+        "{name}: {} runs, {:.1} million events, {rate:.2} million a second of one core, {:.1} s in all",
+        cost.runs,
+        cost.events as f64 / 1e6,
+        elapsed.as_secs_f64()
+    )
 }
 
 /// What is wrong with the scenario is for its author to mend; a run that fails is not.
@@ -111,22 +106,20 @@ fn progress_bar(global: &Global) -> ProgressBar {
 
 /// The results for people.
 struct Text<'a> {
-    scenario: &'a Scenario,
+    experiment: &'a dyn Experiment,
     tables: Vec<Table>,
 }
 
 impl std::fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Scenario { title, replications, seed, .. } = self.scenario;
-        let plural = if replications.get() == 1 { "" } else { "s" };
-        writeln!(f, "{title}\n{replications} replication{plural}, seed {seed}")?;
+        writeln!(f, "{}\n{}, seed {}", self.experiment.title(), self.experiment.extent(), self.experiment.seed())?;
         self.tables.iter().try_for_each(|table| write!(f, "\n{table}"))
     }
 }
 
-fn write_results(directory: &Path, scenario: &Scenario, figures: &[Figure], text: &Text<'_>) -> io::Result<()> {
+fn write_results(directory: &Path, figures: &[Figure], text: &Text<'_>) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
-    let file = |extension: &str| directory.join(&scenario.name).with_extension(extension);
+    let file = |extension: &str| directory.join(text.experiment.name()).with_extension(extension);
     let mut json = io::BufWriter::new(std::fs::File::create(file("ndjson"))?);
     write_json(figures, &mut json)?;
     json.flush()?;

@@ -17,7 +17,7 @@ pub struct Args {
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let paper = Paper::by_name(&args.paper).ok_or_else(|| unknown(&args.paper))?;
-    args.options.execute(paper.scenario(), global, paper.figures, paper.tables)
+    args.options.execute(paper.experiment(), global)
 }
 
 fn unknown(name: &str) -> UsageError {

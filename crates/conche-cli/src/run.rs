@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use conche_lab::report;
-use conche_lab::scenario::{Scenario, ScenarioError};
+use conche_lab::papers;
+use conche_lab::scenario::ScenarioError;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource};
 
 use crate::Global;
@@ -23,12 +23,8 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(&args.file)
         .map_err(|error| UsageError(format!("cannot read {}: {error}", args.file.display())))?;
-    let scenario = Scenario::from_toml(&text).map_err(|error| diagnosis(&args.file, &text, &error))?;
-    let name = scenario.name.clone();
-    let figures = |measured: &[_]| report::plain_figures(&name, measured);
-    args.options
-        .execute(scenario, global, figures, report::plain_tables)
-        .with_context(|| format!("scenario {}", args.file.display()))
+    let experiment = papers::read(&text).map_err(|error| diagnosis(&args.file, &text, &error))?;
+    args.options.execute(experiment, global).with_context(|| format!("scenario {}", args.file.display()))
 }
 
 /// The error with the place in the file that it is about.

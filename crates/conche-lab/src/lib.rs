@@ -3,8 +3,11 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`scenario`] | experiments as data, read from TOML |
-//! | [`simulate`] | one run: a cell of a scenario under one seed, in virtual time |
-//! | [`run`](mod@run) | all runs of a scenario, in parallel |
+//! | [`experiment`] | what every experiment offers, whatever its network |
+//! | [`campaign`] | many runs, in parallel, with results that do not depend on how many threads there are |
+//! | [`workload`] | CoAP applications that send and answer requests, and record what becomes of them |
+//! | [`simulate`] | one run of clients behind one bottleneck: a cell under one seed, in virtual time |
+//! | [`run`](mod@run) | all runs of such a scenario |
 //! | [`metrics`] | what is measured of them |
 //! | [`results`] | what an experiment ends in: one [`Figure`](results::Figure) per measured value, and its line of JSON |
 //! | [`papers`] | papers regenerated: what was published beside what is measured |
@@ -13,7 +16,9 @@
 //! | [`stats`] | pooled percentiles and confidence intervals |
 //! | [`units`] | `"30kbit/s"`, `"400ms"`, `"2500B"` |
 
+pub mod campaign;
 pub mod emulate;
+pub mod experiment;
 pub mod metrics;
 pub mod papers;
 pub mod report;
@@ -23,3 +28,4 @@ pub mod scenario;
 pub mod simulate;
 pub mod stats;
 pub mod units;
+pub mod workload;

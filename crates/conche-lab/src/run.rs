@@ -1,33 +1,13 @@
-//! All runs of a scenario, in parallel on all cores, with results that do not depend on how many there are.
+//! All runs of a scenario of clients behind one bottleneck, and what is measured of them.
 
-use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_proto::cc::AnyController;
-use rand_core::RngCore;
-use rayon::iter::{IntoParallelRefIterator, ParallelBridge, ParallelIterator};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
+use crate::campaign::{self, Cost, ExperimentError, Ran, Replication, RunOptions, Watch};
 use crate::metrics::Measurements;
 use crate::results::Key;
 use crate::scenario::{Buffer, Network, Scenario, ScenarioError, Workload};
-use crate::simulate::{Outcome, RunError, Setup};
-
-/// What may differ from the scenario from one invocation to the next, without changing the experiment.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RunOptions {
-    /// Threads; by default as many as there are cores.
-    pub jobs: Option<NonZeroUsize>,
-}
-
-/// How far a scenario's runs are, in units of estimated work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Work done.
-    pub done: u64,
-    /// All work.
-    pub total: u64,
-}
+use crate::simulate::{Outcome, Setup};
 
 /// What the clients of one scheme went through in one cell, over all replications.
 #[derive(Clone, Debug)]
@@ -40,73 +20,27 @@ pub struct CellResult {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Why a scenario could not be run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ExperimentError {
-    /// Some of its values do not go together.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// A run failed.
-    #[error("{cell}, replication {replication}: {error}")]
-    Run {
-        /// Schemes, workload, clients and buffer.
-        cell: String,
-        /// Counted from 0.
-        replication: u32,
-        /// What happened.
-        error: RunError,
-    },
-    /// The operating system gives no threads.
-    #[error("cannot start the worker threads: {0}")]
-    Threads(String),
-}
-
 /// Runs every combination of schemes and mixes, workloads, clients and buffers as often as the scenario says, and
-/// measures each.
-///
-/// `progress` is called from the worker threads after each run. Results are in the scenario's order.
+/// measures each. Results are in the scenario's order.
 ///
 /// # Errors
 /// If a scheme cannot be built, a run fails, or there are no threads.
 pub fn run(
     scenario: &Scenario,
     options: RunOptions,
-    progress: impl Fn(Progress) + Sync,
-) -> Result<Vec<Measurements>, ExperimentError> {
+    watch: Watch<'_>,
+) -> Result<(Vec<Measurements>, Cost), ExperimentError> {
     let cells = cells(scenario)?;
-    let replications = scenario.replications.get();
-    let mut jobs: Vec<Job> =
-        (0..cells.len()).flat_map(|cell| (0..replications).map(move |replication| Job { cell, replication })).collect();
-    // The longest first, so that no thread is left alone with one at the end.
-    jobs.sort_by_key(|job| std::cmp::Reverse(cells[job.cell].work()));
-    let total = jobs.iter().map(|job| cells[job.cell].work()).sum();
-    let done = AtomicU64::new(0);
-    let threads = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.jobs.map_or(0, NonZeroUsize::get))
-        .build()
-        .map_err(|error| ExperimentError::Threads(error.to_string()))?;
-    threads.install(|| {
-        let run = |job: Job| {
-            let cell = &cells[job.cell];
-            let outcome = cell.setup(scenario).run(seed_of(scenario.seed, job.replication));
-            let done = done.fetch_add(cell.work(), Ordering::Relaxed) + cell.work();
-            progress(Progress { done, total });
-            (job, outcome)
-        };
-        let results = gather(&cells, jobs.into_iter().par_bridge().map(run).collect())?;
-        Ok(results.par_iter().map(|cell| Measurements::of(cell, scenario.seed)).collect())
-    })
-}
-
-/// One run to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Job {
-    cell: usize,
-    replication: u32,
+    let (outcomes, cost) = campaign::run(&cells, scenario.seed, options, watch)?;
+    let results: Vec<CellResult> =
+        cells.iter().zip(outcomes).flat_map(|(cell, outcomes)| cell.by_scheme(outcomes)).collect();
+    let measure = || results.par_iter().map(|cell| Measurements::of(cell, scenario.seed)).collect();
+    Ok((campaign::threads(options)?.install(measure), cost))
 }
 
 /// A combination of schemes, workload, clients and buffer.
-struct Cell<'a> {
+struct Combination<'a> {
+    scenario: &'a Scenario,
     /// The schemes' names; several in a mix.
     schemes: Vec<&'a str>,
     mix: Option<&'a str>,
@@ -116,10 +50,10 @@ struct Cell<'a> {
     buffer: &'a Buffer,
 }
 
-impl Cell<'_> {
-    fn setup<'a>(&'a self, scenario: &'a Scenario) -> Setup<'a> {
+impl Combination<'_> {
+    fn setup(&self) -> Setup<'_> {
         Setup {
-            scenario,
+            scenario: self.scenario,
             workload: self.workload,
             clients: self.clients,
             buffer: self.buffer,
@@ -127,10 +61,20 @@ impl Cell<'_> {
         }
     }
 
-    /// About how long a run takes: exchanges, and the more copies of each the more clients share the buffer.
-    fn work(&self) -> u64 {
-        let exchanges = u64::from(self.clients) * u64::from(self.workload.exchanges.get());
-        exchanges + exchanges * u64::from(self.clients) * self.buffer.size.0.min(100_000) / 10_000_000
+    /// One result for each scheme, out of what each replication gave for all of them.
+    fn by_scheme(&self, replications: Vec<Vec<Outcome>>) -> Vec<CellResult> {
+        let result = |scheme: &&str| CellResult {
+            key: self.key(scheme),
+            exchanges: self.workload.exchanges.get(),
+            outcomes: Vec::new(),
+        };
+        let mut results: Vec<CellResult> = self.schemes.iter().map(result).collect();
+        for outcomes in replications {
+            for (result, outcome) in results.iter_mut().zip(outcomes) {
+                result.outcomes.push(outcome);
+            }
+        }
+        results
     }
 
     fn key(&self, scheme: &str) -> Key {
@@ -144,7 +88,29 @@ impl Cell<'_> {
     }
 }
 
-fn cells(scenario: &Scenario) -> Result<Vec<Cell<'_>>, ScenarioError> {
+impl campaign::Cell for Combination<'_> {
+    type Outcome = Vec<Outcome>;
+
+    fn name(&self) -> String {
+        self.key(&self.schemes.join("+")).to_string()
+    }
+
+    fn replications(&self) -> u32 {
+        self.scenario.replications.get()
+    }
+
+    /// Exchanges, and the more copies of each the more clients share the buffer.
+    fn work(&self) -> u64 {
+        let exchanges = u64::from(self.clients) * u64::from(self.workload.exchanges.get());
+        exchanges + exchanges * u64::from(self.clients) * self.buffer.size.0.min(100_000) / 10_000_000
+    }
+
+    fn run(&self, replication: Replication) -> Result<Ran<Vec<Outcome>>, String> {
+        self.setup().run(replication.seed).map_err(|error| error.to_string())
+    }
+}
+
+fn cells(scenario: &Scenario) -> Result<Vec<Combination<'_>>, ScenarioError> {
     let Network::SharedBottleneck(network) = &scenario.network;
     let alone = scenario.schemes.iter().map(|scheme| (None, vec![scheme.name.as_str()]));
     let mixed = scenario
@@ -166,46 +132,12 @@ fn cells(scenario: &Scenario) -> Result<Vec<Cell<'_>>, ScenarioError> {
                 }
                 for buffer in network.downlink.buffers.iter() {
                     let (schemes, controllers) = (schemes.clone(), controllers.clone());
-                    cells.push(Cell { schemes, mix, controllers, workload, clients, buffer });
+                    cells.push(Combination { scenario, schemes, mix, controllers, workload, clients, buffer });
                 }
             }
         }
     }
     Ok(cells)
-}
-
-/// Replications differ in nothing but their seed, which is the same under every scheme: common random numbers.
-fn seed_of(seed: u64, replication: u32) -> u64 {
-    let mut stream = Streams::new(seed).stream(Entity::Run, Purpose::named("replication"));
-    (0..=replication).map(|_| stream.next_u64()).last().unwrap_or(seed)
-}
-
-fn gather(
-    cells: &[Cell<'_>],
-    mut outcomes: Vec<(Job, Result<Vec<Outcome>, RunError>)>,
-) -> Result<Vec<CellResult>, ExperimentError> {
-    outcomes.sort_by_key(|(job, _)| *job);
-    let mut results: Vec<CellResult> = Vec::new();
-    for (job, outcome) in outcomes {
-        let cell = &cells[job.cell];
-        let outcome = outcome.map_err(|error| ExperimentError::Run {
-            cell: cell.key(&cell.schemes.join("+")).to_string(),
-            replication: job.replication,
-            error,
-        })?;
-        if job.replication == 0 {
-            results.extend(cell.schemes.iter().map(|scheme| CellResult {
-                key: cell.key(scheme),
-                exchanges: cell.workload.exchanges.get(),
-                outcomes: Vec::new(),
-            }));
-        }
-        let first = results.len() - cell.schemes.len();
-        for (result, outcome) in results[first..].iter_mut().zip(outcome) {
-            result.outcomes.push(outcome);
-        }
-    }
-    Ok(results)
 }
 
 #[cfg(test)]

@@ -5,5 +5,5 @@ mod plain;
 mod table;
 
 pub use format::{deviation, interval, number};
-pub use plain::{plain_figures, plain_tables};
+pub use plain::Plain;
 pub use table::{Align, Table, comparison};

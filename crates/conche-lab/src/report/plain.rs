@@ -1,12 +1,49 @@
 //! The figures and the table of a scenario that is no paper's.
 
 use super::{Align, Table, number};
+use crate::campaign::{Cost, ExperimentError, RunOptions, Watch};
+use crate::experiment::{Effort, Experiment};
 use crate::metrics::Measurements;
 use crate::results::Figure;
+use crate::run;
+use crate::scenario::{Scenario, ScenarioError};
 
-/// Every value of every cell, as item `grid`.
-#[must_use]
-pub fn plain_figures(name: &str, measured: &[Measurements]) -> Vec<Figure> {
+/// Clients behind one bottleneck: every value of every cell, as item `grid`, and one table.
+#[derive(Clone, Debug)]
+pub struct Plain(pub Scenario);
+
+impl Experiment for Plain {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn title(&self) -> &str {
+        &self.0.title
+    }
+
+    fn seed(&self) -> u64 {
+        self.0.seed
+    }
+
+    fn extent(&self) -> String {
+        self.0.extent()
+    }
+
+    fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
+        self.0.adjust(effort)
+    }
+
+    fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError> {
+        let (measured, cost) = run::run(&self.0, options, watch)?;
+        Ok((plain_figures(&self.0.name, &measured), cost))
+    }
+
+    fn tables(&self, figures: &[Figure]) -> Vec<Table> {
+        plain_tables(figures)
+    }
+}
+
+fn plain_figures(name: &str, measured: &[Measurements]) -> Vec<Figure> {
     measured.iter().flat_map(|cell| cell.figures(name, "grid")).collect()
 }
 
@@ -22,9 +59,8 @@ const SHOWN: &[(&str, &str)] = &[
     ("drops_per_run", "drops"),
 ];
 
-/// One table: each cell a row.
-#[must_use]
-pub fn plain_tables(figures: &[Figure]) -> Vec<Table> {
+/// Each cell a row.
+fn plain_tables(figures: &[Figure]) -> Vec<Table> {
     let rows = figures.chunk_by(|a, b| a.row == b.row).map(|cell| {
         let shown = SHOWN.iter().map(|(column, _)| {
             let figure = cell.iter().find(|figure| figure.column == *column);

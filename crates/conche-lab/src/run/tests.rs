@@ -1,8 +1,10 @@
 //! Runs: the same figures whatever the number of threads, and errors that say which run failed.
 
+use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
 use super::*;
+use crate::campaign::seed_of;
 use crate::results::{Figure, write_json};
 use crate::scenario::reduced;
 
@@ -20,15 +22,15 @@ fn json(measured: &[Measurements]) -> Vec<u8> {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let scenario = reduced::anrw18(&[10, 60], &["2500", "inf"], &["default", "cocoa"], 3);
-    let one = run(&scenario, jobs(1), |_| {}).expect("runs");
-    let two = run(&scenario, jobs(2), |_| {}).expect("runs");
+    let one = run(&scenario, jobs(1), &|_| {}).expect("runs").0;
+    let two = run(&scenario, jobs(2), &|_| {}).expect("runs").0;
     assert_eq!(json(&one), json(&two));
 }
 
 #[test]
 fn results_are_in_the_order_of_the_scenario() {
     let scenario = reduced::anrw18(&[1, 2], &["inf"], &["cocoa", "default"], 1);
-    let measured = run(&scenario, jobs(2), |_| {}).expect("runs");
+    let measured = run(&scenario, jobs(2), &|_| {}).expect("runs").0;
     let rows: Vec<_> = measured.iter().map(|cell| cell.key.to_string()).collect();
     assert_eq!(
         rows,
@@ -53,7 +55,7 @@ fn results_are_in_the_order_of_the_scenario() {
 fn a_mix_has_the_clients_of_both_halves() {
     let mut scenario = reduced::anrw18(&[60], &["14100"], &["default", "cocoa"], 2);
     scenario.workloads = crate::scenario::NonEmpty::new(vec![scenario.workloads[0].clone()]).expect("one");
-    let measured = run(&scenario, jobs(2), |_| {}).expect("runs");
+    let measured = run(&scenario, jobs(2), &|_| {}).expect("runs").0;
     let halves: Vec<_> = measured.iter().filter(|cell| cell.key.mix.is_some()).collect();
     let exchanges = |cell: &Measurements| -> f64 {
         let counts = cell.values.iter().filter(|value| value.column.starts_with("retransmissions_"));
@@ -75,7 +77,7 @@ fn replications_differ_and_seeds_do() {
     distinct.dedup();
     assert_eq!(distinct.len(), seeds.len());
     let other = Scenario { seed: scenario.seed + 1, ..scenario.clone() };
-    let [first, second] = [&scenario, &other].map(|scenario| run(scenario, jobs(1), |_| {}).expect("runs"));
+    let [first, second] = [&scenario, &other].map(|scenario| run(scenario, jobs(1), &|_| {}).expect("runs").0);
     assert_ne!(json(&first), json(&second));
 }
 
@@ -83,7 +85,7 @@ fn replications_differ_and_seeds_do() {
 fn progress_ends_when_all_work_is_done() {
     let scenario = reduced::anrw18(&[1, 10], &["inf"], &["default"], 2);
     let seen = Mutex::new(Vec::new());
-    run(&scenario, jobs(2), |progress| seen.lock().expect("no panic").push(progress)).expect("runs");
+    run(&scenario, jobs(2), &|progress| seen.lock().expect("no panic").push(progress)).expect("runs");
     let seen = seen.into_inner().expect("no panic");
     assert_eq!(seen.len(), 2 * 2 * 2, "one report a run");
     assert!(seen.iter().all(|progress| progress.done <= progress.total));
@@ -94,6 +96,6 @@ fn progress_ends_when_all_work_is_done() {
 fn a_run_that_fails_names_its_cell() {
     let mut scenario = reduced::anrw18(&[2], &["inf"], &["default"], 1);
     scenario.time_limit = "1s".parse().expect("a time");
-    let error = run(&scenario, jobs(1), |_| {}).expect_err("50 exchanges take 33 s").to_string();
+    let error = run(&scenario, jobs(1), &|_| {}).expect_err("50 exchanges take 33 s").to_string();
     assert!(error.starts_with("default/continuous/2/inf, replication 0: after 1s of virtual time"), "{error}");
 }

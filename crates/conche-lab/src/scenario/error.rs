@@ -16,7 +16,7 @@ pub struct ScenarioError {
 
 impl ScenarioError {
     /// A problem at a place that is named as a path of keys, such as `server.response`.
-    pub(super) fn new(place: impl Into<String>, problem: String) -> Self {
+    pub(crate) fn new(place: impl Into<String>, problem: String) -> Self {
         Self { place: Some(place.into()), problem, span: None }
     }
 

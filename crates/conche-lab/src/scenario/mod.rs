@@ -1,7 +1,8 @@
 //! Experiments as data: a scenario names every parameter, and a TOML file holds it.
 //!
-//! The scenarios of the papers are files like any user's ([`BUILT_IN`]); nothing of them is a literal in code. Unknown
-//! keys, numbers without a unit and values that make no sense are refused when the file is read.
+//! The scenarios of the papers are files like any user's; nothing of them is a literal in code. Unknown keys, numbers
+//! without a unit and values that make no sense are refused when the file is read. Here is the scenario of clients behind
+//! one bottleneck, and what it shares with those of other networks, which are with their [papers](crate::papers).
 
 mod bounds;
 mod error;
@@ -15,15 +16,16 @@ use serde::Deserialize;
 pub use bounds::{AtLeastOne, NonEmpty, Range};
 pub use error::{ScenarioError, Span as ErrorSpan};
 pub use network::{Buffer, Core, Downlink, Link, Network, SharedBottleneck};
-pub use scheme::{Aging, ControllerName, Scheme, Vbf};
+pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
 
+use crate::experiment::Effort;
 use crate::units::{Size, Span, SpanRange};
-
-/// The scenarios that come with conche, by name.
-pub const BUILT_IN: &[(&str, &str)] = &[("anrw18", include_str!("../../../../scenarios/anrw18.toml"))];
 
 /// The version of the file format.
 pub const SCHEMA: u32 = 1;
+
+/// The replications of a first impression.
+const QUICK_REPLICATIONS: u32 = 3;
 
 /// An experiment: who sends what over which network, how often, under which congestion control.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -103,13 +105,6 @@ pub struct Mix {
 }
 
 impl Scenario {
-    /// The scenario of this name that comes with conche.
-    #[must_use]
-    pub fn built_in(name: &str) -> Option<Self> {
-        let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name)?;
-        Some(Self::from_toml(text).expect("the scenarios that come with conche are valid: a test reads them all"))
-    }
-
     /// Reads a scenario and checks it.
     ///
     /// # Errors
@@ -132,18 +127,33 @@ impl Scenario {
     /// # Errors
     /// If a name is unknown or there twice, or there is none; the error lists the valid ones.
     pub fn with_schemes(&self, names: &[impl AsRef<str>]) -> Result<Self, ScenarioError> {
-        let scheme = |name: &str| match self.scheme(name) {
-            Some(own) => Ok(own.clone()),
-            None => Scheme::of_controller(name).map_err(|error| ScenarioError::new("schemes", error.to_string())),
-        };
-        let schemes = names.iter().map(|name| scheme(name.as_ref())).collect::<Result<Vec<_>, _>>()?;
-        let schemes = NonEmpty::new(schemes)
-            .ok_or_else(|| ScenarioError::new("schemes", "none is named; name at least one".to_owned()))?;
+        let schemes = select(&self.schemes, names)?;
         let mut changed = Self { schemes, mixes: Vec::new(), ..self.clone() };
         let complete = |mix: &&Mix| mix.schemes.iter().all(|name| changed.scheme(name).is_some());
         changed.mixes = self.mixes.iter().filter(complete).cloned().collect();
         changed.validate()?;
         Ok(changed)
+    }
+
+    /// How much will be run.
+    #[must_use]
+    pub fn extent(&self) -> String {
+        let plural = if self.replications.get() == 1 { "" } else { "s" };
+        format!("{} replication{plural}", self.replications)
+    }
+
+    /// Changes how much is run, and of which schemes.
+    ///
+    /// # Errors
+    /// If a controller is unknown.
+    pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
+        let replications = effort.replications(self.replications.get(), QUICK_REPLICATIONS);
+        self.replications = AtLeastOne::new(replications).unwrap_or(self.replications);
+        self.seed = effort.seed.unwrap_or(self.seed);
+        if !effort.controllers.is_empty() {
+            *self = self.with_schemes(&effort.controllers)?;
+        }
+        Ok(())
     }
 
     /// Checks what one field alone cannot tell.
@@ -164,6 +174,10 @@ impl Scenario {
         self.endpoint.validate()?;
         self.server.validate(self.endpoint.token_length)?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
+        if let Some(scheme) = self.schemes.iter().find(|scheme| scheme.nstart.is_some()) {
+            let problem = "clients here have one exchange at a time; leave it out".to_owned();
+            return Err(ScenarioError::new(format!("schemes.{}.nstart", scheme.name), problem));
+        }
         self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))
     }
 
@@ -218,7 +232,7 @@ impl Server {
     }
 }
 
-fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
+pub(crate) fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
     let mut seen = Vec::new();
     for name in names {
         if name.is_empty() || name.contains(['/', '@']) || name.contains(char::is_whitespace) {

@@ -1,11 +1,11 @@
-//! Small versions of the built-in scenario, for tests.
+//! Small versions of a paper's scenario, for tests.
 
-use super::{BUILT_IN, Scenario};
+use super::Scenario;
+use crate::papers::anrw18;
 
 /// ANRW'18 with these clients, buffers (by name), schemes and replications only.
 pub(crate) fn anrw18(clients: &[u32], buffers: &[&str], schemes: &[&str], replications: u32) -> Scenario {
-    let (_, text) = BUILT_IN[0];
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> = anrw18::SCENARIO.lines().map(str::to_owned).collect();
     lines.retain(|line| {
         let is_buffer = line.trim_start().starts_with("{ name = ");
         !is_buffer || buffers.iter().any(|buffer| line.contains(&format!("\"{buffer}\"")))

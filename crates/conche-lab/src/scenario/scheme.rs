@@ -8,7 +8,7 @@ use conche_proto::cc::units::Factor;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
-use super::ScenarioError;
+use super::{NonEmpty, ScenarioError};
 use crate::units::Span;
 
 /// A congestion control scheme under the name that results give it.
@@ -27,6 +27,8 @@ pub struct Scheme {
     pub vbf: Option<Vbf>,
     /// From when idleness of an RTO is counted: for CoCoA and its full-backoff variants.
     pub aging: Option<Aging>,
+    /// NSTART, where it is not that of all endpoints: how many exchanges with one peer may be outstanding.
+    pub nstart: Option<u16>,
 }
 
 /// The name of one of conche's congestion controllers, as [`AnyController::by_name`] knows it.
@@ -58,6 +60,19 @@ pub enum Aging {
     Off,
 }
 
+/// The schemes of these names: a scenario's own, and otherwise any controller by its name.
+///
+/// # Errors
+/// If a name is unknown, or there is none; the error lists the valid ones.
+pub fn select(own: &[Scheme], names: &[impl AsRef<str>]) -> Result<NonEmpty<Scheme>, ScenarioError> {
+    let scheme = |name: &str| match own.iter().find(|scheme| scheme.name == name) {
+        Some(own) => Ok(own.clone()),
+        None => Scheme::of_controller(name).map_err(|error| ScenarioError::new("schemes", error.to_string())),
+    };
+    let schemes = names.iter().map(|name| scheme(name.as_ref())).collect::<Result<Vec<_>, _>>()?;
+    NonEmpty::new(schemes).ok_or_else(|| ScenarioError::new("schemes", "none is named; name at least one".to_owned()))
+}
+
 impl Scheme {
     /// The controller of this name as it is in production, under its own name.
     ///
@@ -66,7 +81,7 @@ impl Scheme {
     pub fn of_controller(name: &str) -> Result<Self, UnknownController> {
         let controller = ControllerName::new(name)?;
         let name = controller.name.clone();
-        Ok(Self { name, controller, ack_timeout: None, ack_random_factor: None, vbf: None, aging: None })
+        Ok(Self { name, controller, ack_timeout: None, ack_random_factor: None, vbf: None, aging: None, nstart: None })
     }
 
     /// The configured controller.

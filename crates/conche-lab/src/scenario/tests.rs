@@ -5,9 +5,10 @@ use conche_proto::cc::cocoa::Cocoa;
 use conche_proto::cc::full_backoff::CocoaFullBackoff;
 
 use super::*;
+use crate::papers::anrw18;
 
 fn changed(from: &str, to: &str) -> Result<Scenario, ScenarioError> {
-    let (_, text) = BUILT_IN[0];
+    let text = anrw18::SCENARIO;
     assert!(text.contains(from), "the scenario does not contain {from:?}");
     Scenario::from_toml(&text.replacen(from, to, 1))
 }
@@ -17,16 +18,8 @@ fn problem(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn every_built_in_scenario_is_valid_and_has_its_own_name() {
-    for (name, text) in BUILT_IN {
-        let scenario = Scenario::from_toml(text).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(scenario.name, *name);
-    }
-}
-
-#[test]
 fn the_paper_of_2018_is_as_published() {
-    let scenario = Scenario::built_in("anrw18").expect("built in");
+    let scenario = Scenario::from_toml(anrw18::SCENARIO).expect("valid");
     let Network::SharedBottleneck(network) = &scenario.network;
     let clients: Vec<_> = network.clients.iter().map(|clients| clients.get()).collect();
     assert_eq!(clients, [1, 10, 50, 100, 200, 400]);
@@ -47,7 +40,7 @@ fn a_bare_number_is_refused_where_it_stands() {
     let error = changed("rate = \"30kbit/s\"", "rate = 30").expect_err("no unit");
     assert!(error.to_string().contains("write a data rate as in \"30kbit/s\""), "{error}");
     let span = error.span().expect("the place is known");
-    let text = BUILT_IN[0].1.replacen("rate = \"30kbit/s\"", "rate = 30", 1);
+    let text = anrw18::SCENARIO.replacen("rate = \"30kbit/s\"", "rate = 30", 1);
     assert_eq!(&text[span], "30");
 }
 
@@ -96,7 +89,7 @@ fn values_without_sense_are_refused() {
 
 #[test]
 fn other_controllers_run_through_the_same_scenario() {
-    let scenario = Scenario::built_in("anrw18").expect("built in");
+    let scenario = Scenario::from_toml(anrw18::SCENARIO).expect("valid");
     let changed = scenario.with_schemes(&["cocoa", "default", "coap-b"]).expect("valid names");
     let names: Vec<_> = changed.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
     assert_eq!(names, ["cocoa", "default", "coap-b"]);

@@ -15,10 +15,12 @@ use std::time::Duration;
 use conche_netsim::node::Node;
 use conche_netsim::rng::{Entity, Purpose};
 use conche_netsim::{Ended, Simulation};
+use conche_proto::EndpointConfig;
 use conche_proto::cc::{AnyController, Instant};
-use conche_proto::{EndpointConfig, Envelope, TransmissionParameters};
 
+use crate::campaign::Ran;
 use crate::scenario::{Buffer, Endpoint, Scenario, Workload};
+use crate::workload::Parameters;
 use application::Application;
 use client::Client;
 use server::Server;
@@ -84,10 +86,11 @@ impl Setup<'_> {
     ///
     /// # Errors
     /// If it cannot start, or does not end within the scenario's time limit.
-    pub fn run(&self, seed: u64) -> Result<Vec<Outcome>, RunError> {
+    pub fn run(&self, seed: u64) -> Result<Ran<Vec<Outcome>>, RunError> {
         let mut simulation = self.prepare(seed)?;
         let limit = self.scenario.time_limit.0;
         let ended = simulation.run_until(Instant::ZERO + limit);
+        let events = simulation.events();
         let (nodes, tally) = simulation.into_parts();
         let clients = nodes.iter().filter_map(|(id, node)| match node.application() {
             Application::Client(client) => Some((*id, client)),
@@ -110,7 +113,7 @@ impl Setup<'_> {
             outcome.completion_nanos.push(completed.as_nanos());
             outcome.add(client, tally.of(id));
         }
-        Ok(outcomes)
+        Ok(Ran { outcome: outcomes, events })
     }
 
     fn prepare(&self, seed: u64) -> Result<Simulation<Node<Application>, Tally>, RunError> {
@@ -136,19 +139,15 @@ impl Setup<'_> {
     }
 }
 
-/// The endpoint as the papers had it: without the safety envelope, but for the longest timeout.
 fn endpoint_config(endpoint: &Endpoint) -> EndpointConfig {
-    let transmission = TransmissionParameters {
+    let parameters = Parameters {
         max_retransmit: endpoint.max_retransmit,
         nstart: endpoint.nstart,
-        ..TransmissionParameters::default()
-    };
-    EndpointConfig {
-        transmission,
-        envelope: Envelope::open(endpoint.timeout_cap.0),
+        timeout_cap: endpoint.timeout_cap.0,
         token_length: endpoint.token_length,
-        ..EndpointConfig::default()
-    }
+        response_timeout: None,
+    };
+    parameters.config()
 }
 
 impl Outcome {

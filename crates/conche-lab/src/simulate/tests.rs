@@ -28,7 +28,7 @@ impl Case {
             buffer: &network.downlink.buffers[0],
             controllers: &controllers,
         };
-        setup.run(seed).map(|mut outcomes| outcomes.remove(0))
+        setup.run(seed).map(|mut ran| ran.outcome.remove(0))
     }
 
     fn outcome(&self, seed: u64) -> Outcome {

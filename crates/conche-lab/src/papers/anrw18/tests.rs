@@ -3,14 +3,15 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::campaign::RunOptions;
 use crate::report::Table;
 use crate::results::{Unit, write_json};
-use crate::run::{RunOptions, run};
+use crate::run::run;
 use crate::scenario::reduced;
 
 fn measured(clients: &[u32], buffers: &[&str], schemes: &[&str], replications: u32) -> Vec<Measurements> {
     let scenario = reduced::anrw18(clients, buffers, schemes, replications);
-    run(&scenario, RunOptions::default(), |_| {}).expect("runs")
+    run(&scenario, RunOptions::default(), &|_| {}).expect("runs").0
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn claims_are_put_to_the_test_when_their_schemes_are_run() {
 fn other_controllers_get_a_table_of_their_own() {
     let figures = figures(&measured(&[10], &["inf"], &["coap-b"], 1));
     assert!(figures.iter().all(|figure| matches!(figure.item.as_str(), "grid" | "table2")));
-    let tables = (PAPER.tables)(&figures);
+    let tables = tables::tables(&figures);
     let titles: Vec<_> = tables.iter().map(|table| table.title.as_str()).collect();
     assert_eq!(titles, ["Other controllers in the same scenario, largest buffer"]);
 }
@@ -108,7 +109,7 @@ fn other_controllers_get_a_table_of_their_own() {
 #[test]
 fn tables_show_every_panel_of_what_was_run() {
     let figures = figures(&measured(&[2, 50], &["2500", "14100", "inf"], &["default", "cocoa", "cocoa-fb2"], 1));
-    let tables: Vec<Table> = (PAPER.tables)(&figures);
+    let tables: Vec<Table> = tables::tables(&figures);
     let text: String = tables.iter().map(Table::to_string).collect();
     for expected in ["Table 1:", "Fig. 2: flow completion time in seconds, 14100 B buffer", "Fig. 3:", "Fig. 4:"] {
         assert!(text.contains(expected), "{expected} is missing in\n{text}");

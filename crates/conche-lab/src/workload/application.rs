@@ -1,0 +1,102 @@
+//! Requester and responder as one type, to sit on the nodes of a simulation.
+
+use std::time::Duration;
+
+use conche_netsim::NodeId;
+use conche_netsim::node::{self, Node};
+use conche_netsim::rng::{Entity, Purpose, Streams};
+use conche_proto::{EndpointConfig, Envelope, Event, ParameterError, TransmissionParameters};
+
+use super::recorded::Recorded;
+use super::requester::Requester;
+use super::responder::Responder;
+
+/// An application's access to its node.
+pub(super) type Context<'a> = node::Context<'a, Application>;
+
+/// The next message of this flow is due.
+#[derive(Clone, Copy, Debug)]
+pub struct Timer(pub(super) u32);
+
+/// What a node does: ask, answer, or both.
+#[derive(Debug, Default)]
+pub struct Application {
+    /// Sends requests.
+    pub requester: Option<Requester>,
+    /// Answers requests.
+    pub responder: Option<Responder>,
+}
+
+/// Parameters of an endpoint as the papers had them: without the safety envelope, but for the longest timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// MAX_RETRANSMIT.
+    pub max_retransmit: u8,
+    /// NSTART.
+    pub nstart: u16,
+    /// No timeout is longer.
+    pub timeout_cap: Duration,
+    /// Bytes of the tokens of requests, 0 to 8.
+    pub token_length: u8,
+    /// How long a Non-confirmable request waits for its response, if it is limited.
+    pub response_timeout: Option<Duration>,
+}
+
+impl Parameters {
+    /// The endpoint's configuration.
+    #[must_use]
+    pub fn config(&self) -> EndpointConfig {
+        EndpointConfig {
+            transmission: TransmissionParameters {
+                max_retransmit: self.max_retransmit,
+                nstart: self.nstart,
+                ..TransmissionParameters::default()
+            },
+            envelope: Envelope::open(self.timeout_cap),
+            token_length: self.token_length,
+            response_timeout: self.response_timeout,
+            ..EndpointConfig::default()
+        }
+    }
+}
+
+/// A node with this application. Its randomness depends on the run and on the node alone.
+///
+/// # Errors
+/// If the controller and the parameters do not go together.
+pub fn host(
+    node: NodeId,
+    parameters: Parameters,
+    controller: Recorded,
+    streams: &Streams,
+    application: Application,
+) -> Result<Node<Application>, ParameterError> {
+    let seed = streams.seed_bytes(Entity::Node(node), Purpose::named("endpoint"));
+    Node::new(parameters.config(), controller, seed, application)
+}
+
+impl node::Application for Application {
+    type Controller = Recorded;
+    type Timer = Timer;
+
+    fn start(&mut self, ctx: &mut Context<'_>) {
+        if let Some(requester) = &mut self.requester {
+            requester.start(ctx);
+        }
+    }
+
+    fn event(&mut self, ctx: &mut Context<'_>, event: Event<NodeId>) {
+        if let Some(responder) = &mut self.responder {
+            responder.event(ctx, &event);
+        }
+        if let Some(requester) = &mut self.requester {
+            requester.event(ctx, &event);
+        }
+    }
+
+    fn timer(&mut self, ctx: &mut Context<'_>, timer: Timer) {
+        if let Some(requester) = &mut self.requester {
+            requester.timer(ctx, timer);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The responder: it answers each request at once, and records what arrives.
+
+use conche_netsim::{Instant, NodeId};
+use conche_proto::codec::{Body, Code, Type};
+use conche_proto::{Event, Response};
+
+use super::application::Context;
+
+/// Whom a responder answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// Every request.
+    All,
+    /// Confirmable requests only.
+    Confirmable,
+}
+
+/// A request that arrived; duplicates are the endpoint's affair and do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When.
+    pub at: Instant,
+    /// From whom.
+    pub from: NodeId,
+    /// It was Confirmable.
+    pub confirmable: bool,
+}
+
+/// Answers requests with the same content.
+#[derive(Debug)]
+pub struct Responder {
+    answers: Answers,
+    code: Code,
+    body: Body,
+    arrivals: Vec<Arrival>,
+}
+
+impl Responder {
+    /// Answers with this code and content.
+    #[must_use]
+    pub fn new(answers: Answers, code: Code, body: Body) -> Self {
+        Self { answers, code, body, arrivals: Vec::new() }
+    }
+
+    /// What has arrived, in the order of time.
+    #[must_use]
+    pub fn arrivals(&self) -> &[Arrival] {
+        &self.arrivals
+    }
+
+    pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) {
+        let Event::Request { id, from, message } = event else { return };
+        let confirmable = message.header().ty == Type::Confirmable;
+        self.arrivals.push(Arrival { at: ctx.now(), from: *from, confirmable });
+        if confirmable || self.answers == Answers::All {
+            let response = Response::new(self.code, self.body.clone());
+            ctx.respond(*id, response).expect("the request was just announced, and its answer is small");
+        } else {
+            ctx.ignore(*id);
+        }
+    }
+}

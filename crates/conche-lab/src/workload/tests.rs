@@ -1,0 +1,117 @@
+//! Requesters and responders over one wire of 100 ms each way.
+
+use std::time::Duration;
+
+use conche_netsim::node::Node;
+use conche_netsim::wired::{LinkConfig, Loss, Topology};
+use conche_netsim::{Instant, NodeId, Simulation};
+use conche_proto::cc::AnyController;
+use conche_proto::codec::Code;
+
+use super::*;
+
+const SERVER: Parameters = Parameters {
+    max_retransmit: 4,
+    nstart: 1,
+    timeout_cap: Duration::from_secs(60),
+    token_length: 2,
+    response_timeout: None,
+};
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+/// Runs one flow, and answers the requester, the responder and the timeouts.
+fn run(
+    controller: &str,
+    flow: impl FnOnce(NodeId) -> Flow,
+    loss: Loss,
+    until: Instant,
+) -> (Requester, Responder, Vec<Timeout>) {
+    let mut net = Topology::new();
+    let (client, server) = (net.node("client"), net.node("server"));
+    let link = LinkConfig { delay: Duration::from_millis(100), ..LinkConfig::default() };
+    net.link("there", client, server, LinkConfig { loss, ..link });
+    net.link("back", server, client, link);
+    let mut sim = Simulation::<Node<Application>>::new(&net, 1, ()).expect("a valid network");
+    let streams = sim.streams();
+    let nstart = if controller == "default" { 1 } else { 4 };
+    let (controller, log) = Recorded::new(AnyController::by_name(controller).expect("a controller"));
+    let asking = Application { requester: Some(Requester::new(vec![flow(server)])), responder: None };
+    let responder = Responder::new(Answers::All, Code::CHANGED, body_of(20, 2));
+    let answering = Application { requester: None, responder: Some(responder) };
+    for (node, parameters, controller, application) in [
+        (client, Parameters { nstart, ..SERVER }, controller.clone(), asking),
+        (server, SERVER, Recorded::silent(AnyController::by_name("default").expect("a controller")), answering),
+    ] {
+        let host = host(node, parameters, controller, &streams, application).expect("valid parameters");
+        sim.attach(node, host).expect("a node");
+    }
+    sim.run_until(until);
+    let (hosts, ()) = sim.into_parts();
+    let (mut requester, mut responder) = (None, None);
+    for (_, host) in hosts {
+        let application = host.into_application();
+        requester = requester.or(application.requester);
+        responder = responder.or(application.responder);
+    }
+    let timeouts = log.borrow().clone();
+    (requester.expect("attached"), responder.expect("attached"), timeouts)
+}
+
+fn flow(peer: NodeId, pace: Pace) -> Flow {
+    Flow { peer, start: at(0), stop: None, pace, method: Code::POST, body: body_of(40, 2), confirmable: true }
+}
+
+#[test]
+fn a_closed_loop_keeps_its_exchanges_outstanding_until_it_has_opened_all() {
+    let pace = Pace::Closed { outstanding: 2, exchanges: Some(7) };
+    let (requester, responder, timeouts) = run("cocoa-plus", |peer| flow(peer, pace), Loss::None, at(60_000));
+    let tally = requester.tallies()[0];
+    assert_eq!((tally.generated, tally.opened, tally.answered, tally.failed), (7, 7, 7, 0));
+    let ends: Vec<_> = requester.exchanges().iter().map(|exchange| exchange.ended).collect();
+    assert_eq!(ends, [200, 200, 400, 400, 600, 600, 800].map(at), "two at a time, 200 ms each");
+    assert!(requester.exchanges().iter().all(|exchange| exchange.round_trip == Some(Duration::from_millis(200))));
+    assert_eq!((responder.arrivals().len(), timeouts.len()), (7, 7));
+    assert!(timeouts.iter().all(|timeout| timeout.attempt == 0));
+}
+
+#[test]
+fn messages_generated_at_a_rate_wait_for_their_turn_and_stop_with_the_flow() {
+    let segments = vec![Segment { from: at(1000), interval: Some(Duration::from_millis(50)) }];
+    let pace = Pace::Rate { outstanding: Some(1), segments };
+    let (requester, _, _) =
+        run("cocoa-plus", |peer| Flow { stop: Some(at(2000)), ..flow(peer, pace) }, Loss::None, at(60_000));
+    let tally = requester.tallies()[0];
+    assert_eq!((tally.generated, tally.opened, tally.answered), (20, 5, 5), "one exchange every 200 ms for a second");
+    assert_eq!(requester.exchanges()[0].began, at(1000));
+}
+
+#[test]
+fn non_confirmable_messages_to_a_peer_that_answers_keep_their_rate() {
+    let segments = vec![Segment { from: at(0), interval: Some(Duration::from_millis(500)) }];
+    let pace = Pace::Rate { outstanding: None, segments };
+    let (requester, responder, timeouts) = run(
+        "default",
+        |peer| Flow { confirmable: false, stop: Some(at(1400)), ..flow(peer, pace) },
+        Loss::None,
+        at(1400),
+    );
+    assert_eq!(requester.tallies()[0].opened, 3);
+    let arrivals: Vec<_> = responder.arrivals().iter().map(|arrival| (arrival.at, arrival.confirmable)).collect();
+    assert_eq!(arrivals, [100, 600, 1100].map(|millis| (at(millis), false)));
+    assert!(timeouts.is_empty(), "a NON message has no retransmission timer");
+}
+
+#[test]
+fn exchanges_that_fail_are_recorded_with_all_their_copies() {
+    let pace = Pace::Closed { outstanding: 1, exchanges: Some(1) };
+    let (requester, responder, timeouts) =
+        run("cocoa-plus", |peer| flow(peer, pace), Loss::Bernoulli(1.0), at(300_000));
+    let [exchange] = requester.exchanges() else { panic!("{:?}", requester.exchanges()) };
+    assert!(!exchange.answered && exchange.round_trip.is_none());
+    assert_eq!((exchange.transmissions, requester.tallies()[0].failed), (5, 1));
+    let attempts: Vec<_> = timeouts.iter().map(|timeout| timeout.attempt).collect();
+    assert_eq!((attempts, responder.arrivals().len()), (vec![0, 1, 2, 3, 4], 0));
+}
