@@ -1,0 +1,3 @@
+//! Transport protocols for hosts that do not speak CoAP.
+
+pub mod tcp;

@@ -1,0 +1,292 @@
+//! The sending side: window, retransmission queue, and the timers that a controller gives.
+//!
+//! After a timeout the window is one segment, and what was sent behind the oldest segment is sent again in order, unless
+//! an acknowledgment says that it has arrived ("go back"): of several losses in one window the first is known by its timer,
+//! and the timers of the others would only repeat what it said. What was not lost is not repeated: the acknowledgment of
+//! the oldest segment jumps over it before its turn comes.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use conche_proto::cc::Controller;
+use conche_proto::cc::control::{Admission, Load, Submission, Why};
+use rand_core::RngCore;
+
+use super::exchange::{Exchange, Known};
+use super::{Acknowledgments, Segment};
+use crate::Instant;
+use crate::rng::Stream;
+
+/// The parameters of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderConfig {
+    /// How many segments of data there are.
+    pub segments: u32,
+    /// Bytes of a segment of data, as the controller counts them.
+    pub segment_bytes: u32,
+    /// The most segments that may be unacknowledged.
+    pub window_limit: u16,
+    /// No timer is shorter.
+    pub min_rto: Duration,
+    /// The transfer is aborted when the timer of one segment has run out so often.
+    pub max_timeouts: u8,
+    /// What acknowledgments mean.
+    pub acknowledgments: Acknowledgments,
+}
+
+/// How far a transfer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It goes on.
+    Open,
+    /// All is acknowledged, since then.
+    Completed(Instant),
+    /// It was given up then.
+    Aborted(Instant),
+}
+
+/// What the sender wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send this, and ask again.
+    Transmit(Segment),
+    /// Ask again after the next acknowledgment, and at this time at the latest.
+    Wait(Option<Instant>),
+}
+
+/// What a sender has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Segments sent, the handshake's and copies included.
+    pub sent: u32,
+    /// Copies among them.
+    pub retransmissions: u32,
+    /// Timers that ran out.
+    pub timeouts: u32,
+    /// Segments of data whose round-trip time is known without doubt (sent once, acknowledged by name).
+    pub samples: u32,
+    /// The sum of those round-trip times.
+    pub round_trips: Duration,
+}
+
+/// Sends one transfer.
+///
+/// The handshake's SYN takes the first place in the sequence, as it does in RFC 793 (page 26): it is sent, timed and
+/// repeated as any segment.
+#[derive(Debug)]
+pub struct Sender<C: Controller> {
+    config: SenderConfig,
+    controller: C,
+    peer: C::Peer,
+    state: State,
+    /// Segments that were sent and are not acknowledged, or wait behind such a one.
+    queue: VecDeque<Exchange<C>>,
+    /// The place of the queue's head in the sequence; 0 is the SYN's.
+    head: u32,
+    /// How many segments from the head on may be on their way.
+    window: u16,
+    stats: SenderStats,
+}
+
+impl<C: Controller> Sender<C> {
+    /// A sender that will begin with its handshake.
+    pub fn new(config: SenderConfig, controller: C, now: Instant) -> Self {
+        let (peer, queue, stats) = (controller.peer(now), VecDeque::new(), SenderStats::default());
+        Self { config, controller, peer, state: State::Open, queue, head: 0, window: 1, stats }
+    }
+
+    /// How far the transfer is.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn stats(&self) -> SenderStats {
+        self.stats
+    }
+
+    /// What to do now; to be called until it answers [`Output::Wait`].
+    pub fn poll(&mut self, now: Instant, stream: &mut Stream) -> Output {
+        self.expire(now);
+        if self.state != State::Open {
+            return Output::Wait(None);
+        }
+        match self.next_to_send(now) {
+            Next::Send(place) => Output::Transmit(self.transmit(now, place, stream)),
+            Next::At(at) => Output::Wait(Some(self.next_deadline().map_or(at, |deadline| deadline.min(at)))),
+            Next::Nothing => Output::Wait(self.next_deadline()),
+        }
+    }
+
+    /// A segment arrived.
+    pub fn receive(&mut self, now: Instant, segment: Segment) {
+        if self.state != State::Open {
+            return;
+        }
+        let news = match segment {
+            Segment::SynAck => {
+                // The window stays at one segment.
+                self.acknowledge_until(now, 1);
+                false
+            }
+            // The SYN takes place 0, so that segment n of the data has place n + 1.
+            Segment::Ack { number } => match self.config.acknowledgments {
+                Acknowledgments::Cumulative => self.acknowledge_until(now, number.saturating_add(1)),
+                Acknowledgments::Positive => self.acknowledge_one(now, number.saturating_add(1)),
+            },
+            Segment::Syn | Segment::Data { .. } => false,
+        };
+        if news {
+            self.window = self.window.saturating_add(1).min(self.config.window_limit).max(1);
+        }
+        while self.queue.front().is_some_and(|exchange| exchange.acknowledged) {
+            self.queue.pop_front();
+            self.head += 1;
+        }
+        if self.head == self.end() {
+            self.state = State::Completed(now);
+        }
+    }
+
+    /// The place in the sequence of the segment at this index of the queue.
+    fn place(&self, index: usize) -> u32 {
+        self.head + u32::try_from(index).expect("the queue is not longer than the sequence")
+    }
+
+    /// The place after the last segment's.
+    fn end(&self) -> u32 {
+        self.config.segments.saturating_add(1)
+    }
+
+    /// All before this place has arrived; whether that is news.
+    fn acknowledge_until(&mut self, now: Instant, place: u32) -> bool {
+        let covered = place.saturating_sub(self.head) as usize;
+        let covered = covered.min(self.queue.len());
+        for index in 0..covered {
+            // The acknowledgment is that of the newest segment; those before it had been waiting for it.
+            let known = if index + 1 == covered { Known::InTime } else { Known::Late };
+            self.acknowledge(now, index, known);
+        }
+        covered > 0
+    }
+
+    /// The segment at this place has arrived; whether that is news.
+    fn acknowledge_one(&mut self, now: Instant, place: u32) -> bool {
+        let Some(index) = place.checked_sub(self.head).map(|index| index as usize) else { return false };
+        let news = self.queue.get(index).is_some_and(|exchange| !exchange.acknowledged);
+        if news {
+            self.acknowledge(now, index, Known::InTime);
+        }
+        news
+    }
+
+    fn acknowledge(&mut self, now: Instant, index: usize, known: Known) {
+        let load = self.load(index);
+        let exchange = &mut self.queue[index];
+        if exchange.acknowledged {
+            return;
+        }
+        let sample = exchange.acknowledge(&self.controller, &mut self.peer, now, known, load);
+        if let Some(round_trip) = sample.filter(|_| self.place(index) > 0) {
+            self.stats.samples += 1;
+            self.stats.round_trips += round_trip;
+        }
+    }
+
+    /// Lets the timers run out whose time has come.
+    fn expire(&mut self, now: Instant) {
+        let due = |exchange: &Exchange<C>| exchange.deadline.is_some_and(|deadline| deadline <= now);
+        while self.state == State::Open
+            && let Some(index) = self.queue.iter().position(due)
+        {
+            self.stats.timeouts += 1;
+            self.queue[index].timeouts += 1;
+            if self.queue[index].timeouts >= self.config.max_timeouts {
+                self.abort(now);
+            }
+            self.window = 1;
+            self.queue.iter_mut().for_each(|exchange| exchange.deadline = None);
+        }
+    }
+
+    fn abort(&mut self, now: Instant) {
+        for index in 0..self.queue.len() {
+            let load = self.load(index);
+            self.queue[index].abandon(&self.controller, &mut self.peer, now, Why::GaveUp, load);
+        }
+        self.state = State::Aborted(now);
+    }
+
+    /// The first segment of the window that is not on its way.
+    fn next_to_send(&mut self, now: Instant) -> Next {
+        let window = usize::from(self.window);
+        let idle = |exchange: &Exchange<C>| !exchange.acknowledged && exchange.deadline.is_none();
+        if let Some(index) = self.queue.iter().take(window).position(idle) {
+            let load = self.load(index);
+            let at = self.queue[index].may_leave_again(&self.controller, &mut self.peer, now, load);
+            return if at <= now { Next::Send(index) } else { Next::At(at) };
+        }
+        if self.queue.len() >= window || self.place(self.queue.len()) >= self.end() {
+            return Next::Nothing;
+        }
+        let message = Submission { confirmable: true, may_confirm: true, bytes: self.config.segment_bytes };
+        let load = self.load(self.queue.len());
+        match self.controller.admit(&mut self.peer, now, &message, &load) {
+            Admission::Send | Admission::SendConfirmable => {
+                self.queue.push_back(Exchange::new());
+                Next::Send(self.queue.len() - 1)
+            }
+            Admission::At(at) if at > now => Next::At(at),
+            Admission::At(_) | Admission::OnEvent => Next::Nothing,
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, index: usize, stream: &mut Stream) -> Segment {
+        let (load, place) = (self.load(index), self.place(index));
+        let exchange = &mut self.queue[index];
+        self.stats.sent += 1;
+        self.stats.retransmissions += u32::from(!exchange.sent.is_empty());
+        let timeout = exchange.transmit(
+            &self.controller,
+            &mut self.peer,
+            now,
+            self.config.segment_bytes,
+            stream.next_u32(),
+            load,
+        );
+        exchange.deadline = Some(now + timeout.max(self.config.min_rto));
+        place.checked_sub(1).map_or(Segment::Syn, |number| Segment::Data { number })
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.queue.iter().filter_map(|exchange| exchange.deadline).min()
+    }
+
+    /// What is on its way beside the segment at this index, and what waits.
+    fn load(&self, index: usize) -> Load {
+        let others = self.queue.iter().enumerate().filter(|(i, exchange)| *i != index && exchange.deadline.is_some());
+        let exchanges = u16::try_from(others.count()).unwrap_or(u16::MAX);
+        let waiting = self.end().saturating_sub(self.place(self.queue.len().max(index + 1)));
+        Load {
+            exchanges,
+            bytes: u32::from(exchanges) * self.config.segment_bytes,
+            queued: u16::try_from(waiting).unwrap_or(u16::MAX),
+            ..Load::default()
+        }
+    }
+}
+
+/// Which segment may leave.
+enum Next {
+    /// The one at this index of the queue.
+    Send(usize),
+    /// One, but not before.
+    At(Instant),
+    /// None.
+    Nothing,
+}
+
+#[cfg(test)]
+mod tests;
