@@ -21,6 +21,7 @@
 //! | [`routing`] | the tree of RPL, from the quality of the links |
 //! | [`host`] | what sits on a node and sends and receives packets; its timers |
 //! | [`node`] | the host that runs a CoAP endpoint and an application |
+//! | [`routing`], [`transport`] | protocols of other hosts: AODV, a bulk transfer over TCP |
 //! | [`sim`] | the simulation: one network, its hosts and an observer |
 //! | [`trace`] | observers: digest, pcapng |
 //!
@@ -87,6 +88,7 @@ pub mod sim;
 pub mod sixlowpan;
 mod timers;
 pub mod trace;
+pub mod transport;
 mod units;
 mod wake_up;
 pub mod wired;

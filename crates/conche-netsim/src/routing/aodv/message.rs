@@ -1,0 +1,103 @@
+//! The protocol's messages and their encoding, with 16-bit addresses (RFC 3561 §5 has those of IPv4).
+
+use super::metric::Cost;
+use crate::NodeId;
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Route request: who knows the way to the destination? Broadcast.
+    Request {
+        /// Who asks.
+        origin: NodeId,
+        /// The origin's sequence number, which names the request too.
+        sequence: u16,
+        /// Whom for.
+        destination: NodeId,
+        /// Of the way from the origin to the node that sent this copy.
+        cost: Cost,
+    },
+    /// Route reply, from the destination back to the origin.
+    Reply {
+        /// Whom to.
+        origin: NodeId,
+        /// Who replies.
+        destination: NodeId,
+        /// The destination's sequence number.
+        sequence: u16,
+        /// Of the way from the node that sent this copy to the destination.
+        cost: Cost,
+    },
+    /// Route error, to the origin of a packet that could not be forwarded.
+    Error {
+        /// Whom to.
+        origin: NodeId,
+        /// What cannot be reached.
+        destination: NodeId,
+    },
+}
+
+impl Message {
+    /// The message in octets.
+    #[must_use]
+    pub fn encode(self) -> Vec<u8> {
+        let (kind, origin, destination, rest) = match self {
+            Self::Request { origin, sequence, destination, cost } => (1, origin, destination, Some((sequence, cost))),
+            Self::Reply { origin, destination, sequence, cost } => (2, origin, destination, Some((sequence, cost))),
+            Self::Error { origin, destination } => (3, origin, destination, None),
+        };
+        let mut octets = vec![kind];
+        octets.extend(address(origin));
+        octets.extend(address(destination));
+        if let Some((sequence, cost)) = rest {
+            octets.extend(sequence.to_be_bytes());
+            octets.push(cost.hops);
+            octets.extend(cost.delivery.to_be_bytes());
+        }
+        octets
+    }
+
+    /// The message of these octets, if they are one.
+    #[must_use]
+    pub fn decode(octets: &[u8]) -> Option<Self> {
+        let (&[kind, a, b, c, d], rest) = octets.split_first_chunk::<5>()?;
+        let node = |octets| NodeId(u16::from_be_bytes(octets).into());
+        let (origin, destination) = (node([a, b]), node([c, d]));
+        if kind == 3 {
+            return Some(Self::Error { origin, destination });
+        }
+        let [e, f, hops, g, h] = *rest.first_chunk::<5>()?;
+        let (sequence, cost) = (u16::from_be_bytes([e, f]), Cost { hops, delivery: u16::from_be_bytes([g, h]) });
+        match kind {
+            1 => Some(Self::Request { origin, sequence, destination, cost }),
+            2 => Some(Self::Reply { origin, destination, sequence, cost }),
+            _ => None,
+        }
+    }
+}
+
+/// A node's 16-bit address.
+pub(crate) fn address(node: NodeId) -> [u8; 2] {
+    u16::try_from(node.0).expect("a radio network has fewer than 2^16 stations").to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let (origin, destination, sequence) = (NodeId(7), NodeId(300), 65_535);
+        let cost = Cost { hops: 4, delivery: 1234 };
+        for message in [
+            Message::Request { origin, sequence, destination, cost },
+            Message::Reply { origin, destination, sequence, cost },
+            Message::Error { origin, destination },
+        ] {
+            let octets = message.encode();
+            assert_eq!(Message::decode(&octets), Some(message));
+            assert_eq!(Message::decode(&octets[..octets.len() - 1]), None);
+        }
+        assert_eq!(Message::decode(&[9; 10]), None);
+    }
+}

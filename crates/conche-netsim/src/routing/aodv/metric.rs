@@ -1,0 +1,135 @@
+//! Route metrics: hop count, and PATH-DR.
+//!
+//! PATH-DR (Gomez, Boix, Paradells: Impact of LQI-based routing metrics on the performance of a one-to-one routing protocol
+//! for IEEE 802.15.4 multihop networks, EURASIP JWCN 2010) takes the route with the largest product of link delivery ratios,
+//! each of them estimated from the LQI of one received frame.
+
+use std::cmp::Ordering;
+
+/// What makes one route better than another.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Metric {
+    /// Fewer hops.
+    HopCount,
+    /// A higher product of the links' delivery ratios; among equals, fewer hops.
+    PathDr(LinkQuality),
+}
+
+/// From the signal-to-noise ratio of a received frame to the delivery ratio that its link is credited with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkQuality {
+    /// The ratio in dB at which the LQI is the first of `lqi`, and that at which it is the second; linear between.
+    pub snr_db: (f64, f64),
+    /// The least and the largest LQI.
+    pub lqi: (f64, f64),
+    /// Delivery ratios at some LQIs, in ascending order; linear between, constant beyond.
+    pub delivery_ratio: Vec<(f64, f64)>,
+}
+
+/// How good a route is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Links.
+    pub hops: u8,
+    /// The product of their delivery ratios, in units of 1/65535.
+    pub delivery: u16,
+}
+
+impl Cost {
+    /// Of a route from a node to itself.
+    pub const ZERO: Self = Self { hops: 0, delivery: u16::MAX };
+}
+
+impl Metric {
+    /// A route after one more link, whose frame arrived with this ratio.
+    #[must_use]
+    pub fn extend(&self, cost: Cost, snr_db: f64) -> Cost {
+        let delivery = match self {
+            Self::HopCount => cost.delivery,
+            Self::PathDr(quality) => scaled(cost.delivery, quality.delivery_ratio(snr_db)),
+        };
+        Cost { hops: cost.hops.saturating_add(1), delivery }
+    }
+
+    /// Whether one route is better than another.
+    #[must_use]
+    pub fn prefers(&self, one: Cost, other: Cost) -> bool {
+        let by_hops = other.hops.cmp(&one.hops);
+        let order = match self {
+            Self::HopCount => by_hops,
+            Self::PathDr(_) => one.delivery.cmp(&other.delivery).then(by_hops),
+        };
+        order == Ordering::Greater
+    }
+
+    /// Whether a route request is forwarded again when a copy comes over a better route. RFC 3561 (§6.5) discards copies;
+    /// but the first one has hardly ever come over the links that deliver best.
+    #[must_use]
+    pub fn forwards_better_copies(&self) -> bool {
+        matches!(self, Self::PathDr(_))
+    }
+}
+
+impl LinkQuality {
+    /// The LQI of a frame.
+    #[must_use]
+    pub fn lqi(&self, snr_db: f64) -> f64 {
+        between((self.snr_db.0, self.lqi.0), (self.snr_db.1, self.lqi.1), snr_db)
+    }
+
+    /// The delivery ratio that a frame's link is credited with.
+    #[must_use]
+    pub fn delivery_ratio(&self, snr_db: f64) -> f64 {
+        let lqi = self.lqi(snr_db);
+        let points = &self.delivery_ratio;
+        match points.iter().position(|(at, _)| *at >= lqi) {
+            Some(0) => points[0].1,
+            Some(above) => between(points[above - 1], points[above], lqi),
+            None => points.last().map_or(1.0, |(_, ratio)| *ratio),
+        }
+    }
+}
+
+/// The line through two points at x, and no further than to their ends.
+fn between((x0, y0): (f64, f64), (x1, y1): (f64, f64), x: f64) -> f64 {
+    if x1 <= x0 { y1 } else { y0 + (y1 - y0) * ((x - x0) / (x1 - x0)).clamp(0.0, 1.0) }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 16 bits has 16 bits")]
+fn scaled(delivery: u16, ratio: f64) -> u16 {
+    (f64::from(delivery) * ratio.clamp(0.0, 1.0)) as u16
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// An LQI of 50 at 0 dB and of 110 at 10 dB.
+    pub(in super::super) fn path_dr() -> Metric {
+        let delivery_ratio = vec![(50.0, 0.0), (70.0, 0.25), (80.0, 0.6), (90.0, 0.9), (100.0, 0.985), (106.0, 1.0)];
+        Metric::PathDr(LinkQuality { snr_db: (0.0, 10.0), lqi: (50.0, 110.0), delivery_ratio })
+    }
+
+    #[test]
+    fn link_quality_follows_the_table_and_stays_within_its_ends() {
+        let Metric::PathDr(quality) = path_dr() else { panic!("it is PATH-DR") };
+        for (snr_db, lqi, ratio) in
+            [(-5.0, 50.0, 0.0), (5.0, 80.0, 0.6), (7.5, 95.0, 0.9425), (9.9, 109.4, 1.0), (40.0, 110.0, 1.0)]
+        {
+            assert!((quality.lqi(snr_db) - lqi).abs() < 1e-9, "{snr_db} dB");
+            assert!((quality.delivery_ratio(snr_db) - ratio).abs() < 1e-9, "{snr_db} dB");
+        }
+    }
+
+    #[test]
+    fn path_dr_prefers_two_good_links_to_a_poor_one_and_hop_count_does_not() {
+        let path_dr = path_dr();
+        let two = path_dr.extend(path_dr.extend(Cost::ZERO, 12.0), 9.0);
+        let one = path_dr.extend(Cost::ZERO, 5.0);
+        assert_eq!((two.hops, one.hops), (2, 1));
+        assert!(path_dr.prefers(two, one) && !path_dr.prefers(one, two));
+        assert!(Metric::HopCount.prefers(one, two));
+        let again = path_dr.extend(path_dr.extend(Cost::ZERO, 12.0), 12.0);
+        assert!(path_dr.prefers(path_dr.extend(Cost::ZERO, 12.0), again), "among equals, fewer hops");
+    }
+}
