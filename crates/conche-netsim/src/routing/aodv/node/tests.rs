@@ -1,3 +1,5 @@
+//! Small networks of the protocol alone, drawn where they are used.
+
 use super::super::metric::tests::path_dr;
 use super::*;
 use crate::rng::{Entity, Purpose, Streams};

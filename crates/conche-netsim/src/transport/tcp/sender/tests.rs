@@ -1,3 +1,5 @@
+//! A sender by itself, whose segments are taken and answered by hand.
+
 use conche_proto::cc::AnyController;
 
 use super::*;
