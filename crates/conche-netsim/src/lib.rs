@@ -18,10 +18,10 @@
 //! | [`radio`] | IEEE 802.15.4 media: who hears whom, interference, reception |
 //! | [`mac`] | medium access: backoff, attempts, acknowledgments, queues |
 //! | [`sixlowpan`] | what a datagram takes on a hop: header compression, fragments |
-//! | [`routing`] | the tree of RPL, from the quality of the links |
+//! | [`routing`] | the tree of RPL, from the quality of the links; AODV |
 //! | [`host`] | what sits on a node and sends and receives packets; its timers |
 //! | [`node`] | the host that runs a CoAP endpoint and an application |
-//! | [`routing`], [`transport`] | protocols of other hosts: AODV, a bulk transfer over TCP |
+//! | [`transport`] | a bulk transfer over TCP |
 //! | [`sim`] | the simulation: one network, its hosts and an observer |
 //! | [`trace`] | observers: digest, pcapng |
 //!

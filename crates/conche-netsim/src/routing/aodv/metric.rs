@@ -12,12 +12,12 @@ pub enum Metric {
     /// Fewer hops.
     HopCount,
     /// A higher product of the links' delivery ratios; among equals, fewer hops.
-    PathDr(LinkQuality),
+    PathDr(LqiMap),
 }
 
 /// From the signal-to-noise ratio of a received frame to the delivery ratio that its link is credited with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LinkQuality {
+pub struct LqiMap {
     /// The ratio in dB at which the LQI is the first of `lqi`, and that at which it is the second; linear between.
     pub snr_db: (f64, f64),
     /// The least and the largest LQI.
@@ -70,7 +70,7 @@ impl Metric {
     }
 }
 
-impl LinkQuality {
+impl LqiMap {
     /// The LQI of a frame.
     #[must_use]
     pub fn lqi(&self, snr_db: f64) -> f64 {
@@ -107,7 +107,7 @@ pub(super) mod tests {
     /// An LQI of 50 at 0 dB and of 110 at 10 dB.
     pub(in super::super) fn path_dr() -> Metric {
         let delivery_ratio = vec![(50.0, 0.0), (70.0, 0.25), (80.0, 0.6), (90.0, 0.9), (100.0, 0.985), (106.0, 1.0)];
-        Metric::PathDr(LinkQuality { snr_db: (0.0, 10.0), lqi: (50.0, 110.0), delivery_ratio })
+        Metric::PathDr(LqiMap { snr_db: (0.0, 10.0), lqi: (50.0, 110.0), delivery_ratio })
     }
 
     #[test]

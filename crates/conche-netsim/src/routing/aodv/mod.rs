@@ -23,5 +23,5 @@ pub mod node;
 mod table;
 
 pub use message::Message;
-pub use metric::{LinkQuality, Metric};
+pub use metric::{LqiMap, Metric};
 pub use node::{Aodv, AodvConfig, Output};
