@@ -6,9 +6,9 @@ use crate::results::{Figure, Unit};
 #[must_use]
 pub fn number(value: f64, unit: Unit) -> String {
     match unit {
-        Unit::Exchanges => format!("{value:.0}"),
-        Unit::Copies => format!("{value:.1}"),
-        Unit::Ratio => format!("{value:.2}"),
+        Unit::Exchanges | Unit::Bytes | Unit::BitsPerSecond => format!("{value:.0}"),
+        Unit::Copies | Unit::Percent => format!("{value:.1}"),
+        Unit::PerSecond | Unit::Count | Unit::Ratio => format!("{value:.2}"),
         Unit::Verdict => if value > 0.5 { "holds" } else { "does not hold" }.to_owned(),
         Unit::Seconds if value.abs() < 10.0 => format!("{value:.3}"),
         Unit::Seconds if value.abs() < 100.0 => format!("{value:.2}"),

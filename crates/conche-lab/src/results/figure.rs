@@ -4,7 +4,7 @@ use std::io;
 
 use serde::{Serialize, Serializer};
 
-use crate::stats::Interval;
+use crate::stats::{Interval, mean_interval};
 
 /// The version of the JSON lines.
 pub const SCHEMA: u32 = 1;
@@ -43,10 +43,57 @@ pub enum Unit {
     Exchanges,
     /// Copies of requests.
     Copies,
+    /// Events a second, such as finished exchanges.
+    #[serde(rename = "1/s")]
+    PerSecond,
+    /// Bits a second.
+    #[serde(rename = "bit/s")]
+    BitsPerSecond,
+    /// Bytes.
+    #[serde(rename = "B")]
+    Bytes,
+    /// Things of which a replication has a number that need not be whole in the mean, such as hops.
+    Count,
+    /// A share in per cent.
+    #[serde(rename = "%")]
+    Percent,
     /// A quotient of two values of the same kind.
     Ratio,
     /// 1 if a claim holds, 0 if it does not.
     Verdict,
+}
+
+/// What figures of one row have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// The paper or scenario.
+    pub paper: &'a str,
+    /// The table or figure of the paper.
+    pub item: &'a str,
+    /// What was run.
+    pub row: &'a str,
+}
+
+impl Row<'_> {
+    /// The mean of one value for each replication, with its confidence interval, beside what was published.
+    ///
+    /// # Panics
+    /// If there is no replication.
+    #[must_use]
+    pub fn mean(&self, column: impl Into<String>, unit: Unit, values: &[f64], published: Option<f64>) -> Figure {
+        let (measured, ci95) = mean_interval(values);
+        Figure {
+            paper: self.paper.to_owned(),
+            item: self.item.to_owned(),
+            row: self.row.to_owned(),
+            column: column.into(),
+            unit,
+            published,
+            measured,
+            ci95,
+            runs: u32::try_from(values.len()).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 impl Figure {

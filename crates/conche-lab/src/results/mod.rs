@@ -3,5 +3,5 @@
 mod figure;
 mod key;
 
-pub use figure::{Figure, SCHEMA, Unit, write_json};
+pub use figure::{Figure, Row, SCHEMA, Unit, write_json};
 pub use key::Key;
