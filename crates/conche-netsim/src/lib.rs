@@ -21,7 +21,7 @@
 //! | [`routing`] | the tree of RPL, from the quality of the links; AODV |
 //! | [`host`] | what sits on a node and sends and receives packets; its timers |
 //! | [`node`] | the host that runs a CoAP endpoint and an application |
-//! | [`transport`] | a bulk transfer over TCP |
+//! | [`mote`], [`transport`] | the host that routes by itself; a bulk transfer over TCP |
 //! | [`sim`] | the simulation: one network, its hosts and an observer |
 //! | [`trace`] | observers: digest, pcapng |
 //!
@@ -78,6 +78,7 @@ pub mod heap;
 pub mod host;
 mod ids;
 pub mod mac;
+pub mod mote;
 pub mod node;
 pub mod packet;
 pub mod radio;

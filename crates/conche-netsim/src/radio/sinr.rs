@@ -202,8 +202,10 @@ impl Sinr {
 }
 
 impl PathLoss {
-    /// The loss from each station to each other, in dB.
-    fn between_all(&self, positions: &[Position], streams: &Streams) -> Vec<Vec<f64>> {
+    /// The loss from each station to each other, in dB, as the run of these streams draws it. As a
+    /// [`Matrix`](Self::Matrix) it gives several runs the same place.
+    #[must_use]
+    pub fn between_all(&self, positions: &[Position], streams: &Streams) -> Vec<Vec<f64>> {
         let (reference, exponent, shadowing, asymmetry) = match self {
             Self::Matrix(rows) => return rows.clone(),
             Self::LogDistance { reference_loss_db, exponent, shadowing_sigma_db, asymmetry_sigma_db } => {

@@ -7,6 +7,7 @@
 //! | [`reception`] | bit error and packet reception ratios |
 //! | [`hidden`] | collisions of stations that do not hear each other |
 //! | [`media`] | what each medium makes of overlapping frames, of links and of fading |
+//! | [`motes`] | transfers between motes that find their routes |
 //! | [`stacks`] | queues, retries and backoffs of Contiki and TinyOS |
 //! | [`frames`] | frames of hosts that route by themselves |
 //! | [`exchange`] | CoAP over radio and wires; equal seeds, equal runs; conservation |
@@ -19,6 +20,7 @@ mod exchange;
 mod frames;
 mod hidden;
 mod media;
+mod motes;
 mod net;
 #[expect(dead_code, reason = "shared with the tests of wires")]
 #[path = "../validation/plain.rs"]
