@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::delay::{DelayLine, Distribution, Jitter};
 use super::loss::{Loss, LossProcess};
 use super::queue::{Backlog, DropTail};
-use super::service::Service;
+use super::service::{Service, Stalls};
 use crate::mac::Hop;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{BitRate, Instant, LinkId, NodeId};
@@ -18,6 +18,8 @@ pub struct LinkConfig {
     pub rate: Option<BitRate>,
     /// How the time that a frame takes at this rate differs from frame to frame.
     pub service: Service,
+    /// Frames that hold the link up. Without a rate none does.
+    pub stalls: Stalls,
     /// Propagation delay, the same for each frame.
     pub delay: Duration,
     /// Further delay that is drawn for each frame.
@@ -37,6 +39,7 @@ impl Default for LinkConfig {
         Self {
             rate: None,
             service: Service::Exact,
+            stalls: Stalls::default(),
             delay: Duration::ZERO,
             jitter: Jitter::default(),
             queue: DropTail::default(),
@@ -58,6 +61,7 @@ pub(super) struct Link {
     delay: DelayLine,
     duplication: Stream,
     fading: Stream,
+    stalling: Stream,
 }
 
 /// What a link is.
@@ -98,6 +102,7 @@ impl Link {
             delay: DelayLine::new(config.delay, config.jitter, stream("jitter")),
             duplication: stream("duplication"),
             fading: stream("service"),
+            stalling: stream("stalls"),
         }
     }
 
@@ -119,7 +124,8 @@ impl Link {
                 let payload = u32::try_from(payload_bytes).unwrap_or(u32::MAX);
                 let bytes = payload.saturating_add(self.config.header_bytes);
                 let service_nanos = self.config.service.nanos(rate.serialisation_nanos(bytes), &mut self.fading);
-                self.backlog.accept(now, bytes, service_nanos)
+                let stall_nanos = self.config.stalls.nanos(&mut self.stalling);
+                self.backlog.accept(now, bytes, service_nanos.saturating_add(stall_nanos))
             }
         };
         match departure {

@@ -20,7 +20,7 @@ pub use delay::{Distribution, Jitter, Order};
 pub use link::LinkConfig;
 pub use loss::{Loss, LossProcess};
 pub use queue::{DropTail, InService, Limit};
-pub use service::Service;
+pub use service::{Service, Stalls};
 pub use topology::{Topology, TopologyError};
 
 pub(crate) use network::{Event, Forwarded, Network, Surroundings};

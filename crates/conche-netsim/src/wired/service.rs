@@ -1,6 +1,9 @@
 //! Service: how long a frame occupies a link, where that is not exactly its size over the link's rate.
 
+use std::time::Duration;
+
 use crate::rng::Stream;
+use crate::units::nanos;
 
 /// How the time that a link takes to serialise a frame deviates from the frame's size over the link's rate.
 ///
@@ -14,6 +17,16 @@ pub enum Service {
     /// (standard deviation 0.523): a link whose rate changes from frame to frame, as under a radio that fades and repeats
     /// blocks.
     Rayleigh,
+}
+
+/// Pauses of a link: some frames take much longer than their size says, and what waits behind them waits as well, as where
+/// a radio link is lost and set up again.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stalls {
+    /// Probability that a frame meets one. 0, the default: never.
+    pub probability: f64,
+    /// The mean of its length, which is exponentially distributed.
+    pub mean: Duration,
 }
 
 /// Γ(3/2) = √π/2, the mean of √X for an exponential X of mean 1.
@@ -32,6 +45,19 @@ impl Service {
                 drawn
             }
         }
+    }
+}
+
+impl Stalls {
+    /// How many nanoseconds the next frame takes longer.
+    pub(super) fn nanos(&self, stream: &mut Stream) -> u64 {
+        if self.probability <= 0.0 || !stream.chance(self.probability) {
+            return 0;
+        }
+        // As above: a saturating cast of something that is not negative.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let length = (nanos(self.mean) as f64 * stream.exponential()) as u64;
+        length
     }
 }
 
@@ -71,5 +97,16 @@ mod tests {
             let error = (expected * (1.0 - expected) / f64::from(FRAMES)).sqrt();
             assert!((share - expected).abs() < 4.0 * error, "{x}: {share} instead of {expected}");
         }
+    }
+
+    #[test]
+    fn stalls_meet_their_share_of_frames_and_have_their_mean() {
+        let mut stream = Streams::new(6).stream(Entity::Run, Purpose::named("test"));
+        let stalls = Stalls { probability: 0.02, mean: Duration::from_nanos(NANOS) };
+        let lengths: Vec<u64> = (0..FRAMES).map(|_| stalls.nanos(&mut stream)).filter(|length| *length > 0).collect();
+        let (count, expected) = (lengths.len() as f64, 0.02 * f64::from(FRAMES));
+        assert!((count - expected).abs() < 4.0 * (expected * 0.98).sqrt(), "{count} of about {expected}");
+        let mean = lengths.iter().sum::<u64>() as f64 / count / NANOS as f64;
+        assert!((mean - 1.0).abs() < 4.0 / count.sqrt(), "{mean}");
     }
 }

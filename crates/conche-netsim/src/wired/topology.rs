@@ -315,7 +315,7 @@ fn check_wire(link: &str, config: &LinkConfig) -> Result<(), TopologyError> {
         return Err(TopologyError::ZeroRate(link.to_owned()));
     }
     let mut probabilities = config.loss.probabilities();
-    probabilities.push(("duplicate", config.duplicate));
+    probabilities.extend([("duplicate", config.duplicate), ("stalls", config.stalls.probability)]);
     for (parameter, value) in probabilities {
         if !(0.0..=1.0).contains(&value) {
             return Err(TopologyError::Probability { link: link.to_owned(), parameter, value });

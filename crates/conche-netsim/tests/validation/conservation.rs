@@ -11,7 +11,7 @@ use std::time::Duration;
 use conche_netsim::packet::Packet;
 use conche_netsim::trace::{Digest, DropReason, Observer};
 use conche_netsim::wired::{
-    Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Service, Topology,
+    Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Service, Stalls, Topology,
 };
 use conche_netsim::{BitRate, Counters, Ended, Instant, LinkId, NodeId, Simulation};
 use proptest::prelude::*;
@@ -54,6 +54,7 @@ fn rough() -> LinkConfig {
     LinkConfig {
         rate: Some(BitRate::kbit(200)),
         service: Service::Rayleigh,
+        stalls: Stalls { probability: 0.01, mean: Duration::from_millis(300) },
         delay: Duration::from_millis(30),
         jitter: Jitter {
             distribution: Distribution::Exponential { mean: Duration::from_millis(8) },
@@ -99,10 +100,11 @@ fn links() -> impl Strategy<Value = LinkConfig> {
     let rate = prop::option::of((1..1000_u64).prop_map(BitRate::kbit));
     let order = prop_oneof![Just(Order::Kept), Just(Order::Free)];
     let service = prop_oneof![Just(Service::Exact), Just(Service::Rayleigh)];
-    (rate, service, 0..50_u64, 0..50_u64, order, limit, in_service, loss, 0.0..=0.5_f64).prop_map(
-        |(rate, service, delay, high, order, limit, in_service, loss, duplicate)| LinkConfig {
+    (rate, (service, 0.0..=0.1_f64), 0..50_u64, 0..50_u64, order, limit, in_service, loss, 0.0..=0.5_f64).prop_map(
+        |(rate, (service, stalls), delay, high, order, limit, in_service, loss, duplicate)| LinkConfig {
             rate,
             service,
+            stalls: Stalls { probability: stalls, mean: Duration::from_millis(500) },
             delay: Duration::from_millis(delay),
             jitter: Jitter {
                 distribution: Distribution::Uniform { low: Duration::ZERO, high: Duration::from_millis(high) },

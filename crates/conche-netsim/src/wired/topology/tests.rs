@@ -6,7 +6,7 @@ use super::*;
 use crate::host::{Host, Port, Received};
 use crate::packet::Packet;
 use crate::trace::{DropReason, Observer};
-use crate::wired::{Jitter, Loss};
+use crate::wired::{Jitter, Loss, Stalls};
 use crate::{BitRate, Instant, Simulation};
 
 /// Sends one packet, or receives.
@@ -172,6 +172,7 @@ fn impossible_links_are_refused() {
     );
     for (config, parameter) in [
         (LinkConfig { duplicate: -0.1, ..LinkConfig::default() }, "duplicate"),
+        (LinkConfig { stalls: Stalls { probability: 1.1, ..Stalls::default() }, ..LinkConfig::default() }, "stalls"),
         (LinkConfig { loss: Loss::Bernoulli(f64::NAN), ..LinkConfig::default() }, "loss"),
         (
             LinkConfig {
