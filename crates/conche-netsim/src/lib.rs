@@ -16,7 +16,7 @@
 //! | [`packet`] | packets with their bytes and what is known of their origin |
 //! | [`wired`] | links with rate, delay, jitter, loss and queues, and the topology that they form |
 //! | [`radio`] | IEEE 802.15.4 media: who hears whom, interference, reception |
-//! | [`mac`] | medium access: backoff, attempts, acknowledgments, queues |
+//! | [`mac`] | medium access: backoff, attempts, duty cycling, acknowledgments, queues |
 //! | [`sixlowpan`] | what a datagram takes on a hop: header compression, fragments |
 //! | [`routing`] | the tree of RPL, from the quality of the links; AODV |
 //! | [`host`] | what sits on a node and sends and receives packets; its timers |

@@ -24,6 +24,8 @@ pub(super) enum Step {
     Transmitting,
     /// The frame has ended.
     AwaitingAck,
+    /// Duty cycling: something is on the air after the frame, and is read.
+    ReadingAck,
 }
 
 /// Where the acknowledgment is that the station owes someone.

@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::access::AccessConfig;
 use super::contiki::{Contiki27, Contiki30, Contiki31};
 use super::ieee802154::{A_UNIT_BACKOFF_PERIOD, Ieee802154};
+use super::rdc::{ContikiMac, Rdc};
 use super::tinyos::{BinaryExponential, TinyOs};
 use crate::radio::MediumConfig;
-use crate::radio::phy::{A_TURNAROUND_TIME, CCA_DURATION, SYMBOL};
+use crate::radio::phy::{A_MAX_PHY_PACKET_SIZE, A_TURNAROUND_TIME, CCA_DURATION, SYMBOL};
 
 /// A radio network: a medium, and the MAC that all its stations run.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub struct MacConfig {
     pub access: AccessConfig,
     /// How one attempt goes.
     pub attempt: AttemptConfig,
+    /// When receivers are on.
+    pub rdc: Rdc,
     /// What waits.
     pub queue: QueueConfig,
     /// Octets of the PSDU beyond the UDP payload: MHR, compressed headers of the network layer, FCS.
@@ -35,7 +38,7 @@ pub struct MacConfig {
     pub unload: Duration,
 }
 
-/// One attempt to get a frame over the air, with a receiver that is always on.
+/// One attempt to get a frame over the air. Of a duty-cycled radio's attempts only the turnarounds are here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptConfig {
     /// How long clear channel assessment takes; its result is the channel's state at the end. `None`: no assessment.
@@ -128,6 +131,7 @@ impl MacConfig {
         Self {
             access: AccessConfig::Ieee802154(Ieee802154::default()),
             attempt: AttemptConfig::default(),
+            rdc: Rdc::AlwaysOn,
             queue: QueueConfig::default(),
             overhead_octets: SHORT_ADDRESSES_OCTETS,
             load: Duration::ZERO,
@@ -147,6 +151,35 @@ impl MacConfig {
         Self::contiki_null_rdc(AccessConfig::Contiki30(Contiki30::default()), 8)
     }
 
+    /// Contiki 2.7 with ContikiMAC at 8 Hz, on a radio that acknowledges by itself.
+    #[must_use]
+    pub fn contiki27_contikimac() -> Self {
+        Self::contiki27().contikimac(ContikiMac::contiki27())
+    }
+
+    /// Contiki 3.0 with ContikiMAC, as [`MacConfig::contiki27_contikimac`].
+    #[must_use]
+    pub fn contiki30_contikimac() -> Self {
+        Self::contiki30().contikimac(ContikiMac::contiki30())
+    }
+
+    /// The same MAC over ContikiMAC. The time base of Contiki's backoff is ContikiMAC's cycle
+    /// (`NETSTACK_RDC.channel_check_interval`).
+    #[must_use]
+    pub fn contikimac(self, config: ContikiMac) -> Self {
+        let access = match self.access {
+            AccessConfig::Contiki27(access) => {
+                AccessConfig::Contiki27(Contiki27 { time_base: config.cycle_time, ..access })
+            }
+            AccessConfig::Contiki30(access) => {
+                AccessConfig::Contiki30(Contiki30 { time_base: config.cycle_time, ..access })
+            }
+            other => other,
+        };
+        let attempt = AttemptConfig { acknowledgment: Some(Acknowledgment::default()), ..self.attempt };
+        Self { access, attempt, rdc: Rdc::ContikiMac(config), ..self }
+    }
+
     /// Contiki 3.1 on Cooja's own motes: acknowledgments in software, 2 ms to prepare a frame and 1 ms an
     /// acknowledgment, 16 packet buffers, 2 neighbours.
     #[must_use]
@@ -163,6 +196,7 @@ impl MacConfig {
                 acknowledgment: Some(acknowledgment),
                 spacing: None,
             },
+            rdc: Rdc::AlwaysOn,
             queue: QueueConfig { packets: Some(16), neighbours: Some(2) },
             overhead_octets: SHORT_ADDRESSES_OCTETS,
             load: Duration::ZERO,
@@ -183,6 +217,7 @@ impl MacConfig {
                 spacing: None,
                 ..AttemptConfig::default()
             },
+            rdc: Rdc::AlwaysOn,
             queue: QueueConfig::default(),
             overhead_octets: SHORT_ADDRESSES_OCTETS,
             load: Duration::ZERO,
@@ -202,10 +237,21 @@ impl MacConfig {
         Self { attempt: AttemptConfig { acknowledgment: None, ..self.attempt }, ..self }
     }
 
+    /// The PSDU of a frame with this many bytes of UDP payload; `None` if it is too long for a frame.
+    pub(super) fn psdu_octets(&self, payload_bytes: usize) -> Option<u8> {
+        let octets = u8::try_from(payload_bytes).ok()?.checked_add(self.overhead_octets)?;
+        let octets = match self.rdc {
+            Rdc::AlwaysOn => octets,
+            Rdc::ContikiMac(config) => octets.checked_add(config.header_octets)?.max(config.shortest_packet_size),
+        };
+        (octets <= A_MAX_PHY_PACKET_SIZE).then_some(octets)
+    }
+
     fn contiki_null_rdc(access: AccessConfig, packets: usize) -> Self {
         Self {
             access,
             attempt: AttemptConfig { acknowledgment: None, spacing: None, ..AttemptConfig::default() },
+            rdc: Rdc::AlwaysOn,
             queue: QueueConfig { packets: Some(packets), neighbours: Some(2) },
             overhead_octets: SHORT_ADDRESSES_OCTETS,
             load: Duration::ZERO,

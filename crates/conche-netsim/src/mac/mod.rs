@@ -10,8 +10,8 @@
 //!
 //! - `access` decides how long to wait before an attempt and whether to make another one (backoff, retries). It knows no
 //!   radio: [`Ieee802154`], [`Contiki27`], [`Contiki30`], [`Contiki31`], [`TinyOs`], [`BinaryExponential`].
-//! - `attempt` gets one frame over the air with a receiver that is always on: clear channel assessment, turnaround,
-//!   transmission, acknowledgment. A duty-cycled radio makes its attempts in another way under the same decisions.
+//! - `rdc` gets one frame over the air. To a receiver that is always on: clear channel assessment, turnaround, transmission,
+//!   acknowledgment. To one that sleeps: the same again and again until it wakes up ([`ContikiMac`]).
 //!
 //! A packet comes to a station's queue because its route takes a hop of the radio network. A host that routes by itself
 //! hands its frames over with [`Port::transmit`](crate::host::Port::transmit), and is told how they ended.
@@ -61,7 +61,7 @@
 //! | `attempt` | the steps of one attempt and of an acknowledgment |
 //! | `station` | a node's interface: its queue, attempt, acknowledgment and sequence numbers |
 //! | `network` | the stations on their air |
-//! | `rdc` | attempts and receptions, with the receiver always on |
+//! | `rdc` | attempts and receptions, with the receiver always on and with ContikiMAC |
 
 mod access;
 mod attempt;
@@ -79,6 +79,7 @@ pub use config::{Acknowledgment, AttemptConfig, InterframeSpacing, MacConfig, Qu
 pub use contiki::{Contiki27, Contiki30, Contiki31};
 pub use ieee802154::Ieee802154;
 pub use network::RadioCounters;
+pub use rdc::{ContikiMac, Rdc};
 pub use tinyos::{BinaryExponential, TinyOs};
 
 pub(crate) use network::{Event, Happened, Hop, RadioNetwork};

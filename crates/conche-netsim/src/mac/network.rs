@@ -7,9 +7,9 @@ use super::access::{Access, Decision, Outcome, Transmitted};
 use super::attempt::Step;
 use super::config::MacConfig;
 use super::queue::{Origin, QueueIndex, Queued};
+use super::rdc::Rdc;
 use super::station::Interface;
 use crate::packet::PacketRef;
-use crate::radio::phy::A_MAX_PHY_PACKET_SIZE;
 use crate::radio::{Air, BROADCAST, Station, Via};
 use crate::trace::{DropReason, Observer};
 use crate::wired::Surroundings;
@@ -24,6 +24,8 @@ pub(crate) struct RadioNetwork {
     pub(super) stations: Vec<Interface>,
     /// Who received the frame that ends now; kept for its memory.
     pub(super) receivers: Vec<Via>,
+    /// Who hears the train that begins; kept for its memory.
+    pub(super) hearers: Vec<Station>,
     /// What hosts are still to be told of their frames, in the order of the events for it.
     told: VecDeque<(NodeId, PacketId, Transmitted)>,
     pub(crate) counters: RadioCounters,
@@ -107,18 +109,27 @@ pub(super) enum What {
     AckTimeout(u16),
     /// The turnaround before an acknowledgment has ended.
     Ack,
+    /// An assessment of a channel check, with the number of those before it.
+    Check(u8),
+    /// A receiver has listened for a while.
+    Doze,
     /// A host is told of its frame.
     Tell,
 }
 
 impl RadioNetwork {
-    pub(crate) fn new(number: u16, mac: MacConfig, air: Air, stations: Vec<Interface>) -> Self {
+    pub(crate) fn new(number: u16, mac: MacConfig, mut air: Air, stations: Vec<Interface>) -> Self {
+        if mac.rdc != Rdc::AlwaysOn {
+            // All sleep.
+            (0..).zip(&stations).for_each(|(station, _)| air.deafen(station, Instant::FAR_FUTURE));
+        }
         Self {
             number,
             mac,
             air,
             stations,
             receivers: Vec::new(),
+            hearers: Vec::new(),
             told: VecDeque::new(),
             counters: RadioCounters::default(),
             dropped: 0,
@@ -172,13 +183,19 @@ impl RadioNetwork {
             What::Attempt(queue) if station.step == Step::Idle => self.begin(around, at, queue),
             What::Attempt(queue) => station.queues.get(queue).ready = true,
             What::Step => self.step(around, at),
-            What::FrameEnd if station.step == Step::Transmitting => return self.end_frame(around, at),
+            What::FrameEnd if station.step == Step::Transmitting => {
+                return match self.mac.rdc {
+                    Rdc::AlwaysOn => self.end_frame(around, at),
+                    Rdc::ContikiMac(config) => self.end_strobe(around, at, &config),
+                };
+            }
             What::FrameEnd => self.end_ack(around, at),
             What::AckTimeout(wait) if station.step == Step::AwaitingAck && station.wait == wait => {
                 self.end(around, at, Outcome::NoAck);
             }
             What::AckTimeout(_) | What::Tell => {}
             What::Ack => self.transmit_ack(around, at),
+            What::Check(_) | What::Doze => self.follow_duty_cycle(around, at, event.what),
         }
         Happened::Nothing
     }
@@ -191,8 +208,7 @@ impl RadioNetwork {
         from: Station,
         to: Station,
     ) -> Result<(), Refused> {
-        let octets = around.packets.get(packet).bytes().len() + usize::from(self.mac.overhead_octets);
-        let psdu = u8::try_from(octets).ok().filter(|psdu| *psdu <= A_MAX_PHY_PACKET_SIZE).ok_or(Refused::TooLong)?;
+        let psdu = self.mac.psdu_octets(around.packets.get(packet).bytes().len()).ok_or(Refused::TooLong)?;
         match self.stations[usize::from(from)].enqueue(packet, origin, to, psdu) {
             Queued::First(queue) => self.start(around, from, queue),
             Queued::Behind => {}
@@ -207,6 +223,30 @@ impl RadioNetwork {
         let wait = station.queues.get(queue).access.first(&mut station.stream);
         let when = around.scheduler.now().max(station.rest_until) + self.mac.load + wait;
         self.schedule(around, when, at, What::Attempt(queue));
+    }
+
+    /// The backoff of a queue has ended.
+    fn begin<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, queue: QueueIndex) {
+        self.stations[usize::from(at)].attempting = queue;
+        match self.mac.rdc {
+            Rdc::AlwaysOn => self.assess(around, at),
+            Rdc::ContikiMac(config) => self.begin_train(around, at, &config),
+        }
+    }
+
+    fn step<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        match self.mac.rdc {
+            Rdc::AlwaysOn => self.step_always_on(around, at),
+            Rdc::ContikiMac(config) => self.step_of_train(around, at, &config),
+        }
+    }
+
+    fn follow_duty_cycle<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, what: What) {
+        match (self.mac.rdc, what) {
+            (Rdc::ContikiMac(config), What::Check(before)) => self.check(around, at, &config, before),
+            (Rdc::ContikiMac(config), What::Doze) => self.doze(around, at, &config),
+            _ => {}
+        }
     }
 
     /// An attempt has ended: what follows for its frame, and then for those that wait.
@@ -225,7 +265,10 @@ impl RadioNetwork {
             Decision::Wait(time) => self.schedule(around, around.scheduler.now() + time, at, What::Attempt(queue)),
             Decision::GiveUp => self.leave(around, at, queue, outcome),
         }
-        if let Some(ready) = self.stations[usize::from(at)].queues.take_ready() {
+        // An attempt may be put off, so that another one's turn comes.
+        while self.stations[usize::from(at)].step == Step::Idle
+            && let Some(ready) = self.stations[usize::from(at)].queues.take_ready()
+        {
             self.begin(around, at, ready);
         }
     }

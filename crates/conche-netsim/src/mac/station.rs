@@ -3,6 +3,7 @@
 use super::attempt::{Reply, Step};
 use super::config::MacConfig;
 use super::queue::{Frame, Origin, QueueIndex, Queued, Queues};
+use super::rdc::{DutyCycle, Rdc};
 use crate::packet::PacketRef;
 use crate::radio::Station;
 use crate::rng::Stream;
@@ -22,6 +23,7 @@ pub(crate) struct Interface {
     /// Interframe spacing: no new frame before.
     pub(super) rest_until: Instant,
     pub(super) stream: Stream,
+    duty: Option<Box<DutyCycle>>,
     /// macDSN: the sequence number of the next frame.
     dsn: u8,
     /// The sequence number that came last from each station.
@@ -29,9 +31,19 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    pub(crate) fn new(node: NodeId, config: &MacConfig, stations: usize, mut stream: Stream) -> Self {
+    pub(crate) fn new(
+        node: NodeId,
+        config: &MacConfig,
+        stations: usize,
+        mut stream: Stream,
+        mut clock: Stream,
+    ) -> Self {
         // macDSN starts at a random value (Table 86).
         let dsn = u8::try_from(stream.below(256)).unwrap_or(0);
+        let duty = match config.rdc {
+            Rdc::AlwaysOn => None,
+            Rdc::ContikiMac(config) => Some(Box::new(DutyCycle::new(&config, &mut clock))),
+        };
         Self {
             node,
             queues: Queues::new(config.queue, config.access),
@@ -41,6 +53,7 @@ impl Interface {
             reply: Reply::None,
             rest_until: Instant::ZERO,
             stream,
+            duty,
             dsn,
             last_dsn: vec![None; stations],
         }
@@ -65,8 +78,18 @@ impl Interface {
         self.last_dsn[usize::from(from)].replace(dsn) != Some(dsn)
     }
 
+    /// Whether it looks at acknowledgments.
+    pub(super) fn awaits_ack(&self) -> bool {
+        matches!(self.step, Step::AwaitingAck | Step::ReadingAck)
+    }
+
+    /// Its duty cycle.
+    pub(super) fn duty(&mut self) -> &mut DutyCycle {
+        self.duty.as_mut().expect("a station of a duty-cycled network has one")
+    }
+
     /// Whether an acknowledgment of this number would be the one it waits for; `None` if it waits for none.
     pub(super) fn expects(&mut self, dsn: u8) -> Option<bool> {
-        (self.step == Step::AwaitingAck).then(|| self.frame().dsn == dsn)
+        self.awaits_ack().then(|| self.frame().dsn == dsn)
     }
 }

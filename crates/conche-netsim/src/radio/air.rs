@@ -117,6 +117,27 @@ impl Air {
         }
     }
 
+    /// Whether the receiver has synchronised with a frame.
+    pub(crate) fn is_receiving(&self, at: Station) -> bool {
+        self.signals.ears[usize::from(at)].reception.is_some()
+    }
+
+    /// Whose frame it is.
+    pub(crate) fn receiving_from(&self, at: Station) -> Option<Station> {
+        Some(self.signals.ears[usize::from(at)].reception?.from)
+    }
+
+    /// Calls `heard` for each station where this one's signal alone makes the channel busy.
+    pub(crate) fn heard_by(&self, from: Station, mut heard: impl FnMut(Station)) {
+        let medium: &dyn Medium = match &self.medium {
+            AnyMedium::Udgm(medium) => medium,
+            AnyMedium::Mrm31(medium) => medium,
+            AnyMedium::Sinr(medium) => medium,
+        };
+        let audible = medium.neighbours().from(from).filter(|(_, link)| medium.is_busy(link.power));
+        audible.for_each(|(_, link)| heard(link.to));
+    }
+
     /// The receiver is off until then; a reception under way is lost.
     pub(crate) fn deafen(&mut self, station: Station, until: Instant) {
         let ear = &mut self.signals.ears[usize::from(station)];

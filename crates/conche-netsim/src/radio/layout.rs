@@ -50,8 +50,10 @@ impl Layout {
             streams.stream(Entity::Node(node), Purpose::named(&format!("{what} {}", self.name)))
         };
         let air = Air::new(medium, self.stations.iter().map(|(node, _)| stream(*node, "reception")));
-        let interface =
-            |node| Interface::new(node, &self.config.mac, self.stations.len(), stream(node, "channel access"));
+        let interface = |node| {
+            let (access, clock) = (stream(node, "channel access"), stream(node, "duty cycle"));
+            Interface::new(node, &self.config.mac, self.stations.len(), access, clock)
+        };
         let interfaces = self.stations.iter().map(|(node, _)| interface(*node)).collect();
         Ok(RadioNetwork::new(number, self.config.mac, air, interfaces))
     }

@@ -10,11 +10,11 @@ use conche_netsim::{Counters, Instant, NodeId, PacketId, RadioId, Simulation};
 
 /// Transmits its frames at the start, and notes what becomes of them and what comes.
 #[derive(Default)]
-struct Router {
-    frames: Vec<(RadioId, NodeId, usize)>,
-    sent: Vec<PacketId>,
-    told: Vec<(Instant, PacketId, Transmitted)>,
-    heard: Vec<(Instant, NodeId, usize, Option<f64>)>,
+pub struct Router {
+    pub frames: Vec<(RadioId, NodeId, usize)>,
+    pub sent: Vec<PacketId>,
+    pub told: Vec<(Instant, PacketId, Transmitted)>,
+    pub heard: Vec<(Instant, NodeId, usize, Option<f64>)>,
 }
 
 impl Host for Router {
@@ -40,7 +40,7 @@ impl Host for Router {
 }
 
 /// Stations in a row and no hops; the first one transmits these frames, each to a place in the row or to everyone.
-fn run(
+pub fn run(
     medium: MediumConfig,
     mac: MacConfig,
     places_m: &[f64],
@@ -65,11 +65,11 @@ fn run(
     (sim.into_parts().0.into_iter().map(|(_, host)| host).collect(), counters)
 }
 
-fn disk() -> MediumConfig {
+pub fn disk() -> MediumConfig {
     MediumConfig::Udgm(Udgm { transmission_range_m: 10.0, interference_range_m: 10.0, ..Udgm::default() })
 }
 
-fn outcomes(host: &Router) -> Vec<Transmitted> {
+pub fn outcomes(host: &Router) -> Vec<Transmitted> {
     host.told.iter().map(|(_, _, outcome)| *outcome).collect()
 }
 

@@ -9,6 +9,7 @@
 //! | [`media`] | what each medium makes of overlapping frames, of links and of fading |
 //! | [`motes`] | transfers between motes that find their routes |
 //! | [`stacks`] | queues, retries and backoffs of Contiki and TinyOS |
+//! | [`contikimac`] | duty-cycled receivers and those who wake them |
 //! | [`frames`] | frames of hosts that route by themselves |
 //! | [`exchange`] | CoAP over radio and wires; equal seeds, equal runs; conservation |
 //! | [`routing`] | the quality of links, trees of RPL, and packets on them |
@@ -16,6 +17,7 @@
 //!
 //! The tests are deterministic: a bound in standard errors says how probable a failure was when the seed was chosen.
 
+mod contikimac;
 mod exchange;
 mod frames;
 mod hidden;

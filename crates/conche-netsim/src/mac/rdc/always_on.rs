@@ -6,21 +6,14 @@ use crate::Instant;
 use crate::mac::access::Outcome;
 use crate::mac::attempt::{Reply, Step};
 use crate::mac::network::{Happened, RadioNetwork, What};
-use crate::mac::queue::QueueIndex;
 use crate::radio::phy::airtime;
 use crate::radio::{BROADCAST, Station};
 use crate::trace::Observer;
 use crate::wired::Surroundings;
 
 impl RadioNetwork {
-    pub(in crate::mac) fn begin<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        at: Station,
-        queue: QueueIndex,
-    ) {
-        let station = &mut self.stations[usize::from(at)];
-        station.attempting = queue;
+    /// Begins an attempt.
+    pub(in crate::mac) fn assess<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         match self.mac.attempt.cca {
             Some(duration) => self.wait(around, at, Step::Assessing, duration),
             None => self.switch(around, at),
@@ -28,7 +21,7 @@ impl RadioNetwork {
     }
 
     /// A step of the attempt has ended: the next one.
-    pub(in crate::mac) fn step<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    pub(in crate::mac) fn step_always_on<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         match self.stations[usize::from(at)].step {
             Step::Assessing if self.air.is_busy(at, around.scheduler.now()) => self.end(around, at, Outcome::Busy),
             Step::Assessing if !self.mac.attempt.preparation.is_zero() => {
@@ -36,7 +29,7 @@ impl RadioNetwork {
             }
             Step::Assessing | Step::Preparing => self.switch(around, at),
             Step::Switching => self.send_frame(around, at),
-            Step::Idle | Step::Transmitting | Step::AwaitingAck => {
+            Step::Idle | Step::Transmitting | Step::AwaitingAck | Step::ReadingAck => {
                 unreachable!("these steps have no time of their own")
             }
         }
@@ -53,7 +46,7 @@ impl RadioNetwork {
         }
     }
 
-    fn send_frame<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    pub(super) fn send_frame<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         let station = &mut self.stations[usize::from(at)];
         station.step = Step::Transmitting;
         let frame = *station.frame();
@@ -64,6 +57,7 @@ impl RadioNetwork {
         self.schedule(around, around.scheduler.now() + duration, at, What::FrameEnd);
     }
 
+    /// The frame is on the air no more.
     pub(in crate::mac) fn end_frame<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) -> Happened {
         let now = around.scheduler.now();
         let frame = *self.stations[usize::from(at)].frame();

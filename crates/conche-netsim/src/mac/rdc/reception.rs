@@ -2,9 +2,10 @@
 
 use crate::Instant;
 use crate::mac::access::Outcome;
-use crate::mac::attempt::{Reply, Step};
+use crate::mac::attempt::Reply;
 use crate::mac::network::{Happened, RadioNetwork, What};
 use crate::mac::queue::Frame;
+use crate::mac::rdc::Rdc;
 use crate::packet::PacketRef;
 use crate::radio::phy::{ACK_PSDU_OCTETS, airtime};
 use crate::radio::{BROADCAST, Station, Via};
@@ -52,6 +53,9 @@ impl RadioNetwork {
     /// A station received a broadcast, of which the sender keeps the packet for others.
     fn receive_copy<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, from: Station, via: Via, frame: Frame) {
         let node = self.stations[usize::from(via.station)].node;
+        if self.mac.rdc != Rdc::AlwaysOn {
+            self.sleep(via.station);
+        }
         if let Some(packet) = frame.packet.filter(|_| self.accepts(from, via.station, frame.dsn)) {
             let copy = around.packets.copy_for(packet, node);
             self.copies += 1;
@@ -85,7 +89,7 @@ impl RadioNetwork {
     pub(in crate::mac) fn transmit_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         let (now, duration) = (around.scheduler.now(), airtime(ACK_PSDU_OCTETS));
         self.counters.acknowledgments += 1;
-        let waits = |station: Station| self.stations[usize::from(station)].step == Step::AwaitingAck;
+        let waits = |station: Station| self.stations[usize::from(station)].awaits_ack();
         self.air.begin(at, now, duration, waits);
         self.schedule(around, now + duration, at, What::FrameEnd);
     }
@@ -93,14 +97,20 @@ impl RadioNetwork {
     pub(in crate::mac) fn end_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         let now = around.scheduler.now();
         let Reply::Ack { dsn } = std::mem::take(&mut self.stations[usize::from(at)].reply) else { return };
-        self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
+        match self.mac.rdc {
+            Rdc::AlwaysOn => self.air.deafen(at, now + self.mac.attempt.rx_turnaround),
+            Rdc::ContikiMac(_) => self.sleep(at),
+        }
         let mut receivers = std::mem::take(&mut self.receivers);
         self.air.finish(at, now, |via| receivers.push(via));
         let another_ends = self.mac.attempt.acknowledgment.is_some_and(|config| config.another_ends_the_wait);
         for Via { station, .. } in receivers.drain(..) {
             match self.stations[usize::from(station)].expects(dsn) {
+                Some(true) if self.mac.rdc != Rdc::AlwaysOn => self.acknowledge_strobe(station),
                 Some(true) => self.end(around, station, Outcome::Sent),
-                Some(false) if another_ends => self.end(around, station, Outcome::NoAck),
+                Some(false) if another_ends && self.mac.rdc == Rdc::AlwaysOn => {
+                    self.end(around, station, Outcome::NoAck)
+                }
                 Some(false) | None => {}
             }
         }

@@ -1,0 +1,147 @@
+//! The times and counts of ContikiMAC, by the names of `contikimac.c`.
+
+use std::time::Duration;
+
+/// ContikiMAC. The times are multiples of the motes' rtimer tick, 1/32768 s, as in the source, whose expressions stand
+/// beside them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContikiMac {
+    /// CYCLE_TIME: between two channel checks. Default: `RTIMER_ARCH_SECOND / NETSTACK_RDC_CHANNEL_CHECK_RATE`, 125 ms at
+    /// 8 Hz.
+    pub cycle_time: Duration,
+    /// CCA_COUNT_MAX: clear channel assessments in a channel check. Default: 2.
+    pub cca_count_max: u8,
+    /// CCA_COUNT_MAX_TX: those before a transmission. Default: 6.
+    pub cca_count_max_tx: u8,
+    /// CCA_CHECK_TIME: how long one takes. Default: `RTIMER_ARCH_SECOND / 8192`, 0.122 ms.
+    pub cca_check_time: Duration,
+    /// CCA_SLEEP_TIME: between two of them. Default: `RTIMER_ARCH_SECOND / 2000`, 0.488 ms.
+    pub cca_sleep_time: Duration,
+    /// LISTEN_TIME_AFTER_PACKET_DETECTED: a receiver that found energy stays on no longer than this. Default:
+    /// `RTIMER_ARCH_SECOND / 80`, 12.5 ms.
+    pub listen_time_after_packet_detected: Duration,
+    /// MAX_NONACTIVITY_PERIODS: after more periods of one assessment and one sleep without a frame it goes to sleep.
+    /// Default: 10.
+    pub max_nonactivity_periods: u8,
+    /// INTER_PACKET_INTERVAL: from the end of a strobe to the look for an acknowledgment. Default:
+    /// `RTIMER_ARCH_SECOND / 2500`, 0.397 ms.
+    pub inter_packet_interval: Duration,
+    /// AFTER_ACK_DETECTECT_WAIT_TIME: until it can be read. Default: `RTIMER_ARCH_SECOND / 1500`, 0.641 ms.
+    pub after_ack_detected_wait_time: Duration,
+    /// MAX_PHASE_STROBE_TIME: how long a neighbour whose phase is known is strobed. Default: `RTIMER_ARCH_SECOND / 60`,
+    /// 16.7 ms.
+    pub max_phase_strobe_time: Duration,
+    /// WITH_PHASE_OPTIMIZATION: senders learn when neighbours wake up. Default: yes.
+    pub with_phase_optimization: bool,
+    /// MAX_NOACKS: what was learnt of a neighbour is forgotten after so many transmissions without acknowledgment.
+    /// Default: 16.
+    pub max_noacks: u8,
+    /// MAX_NOACKS_TIME: or at the first one this long after another, with no acknowledgment between them. Default: 30 s.
+    pub max_noacks_time: Duration,
+    /// The ContikiMAC header, in octets.
+    pub header_octets: u8,
+    /// SHORTEST_PACKET_SIZE: shorter frames (PSDU) are padded, so that no frame fits between two assessments.
+    pub shortest_packet_size: u8,
+    /// How far each station's clock may be off, in parts per million; it is uniformly distributed. Default: 20, what watch
+    /// crystals are sold for.
+    pub clock_drift_ppm: u32,
+}
+
+/// Rtimer ticks of 1/32768 s.
+const fn ticks(ticks: u64) -> Duration {
+    Duration::from_nanos((ticks * 1_000_000_000) >> 15)
+}
+
+const RTIMER_ARCH_SECOND: u64 = 32_768;
+
+impl ContikiMac {
+    /// Contiki 2.7: with a header of two octets, and a shortest frame of 43.
+    #[must_use]
+    pub const fn contiki27() -> Self {
+        Self {
+            cycle_time: ticks(RTIMER_ARCH_SECOND / 8),
+            cca_count_max: 2,
+            cca_count_max_tx: 6,
+            cca_check_time: ticks(RTIMER_ARCH_SECOND / 8192),
+            cca_sleep_time: ticks(RTIMER_ARCH_SECOND / 2000),
+            listen_time_after_packet_detected: ticks(RTIMER_ARCH_SECOND / 80),
+            max_nonactivity_periods: 10,
+            inter_packet_interval: ticks(RTIMER_ARCH_SECOND / 2500),
+            after_ack_detected_wait_time: ticks(RTIMER_ARCH_SECOND / 1500),
+            max_phase_strobe_time: ticks(RTIMER_ARCH_SECOND / 60),
+            with_phase_optimization: true,
+            max_noacks: 16,
+            max_noacks_time: Duration::from_secs(30),
+            header_octets: 2,
+            shortest_packet_size: 43,
+            clock_drift_ppm: 20,
+        }
+    }
+
+    /// Contiki 3.0: as 2.7, but header and padding are the framer's, and the usual framer has none.
+    #[must_use]
+    pub const fn contiki30() -> Self {
+        Self { header_octets: 0, shortest_packet_size: 0, ..Self::contiki27() }
+    }
+
+    /// The same with so many channel checks a second. Contiki's rates are powers of two.
+    ///
+    /// # Panics
+    /// If the rate is zero.
+    #[must_use]
+    pub const fn channel_check_rate(self, hertz: u32) -> Self {
+        assert!(hertz > 0, "a receiver that never wakes up receives nothing");
+        Self { cycle_time: ticks(RTIMER_ARCH_SECOND / hertz as u64), ..self }
+    }
+
+    /// One assessment and the sleep after it.
+    pub(super) fn period(&self) -> Duration {
+        self.cca_check_time + self.cca_sleep_time
+    }
+
+    /// CHECK_TIME: a channel check.
+    fn check_time(&self) -> Duration {
+        self.period() * u32::from(self.cca_count_max)
+    }
+
+    /// CHECK_TIME_TX: the assessments before a transmission.
+    fn check_time_tx(&self) -> Duration {
+        self.period() * u32::from(self.cca_count_max_tx)
+    }
+
+    /// STROBE_TIME: how long a neighbour whose phase is unknown is strobed, and everyone by a broadcast:
+    /// `CYCLE_TIME + 2 * CHECK_TIME`.
+    #[must_use]
+    pub fn strobe_time(&self) -> Duration {
+        self.cycle_time + 2 * self.check_time()
+    }
+
+    /// GUARD_TIME: how long before a neighbour is expected to wake up its sender begins:
+    /// `10 * CHECK_TIME + CHECK_TIME_TX`.
+    #[must_use]
+    pub fn guard_time(&self) -> Duration {
+        10 * self.check_time() + self.check_time_tx()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Within a microsecond.
+    fn assert_ms(time: Duration, expected: f64) {
+        let ms = time.as_secs_f64() * 1e3;
+        assert!((ms - expected).abs() < 0.001, "{ms:.4} ms instead of {expected:.4} ms");
+    }
+
+    #[test]
+    fn derived_times_are_those_of_the_source_in_rtimer_ticks() {
+        let config = ContikiMac::contiki27();
+        let tick_ms = 1e3 / 32_768.0;
+        assert_ms(config.period(), 20.0 * tick_ms);
+        assert_ms(config.check_time_tx(), 120.0 * tick_ms);
+        assert_ms(config.strobe_time(), 4176.0 * tick_ms);
+        assert_ms(config.guard_time(), 520.0 * tick_ms);
+        assert_ms(config.channel_check_rate(16).cycle_time, 62.5);
+    }
+}

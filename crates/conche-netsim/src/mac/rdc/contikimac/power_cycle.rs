@@ -1,0 +1,78 @@
+//! The receiver (`powercycle`): check the channel, stay on if something is there, sleep.
+
+use super::ContikiMac;
+use crate::Instant;
+use crate::mac::attempt::{Reply, Step};
+use crate::mac::network::{RadioNetwork, What};
+use crate::radio::{BROADCAST, Station};
+use crate::trace::Observer;
+use crate::wired::Surroundings;
+
+impl RadioNetwork {
+    /// Schedules the station's next channel check if it may find something.
+    pub(super) fn schedule_check<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        let duty = self.stations[usize::from(at)].duty();
+        let next = duty.clock.check_after(around.scheduler.now());
+        if !duty.check_scheduled && next <= duty.energy_until {
+            duty.check_scheduled = true;
+            self.schedule(around, next, at, What::Check(0));
+        }
+    }
+
+    /// One assessment of a channel check, of which `before` went before.
+    pub(in crate::mac) fn check<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        at: Station,
+        config: &ContikiMac,
+        before: u8,
+    ) {
+        let now = around.scheduler.now();
+        if before == 0 {
+            self.stations[usize::from(at)].duty().check_scheduled = false;
+            self.schedule_check(around, at);
+        }
+        let station = &mut self.stations[usize::from(at)];
+        // We are sending, or on for another reason.
+        if station.step != Step::Idle || station.reply != Reply::None || station.duty().listening.is_some() {
+            return;
+        }
+        if self.air.is_busy(at, now) {
+            station.duty().listening = Some(now);
+            self.air.deafen(at, now);
+            let fast_sleep = config.period() * (u32::from(config.max_nonactivity_periods) + 1);
+            self.schedule(around, now + fast_sleep, at, What::Doze);
+        } else if before + 1 < config.cca_count_max {
+            self.schedule(around, now + config.period(), at, What::Check(before + 1));
+        }
+    }
+
+    /// The station has listened for a while: it goes on only while it receives something.
+    pub(in crate::mac) fn doze<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        at: Station,
+        config: &ContikiMac,
+    ) {
+        let now = around.scheduler.now();
+        let Some(since) = self.stations[usize::from(at)].duty().listening else { return };
+        if self.is_receiving(at) && now < since + config.listen_time_after_packet_detected {
+            self.schedule(around, now + config.period(), at, What::Doze);
+        } else {
+            self.sleep(at);
+        }
+    }
+
+    /// Turns the radio off.
+    pub(in crate::mac) fn sleep(&mut self, at: Station) {
+        self.air.deafen(at, Instant::FAR_FUTURE);
+        self.stations[usize::from(at)].duty().listening = None;
+    }
+
+    /// Whether a frame is being received that the radio's address recognition lets through.
+    pub(super) fn is_receiving(&mut self, at: Station) -> bool {
+        let Some(from) = self.air.receiving_from(at) else { return false };
+        let sender = &mut self.stations[usize::from(from)];
+        sender.step == Step::Transmitting && matches!(sender.frame().to, to if to == at || to == BROADCAST)
+    }
+}

@@ -1,0 +1,162 @@
+//! The sender (`send_packet`): wait for the neighbour's phase, assess the channel, strobe.
+
+use super::ContikiMac;
+use crate::Instant;
+use crate::mac::access::Outcome;
+use crate::mac::attempt::{Reply, Step};
+use crate::mac::network::{Happened, RadioNetwork, What};
+use crate::radio::phy::airtime;
+use crate::radio::{BROADCAST, Station};
+use crate::trace::Observer;
+use crate::wired::Surroundings;
+
+/// A frame that is repeated.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Train {
+    /// Whether the neighbour's phase is known (`is_known_receiver`).
+    known_receiver: bool,
+    /// Assessments made before it.
+    assessments: u8,
+    /// When the first strobe began (`t0`).
+    began: Instant,
+    /// When the last one began (`txtime`).
+    strobe: Instant,
+    /// The acknowledgment has come (`got_strobe_ack`).
+    acknowledged: bool,
+}
+
+impl RadioNetwork {
+    /// Begins an attempt, now or when the neighbour is about to wake up.
+    pub(in crate::mac) fn begin_train<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        at: Station,
+        config: &ContikiMac,
+    ) {
+        let now = around.scheduler.now();
+        let station = &mut self.stations[usize::from(at)];
+        let (to, queue) = (station.frame().to, station.attempting);
+        let duty = station.duty();
+        let begin = duty.phases.begin(to, now, &duty.clock, config.guard_time());
+        if let Some(begin) = begin.filter(|begin| *begin > now) {
+            // PHASE_DEFERRED: meanwhile the station is free.
+            return self.schedule(around, begin, at, What::Attempt(queue));
+        }
+        duty.train = Train { known_receiver: begin.is_some(), assessments: 1, ..Train::default() };
+        // Receiving, or pending: sending now would trash the frame.
+        if station.reply != Reply::None || self.is_receiving(at) {
+            return self.end(around, at, Outcome::Busy);
+        }
+        self.sleep(at);
+        self.wait(around, at, Step::Assessing, config.cca_check_time);
+    }
+
+    /// A step of the attempt has ended: the next one.
+    pub(in crate::mac) fn step_of_train<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        at: Station,
+        config: &ContikiMac,
+    ) {
+        let now = around.scheduler.now();
+        let station = &mut self.stations[usize::from(at)];
+        let (step, to) = (station.step, station.frame().to);
+        let train = &mut station.duty().train;
+        match step {
+            Step::Assessing if self.air.is_busy(at, now) => self.end_train(around, at, config, Outcome::Busy),
+            Step::Assessing if train.assessments < config.cca_count_max_tx => {
+                train.assessments += 1;
+                self.wait(around, at, Step::Assessing, config.period());
+            }
+            Step::Assessing => self.wait(around, at, Step::Preparing, config.cca_sleep_time),
+            Step::Preparing => {
+                train.began = now;
+                self.announce(around, at, config);
+                self.strobe(around, at);
+            }
+            Step::Switching => self.send_frame(around, at),
+            Step::AwaitingAck if to != BROADCAST && (self.air.is_receiving(at) || self.air.is_busy(at, now)) => {
+                self.wait(around, at, Step::ReadingAck, config.after_ack_detected_wait_time);
+            }
+            Step::AwaitingAck if now >= train.began + train.longest(config, to) => {
+                let outcome = if to == BROADCAST { Outcome::Sent } else { Outcome::NoAck };
+                self.end_train(around, at, config, outcome);
+            }
+            Step::AwaitingAck => self.strobe(around, at),
+            Step::ReadingAck if train.acknowledged => self.end_train(around, at, config, Outcome::Sent),
+            // Something else was on the air: a collision.
+            Step::ReadingAck => self.end_train(around, at, config, Outcome::Busy),
+            Step::Idle | Step::Transmitting => unreachable!("these steps have no time of their own"),
+        }
+    }
+
+    fn strobe<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        let station = &mut self.stations[usize::from(at)];
+        station.duty().train.strobe = around.scheduler.now();
+        self.air.deafen(at, Instant::FAR_FUTURE);
+        self.wait(around, at, Step::Switching, self.mac.attempt.tx_turnaround);
+    }
+
+    pub(in crate::mac) fn end_strobe<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        at: Station,
+        config: &ContikiMac,
+    ) -> Happened {
+        let frame = *self.stations[usize::from(at)].frame();
+        self.air.deafen(at, around.scheduler.now() + self.mac.attempt.rx_turnaround);
+        let happened = self.deliver(around, at, frame);
+        self.wait(around, at, Step::AwaitingAck, config.inter_packet_interval);
+        happened
+    }
+
+    /// The acknowledgment of the last strobe has come; it is read later.
+    pub(in crate::mac) fn acknowledge_strobe(&mut self, at: Station) {
+        self.stations[usize::from(at)].duty().train.acknowledged = true;
+    }
+
+    fn end_train<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        at: Station,
+        config: &ContikiMac,
+        outcome: Outcome,
+    ) {
+        self.sleep(at);
+        let station = &mut self.stations[usize::from(at)];
+        let to = station.frame().to;
+        let duty = station.duty();
+        if config.with_phase_optimization && to != BROADCAST {
+            duty.phases.update(config, to, duty.train.strobe, outcome, around.scheduler.now());
+        }
+        self.end(around, at, outcome);
+    }
+
+    /// A train begins: those who hear it will find energy when they check the channel.
+    fn announce<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, config: &ContikiMac) {
+        let now = around.scheduler.now();
+        let station = &mut self.stations[usize::from(at)];
+        let frame = *station.frame();
+        let longest = station.duty().train.longest(config, frame.to);
+        let until = now + longest + self.mac.attempt.tx_turnaround + airtime(frame.psdu_octets);
+        let mut heard_by = std::mem::take(&mut self.hearers);
+        self.air.heard_by(at, |station| heard_by.push(station));
+        for hearer in heard_by.drain(..) {
+            let duty = self.stations[usize::from(hearer)].duty();
+            duty.energy_until = duty.energy_until.max(until);
+            self.schedule_check(around, hearer);
+        }
+        self.hearers = heard_by;
+    }
+}
+
+impl Train {
+    /// After how long no further strobe begins.
+    fn longest(&self, config: &ContikiMac, to: Station) -> std::time::Duration {
+        if self.known_receiver && to != BROADCAST {
+            config.max_phase_strobe_time.min(config.strobe_time())
+        } else {
+            config.strobe_time()
+        }
+    }
+}
