@@ -150,10 +150,11 @@ impl Packets {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod testing {
     use super::*;
 
-    fn meta(id: u64) -> PacketMeta {
+    /// What is known of some packet from the first node to the second.
+    pub(crate) fn meta(id: u64) -> PacketMeta {
         PacketMeta {
             id: PacketId(id),
             from: NodeId(0),
@@ -164,6 +165,12 @@ mod tests {
             duplicate: false,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::meta;
+    use super::*;
 
     #[test]
     fn a_freed_slot_and_its_buffer_are_used_again() {

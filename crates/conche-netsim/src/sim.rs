@@ -214,6 +214,9 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         if std::mem::replace(&mut self.started, true) {
             return;
         }
+        for radio in &mut self.radios {
+            radio.start_control(&mut around!(self));
+        }
         for index in 0..self.hosts.len() {
             let node = NodeId(u32::try_from(index).expect("nodes have 32-bit numbers"));
             self.with_host(node, |host, port| host.start(port));

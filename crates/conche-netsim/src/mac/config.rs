@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use super::access::AccessConfig;
 use super::contiki::{Contiki27, Contiki30, Contiki31};
+use super::control::ControlTraffic;
 use super::ieee802154::{A_UNIT_BACKOFF_PERIOD, Ieee802154};
 use super::rdc::{ContikiMac, Rdc};
 use super::tinyos::{BinaryExponential, TinyOs};
 use crate::radio::MediumConfig;
 use crate::radio::phy::{A_MAX_PHY_PACKET_SIZE, A_TURNAROUND_TIME, CCA_DURATION, SYMBOL};
+use crate::sixlowpan::Sixlowpan;
 
 /// A radio network: a medium, and the MAC that all its stations run.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +32,14 @@ pub struct MacConfig {
     pub rdc: Rdc,
     /// What waits.
     pub queue: QueueConfig,
-    /// Octets of the PSDU beyond the UDP payload: MHR, compressed headers of the network layer, FCS.
+    /// Octets of the PSDU beyond what a packet or a host's frame carries: MHR, compressed headers of the network layer, FCS.
     pub overhead_octets: u8,
+    /// Headers and fragments of packets that take a hop, in place of `overhead_octets`: one that is too long for a frame
+    /// travels in several. The header of ContikiMAC is added to its `mac_extra_octets`. Default: none, and a packet that is
+    /// too long is dropped.
+    pub sixlowpan: Option<Sixlowpan>,
+    /// What stations send for the network's own sake. Default: nothing.
+    pub control: Option<ControlTraffic>,
     /// How long a station's processor takes to load a frame into the radio, before its first backoff. Default: no time.
     pub load: Duration,
     /// How long it takes to read a received frame out, before its packet is delivered or sent on. Default: no time.
@@ -134,6 +142,8 @@ impl MacConfig {
             rdc: Rdc::AlwaysOn,
             queue: QueueConfig::default(),
             overhead_octets: SHORT_ADDRESSES_OCTETS,
+            sixlowpan: None,
+            control: None,
             load: Duration::ZERO,
             unload: Duration::ZERO,
         }
@@ -199,6 +209,8 @@ impl MacConfig {
             rdc: Rdc::AlwaysOn,
             queue: QueueConfig { packets: Some(16), neighbours: Some(2) },
             overhead_octets: SHORT_ADDRESSES_OCTETS,
+            sixlowpan: None,
+            control: None,
             load: Duration::ZERO,
             unload: Duration::ZERO,
         }
@@ -220,6 +232,8 @@ impl MacConfig {
             rdc: Rdc::AlwaysOn,
             queue: QueueConfig::default(),
             overhead_octets: SHORT_ADDRESSES_OCTETS,
+            sixlowpan: None,
+            control: None,
             load: Duration::ZERO,
             unload: Duration::ZERO,
         }
@@ -237,14 +251,33 @@ impl MacConfig {
         Self { attempt: AttemptConfig { acknowledgment: None, ..self.attempt }, ..self }
     }
 
-    /// The PSDU of a frame with this many bytes of UDP payload; `None` if it is too long for a frame.
+    /// The PSDU of a frame with this many bytes of payload; `None` if it is too long for a frame.
     pub(super) fn psdu_octets(&self, payload_bytes: usize) -> Option<u8> {
-        let octets = u8::try_from(payload_bytes).ok()?.checked_add(self.overhead_octets)?;
-        let octets = match self.rdc {
-            Rdc::AlwaysOn => octets,
-            Rdc::ContikiMac(config) => octets.checked_add(config.header_octets)?.max(config.shortest_packet_size),
+        let (header, shortest) = self.header_and_shortest();
+        let octets = u8::try_from(payload_bytes).ok()?.checked_add(self.overhead_octets)?.checked_add(header)?;
+        Some(octets.max(shortest)).filter(|octets| *octets <= A_MAX_PHY_PACKET_SIZE)
+    }
+
+    /// Appends the PSDUs of the frames that carry a packet with this many bytes of UDP payload over a hop; `false` if it
+    /// is too long.
+    pub(super) fn frames(&self, payload_bytes: usize, psdus: &mut Vec<u8>) -> bool {
+        let Some(headers) = self.sixlowpan else {
+            psdus.extend(self.psdu_octets(payload_bytes));
+            return !psdus.is_empty();
         };
-        (octets <= A_MAX_PHY_PACKET_SIZE).then_some(octets)
+        let (header, shortest) = self.header_and_shortest();
+        let headers = Sixlowpan { mac_extra_octets: headers.mac_extra_octets.saturating_add(header), ..headers };
+        let Ok(frames) = headers.frames(payload_bytes) else { return false };
+        psdus.extend(frames.map(|octets| octets.max(shortest)));
+        true
+    }
+
+    /// What duty cycling adds to a frame, and the shortest frame that it allows.
+    fn header_and_shortest(&self) -> (u8, u8) {
+        match self.rdc {
+            Rdc::AlwaysOn => (0, 0),
+            Rdc::ContikiMac(config) => (config.header_octets, config.shortest_packet_size),
+        }
     }
 
     fn contiki_null_rdc(access: AccessConfig, packets: usize) -> Self {
@@ -254,6 +287,8 @@ impl MacConfig {
             rdc: Rdc::AlwaysOn,
             queue: QueueConfig { packets: Some(packets), neighbours: Some(2) },
             overhead_octets: SHORT_ADDRESSES_OCTETS,
+            sixlowpan: None,
+            control: None,
             load: Duration::ZERO,
             unload: Duration::ZERO,
         }

@@ -60,6 +60,8 @@
 //! | `queue` | frames that wait, in one queue or one for each neighbour |
 //! | `attempt` | the steps of one attempt and of an acknowledgment |
 //! | `station` | a node's interface: its queue, attempt, acknowledgment and sequence numbers |
+//! | `control`, `fragments` | broadcasts of the network itself; datagrams in several frames |
+//! | `traffic` | what enters and leaves a station |
 //! | `network` | the stations on their air |
 //! | `rdc` | attempts and receptions, with the receiver always on and with ContikiMAC |
 
@@ -67,16 +69,20 @@ mod access;
 mod attempt;
 mod config;
 mod contiki;
+mod control;
+mod fragments;
 mod ieee802154;
 mod network;
 mod queue;
 mod rdc;
 mod station;
 mod tinyos;
+mod traffic;
 
 pub use access::{AccessConfig, Outcome, Transmitted};
 pub use config::{Acknowledgment, AttemptConfig, InterframeSpacing, MacConfig, QueueConfig, RadioConfig};
 pub use contiki::{Contiki27, Contiki30, Contiki31};
+pub use control::ControlTraffic;
 pub use ieee802154::Ieee802154;
 pub use network::RadioCounters;
 pub use rdc::{ContikiMac, Rdc};

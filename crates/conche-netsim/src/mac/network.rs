@@ -6,19 +6,20 @@ use std::time::Duration;
 use super::access::{Access, Decision, Outcome, Transmitted};
 use super::attempt::Step;
 use super::config::MacConfig;
-use super::queue::{Origin, QueueIndex, Queued};
+use super::fragments::Datagrams;
+use super::queue::QueueIndex;
 use super::rdc::Rdc;
 use super::station::Interface;
 use crate::packet::PacketRef;
-use crate::radio::{Air, BROADCAST, Station, Via};
-use crate::trace::{DropReason, Observer};
+use crate::radio::{Air, Station, Via};
+use crate::trace::Observer;
 use crate::wired::Surroundings;
-use crate::{Instant, LinkId, NodeId, PacketId, RadioId, sim};
+use crate::{Instant, NodeId, PacketId, sim};
 
 /// The stations of one network and what is between them.
 #[derive(Debug)]
 pub(crate) struct RadioNetwork {
-    number: u16,
+    pub(super) number: u16,
     pub(super) mac: MacConfig,
     pub(super) air: Air,
     pub(super) stations: Vec<Interface>,
@@ -26,8 +27,12 @@ pub(crate) struct RadioNetwork {
     pub(super) receivers: Vec<Via>,
     /// Who hears the train that begins; kept for its memory.
     pub(super) hearers: Vec<Station>,
+    /// Datagrams that travel in fragments.
+    pub(super) datagrams: Datagrams,
+    /// The sizes of the frames of the packet that is taken; kept for its memory.
+    pub(super) sizes: Vec<u8>,
     /// What hosts are still to be told of their frames, in the order of the events for it.
-    told: VecDeque<(NodeId, PacketId, Transmitted)>,
+    pub(super) told: VecDeque<(NodeId, PacketId, Transmitted)>,
     pub(crate) counters: RadioCounters,
     pub(crate) dropped: u64,
     /// Broadcasts that have left their station.
@@ -51,18 +56,14 @@ pub struct RadioCounters {
     pub busy: u64,
     /// Attempts without acknowledgment.
     pub no_ack: u64,
-    /// Packets whose frame was sent and, where acknowledgments are used, acknowledged.
+    /// Frames that were sent and, where acknowledgments are used, acknowledged.
     pub succeeded: u64,
-    /// Packets that were given up because the channel was busy.
+    /// Frames that were given up because the channel was busy.
     pub channel_access_failures: u64,
-    /// Packets that were given up because no acknowledgment came.
+    /// Frames that were given up because no acknowledgment came.
     pub unacknowledged: u64,
-}
-
-/// Why a frame was not taken.
-enum Refused {
-    QueueFull,
-    TooLong,
+    /// Frames of [`ControlTraffic`](super::ControlTraffic) that were sent; they count above as well.
+    pub control: u64,
 }
 
 /// From one station to another: what a packet is handed over for.
@@ -113,6 +114,8 @@ pub(super) enum What {
     Check(u8),
     /// A receiver has listened for a while.
     Doze,
+    /// Control traffic is due.
+    Control,
     /// A host is told of its frame.
     Tell,
 }
@@ -130,45 +133,14 @@ impl RadioNetwork {
             stations,
             receivers: Vec::new(),
             hearers: Vec::new(),
+            datagrams: Datagrams::default(),
+            sizes: Vec::new(),
             told: VecDeque::new(),
             counters: RadioCounters::default(),
             dropped: 0,
             broadcast: 0,
             copies: 0,
         }
-    }
-
-    /// Takes a packet that leaves a station over a hop.
-    pub(crate) fn send<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        packet: PacketRef,
-        hop: Hop,
-        link: LinkId,
-    ) {
-        if let Err(refused) = self.enqueue(around, packet, Origin::Hop(link), hop.from, hop.to) {
-            let reason = match refused {
-                Refused::QueueFull => DropReason::QueueFull(link),
-                Refused::TooLong => DropReason::TooLong(link),
-            };
-            self.drop(around, packet, reason);
-        }
-    }
-
-    /// Takes a frame that the host of a node transmits by itself.
-    pub(crate) fn transmit<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, node: NodeId) {
-        let (id, to) = (around.packets.get(packet).meta.id, around.packets.get(packet).meta.to);
-        let to = if to == NodeId::BROADCAST { Some(BROADCAST) } else { self.station_of(to) };
-        let outcome = match (self.station_of(node), to) {
-            (Some(from), Some(to)) => match self.enqueue(around, packet, Origin::Host(id), from, to) {
-                Ok(()) => return,
-                Err(Refused::QueueFull) => Transmitted::QueueFull,
-                Err(Refused::TooLong) => Transmitted::TooLong,
-            },
-            _ => Transmitted::NoStation,
-        };
-        self.drop(around, packet, DropReason::Untransmitted(RadioId(self.number)));
-        self.tell(around, node, id, outcome);
     }
 
     /// Something happens.
@@ -195,30 +167,14 @@ impl RadioNetwork {
             }
             What::AckTimeout(_) | What::Tell => {}
             What::Ack => self.transmit_ack(around, at),
+            What::Control => self.send_control(around, at),
             What::Check(_) | What::Doze => self.follow_duty_cycle(around, at, event.what),
         }
         Happened::Nothing
     }
 
-    fn enqueue<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        packet: PacketRef,
-        origin: Origin,
-        from: Station,
-        to: Station,
-    ) -> Result<(), Refused> {
-        let psdu = self.mac.psdu_octets(around.packets.get(packet).bytes().len()).ok_or(Refused::TooLong)?;
-        match self.stations[usize::from(from)].enqueue(packet, origin, to, psdu) {
-            Queued::First(queue) => self.start(around, from, queue),
-            Queued::Behind => {}
-            Queued::Full => return Err(Refused::QueueFull),
-        }
-        Ok(())
-    }
-
     /// A frame has come to the head of its queue.
-    fn start<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, queue: QueueIndex) {
+    pub(super) fn start<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, queue: QueueIndex) {
         let station = &mut self.stations[usize::from(at)];
         let wait = station.queues.get(queue).access.first(&mut station.stream);
         let when = around.scheduler.now().max(station.rest_until) + self.mac.load + wait;
@@ -273,66 +229,6 @@ impl RadioNetwork {
         }
     }
 
-    /// A frame leaves its queue, with this outcome of its last attempt.
-    fn leave<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        at: Station,
-        queue: QueueIndex,
-        outcome: Outcome,
-    ) {
-        let station = &mut self.stations[usize::from(at)];
-        let (frame, more) = station.queues.pop(queue);
-        if let (Outcome::Sent, Some(spacing)) = (outcome, self.mac.attempt.spacing) {
-            station.rest_until = around.scheduler.now() + spacing.after(frame.psdu_octets);
-        }
-        if let Some(packet) = frame.packet {
-            match (frame.origin, outcome) {
-                (_, Outcome::Sent) if frame.to == BROADCAST => {
-                    self.broadcast += 1;
-                    around.packets.remove(packet);
-                }
-                // Sent and not received, or taken for a copy of another frame with its number.
-                (Origin::Hop(link), Outcome::Sent) => self.drop(around, packet, DropReason::Lost(link)),
-                (Origin::Hop(link), Outcome::Busy) => self.drop(around, packet, DropReason::ChannelBusy(link)),
-                (Origin::Hop(link), Outcome::NoAck) => self.drop(around, packet, DropReason::Unacknowledged(link)),
-                (Origin::Host(_), _) => self.drop(around, packet, DropReason::Untransmitted(RadioId(self.number))),
-            }
-        }
-        if let Origin::Host(id) = frame.origin {
-            let node = self.stations[usize::from(at)].node;
-            self.tell(around, node, id, outcome.into());
-        }
-        if more {
-            self.start(around, at, queue);
-        }
-    }
-
-    fn count(&mut self, outcome: Outcome, decision: Decision) {
-        let given_up = u64::from(decision == Decision::GiveUp);
-        match outcome {
-            Outcome::Sent => self.counters.succeeded += 1,
-            Outcome::Busy => {
-                self.counters.busy += 1;
-                self.counters.channel_access_failures += given_up;
-            }
-            Outcome::NoAck => {
-                self.counters.no_ack += 1;
-                self.counters.unacknowledged += given_up;
-            }
-        }
-    }
-
-    /// Has a host told how its frame ended, in an event of its own.
-    fn tell<O>(&mut self, around: &mut Surroundings<'_, O>, node: NodeId, frame: PacketId, outcome: Transmitted) {
-        self.told.push_back((node, frame, outcome));
-        self.schedule(around, around.scheduler.now(), 0, What::Tell);
-    }
-
-    fn station_of(&self, node: NodeId) -> Option<Station> {
-        (0..).zip(&self.stations).find_map(|(station, interface)| (interface.node == node).then_some(station))
-    }
-
     pub(super) fn wait<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -346,16 +242,5 @@ impl RadioNetwork {
 
     pub(super) fn schedule<O>(&self, around: &mut Surroundings<'_, O>, when: Instant, station: Station, what: What) {
         around.scheduler.schedule(when, sim::Event::Radio(Event { network: self.number, what, station }));
-    }
-
-    pub(super) fn drop<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        packet: PacketRef,
-        reason: DropReason,
-    ) {
-        self.dropped += 1;
-        around.observer.on_dropped(around.scheduler.now(), around.packets.get(packet), reason);
-        around.packets.remove(packet);
     }
 }

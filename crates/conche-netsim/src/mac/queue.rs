@@ -4,21 +4,32 @@ use std::collections::VecDeque;
 
 use super::access::{AccessConfig, AnyAccess};
 use super::config::QueueConfig;
+use super::fragments::DatagramIndex;
 use crate::packet::PacketRef;
 use crate::radio::Station;
 use crate::{LinkId, PacketId};
 
-/// A frame of one packet.
+/// A frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// The packet, until a copy of the frame has been received.
-    pub(super) packet: Option<PacketRef>,
+    pub(super) load: Load,
     /// Whom its end concerns.
     pub(super) origin: Origin,
     pub(super) to: Station,
     pub(super) psdu_octets: u8,
     /// DSN: the data sequence number.
     pub(super) dsn: u8,
+}
+
+/// What a frame carries: until it has been received, or as long as it is there if it is for everyone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// Nothing that concerns anyone.
+    Nothing,
+    /// A packet.
+    Packet(PacketRef),
+    /// One of the fragments of a datagram.
+    Fragment(DatagramIndex),
 }
 
 /// Why a frame is there.
@@ -28,6 +39,8 @@ pub(super) enum Origin {
     Hop(LinkId),
     /// The host transmits it by itself, and is told how that ends.
     Host(PacketId),
+    /// Control traffic.
+    Control,
 }
 
 /// Frames in order, with the channel access of the first one.
@@ -79,6 +92,13 @@ impl Queues {
         if queue.frames.len() == 1 { Queued::First(index) } else { Queued::Behind }
     }
 
+    /// Whether so many frames for a neighbour find room.
+    pub(super) fn have_room(&self, to: Station, frames: usize) -> bool {
+        let room = self.config.packets.is_none_or(|limit| self.waiting + frames <= limit);
+        let is_place = |queue: &Queue| queue.frames.is_empty() || queue.to == self.key(to);
+        room && (self.queues.len() < self.most_queues() || self.queues.iter().any(is_place))
+    }
+
     /// The frame at the head of a queue that is not empty.
     pub(super) fn head(&mut self, index: QueueIndex) -> &mut Frame {
         self.queues[usize::from(index)].frames.front_mut().expect("an attempt has a frame")
@@ -105,10 +125,7 @@ impl Queues {
 
     /// The neighbour's queue, or an empty one to become it.
     fn place_for(&mut self, to: Station) -> Option<QueueIndex> {
-        let (to, limit) = match self.config.neighbours {
-            None => (None, 1),
-            Some(limit) => (Some(to), limit.min(usize::from(QueueIndex::MAX))),
-        };
+        let (to, limit) = (self.key(to), self.most_queues());
         let own = self.queues.iter().position(|queue| queue.to == to && !queue.frames.is_empty());
         let place = own.or_else(|| self.queues.iter().position(|queue| queue.frames.is_empty()));
         let place = match place {
@@ -122,6 +139,15 @@ impl Queues {
         self.queues[place].to = to;
         QueueIndex::try_from(place).ok()
     }
+
+    /// Whom a neighbour's queue is for; one queue is for all.
+    fn key(&self, to: Station) -> Option<Station> {
+        self.config.neighbours.map(|_| to)
+    }
+
+    fn most_queues(&self) -> usize {
+        self.config.neighbours.map_or(1, |limit| limit.min(usize::from(QueueIndex::MAX)))
+    }
 }
 
 #[cfg(test)]
@@ -130,7 +156,7 @@ mod tests {
     use crate::mac::MacConfig;
 
     fn frame(to: Station) -> Frame {
-        Frame { packet: None, origin: Origin::Hop(LinkId(0)), to, psdu_octets: 50, dsn: 0 }
+        Frame { load: Load::Nothing, origin: Origin::Hop(LinkId(0)), to, psdu_octets: 50, dsn: 0 }
     }
 
     fn queues(packets: Option<usize>, neighbours: Option<usize>) -> Queues {
@@ -144,7 +170,10 @@ mod tests {
         assert_eq!(queues.push(frame(2)), Queued::First(1));
         assert_eq!(queues.push(frame(2)), Queued::Behind);
         assert_eq!(queues.push(frame(3)), Queued::Full);
+        assert_eq!([1, 2, 3].map(|to| queues.have_room(to, 5)), [true, true, false]);
+        assert!(!queues.have_room(1, 6), "three of eight are taken");
         assert!(!queues.pop(0).1);
+        assert!(queues.have_room(3, 6));
         assert_eq!(queues.push(frame(3)), Queued::First(0));
         assert_eq!(queues.push(frame(1)), Queued::Full);
     }

@@ -2,9 +2,9 @@
 
 use super::attempt::{Reply, Step};
 use super::config::MacConfig;
-use super::queue::{Frame, Origin, QueueIndex, Queued, Queues};
+use super::control::ControlSource;
+use super::queue::{Frame, Load, Origin, QueueIndex, Queued, Queues};
 use super::rdc::{DutyCycle, Rdc};
-use crate::packet::PacketRef;
 use crate::radio::Station;
 use crate::rng::Stream;
 use crate::{Instant, NodeId};
@@ -23,6 +23,7 @@ pub(crate) struct Interface {
     /// Interframe spacing: no new frame before.
     pub(super) rest_until: Instant,
     pub(super) stream: Stream,
+    pub(super) control: Option<Box<ControlSource>>,
     duty: Option<Box<DutyCycle>>,
     /// macDSN: the sequence number of the next frame.
     dsn: u8,
@@ -31,19 +32,16 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    pub(crate) fn new(
-        node: NodeId,
-        config: &MacConfig,
-        stations: usize,
-        mut stream: Stream,
-        mut clock: Stream,
-    ) -> Self {
+    /// A station's interface at its begin; `stream` makes its random streams, by their purpose.
+    pub(crate) fn new(node: NodeId, config: &MacConfig, stations: usize, stream: impl Fn(&str) -> Stream) -> Self {
+        let mut access = stream("channel access");
         // macDSN starts at a random value (Table 86).
-        let dsn = u8::try_from(stream.below(256)).unwrap_or(0);
+        let dsn = u8::try_from(access.below(256)).unwrap_or(0);
         let duty = match config.rdc {
             Rdc::AlwaysOn => None,
-            Rdc::ContikiMac(config) => Some(Box::new(DutyCycle::new(&config, &mut clock))),
+            Rdc::ContikiMac(config) => Some(Box::new(DutyCycle::new(&config, &mut stream("duty cycle")))),
         };
+        let control = config.control.map(|config| Box::new(ControlSource::new(&config, stream("control"))));
         Self {
             node,
             queues: Queues::new(config.queue, config.access),
@@ -52,15 +50,16 @@ impl Interface {
             wait: 0,
             reply: Reply::None,
             rest_until: Instant::ZERO,
-            stream,
+            stream: access,
+            control,
             duty,
             dsn,
             last_dsn: vec![None; stations],
         }
     }
 
-    pub(super) fn enqueue(&mut self, packet: PacketRef, origin: Origin, to: Station, psdu_octets: u8) -> Queued {
-        let queued = self.queues.push(Frame { packet: Some(packet), origin, to, psdu_octets, dsn: self.dsn });
+    pub(super) fn enqueue(&mut self, load: Load, origin: Origin, to: Station, psdu_octets: u8) -> Queued {
+        let queued = self.queues.push(Frame { load, origin, to, psdu_octets, dsn: self.dsn });
         if queued != Queued::Full {
             self.dsn = self.dsn.wrapping_add(1);
         }

@@ -45,15 +45,13 @@ impl Layout {
     /// The network at its begin.
     pub(crate) fn build(&self, number: u16, streams: &Streams) -> Result<RadioNetwork, RadioError> {
         let medium = self.medium(streams)?;
-        let stream = |node, what| {
+        let stream = |node, what: &str| {
             // A node may have a station in several networks.
             streams.stream(Entity::Node(node), Purpose::named(&format!("{what} {}", self.name)))
         };
         let air = Air::new(medium, self.stations.iter().map(|(node, _)| stream(*node, "reception")));
-        let interface = |node| {
-            let (access, clock) = (stream(node, "channel access"), stream(node, "duty cycle"));
-            Interface::new(node, &self.config.mac, self.stations.len(), access, clock)
-        };
+        let interface =
+            |node| Interface::new(node, &self.config.mac, self.stations.len(), |purpose| stream(node, purpose));
         let interfaces = self.stations.iter().map(|(node, _)| interface(*node)).collect();
         Ok(RadioNetwork::new(number, self.config.mac, air, interfaces))
     }

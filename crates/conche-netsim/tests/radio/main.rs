@@ -11,6 +11,7 @@
 //! | [`stacks`] | queues, retries and backoffs of Contiki and TinyOS |
 //! | [`contikimac`] | duty-cycled receivers and those who wake them |
 //! | [`frames`] | frames of hosts that route by themselves |
+//! | [`fragments`] | datagrams in several frames; control traffic |
 //! | [`exchange`] | CoAP over radio and wires; equal seeds, equal runs; conservation |
 //! | [`routing`] | the quality of links, trees of RPL, and packets on them |
 //! | [`refused`] | networks that make no sense; packets that do not fit |
@@ -19,6 +20,7 @@
 
 mod contikimac;
 mod exchange;
+mod fragments;
 mod frames;
 mod hidden;
 mod media;

@@ -4,7 +4,7 @@ use crate::Instant;
 use crate::mac::access::Outcome;
 use crate::mac::attempt::Reply;
 use crate::mac::network::{Happened, RadioNetwork, What};
-use crate::mac::queue::Frame;
+use crate::mac::queue::{Frame, Load};
 use crate::mac::rdc::Rdc;
 use crate::packet::PacketRef;
 use crate::radio::phy::{ACK_PSDU_OCTETS, airtime};
@@ -46,8 +46,13 @@ impl RadioNetwork {
             return Happened::Nothing;
         }
         // The packet goes on with the first copy; the sender needs only the frame to repeat it.
-        let Some(packet) = self.stations[usize::from(from)].frame().packet.take() else { return Happened::Nothing };
-        self.hand_up(around, packet, via)
+        let load = std::mem::replace(&mut self.stations[usize::from(from)].frame().load, Load::Nothing);
+        let arrived = match load {
+            Load::Nothing => None,
+            Load::Packet(packet) => Some(packet),
+            Load::Fragment(datagram) => self.datagrams.receive(datagram),
+        };
+        arrived.map_or(Happened::Nothing, |packet| self.hand_up(around, packet, via))
     }
 
     /// A station received a broadcast, of which the sender keeps the packet for others.
@@ -56,7 +61,9 @@ impl RadioNetwork {
         if self.mac.rdc != Rdc::AlwaysOn {
             self.sleep(via.station);
         }
-        if let Some(packet) = frame.packet.filter(|_| self.accepts(from, via.station, frame.dsn)) {
+        if self.accepts(from, via.station, frame.dsn)
+            && let Load::Packet(packet) = frame.load
+        {
             let copy = around.packets.copy_for(packet, node);
             self.copies += 1;
             if let Happened::Arrived(packet, at) = self.hand_up(around, copy, via) {

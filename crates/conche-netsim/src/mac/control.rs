@@ -1,0 +1,64 @@
+//! Control traffic of a network that has converged: broadcasts that carry no packet and take their share of queues, channel
+//! and receivers all the same.
+
+use std::time::Duration;
+
+use crate::Instant;
+use crate::rng::Stream;
+use crate::units::nanos;
+
+/// Each station broadcasts one frame in each interval, at a random time in its second half, as Trickle does at its longest
+/// interval (RFC 6206 §4.2); RPL's DIOs are sent in this way (RFC 6550 §8.3). Stations begin at random times.
+///
+/// Divergence: none is suppressed because others sent the same; a redundancy constant shows in a longer interval.
+///
+/// It never ends: run until a time, or let a host stop the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlTraffic {
+    /// The interval.
+    pub interval: Duration,
+    /// The PSDU of a frame, in octets.
+    pub psdu_octets: u8,
+}
+
+/// One station's control traffic.
+#[derive(Debug)]
+pub(super) struct ControlSource {
+    /// When its next interval begins.
+    interval: Instant,
+    stream: Stream,
+}
+
+impl ControlSource {
+    pub(super) fn new(config: &ControlTraffic, mut stream: Stream) -> Self {
+        let interval = Instant::from_nanos(stream.below(nanos(config.interval)));
+        Self { interval, stream }
+    }
+
+    /// When the next frame is to be sent.
+    pub(super) fn next(&mut self, config: &ControlTraffic) -> Instant {
+        let half = nanos(config.interval) / 2;
+        let at = self.interval + Duration::from_nanos(half + self.stream.below(half));
+        // An interval of no length would never let time pass.
+        self.interval += config.interval.max(Duration::from_micros(1));
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::access::testing::stream;
+    use super::*;
+
+    #[test]
+    fn a_frame_is_sent_in_the_second_half_of_each_interval() {
+        let config = ControlTraffic { interval: Duration::from_secs(60), psdu_octets: 90 };
+        let mut source = ControlSource::new(&config, stream());
+        let first = source.interval;
+        assert!(first < Instant::from_millis(60_000));
+        for number in 0..1000 {
+            let at = source.next(&config) - (first + number * config.interval);
+            assert!((30..60).contains(&at.as_secs()), "{at:?} into interval {number}");
+        }
+    }
+}

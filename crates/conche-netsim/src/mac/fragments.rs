@@ -1,0 +1,94 @@
+//! Datagrams that travel a hop in several frames (RFC 4944 §5.3): one arrives when all its fragments have been received,
+//! and is lost with the first one that is not.
+//!
+//! Simplification: a receiver reassembles any number of datagrams at once, for any time.
+
+use crate::packet::PacketRef;
+
+/// A datagram's place among those under way.
+pub(super) type DatagramIndex = u16;
+
+/// The datagrams that are under way on some hop.
+#[derive(Debug, Default)]
+pub(super) struct Datagrams {
+    slots: Vec<Datagram>,
+    free: Vec<DatagramIndex>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Datagram {
+    packet: PacketRef,
+    /// Fragments that are neither received nor given up.
+    open: usize,
+    lost: bool,
+}
+
+impl Datagrams {
+    pub(super) fn insert(&mut self, packet: PacketRef, fragments: usize) -> DatagramIndex {
+        let datagram = Datagram { packet, open: fragments, lost: false };
+        if let Some(index) = self.free.pop() {
+            self.slots[usize::from(index)] = datagram;
+            return index;
+        }
+        self.slots.push(datagram);
+        DatagramIndex::try_from(self.slots.len() - 1).expect("fewer than 2^16 datagrams wait in all stations")
+    }
+
+    /// A fragment was received; the packet if all have been.
+    pub(super) fn receive(&mut self, index: DatagramIndex) -> Option<PacketRef> {
+        let Datagram { packet, open, lost } = self.close(index);
+        (open == 0 && !lost).then_some(packet)
+    }
+
+    /// A fragment was given up; the packet if it is lost by that.
+    pub(super) fn give_up(&mut self, index: DatagramIndex) -> Option<PacketRef> {
+        let Datagram { packet, lost, .. } = self.close(index);
+        if lost {
+            return None;
+        }
+        self.slots[usize::from(index)].lost = true;
+        Some(packet)
+    }
+
+    /// One fragment less is open; with the last one the datagram's place is free, and as it was until the next one's.
+    fn close(&mut self, index: DatagramIndex) -> Datagram {
+        let datagram = &mut self.slots[usize::from(index)];
+        datagram.open -= 1;
+        if datagram.open == 0 {
+            self.free.push(index);
+        }
+        *datagram
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packets;
+
+    fn packets() -> Vec<PacketRef> {
+        let mut packets = Packets::default();
+        (0..2).map(|id| packets.insert(crate::packet::testing::meta(id), &[])).collect()
+    }
+
+    #[test]
+    fn a_packet_arrives_with_its_last_fragment() {
+        let (mut datagrams, packets) = (Datagrams::default(), packets());
+        let first = datagrams.insert(packets[0], 3);
+        let second = datagrams.insert(packets[1], 2);
+        let received = [first, second, first, second, first].map(|index| datagrams.receive(index));
+        assert_eq!(received, [None, None, None, Some(packets[1]), Some(packets[0])]);
+        assert_eq!((datagrams.slots.len(), datagrams.free.len()), (2, 2));
+    }
+
+    #[test]
+    fn a_packet_is_lost_once_whatever_becomes_of_its_other_fragments() {
+        let (mut datagrams, packets) = (Datagrams::default(), packets());
+        let index = datagrams.insert(packets[0], 4);
+        assert_eq!(datagrams.receive(index), None);
+        assert_eq!(datagrams.give_up(index), Some(packets[0]));
+        assert_eq!((datagrams.give_up(index), datagrams.receive(index)), (None, None));
+        assert_eq!(datagrams.insert(packets[1], 1), index, "its place is free");
+        assert_eq!(datagrams.receive(index), Some(packets[1]));
+    }
+}

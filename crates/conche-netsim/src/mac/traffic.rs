@@ -1,0 +1,205 @@
+//! What enters a station's queues and how it leaves them: packets of hops, frames of hosts, control traffic.
+
+use super::access::{Decision, Outcome, Transmitted};
+use super::network::{Hop, RadioNetwork, What};
+use super::queue::{Frame, Load, Origin, QueueIndex, Queued};
+use crate::packet::PacketRef;
+use crate::radio::{BROADCAST, Station};
+use crate::trace::{DropReason, Observer};
+use crate::wired::Surroundings;
+use crate::{LinkId, NodeId, PacketId, RadioId};
+
+/// Why a frame was not taken.
+enum Refused {
+    QueueFull,
+    TooLong,
+}
+
+impl RadioNetwork {
+    /// Takes a packet that leaves a station over a hop.
+    pub(crate) fn send<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        packet: PacketRef,
+        hop: Hop,
+        link: LinkId,
+    ) {
+        let mut sizes = std::mem::take(&mut self.sizes);
+        let fits = self.mac.frames(around.packets.get(packet).bytes().len(), &mut sizes);
+        let taken = if fits { self.take(around, packet, hop, link, &sizes) } else { Err(Refused::TooLong) };
+        sizes.clear();
+        self.sizes = sizes;
+        match taken {
+            Ok(()) => {}
+            Err(Refused::QueueFull) => self.drop(around, packet, DropReason::QueueFull(link)),
+            Err(Refused::TooLong) => self.drop(around, packet, DropReason::TooLong(link)),
+        }
+    }
+
+    /// Puts the frames of a packet into their queue, all or none.
+    fn take<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        packet: PacketRef,
+        hop: Hop,
+        link: LinkId,
+        sizes: &[u8],
+    ) -> Result<(), Refused> {
+        let origin = Origin::Hop(link);
+        if let [psdu_octets] = *sizes {
+            return self.enqueue(around, hop.from, Load::Packet(packet), origin, hop.to, psdu_octets);
+        }
+        if !self.stations[usize::from(hop.from)].queues.have_room(hop.to, sizes.len()) {
+            return Err(Refused::QueueFull);
+        }
+        let load = Load::Fragment(self.datagrams.insert(packet, sizes.len()));
+        sizes.iter().try_for_each(|octets| self.enqueue(around, hop.from, load, origin, hop.to, *octets))
+    }
+
+    /// Takes a frame that the host of a node transmits by itself.
+    pub(crate) fn transmit<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, node: NodeId) {
+        let (id, to) = (around.packets.get(packet).meta.id, around.packets.get(packet).meta.to);
+        let to = if to == NodeId::BROADCAST { Some(BROADCAST) } else { self.station_of(to) };
+        let psdu_octets = self.mac.psdu_octets(around.packets.get(packet).bytes().len());
+        let outcome = match (self.station_of(node), to, psdu_octets) {
+            (None, _, _) | (_, None, _) => Transmitted::NoStation,
+            (_, _, None) => Transmitted::TooLong,
+            (Some(from), Some(to), Some(octets)) => {
+                match self.enqueue(around, from, Load::Packet(packet), Origin::Host(id), to, octets) {
+                    Ok(()) => return,
+                    Err(_) => Transmitted::QueueFull,
+                }
+            }
+        };
+        self.drop(around, packet, DropReason::Untransmitted(RadioId(self.number)));
+        self.tell(around, node, id, outcome);
+    }
+
+    /// Begins the control traffic, if there is any.
+    pub(crate) fn start_control<O: Observer>(&mut self, around: &mut Surroundings<'_, O>) {
+        for station in 0..Station::try_from(self.stations.len()).expect("the layout is checked") {
+            self.schedule_control(around, station);
+        }
+    }
+
+    /// A station's next control frame is due. If its queue is full, it is sent in the next interval.
+    pub(super) fn send_control<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        if let Some(config) = self.mac.control {
+            // A full queue refuses it: nobody misses it.
+            let _ = self.enqueue(around, at, Load::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
+        }
+        self.schedule_control(around, at);
+    }
+
+    fn schedule_control<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        let source = &mut self.stations[usize::from(at)].control;
+        if let (Some(config), Some(source)) = (self.mac.control, source) {
+            let when = source.next(&config);
+            self.schedule(around, when, at, What::Control);
+        }
+    }
+
+    fn enqueue<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        from: Station,
+        load: Load,
+        origin: Origin,
+        to: Station,
+        psdu_octets: u8,
+    ) -> Result<(), Refused> {
+        match self.stations[usize::from(from)].enqueue(load, origin, to, psdu_octets) {
+            Queued::First(queue) => self.start(around, from, queue),
+            Queued::Behind => {}
+            Queued::Full => return Err(Refused::QueueFull),
+        }
+        Ok(())
+    }
+
+    /// A frame leaves its queue, with this outcome of its last attempt.
+    pub(super) fn leave<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        at: Station,
+        queue: QueueIndex,
+        outcome: Outcome,
+    ) {
+        let station = &mut self.stations[usize::from(at)];
+        let (frame, more) = station.queues.pop(queue);
+        if let (Outcome::Sent, Some(spacing)) = (outcome, self.mac.attempt.spacing) {
+            station.rest_until = around.scheduler.now() + spacing.after(frame.psdu_octets);
+        }
+        let unreceived = match frame.load {
+            Load::Nothing => None,
+            Load::Packet(packet) => Some(packet),
+            Load::Fragment(datagram) => self.datagrams.give_up(datagram),
+        };
+        if let Some(packet) = unreceived {
+            self.dispose(around, packet, frame, outcome);
+        }
+        match frame.origin {
+            Origin::Host(id) => {
+                let node = self.stations[usize::from(at)].node;
+                self.tell(around, node, id, outcome.into());
+            }
+            Origin::Control => self.counters.control += u64::from(outcome == Outcome::Sent),
+            Origin::Hop(_) => {}
+        }
+        if more {
+            self.start(around, at, queue);
+        }
+    }
+
+    /// A packet did not go on by its frame.
+    fn dispose<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        packet: PacketRef,
+        frame: Frame,
+        outcome: Outcome,
+    ) {
+        if frame.to == BROADCAST && outcome == Outcome::Sent {
+            self.broadcast += 1;
+            return around.packets.remove(packet);
+        }
+        let reason = match (frame.origin, outcome) {
+            // Sent and not received, or taken for a copy of another frame with its number.
+            (Origin::Hop(link), Outcome::Sent) => DropReason::Lost(link),
+            (Origin::Hop(link), Outcome::Busy) => DropReason::ChannelBusy(link),
+            (Origin::Hop(link), Outcome::NoAck) => DropReason::Unacknowledged(link),
+            (Origin::Host(_) | Origin::Control, _) => DropReason::Untransmitted(RadioId(self.number)),
+        };
+        self.drop(around, packet, reason);
+    }
+
+    pub(super) fn count(&mut self, outcome: Outcome, decision: Decision) {
+        let given_up = u64::from(decision == Decision::GiveUp);
+        match outcome {
+            Outcome::Sent => self.counters.succeeded += 1,
+            Outcome::Busy => {
+                self.counters.busy += 1;
+                self.counters.channel_access_failures += given_up;
+            }
+            Outcome::NoAck => {
+                self.counters.no_ack += 1;
+                self.counters.unacknowledged += given_up;
+            }
+        }
+    }
+
+    /// Has a host told how its frame ended, in an event of its own.
+    fn tell<O>(&mut self, around: &mut Surroundings<'_, O>, node: NodeId, frame: PacketId, outcome: Transmitted) {
+        self.told.push_back((node, frame, outcome));
+        self.schedule(around, around.scheduler.now(), 0, What::Tell);
+    }
+
+    fn station_of(&self, node: NodeId) -> Option<Station> {
+        (0..).zip(&self.stations).find_map(|(station, interface)| (interface.node == node).then_some(station))
+    }
+
+    fn drop<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, reason: DropReason) {
+        self.dropped += 1;
+        around.observer.on_dropped(around.scheduler.now(), around.packets.get(packet), reason);
+        around.packets.remove(packet);
+    }
+}
