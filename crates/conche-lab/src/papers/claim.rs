@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
+use crate::report::{Align, Table, number};
 use crate::results::{Figure, Unit};
 
 /// A comparison of measured values with the paper's words.
@@ -99,5 +100,27 @@ impl<'a> Values<'a> {
     #[must_use]
     pub fn get(&self, row: &str, column: &str) -> Option<&'a Figure> {
         self.0.get(&(row, column)).copied()
+    }
+}
+
+/// The claims among figures as a table of text.
+pub(super) fn table(figures: &[Figure]) -> Table {
+    let claims = figures.iter().filter(|figure| figure.item == "claims");
+    let (values, verdicts): (Vec<_>, Vec<_>) = claims.partition(|figure| figure.unit != Unit::Verdict);
+    let rows = values.iter().zip(verdicts).map(|(value, verdict)| {
+        let compared = value.column.trim_end_matches("_s").replace('_', " ");
+        vec![
+            value.row.replace('_', " "),
+            compared,
+            number(value.measured, value.unit),
+            number(verdict.measured, verdict.unit),
+        ]
+    });
+    Table {
+        title: "What the paper says in words".to_owned(),
+        header: ["claim", "compared", "measured", ""].map(String::from).into(),
+        align: Align::FirstTwoLeft,
+        rows: rows.collect(),
+        ..Table::default()
     }
 }

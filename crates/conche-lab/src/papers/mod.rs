@@ -2,6 +2,7 @@
 
 pub mod anrw18;
 mod claim;
+pub mod commag16;
 
 pub use claim::{Claim, Values};
 
@@ -37,7 +38,7 @@ pub enum Bar {
 }
 
 /// All papers, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[anrw18::PAPER];
+pub const PAPERS: &[Paper] = &[anrw18::PAPER, commag16::PAPER];
 
 impl Paper {
     /// The paper of this name.

@@ -201,7 +201,7 @@ impl Scenario {
 }
 
 impl Endpoint {
-    fn validate(&self) -> Result<(), ScenarioError> {
+    pub(crate) fn validate(&self) -> Result<(), ScenarioError> {
         if self.nstart == 0 {
             return Err(ScenarioError::new("endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1".to_owned()));
         }

@@ -1,7 +1,8 @@
 //! Congestion control as a scenario names it: one of conche's controllers, and what of its configuration differs.
 
 use conche_proto::cc::AnyController;
-use conche_proto::cc::any::UnknownController;
+use conche_proto::cc::any::{ALL, Named, UnknownController};
+use conche_proto::cc::basic::Basic;
 use conche_proto::cc::cocoa::{self, Cocoa};
 use conche_proto::cc::default::CoapDefault;
 use conche_proto::cc::units::Factor;
@@ -21,7 +22,7 @@ pub struct Scheme {
     pub controller: ControllerName,
     /// The initial RTO, where it is not the algorithm's own: for the default, CoCoA and their full-backoff variants.
     pub ack_timeout: Option<Span>,
-    /// How far the first timeout is spread, for the same algorithms.
+    /// How far the first timeout is spread, for the same algorithms and Basic RTO.
     pub ack_random_factor: Option<f64>,
     /// Which timer the variable backoff factor is chosen by: for CoCoA and its full-backoff variants.
     pub vbf: Option<Vbf>,
@@ -96,6 +97,9 @@ impl Scheme {
         } else if let Some(cocoa) = cocoa_of(&mut controller) {
             cocoa.ack_timeout = self.ack_timeout.map_or(cocoa.ack_timeout, |span| span.0);
             cocoa.ack_random_factor = self.factor()?.unwrap_or(cocoa.ack_random_factor);
+        } else if let AnyController::Basic(Basic { ack_random_factor, .. }) = &mut controller {
+            self.refuse("ack_timeout", self.ack_timeout.is_some())?;
+            *ack_random_factor = self.factor()?.unwrap_or(*ack_random_factor);
         } else {
             self.refuse("ack_timeout", self.ack_timeout.is_some())?;
             self.refuse("ack_random_factor", self.ack_random_factor.is_some())?;
@@ -108,6 +112,13 @@ impl Scheme {
             self.refuse("aging", self.aging.is_some())?;
         }
         Ok(controller)
+    }
+
+    /// What distinguishes the algorithm, under the name that it has among conche's controllers.
+    #[must_use]
+    pub fn named(&self) -> Option<&'static Named> {
+        let name = self.controller.name.replace('_', "-");
+        ALL.iter().find(|named| named.name == name)
     }
 
     fn factor(&self) -> Result<Option<Factor>, ScenarioError> {

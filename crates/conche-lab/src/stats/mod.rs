@@ -5,7 +5,9 @@
 //! whole replications.
 
 mod interval;
+mod normal;
 mod pooled;
 
 pub use interval::{Interval, mean_interval};
+pub use normal::normal_quantile;
 pub use pooled::{Pooled, percentile};

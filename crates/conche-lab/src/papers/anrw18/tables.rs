@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::papers::claim;
 use crate::report::{Align, Table, comparison, number};
 use crate::results::{Figure, Unit};
 
@@ -29,7 +30,7 @@ pub(super) fn tables(figures: &[Figure]) -> Vec<Table> {
     tables.push(others(&values));
     tables.push(mixed(figures));
     tables.push(text(figures));
-    tables.push(claims(figures));
+    tables.push(claim::table(figures));
     tables.retain(|table| !table.rows.is_empty());
     tables
 }
@@ -167,27 +168,6 @@ fn text(figures: &[Figure]) -> Table {
     });
     table.notes = vec!["medians at 100 clients are read off a figure of the paper, to about 1 s".to_owned()];
     table
-}
-
-fn claims(figures: &[Figure]) -> Table {
-    let claims = figures.iter().filter(|figure| figure.item == "claims");
-    let (values, verdicts): (Vec<_>, Vec<_>) = claims.partition(|figure| figure.unit != Unit::Verdict);
-    let rows = values.iter().zip(verdicts).map(|(value, verdict)| {
-        let compared = value.column.trim_end_matches("_s").replace('_', " ");
-        vec![
-            value.row.replace('_', " "),
-            compared,
-            number(value.measured, value.unit),
-            number(verdict.measured, verdict.unit),
-        ]
-    });
-    Table {
-        title: "What the paper says in words".to_owned(),
-        header: ["claim", "compared", "measured", ""].map(String::from).into(),
-        align: Align::FirstTwoLeft,
-        rows: rows.collect(),
-        ..Table::default()
-    }
 }
 
 fn series_of<'a>(schemes: &'a [&str]) -> impl Iterator<Item = String> + 'a {

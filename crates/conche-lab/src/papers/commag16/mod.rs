@@ -1,0 +1,119 @@
+//! ComMag'16: Betzler, Gomez, Demirkol, Paradells, "CoAP Congestion Control for the Internet of Things", IEEE
+//! Communications Magazine 54(7), 2016.
+//!
+//! Six ways to compute the RTO are compared: the default of CoAP, which measures nothing, CoCoA, CoCoA without weak
+//! samples, the last round-trip time alone, Linux's, and Peak-Hopper. Up to 40 clients share a GPRS modem, each working
+//! all the time, or most of them in a burst.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`scenario`] | the experiment as data |
+//! | `gprs` | the network |
+//! | `cell` | one run |
+//! | `measure` | what is measured of runs |
+//! | `published` | the values that the paper states |
+//! | `claims` | what the paper says in words, put to the test |
+//! | `tables` | tables of text |
+//!
+//! The model and its parameters are in `scenarios/commag16.toml`; `docs/papers/commag16.md` discusses what comes out.
+
+mod cell;
+mod claims;
+mod gprs;
+mod measure;
+mod published;
+pub mod scenario;
+mod tables;
+
+use self::cell::{Cell, Workload};
+use self::scenario::Scenario;
+use super::{Bar, Paper};
+use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
+use crate::experiment::{Effort, Experiment};
+use crate::report::Table;
+use crate::results::Figure;
+use crate::scenario::ScenarioError;
+
+/// The paper, as [`PAPERS`](super::PAPERS) lists it.
+pub const PAPER: Paper = Paper { name: NAME, scenario: SCENARIO, read, bar, reason };
+
+const NAME: &str = "commag16";
+
+/// The paper's scenario.
+pub(crate) const SCENARIO: &str = include_str!("../../../../../scenarios/commag16.toml");
+
+struct ComMag16(Scenario);
+
+fn read(text: &str) -> Result<Box<dyn Experiment>, ScenarioError> {
+    Ok(Box::new(ComMag16(Scenario::from_toml(text)?)))
+}
+
+impl Experiment for ComMag16 {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn title(&self) -> &str {
+        &self.0.title
+    }
+
+    fn seed(&self) -> u64 {
+        self.0.seed
+    }
+
+    fn extent(&self) -> String {
+        let plural = if self.0.replications.get() == 1 { "" } else { "s" };
+        format!("{} replication{plural} of {}", self.0.replications, self.0.continuous.duration)
+    }
+
+    fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
+        self.0.adjust(effort)
+    }
+
+    fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError> {
+        let cells = cells(&self.0)?;
+        let (outcomes, cost) = campaign::run(&cells, self.0.seed, options, watch)?;
+        let mut figures = measure::features(&self.0);
+        let series: Vec<_> = cells.iter().zip(&outcomes).flat_map(|(cell, runs)| measure::series(cell, runs)).collect();
+        figures.extend(series.iter().map(|series| series.figure(&self.0.name)));
+        figures.sort_by_key(|figure| measure::rank(&figure.item));
+        figures.extend(claims::figures(&self.0, &series));
+        Ok((figures, cost))
+    }
+
+    fn tables(&self, figures: &[Figure]) -> Vec<Table> {
+        tables::tables(&self.0, figures)
+    }
+}
+
+fn cells(scenario: &Scenario) -> Result<Vec<Cell<'_>>, ScenarioError> {
+    let mut cells = Vec::new();
+    for scheme in scenario.schemes.iter() {
+        let controller = scheme.build()?;
+        for workload in [Workload::Continuous, Workload::Burst] {
+            for clients in scenario.gprs.clients.iter().map(|clients| clients.get()) {
+                // A burst needs clients beyond those that always work.
+                if workload == Workload::Continuous || clients > scenario.burst.continuous {
+                    cells.push(Cell { scenario, scheme: &scheme.name, controller, workload, clients });
+                }
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// Throughput within the interval that is published with it, everything else within 15 %.
+fn bar(figure: &Figure) -> Option<Bar> {
+    match figure.item.as_str() {
+        "fig1" => published::half_width(&figure.row, &figure.column).map(Bar::Within),
+        "fig2" | "table2" => Some(Bar::Percent(15.0)),
+        _ => None,
+    }
+}
+
+fn reason(_figure: &Figure) -> Option<&'static str> {
+    None
+}
+
+#[cfg(test)]
+mod tests;
