@@ -119,6 +119,17 @@ impl Access for AnyAccess {
     }
 }
 
+impl AnyAccess {
+    /// How long the next frame waits beside its own backoff because the one before it was given up: Contiki 2.7 and 3.0 set
+    /// their timer to a time base (`free_packet`).
+    pub(super) fn pause_after_failure(&self) -> Duration {
+        match self {
+            Self::TimeBase(access) => access.time_base(),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
 impl AccessConfig {
     pub(crate) fn build(self) -> AnyAccess {
         match self {

@@ -99,6 +99,10 @@ impl From<Contiki30> for TimeBaseAccess {
 }
 
 impl TimeBaseAccess {
+    pub(super) fn time_base(&self) -> Duration {
+        self.time_base
+    }
+
     fn wait(&self, stream: &mut Stream) -> Decision {
         let time_bases = match self.growth {
             Growth::Linear => u32::from(self.transmissions).saturating_add(1).min(3),

@@ -173,10 +173,21 @@ impl RadioNetwork {
         Happened::Nothing
     }
 
-    /// A frame has come to the head of its queue.
-    pub(super) fn start<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, queue: QueueIndex) {
+    /// A frame has come to the head of its queue, after another one or not.
+    pub(super) fn start<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        at: Station,
+        queue: QueueIndex,
+        after: Option<Outcome>,
+    ) {
         let station = &mut self.stations[usize::from(at)];
-        let wait = station.queues.get(queue).access.first(&mut station.stream);
+        let access = &mut station.queues.get(queue).access;
+        let pause = match after {
+            None | Some(Outcome::Sent) => Duration::ZERO,
+            Some(Outcome::Busy | Outcome::NoAck) => access.pause_after_failure(),
+        };
+        let wait = pause + access.first(&mut station.stream);
         let when = around.scheduler.now().max(station.rest_until) + self.mac.load + wait;
         self.schedule(around, when, at, What::Attempt(queue));
     }

@@ -112,6 +112,11 @@ impl Queues {
         (frame, !queue.frames.is_empty())
     }
 
+    /// Whether others wait behind the frame at the head.
+    pub(super) fn more_wait(&self, index: QueueIndex) -> bool {
+        self.queues[usize::from(index)].frames.len() > 1
+    }
+
     pub(super) fn get(&mut self, index: QueueIndex) -> &mut Queue {
         &mut self.queues[usize::from(index)]
     }

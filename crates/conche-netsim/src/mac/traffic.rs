@@ -1,6 +1,6 @@
 //! What enters a station's queues and how it leaves them: packets of hops, frames of hosts, control traffic.
 
-use super::access::{Decision, Outcome, Transmitted};
+use super::access::{Access, Decision, Outcome, Transmitted};
 use super::network::{Hop, RadioNetwork, What};
 use super::queue::{Frame, Load, Origin, QueueIndex, Queued};
 use crate::packet::PacketRef;
@@ -109,7 +109,7 @@ impl RadioNetwork {
         psdu_octets: u8,
     ) -> Result<(), Refused> {
         match self.stations[usize::from(from)].enqueue(load, origin, to, psdu_octets) {
-            Queued::First(queue) => self.start(around, from, queue),
+            Queued::First(queue) => self.start(around, from, queue, None),
             Queued::Behind => {}
             Queued::Full => return Err(Refused::QueueFull),
         }
@@ -145,8 +145,13 @@ impl RadioNetwork {
             Origin::Control => self.counters.control += u64::from(outcome == Outcome::Sent),
             Origin::Hop(_) => {}
         }
-        if more {
-            self.start(around, at, queue);
+        if more && outcome == Outcome::Sent && self.in_burst(at) {
+            // It needs no wait, but its attempts count from here.
+            let station = &mut self.stations[usize::from(at)];
+            let _ = station.queues.get(queue).access.first(&mut station.stream);
+            self.continue_burst(around, at);
+        } else if more {
+            self.start(around, at, queue, Some(outcome));
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use conche_netsim::mac::{ContikiMac, MacConfig, RadioCounters, Rdc, Transmitted};
 use conche_netsim::radio::{MediumConfig, PathLoss, Sinr, Udgm};
+use conche_netsim::sixlowpan::Sixlowpan;
 use conche_netsim::{Instant, Simulation};
 
 use crate::frames::{self, disk, outcomes};
@@ -231,4 +232,74 @@ fn presets_back_off_by_their_cycle() {
     let Rdc::ContikiMac(config) = mac.rdc else { panic!("duty-cycled") };
     let conche_netsim::mac::AccessConfig::Contiki30(access) = mac.access else { panic!("Contiki's access") };
     assert_eq!((config.cycle_time, access.time_base), (Duration::from_micros(62_500), config.cycle_time));
+}
+
+/// ```text
+///   sender ── 3 fragments ──> sleeping receiver
+///
+///   │ wait for the receiver: U(0, 125 ms) │ 127 │ ACK │ 127 or less │ ACK │ the last one │ ACK │
+/// ```
+///
+/// Each fragment announces the next one, which finds the receiver awake; the last one lets it sleep.
+#[test]
+fn frames_that_wait_for_one_neighbour_follow_in_a_burst() {
+    let mac = MacConfig { sixlowpan: Some(Sixlowpan::default()), ..MacConfig::contiki27_contikimac() };
+    for seed in 0..50 {
+        let (net, radio, nodes) = row(disk(), mac, &[0.0, 5.0]);
+        let mut sim = Simulation::<Plain>::new(&net, seed, ()).expect("a valid topology");
+        let interval = Interval::Constant(Duration::from_secs(1));
+        sim.attach(nodes[0], Plain::Sink(Vec::new())).expect("a node");
+        sim.attach(nodes[1], Plain::Source { to: nodes[0], left: 10, bytes: 200, interval }).expect("a node");
+        sim.run();
+        let counters = sim.radio_counters(radio).expect("a radio network");
+        assert_eq!((counters.succeeded, counters.no_ack, counters.received), (30, 0, 30), "seed {seed}");
+        let arrivals = sim.host(nodes[0]).expect("attached").arrivals();
+        // The first fragment takes its place in the cycle, the others two frames and acknowledgments.
+        assert!(arrivals.iter().all(|arrival| delay_ms(arrival) < 125.0 + 16.7 + 3.7 + 3.0 * 6.0), "seed {seed}");
+        // Two of three frames of a packet are sent once.
+        let first_fragments = counters.frames - 20;
+        assert!(first_fragments < 28 + 9 * 5, "{first_fragments} strobes of 10 first fragments");
+        sim.run_until(Instant::from_millis(3_600_000));
+        assert_eq!(sim.run(), conche_netsim::Ended::Idle);
+    }
+}
+
+/// ```text
+///   sender ── 8 packets at once ──> sleeping receiver
+/// ```
+#[test]
+fn a_queue_is_emptied_in_one_burst() {
+    let senders = [Sender { place: 1, every_ms: 0.0, packets: 8 }];
+    for seed in 0..20 {
+        let (arrivals, counters) = run(disk(), MacConfig::contiki27_contikimac(), &[0.0, 5.0], &senders, seed);
+        assert_eq!((arrivals.len(), counters.succeeded, counters.no_ack), (8, 8, 0));
+        let burst = arrivals[7].at - arrivals[0].at;
+        // Seven frames, and the time in which the acknowledgment of the one before is read: 0.641 ms.
+        assert!((ms(burst) - 7.0 * (STROBE_INTERVAL_MS + 0.641)).abs() < 0.1, "{burst:?}");
+    }
+}
+
+/// ```text
+///   sender ── 2 packets at once ──> receiver, whose acknowledgments are lost
+/// ```
+///
+/// A lone frame is received once in a train, by a receiver that then sleeps; one that announces another keeps the receiver
+/// awake, so that it receives the rest of the train as well.
+#[test]
+fn a_receiver_stays_on_for_the_frame_that_is_announced() {
+    let received = |packets| -> u64 {
+        let senders = [Sender { place: 1, every_ms: 0.0, packets }];
+        let of = |seed| run(one_way(), MacConfig::contiki27_contikimac(), &[0.0, 5.0], &senders, seed);
+        (0..20)
+            .map(|seed| {
+                let (arrivals, counters) = of(seed);
+                assert_eq!((arrivals.len(), counters.unacknowledged), (packets as usize, u64::from(packets)));
+                counters.received
+            })
+            .sum()
+    };
+    let (alone, announcing) = (received(1), received(2) - received(1));
+    assert!((60..70).contains(&alone), "{alone} receptions in 60 trains");
+    // It wakes up in the middle of the 46 strobes, and its acknowledgment and turnaround last into every other one.
+    assert!((60 * 9..60 * 14).contains(&announcing), "{announcing} receptions in 60 trains");
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use conche_netsim::mac::{AccessConfig, MacConfig, TinyOs};
+use conche_netsim::mac::{AccessConfig, Contiki27, Contiki30, Contiki31, MacConfig, TinyOs, Transmitted};
 use conche_netsim::packet::Packet;
 use conche_netsim::radio::{MediumConfig, Position, Udgm};
 use conche_netsim::trace::{DropReason, Observer};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Instant, NodeId, Simulation};
 
+use crate::frames;
 use crate::net::{everyone_hears, row};
 use crate::plain::{Interval, Plain};
 
@@ -88,5 +89,23 @@ fn contiki_has_room_for_two_neighbours_and_its_packet_buffers() {
         // The packets come in turn: a, b, c, a, ...; the third neighbour finds no queue.
         assert_eq!(delivered, [buffers / 2, buffers / 2, 0]);
         assert_eq!(sim.observer().0.len(), 30 - buffers);
+    }
+}
+
+/// ```text
+///   sender ── two frames, one transmission each ──> receiver that is out of range
+/// ```
+#[test]
+fn after_a_frame_that_was_given_up_contiki_2_7_and_3_0_wait_for_a_time_base() {
+    let once27 = AccessConfig::Contiki27(Contiki27 { max_transmissions: 1, ..Contiki27::default() });
+    let once30 = AccessConfig::Contiki30(Contiki30 { max_transmissions: 1, ..Contiki30::default() });
+    let once31 = AccessConfig::Contiki31(Contiki31 { max_frame_retries: 0, ..Contiki31::default() });
+    for (access, pause_ms) in [(once27, 125), (once30, 125), (once31, 0)] {
+        let mac = MacConfig { access, ..MacConfig::contiki31() };
+        let (hosts, _) = frames::run(frames::disk(), mac, &[0.0, 15.0], &[(Some(1), 50), (Some(1), 50)]);
+        let told: Vec<Instant> = hosts[0].told.iter().map(|(at, ..)| *at).collect();
+        assert_eq!(frames::outcomes(&hosts[0]), [Transmitted::NoAck; 2]);
+        let transmission = told[0] - Instant::ZERO;
+        assert_eq!(told[1] - told[0], transmission + Duration::from_millis(pause_ms), "{access:?}");
     }
 }

@@ -37,6 +37,9 @@ impl RadioNetwork {
 
     /// A station received a frame that is for it.
     fn receive<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, from: Station, via: Via, dsn: u8) -> Happened {
+        if let Rdc::ContikiMac(config) = self.mac.rdc {
+            self.expect_burst(around, from, via.station, &config);
+        }
         if let Some(acknowledgment) = self.mac.attempt.acknowledgment {
             self.stations[usize::from(via.station)].reply = Reply::Ack { dsn };
             self.air.deafen(via.station, Instant::FAR_FUTURE);
@@ -59,7 +62,7 @@ impl RadioNetwork {
     fn receive_copy<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, from: Station, via: Via, frame: Frame) {
         let node = self.stations[usize::from(via.station)].node;
         if self.mac.rdc != Rdc::AlwaysOn {
-            self.sleep(via.station);
+            self.rest(around, via.station);
         }
         if self.accepts(from, via.station, frame.dsn)
             && let Load::Packet(packet) = frame.load
@@ -106,7 +109,7 @@ impl RadioNetwork {
         let Reply::Ack { dsn } = std::mem::take(&mut self.stations[usize::from(at)].reply) else { return };
         match self.mac.rdc {
             Rdc::AlwaysOn => self.air.deafen(at, now + self.mac.attempt.rx_turnaround),
-            Rdc::ContikiMac(_) => self.sleep(at),
+            Rdc::ContikiMac(_) => self.rest(around, at),
         }
         let mut receivers = std::mem::take(&mut self.receivers);
         self.air.finish(at, now, |via| receivers.push(via));

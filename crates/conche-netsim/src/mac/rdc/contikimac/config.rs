@@ -23,6 +23,8 @@ pub struct ContikiMac {
     /// MAX_NONACTIVITY_PERIODS: after more periods of one assessment and one sleep without a frame it goes to sleep.
     /// Default: 10.
     pub max_nonactivity_periods: u8,
+    /// INTER_PACKET_DEADLINE: how long a receiver waits for the next frame of a burst. Default: `CLOCK_SECOND / 32`, 31 ms.
+    pub inter_packet_deadline: Duration,
     /// INTER_PACKET_INTERVAL: from the end of a strobe to the look for an acknowledgment. Default:
     /// `RTIMER_ARCH_SECOND / 2500`, 0.397 ms.
     pub inter_packet_interval: Duration,
@@ -66,6 +68,7 @@ impl ContikiMac {
             cca_sleep_time: ticks(RTIMER_ARCH_SECOND / 2000),
             listen_time_after_packet_detected: ticks(RTIMER_ARCH_SECOND / 80),
             max_nonactivity_periods: 10,
+            inter_packet_deadline: ticks(RTIMER_ARCH_SECOND / 32),
             inter_packet_interval: ticks(RTIMER_ARCH_SECOND / 2500),
             after_ack_detected_wait_time: ticks(RTIMER_ARCH_SECOND / 1500),
             max_phase_strobe_time: ticks(RTIMER_ARCH_SECOND / 60),

@@ -7,11 +7,12 @@
 //!   another                  ·····▼ CCA: busy, on ────────────────────────────── off ····
 //! ```
 //!
-//! A sender that knows when its neighbour wakes up (phase.c) begins a guard time before that, and soon gives up.
+//! A sender that knows when its neighbour wakes up (phase.c) begins a guard time before that, and soon gives up. Frames that
+//! wait for the same neighbour follow in a burst: each tells the receiver to stay on for the next one.
 //!
 //! Source: `contikimac.c` and `phase.c` of Contiki 2.7 and 3.0. Divergences:
 //!
-//! - No bursts: the bit that announces further frames is not set, and each frame has a train of strobes of its own.
+//! - Broadcasts are not sent in bursts.
 //! - A receiver that stays on counts its periods of inactivity (fast sleep) but not those of silence, which only saves
 //!   energy.
 //! - Channel checks cost no event while nothing is on the air. They are scheduled for those whom a train of strobes reaches
@@ -47,6 +48,8 @@ pub(in crate::mac) struct DutyCycle {
     listening: Option<Instant>,
     /// Its next channel check is scheduled.
     check_scheduled: bool,
+    /// It is receiving a burst, and waits for its next frame until then (`we_are_receiving_burst`).
+    burst_until: Instant,
     /// Someone whom it hears may strobe until then.
     energy_until: Instant,
 }
@@ -59,6 +62,7 @@ impl DutyCycle {
             train: Train::default(),
             listening: None,
             check_scheduled: false,
+            burst_until: Instant::ZERO,
             energy_until: Instant::ZERO,
         }
     }

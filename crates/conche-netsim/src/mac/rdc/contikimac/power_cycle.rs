@@ -34,7 +34,8 @@ impl RadioNetwork {
         }
         let station = &mut self.stations[usize::from(at)];
         // We are sending, or on for another reason.
-        if station.step != Step::Idle || station.reply != Reply::None || station.duty().listening.is_some() {
+        let is_on = station.duty().listening.is_some() || station.duty().burst_until > now;
+        if station.step != Step::Idle || station.reply != Reply::None || is_on {
             return;
         }
         if self.air.is_busy(at, now) {
@@ -55,11 +56,42 @@ impl RadioNetwork {
         config: &ContikiMac,
     ) {
         let now = around.scheduler.now();
-        let Some(since) = self.stations[usize::from(at)].duty().listening else { return };
+        let duty = self.stations[usize::from(at)].duty();
+        if duty.burst_until == now {
+            // `recv_burst_off`: the next frame of the burst has not come.
+            return self.sleep(at);
+        }
+        let Some(since) = duty.listening else { return };
         if self.is_receiving(at) && now < since + config.listen_time_after_packet_detected {
             self.schedule(around, now + config.period(), at, What::Doze);
         } else {
             self.sleep(at);
+        }
+    }
+
+    /// A frame for the station alone has come from another one: if it announces a further one, the station stays on.
+    pub(in crate::mac) fn expect_burst<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        from: Station,
+        at: Station,
+        config: &ContikiMac,
+    ) {
+        let until = around.scheduler.now() + config.inter_packet_deadline;
+        let pending = self.stations[usize::from(from)].duty().train.pending;
+        let duty = self.stations[usize::from(at)].duty();
+        duty.burst_until = if pending { until } else { Instant::ZERO };
+        if pending {
+            self.schedule(around, until, at, What::Doze);
+        }
+    }
+
+    /// The station has sent an acknowledgment: in a burst it goes on listening.
+    pub(in crate::mac) fn rest<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        let now = around.scheduler.now();
+        self.sleep(at);
+        if self.stations[usize::from(at)].duty().burst_until > now {
+            self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
         }
     }
 

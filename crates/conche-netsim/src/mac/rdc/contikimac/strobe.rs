@@ -5,6 +5,7 @@ use crate::Instant;
 use crate::mac::access::Outcome;
 use crate::mac::attempt::{Reply, Step};
 use crate::mac::network::{Happened, RadioNetwork, What};
+use crate::mac::rdc::Rdc;
 use crate::radio::phy::airtime;
 use crate::radio::{BROADCAST, Station};
 use crate::trace::Observer;
@@ -15,6 +16,10 @@ use crate::wired::Surroundings;
 pub(super) struct Train {
     /// Whether the neighbour's phase is known (`is_known_receiver`).
     known_receiver: bool,
+    /// The frame before it, in the same burst, has kept the neighbour awake (`is_receiver_awake`).
+    receiver_awake: bool,
+    /// A frame for the same neighbour follows (`PACKETBUF_ATTR_PENDING`).
+    pub(super) pending: bool,
     /// Assessments made before it.
     assessments: u8,
     /// When the first strobe began (`t0`).
@@ -43,8 +48,8 @@ impl RadioNetwork {
             return self.schedule(around, begin, at, What::Attempt(queue));
         }
         duty.train = Train { known_receiver: begin.is_some(), assessments: 1, ..Train::default() };
-        // Receiving, or pending: sending now would trash the frame.
-        if station.reply != Reply::None || self.is_receiving(at) {
+        // Receiving, or pending, or in a burst: sending now would trash a frame.
+        if station.reply != Reply::None || station.duty().burst_until > now || self.is_receiving(at) {
             return self.end(around, at, Outcome::Busy);
         }
         self.sleep(at);
@@ -60,7 +65,7 @@ impl RadioNetwork {
     ) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
-        let (step, to) = (station.step, station.frame().to);
+        let (step, to, more) = (station.step, station.frame().to, station.queues.more_wait(station.attempting));
         let train = &mut station.duty().train;
         match step {
             Step::Assessing if self.air.is_busy(at, now) => self.end_train(around, at, config, Outcome::Busy),
@@ -71,6 +76,7 @@ impl RadioNetwork {
             Step::Assessing => self.wait(around, at, Step::Preparing, config.cca_sleep_time),
             Step::Preparing => {
                 train.began = now;
+                train.pending = more && to != BROADCAST;
                 self.announce(around, at, config);
                 self.strobe(around, at);
             }
@@ -115,6 +121,18 @@ impl RadioNetwork {
         self.stations[usize::from(at)].duty().train.acknowledged = true;
     }
 
+    /// Whether the frame that was acknowledged last has announced the next one.
+    pub(in crate::mac) fn in_burst(&mut self, at: Station) -> bool {
+        self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.pending
+    }
+
+    /// Sends the next frame of a burst at once: the neighbour is awake, and the channel was ours.
+    pub(in crate::mac) fn continue_burst<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+        let duty = self.stations[usize::from(at)].duty();
+        duty.train = Train { receiver_awake: true, ..Train::default() };
+        self.wait(around, at, Step::Preparing, self.mac.load);
+    }
+
     fn end_train<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -126,7 +144,7 @@ impl RadioNetwork {
         let station = &mut self.stations[usize::from(at)];
         let to = station.frame().to;
         let duty = station.duty();
-        if config.with_phase_optimization && to != BROADCAST {
+        if config.with_phase_optimization && to != BROADCAST && !duty.train.receiver_awake {
             duty.phases.update(config, to, duty.train.strobe, outcome, around.scheduler.now());
         }
         self.end(around, at, outcome);
@@ -153,7 +171,7 @@ impl RadioNetwork {
 impl Train {
     /// After how long no further strobe begins.
     fn longest(&self, config: &ContikiMac, to: Station) -> std::time::Duration {
-        if self.known_receiver && to != BROADCAST {
+        if (self.known_receiver || self.receiver_awake) && to != BROADCAST {
             config.max_phase_strobe_time.min(config.strobe_time())
         } else {
             config.strobe_time()
