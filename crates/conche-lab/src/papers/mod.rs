@@ -1,6 +1,7 @@
 //! Papers on CoAP congestion control, regenerated: a scenario, what was published, and the tables that show both.
 
 pub mod anrw18;
+pub mod bdp19;
 mod claim;
 pub mod commag16;
 
@@ -38,7 +39,7 @@ pub enum Bar {
 }
 
 /// All papers, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[anrw18::PAPER, commag16::PAPER];
+pub const PAPERS: &[Paper] = &[anrw18::PAPER, bdp19::PAPER, commag16::PAPER];
 
 impl Paper {
     /// The paper of this name.

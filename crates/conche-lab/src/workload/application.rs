@@ -14,9 +14,9 @@ use super::responder::Responder;
 /// An application's access to its node.
 pub(super) type Context<'a> = node::Context<'a, Application>;
 
-/// The next message of this flow is due.
+/// The next message of the flow with this number is due.
 #[derive(Clone, Copy, Debug)]
-pub struct Timer(pub(super) u32);
+pub struct Timer(pub u32);
 
 /// What a node does: ask, answer, or both.
 #[derive(Debug, Default)]

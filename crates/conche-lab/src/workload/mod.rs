@@ -20,7 +20,7 @@ mod recorded;
 mod requester;
 mod responder;
 
-pub use application::{Application, Parameters, host};
+pub use application::{Application, Parameters, Timer, host};
 pub use flow::{Flow, Pace, Segment, body_of};
 pub use recorded::{Recorded, Timeout};
 pub use requester::{Exchange, Requester, Tally};

@@ -16,6 +16,12 @@ impl Position {
         Self { x_m, y_m }
     }
 
+    /// The place at this distance from the origin, in this direction: radians from the east towards the north.
+    #[must_use]
+    pub fn polar(distance_m: f64, angle: f64) -> Self {
+        Self::metres(distance_m * libm::cos(angle), distance_m * libm::sin(angle))
+    }
+
     /// The distance to another place, in metres.
     #[must_use]
     pub fn distance_m(self, other: Self) -> f64 {
