@@ -4,6 +4,8 @@ pub mod anrw18;
 pub mod bdp19;
 mod claim;
 pub mod commag16;
+pub mod etfa14;
+pub mod flocklab;
 
 pub use claim::{Claim, Values};
 
@@ -39,7 +41,7 @@ pub enum Bar {
 }
 
 /// All papers, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[anrw18::PAPER, bdp19::PAPER, commag16::PAPER];
+pub const PAPERS: &[Paper] = &[etfa14::PAPER, commag16::PAPER, bdp19::PAPER, anrw18::PAPER];
 
 impl Paper {
     /// The paper of this name.
