@@ -4,7 +4,7 @@ use std::error;
 use std::fmt;
 
 use crate::host::{Host, Local, Port, Received, World};
-use crate::mac::{self, Happened, Hop, RadioCounters, RadioNetwork};
+use crate::mac::{self, Hop, RadioCounters, RadioNetwork};
 use crate::packet::{Packet, PacketRef, Packets};
 use crate::rng::{Entity, Purpose, Streams};
 use crate::scheduler::Scheduler;
@@ -69,6 +69,8 @@ pub(crate) enum Event {
     Radio(mac::Event),
     Wake(NodeId),
     Timer(TimerId),
+    /// A host is to be told of a frame that it transmitted in this radio network.
+    Transmitted(RadioId),
 }
 
 /// What the network may touch while it moves a packet; a macro because the borrow is of some fields only.
@@ -232,6 +234,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             }
             Event::Radio(event) => self.happen_on_air(event),
             Event::Wake(node) => return self.wake(node),
+            Event::Transmitted(radio) => return self.tell(radio),
             Event::Timer(id) => {
                 let Some((node, timer)) = self.world.timers.fire(id) else { return };
                 return self.with_host(node, |host, port| host.timer(port, timer));
@@ -256,13 +259,17 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     #[inline(never)]
     fn happen_on_air(&mut self, event: mac::Event) -> Forwarded {
         match self.radios[usize::from(event.network)].happen(&mut around!(self), event) {
-            Happened::Arrived(packet, at) => return self.network.forward(&mut around!(self), packet, at),
-            Happened::Transmitted(node, frame, outcome) => {
-                self.with_host(node, |host, port| host.transmitted(port, frame, outcome));
-            }
-            Happened::Nothing => {}
+            Some((packet, at)) => self.network.forward(&mut around!(self), packet, at),
+            None => Forwarded::Taken,
         }
-        Forwarded::Taken
+    }
+
+    /// Tells a host how its frame ended.
+    #[inline(never)]
+    fn tell(&mut self, radio: RadioId) {
+        if let Some((node, frame, outcome)) = self.radios[radio.index()].next_told() {
+            self.with_host(node, |host, port| host.transmitted(port, frame, outcome));
+        }
     }
 
     #[inline(never)]

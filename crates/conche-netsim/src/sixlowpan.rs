@@ -166,7 +166,10 @@ impl Sixlowpan {
     /// assert_eq!(headers.frames(70)?.collect::<Vec<u8>>(), [127, 42]);
     /// # Ok::<(), conche_netsim::sixlowpan::DatagramTooLong>(())
     /// ```
-    pub fn frames(&self, udp_payload_octets: usize) -> Result<impl Iterator<Item = u8> + use<>, DatagramTooLong> {
+    pub fn frames(
+        &self,
+        udp_payload_octets: usize,
+    ) -> Result<impl Iterator<Item = u8> + Clone + use<>, DatagramTooLong> {
         let payload = u16::try_from(udp_payload_octets).ok();
         let payload = payload.filter(|octets| octets.saturating_add(self.uncompressed_octets()) <= MAX_DATAGRAM_OCTETS);
         let payload = payload.ok_or(DatagramTooLong(udp_payload_octets))?;

@@ -10,7 +10,7 @@ use super::rdc::{ContikiMac, Rdc};
 use super::tinyos::{BinaryExponential, TinyOs};
 use crate::radio::MediumConfig;
 use crate::radio::phy::{A_MAX_PHY_PACKET_SIZE, A_TURNAROUND_TIME, CCA_DURATION, SYMBOL};
-use crate::sixlowpan::Sixlowpan;
+use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
 
 /// A radio network: a medium, and the MAC that all its stations run.
 #[derive(Clone, Debug, PartialEq)]
@@ -258,18 +258,15 @@ impl MacConfig {
         Some(octets.max(shortest)).filter(|octets| *octets <= A_MAX_PHY_PACKET_SIZE)
     }
 
-    /// Appends the PSDUs of the frames that carry a packet with this many bytes of UDP payload over a hop; `false` if it
-    /// is too long.
-    pub(super) fn frames(&self, payload_bytes: usize, psdus: &mut Vec<u8>) -> bool {
-        let Some(headers) = self.sixlowpan else {
-            psdus.extend(self.psdu_octets(payload_bytes));
-            return !psdus.is_empty();
-        };
+    /// The PSDUs of the frames that carry a packet with this many bytes of UDP payload over a hop.
+    pub(super) fn frames(
+        &self,
+        headers: &Sixlowpan,
+        payload_bytes: usize,
+    ) -> Result<impl Iterator<Item = u8> + Clone + use<>, DatagramTooLong> {
         let (header, shortest) = self.header_and_shortest();
-        let headers = Sixlowpan { mac_extra_octets: headers.mac_extra_octets.saturating_add(header), ..headers };
-        let Ok(frames) = headers.frames(payload_bytes) else { return false };
-        psdus.extend(frames.map(|octets| octets.max(shortest)));
-        true
+        let headers = Sixlowpan { mac_extra_octets: headers.mac_extra_octets.saturating_add(header), ..*headers };
+        Ok(headers.frames(payload_bytes)?.map(move |octets| octets.max(shortest)))
     }
 
     /// What duty cycling adds to a frame, and the shortest frame that it allows.

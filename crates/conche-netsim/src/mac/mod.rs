@@ -88,5 +88,5 @@ pub use network::RadioCounters;
 pub use rdc::{ContikiMac, Rdc};
 pub use tinyos::{BinaryExponential, TinyOs};
 
-pub(crate) use network::{Event, Happened, Hop, RadioNetwork};
+pub(crate) use network::{Event, Hop, RadioNetwork};
 pub(crate) use station::Interface;

@@ -29,8 +29,6 @@ pub(crate) struct RadioNetwork {
     pub(super) hearers: Vec<Station>,
     /// Datagrams that travel in fragments.
     pub(super) datagrams: Datagrams,
-    /// The sizes of the frames of the packet that is taken; kept for its memory.
-    pub(super) sizes: Vec<u8>,
     /// What hosts are still to be told of their frames, in the order of the events for it.
     pub(super) told: VecDeque<(NodeId, PacketId, Transmitted)>,
     pub(crate) counters: RadioCounters,
@@ -84,17 +82,6 @@ pub(crate) struct Event {
     station: Station,
 }
 
-/// What follows from an event outside of the radio network.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Happened {
-    /// Nothing.
-    Nothing,
-    /// A packet has come to a node.
-    Arrived(PacketRef, NodeId),
-    /// A host is to be told how its frame ended.
-    Transmitted(NodeId, PacketId, Transmitted),
-}
-
 // With the simulation's own tag it is as large as a wired event.
 const _: () = assert!(size_of::<Event>() <= 8);
 
@@ -116,8 +103,6 @@ pub(super) enum What {
     Doze,
     /// Control traffic is due.
     Control,
-    /// A host is told of its frame.
-    Tell,
 }
 
 impl RadioNetwork {
@@ -134,7 +119,6 @@ impl RadioNetwork {
             receivers: Vec::new(),
             hearers: Vec::new(),
             datagrams: Datagrams::default(),
-            sizes: Vec::new(),
             told: VecDeque::new(),
             counters: RadioCounters::default(),
             dropped: 0,
@@ -143,12 +127,17 @@ impl RadioNetwork {
         }
     }
 
-    /// Something happens.
-    pub(crate) fn happen<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, event: Event) -> Happened {
-        if matches!(event.what, What::Tell) {
-            let (node, frame, outcome) = self.told.pop_front().expect("each of these events has its notice");
-            return Happened::Transmitted(node, frame, outcome);
-        }
+    /// What the next one of the hosts that are to be told of a frame is told.
+    pub(crate) fn next_told(&mut self) -> Option<(NodeId, PacketId, Transmitted)> {
+        self.told.pop_front()
+    }
+
+    /// Something happens; the answer is a packet that has come to a node by it.
+    pub(crate) fn happen<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        event: Event,
+    ) -> Option<(PacketRef, NodeId)> {
         let at = event.station;
         let station = &mut self.stations[usize::from(at)];
         match event.what {
@@ -165,12 +154,12 @@ impl RadioNetwork {
             What::AckTimeout(wait) if station.step == Step::AwaitingAck && station.wait == wait => {
                 self.end(around, at, Outcome::NoAck);
             }
-            What::AckTimeout(_) | What::Tell => {}
+            What::AckTimeout(_) => {}
             What::Ack => self.transmit_ack(around, at),
             What::Control => self.send_control(around, at),
             What::Check(_) | What::Doze => self.follow_duty_cycle(around, at, event.what),
         }
-        Happened::Nothing
+        None
     }
 
     /// A frame has come to the head of its queue, after another one or not.
@@ -193,6 +182,7 @@ impl RadioNetwork {
     }
 
     /// The backoff of a queue has ended.
+    #[inline]
     fn begin<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, queue: QueueIndex) {
         self.stations[usize::from(at)].attempting = queue;
         match self.mac.rdc {
@@ -201,6 +191,7 @@ impl RadioNetwork {
         }
     }
 
+    #[inline]
     fn step<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         match self.mac.rdc {
             Rdc::AlwaysOn => self.step_always_on(around, at),
@@ -233,9 +224,12 @@ impl RadioNetwork {
             Decision::GiveUp => self.leave(around, at, queue, outcome),
         }
         // An attempt may be put off, so that another one's turn comes.
-        while self.stations[usize::from(at)].step == Step::Idle
-            && let Some(ready) = self.stations[usize::from(at)].queues.take_ready()
-        {
+        loop {
+            let station = &mut self.stations[usize::from(at)];
+            if station.step != Step::Idle {
+                break;
+            }
+            let Some(ready) = station.queues.take_ready() else { break };
             self.begin(around, at, ready);
         }
     }

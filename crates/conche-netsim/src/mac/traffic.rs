@@ -5,9 +5,10 @@ use super::network::{Hop, RadioNetwork, What};
 use super::queue::{Frame, Load, Origin, QueueIndex, Queued};
 use crate::packet::PacketRef;
 use crate::radio::{BROADCAST, Station};
+use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
 use crate::trace::{DropReason, Observer};
 use crate::wired::Surroundings;
-use crate::{LinkId, NodeId, PacketId, RadioId};
+use crate::{LinkId, NodeId, PacketId, RadioId, sim};
 
 /// Why a frame was not taken.
 enum Refused {
@@ -24,11 +25,14 @@ impl RadioNetwork {
         hop: Hop,
         link: LinkId,
     ) {
-        let mut sizes = std::mem::take(&mut self.sizes);
-        let fits = self.mac.frames(around.packets.get(packet).bytes().len(), &mut sizes);
-        let taken = if fits { self.take(around, packet, hop, link, &sizes) } else { Err(Refused::TooLong) };
-        sizes.clear();
-        self.sizes = sizes;
+        let payload_bytes = around.packets.get(packet).bytes().len();
+        let taken = match self.mac.sixlowpan {
+            Some(headers) => self.send_datagram(around, packet, hop, link, &headers),
+            None => match self.mac.psdu_octets(payload_bytes) {
+                Some(octets) => self.enqueue(around, hop.from, Load::Packet(packet), Origin::Hop(link), hop.to, octets),
+                None => Err(Refused::TooLong),
+            },
+        };
         match taken {
             Ok(()) => {}
             Err(Refused::QueueFull) => self.drop(around, packet, DropReason::QueueFull(link)),
@@ -37,23 +41,25 @@ impl RadioNetwork {
     }
 
     /// Puts the frames of a packet into their queue, all or none.
-    fn take<O: Observer>(
+    fn send_datagram<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
         packet: PacketRef,
         hop: Hop,
         link: LinkId,
-        sizes: &[u8],
+        headers: &Sixlowpan,
     ) -> Result<(), Refused> {
-        let origin = Origin::Hop(link);
-        if let [psdu_octets] = *sizes {
-            return self.enqueue(around, hop.from, Load::Packet(packet), origin, hop.to, psdu_octets);
-        }
-        if !self.stations[usize::from(hop.from)].queues.have_room(hop.to, sizes.len()) {
-            return Err(Refused::QueueFull);
-        }
-        let load = Load::Fragment(self.datagrams.insert(packet, sizes.len()));
-        sizes.iter().try_for_each(|octets| self.enqueue(around, hop.from, load, origin, hop.to, *octets))
+        let frames = self.mac.frames(headers, around.packets.get(packet).bytes().len());
+        let frames = frames.map_err(|DatagramTooLong(_)| Refused::TooLong)?;
+        let (mut sizes, origin) = (frames.clone(), Origin::Hop(link));
+        let load = match frames.count() {
+            1 => Load::Packet(packet),
+            count if self.stations[usize::from(hop.from)].queues.have_room(hop.to, count) => {
+                Load::Fragment(self.datagrams.insert(packet, count))
+            }
+            _ => return Err(Refused::QueueFull),
+        };
+        sizes.try_for_each(|octets| self.enqueue(around, hop.from, load, origin, hop.to, octets))
     }
 
     /// Takes a frame that the host of a node transmits by itself.
@@ -195,7 +201,7 @@ impl RadioNetwork {
     /// Has a host told how its frame ended, in an event of its own.
     fn tell<O>(&mut self, around: &mut Surroundings<'_, O>, node: NodeId, frame: PacketId, outcome: Transmitted) {
         self.told.push_back((node, frame, outcome));
-        self.schedule(around, around.scheduler.now(), 0, What::Tell);
+        around.scheduler.schedule(around.scheduler.now(), sim::Event::Transmitted(RadioId(self.number)));
     }
 
     fn station_of(&self, node: NodeId) -> Option<Station> {

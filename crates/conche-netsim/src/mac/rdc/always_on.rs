@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use crate::Instant;
 use crate::mac::access::Outcome;
 use crate::mac::attempt::{Reply, Step};
-use crate::mac::network::{Happened, RadioNetwork, What};
+use crate::mac::network::{RadioNetwork, What};
+use crate::packet::PacketRef;
 use crate::radio::phy::airtime;
 use crate::radio::{BROADCAST, Station};
 use crate::trace::Observer;
 use crate::wired::Surroundings;
+use crate::{Instant, NodeId};
 
 impl RadioNetwork {
     /// Begins an attempt.
+    #[inline]
     pub(in crate::mac) fn assess<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         match self.mac.attempt.cca {
             Some(duration) => self.wait(around, at, Step::Assessing, duration),
@@ -21,6 +23,7 @@ impl RadioNetwork {
     }
 
     /// A step of the attempt has ended: the next one.
+    #[inline]
     pub(in crate::mac) fn step_always_on<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
         match self.stations[usize::from(at)].step {
             Step::Assessing if self.air.is_busy(at, around.scheduler.now()) => self.end(around, at, Outcome::Busy),
@@ -58,11 +61,16 @@ impl RadioNetwork {
     }
 
     /// The frame is on the air no more.
-    pub(in crate::mac) fn end_frame<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) -> Happened {
+    #[inline]
+    pub(in crate::mac) fn end_frame<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        at: Station,
+    ) -> Option<(PacketRef, NodeId)> {
         let now = around.scheduler.now();
         let frame = *self.stations[usize::from(at)].frame();
         self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
-        let happened = self.deliver(around, at, frame);
+        let arrived = self.deliver(around, at, frame);
         match self.mac.attempt.acknowledgment {
             Some(acknowledgment) if frame.to != BROADCAST => {
                 let station = &mut self.stations[usize::from(at)];
@@ -73,6 +81,6 @@ impl RadioNetwork {
             }
             _ => self.end(around, at, Outcome::Sent),
         }
-        happened
+        arrived
     }
 }

@@ -1,9 +1,8 @@
 //! What a station does with the frames that it receives: copies are dropped, and acknowledged all the same.
 
-use crate::Instant;
 use crate::mac::access::Outcome;
 use crate::mac::attempt::Reply;
-use crate::mac::network::{Happened, RadioNetwork, What};
+use crate::mac::network::{RadioNetwork, What};
 use crate::mac::queue::{Frame, Load};
 use crate::mac::rdc::Rdc;
 use crate::packet::PacketRef;
@@ -11,6 +10,7 @@ use crate::radio::phy::{ACK_PSDU_OCTETS, airtime};
 use crate::radio::{BROADCAST, Station, Via};
 use crate::trace::Observer;
 use crate::wired::{self, Surroundings};
+use crate::{Instant, NodeId};
 
 impl RadioNetwork {
     /// A frame ends: the stations that it is for and that received it take its packet.
@@ -19,12 +19,12 @@ impl RadioNetwork {
         around: &mut Surroundings<'_, O>,
         from: Station,
         frame: Frame,
-    ) -> Happened {
+    ) -> Option<(PacketRef, NodeId)> {
         let now = around.scheduler.now();
         if frame.to != BROADCAST {
             let mut via = None;
             self.air.finish(from, now, |receiver| via = Some(receiver));
-            return via.map_or(Happened::Nothing, |via| self.receive(around, from, via, frame.dsn));
+            return via.and_then(|via| self.receive(around, from, via, frame.dsn));
         }
         let mut receivers = std::mem::take(&mut self.receivers);
         self.air.finish(from, now, |via| receivers.push(via));
@@ -32,11 +32,17 @@ impl RadioNetwork {
             self.receive_copy(around, from, via, frame);
         }
         self.receivers = receivers;
-        Happened::Nothing
+        None
     }
 
     /// A station received a frame that is for it.
-    fn receive<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, from: Station, via: Via, dsn: u8) -> Happened {
+    fn receive<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        from: Station,
+        via: Via,
+        dsn: u8,
+    ) -> Option<(PacketRef, NodeId)> {
         if let Rdc::ContikiMac(config) = self.mac.rdc {
             self.expect_burst(around, from, via.station, &config);
         }
@@ -46,7 +52,7 @@ impl RadioNetwork {
             self.schedule(around, around.scheduler.now() + acknowledgment.turnaround, via.station, What::Ack);
         }
         if !self.accepts(from, via.station, dsn) {
-            return Happened::Nothing;
+            return None;
         }
         // The packet goes on with the first copy; the sender needs only the frame to repeat it.
         let load = std::mem::replace(&mut self.stations[usize::from(from)].frame().load, Load::Nothing);
@@ -55,7 +61,7 @@ impl RadioNetwork {
             Load::Packet(packet) => Some(packet),
             Load::Fragment(datagram) => self.datagrams.receive(datagram),
         };
-        arrived.map_or(Happened::Nothing, |packet| self.hand_up(around, packet, via))
+        arrived.and_then(|packet| self.hand_up(around, packet, via))
     }
 
     /// A station received a broadcast, of which the sender keeps the packet for others.
@@ -69,7 +75,7 @@ impl RadioNetwork {
         {
             let copy = around.packets.copy_for(packet, node);
             self.copies += 1;
-            if let Happened::Arrived(packet, at) = self.hand_up(around, copy, via) {
+            if let Some((packet, at)) = self.hand_up(around, copy, via) {
                 around.scheduler.schedule(around.scheduler.now(), wired::Event::Arrive { packet, at }.into());
             }
         }
@@ -84,15 +90,20 @@ impl RadioNetwork {
     }
 
     /// A packet is in a station's radio, and comes to its node when it has been read out.
-    fn hand_up<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, via: Via) -> Happened {
+    fn hand_up<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        packet: PacketRef,
+        via: Via,
+    ) -> Option<(PacketRef, NodeId)> {
         around.packets.get_mut(packet).snr_db = self.air.snr_db(via);
         let at = self.stations[usize::from(via.station)].node;
         if self.mac.unload.is_zero() {
-            return Happened::Arrived(packet, at);
+            return Some((packet, at));
         }
         let when = around.scheduler.now() + self.mac.unload;
         around.scheduler.schedule(when, wired::Event::Arrive { packet, at }.into());
-        Happened::Nothing
+        None
     }
 
     /// An acknowledgment has no address: whoever waits for one looks at its number.

@@ -1,15 +1,16 @@
 //! The sender (`send_packet`): wait for the neighbour's phase, assess the channel, strobe.
 
 use super::ContikiMac;
-use crate::Instant;
 use crate::mac::access::Outcome;
 use crate::mac::attempt::{Reply, Step};
-use crate::mac::network::{Happened, RadioNetwork, What};
+use crate::mac::network::{RadioNetwork, What};
 use crate::mac::rdc::Rdc;
+use crate::packet::PacketRef;
 use crate::radio::phy::airtime;
 use crate::radio::{BROADCAST, Station};
 use crate::trace::Observer;
 use crate::wired::Surroundings;
+use crate::{Instant, NodeId};
 
 /// A frame that is repeated.
 #[derive(Clone, Copy, Debug, Default)]
@@ -108,12 +109,12 @@ impl RadioNetwork {
         around: &mut Surroundings<'_, O>,
         at: Station,
         config: &ContikiMac,
-    ) -> Happened {
+    ) -> Option<(PacketRef, NodeId)> {
         let frame = *self.stations[usize::from(at)].frame();
         self.air.deafen(at, around.scheduler.now() + self.mac.attempt.rx_turnaround);
-        let happened = self.deliver(around, at, frame);
+        let arrived = self.deliver(around, at, frame);
         self.wait(around, at, Step::AwaitingAck, config.inter_packet_interval);
-        happened
+        arrived
     }
 
     /// The acknowledgment of the last strobe has come; it is read later.
