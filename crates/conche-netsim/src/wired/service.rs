@@ -17,6 +17,9 @@ pub enum Service {
     /// (standard deviation 0.523): a link whose rate changes from frame to frame, as under a radio that fades and repeats
     /// blocks.
     Rayleigh,
+    /// Each frame's time is multiplied by an exponentially distributed factor of mean 1: a link that repeats until it
+    /// succeeds, so that what has passed of a frame's time says nothing of what is left.
+    Exponential,
 }
 
 /// Pauses of a link: some frames take much longer than their size says, and what waits behind them waits as well, as where
@@ -37,13 +40,8 @@ impl Service {
     pub(super) fn nanos(self, nanos: u64, stream: &mut Stream) -> u64 {
         match self {
             Self::Exact => nanos,
-            Self::Rayleigh => {
-                let factor = libm::sqrt(stream.exponential()) / MEAN_OF_ROOT;
-                // Casts from floats saturate, and the product is not negative.
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                let drawn = (nanos as f64 * factor + 0.5) as u64;
-                drawn
-            }
+            Self::Rayleigh => scaled(nanos, libm::sqrt(stream.exponential()) / MEAN_OF_ROOT),
+            Self::Exponential => scaled(nanos, stream.exponential()),
         }
     }
 }
@@ -54,11 +52,15 @@ impl Stalls {
         if self.probability <= 0.0 || !stream.chance(self.probability) {
             return 0;
         }
-        // As above: a saturating cast of something that is not negative.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let length = (nanos(self.mean) as f64 * stream.exponential()) as u64;
-        length
+        scaled(nanos(self.mean), stream.exponential())
     }
+}
+
+fn scaled(nanos: u64, factor: f64) -> u64 {
+    // Casts from floats saturate, and the product is not negative.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let scaled = (nanos as f64 * factor + 0.5) as u64;
+    scaled
 }
 
 #[cfg(test)]
@@ -70,33 +72,33 @@ mod tests {
     const NANOS: u64 = 50_000_000;
 
     /// In units of what is served exactly.
-    fn drawn() -> Vec<f64> {
+    fn drawn(service: Service) -> Vec<f64> {
         let mut stream = Streams::new(5).stream(Entity::Run, Purpose::named("test"));
-        (0..FRAMES).map(|_| Service::Rayleigh.nanos(NANOS, &mut stream) as f64 / NANOS as f64).collect()
+        (0..FRAMES).map(|_| service.nanos(NANOS, &mut stream) as f64 / NANOS as f64).collect()
     }
 
-    #[test]
-    fn the_factor_has_mean_1_and_the_variance_of_rayleighs_distribution() {
-        let factors = drawn();
-        let mean = factors.iter().sum::<f64>() / f64::from(FRAMES);
-        let square = factors.iter().map(|factor| factor * factor).sum::<f64>() / f64::from(FRAMES);
-        let error = 0.523 / f64::from(FRAMES).sqrt();
-        assert!((mean - 1.0).abs() < 4.0 * error, "{mean}");
-        // E[X]/Γ(3/2)² = 4/π; the square is exponential, so its deviation is its mean.
-        let expected = 4.0 / std::f64::consts::PI;
-        assert!((square - expected).abs() < 4.0 * expected / f64::from(FRAMES).sqrt(), "{square}");
-    }
-
-    /// P(factor > x) = exp(−πx²/4).
-    #[test]
-    fn frames_take_longer_than_x_times_the_mean_as_often_as_rayleigh_says() {
-        let factors = drawn();
-        for x in [0.2_f64, 1.0, 2.0, 3.0] {
-            let expected = (-std::f64::consts::FRAC_PI_4 * x * x).exp();
+    /// The expected share of factors above x, at several x.
+    fn assert_tail(factors: &[f64], expected: impl Fn(f64) -> f64) {
+        for x in [0.2, 1.0, 2.0, 3.0] {
             let share = factors.iter().filter(|factor| **factor > x).count() as f64 / f64::from(FRAMES);
-            let error = (expected * (1.0 - expected) / f64::from(FRAMES)).sqrt();
-            assert!((share - expected).abs() < 4.0 * error, "{x}: {share} instead of {expected}");
+            let error = (expected(x) * (1.0 - expected(x)) / f64::from(FRAMES)).sqrt();
+            assert!((share - expected(x)).abs() < 4.0 * error, "{x}: {share} instead of {}", expected(x));
         }
+    }
+
+    #[test]
+    fn the_mean_time_is_that_of_the_rate() {
+        for (service, deviation) in [(Service::Exact, 0.0), (Service::Rayleigh, 0.523), (Service::Exponential, 1.0)] {
+            let mean = drawn(service).iter().sum::<f64>() / f64::from(FRAMES);
+            assert!((mean - 1.0).abs() <= 4.0 * deviation / f64::from(FRAMES).sqrt(), "{service:?}: {mean}");
+        }
+    }
+
+    /// P(factor > x) = exp(−πx²/4) and exp(−x).
+    #[test]
+    fn frames_take_longer_than_x_times_the_mean_as_often_as_the_distribution_says() {
+        assert_tail(&drawn(Service::Rayleigh), |x| (-std::f64::consts::FRAC_PI_4 * x * x).exp());
+        assert_tail(&drawn(Service::Exponential), |x| (-x).exp());
     }
 
     #[test]

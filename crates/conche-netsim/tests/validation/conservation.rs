@@ -99,7 +99,7 @@ fn links() -> impl Strategy<Value = LinkConfig> {
     let loss = prop_oneof![Just(Loss::None), (0.0..=1.0).prop_map(Loss::Bernoulli)];
     let rate = prop::option::of((1..1000_u64).prop_map(BitRate::kbit));
     let order = prop_oneof![Just(Order::Kept), Just(Order::Free)];
-    let service = prop_oneof![Just(Service::Exact), Just(Service::Rayleigh)];
+    let service = prop_oneof![Just(Service::Exact), Just(Service::Rayleigh), Just(Service::Exponential)];
     (rate, (service, 0.0..=0.1_f64), 0..50_u64, 0..50_u64, order, limit, in_service, loss, 0.0..=0.5_f64).prop_map(
         |(rate, (service, stalls), delay, high, order, limit, in_service, loss, duplicate)| LinkConfig {
             rate,

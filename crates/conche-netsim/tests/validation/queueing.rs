@@ -61,15 +61,17 @@ fn waits_of_m_d_1_at_nine_tenths_load_are_four_and_a_half_service_times() {
     assert_waits(0.9, 2_000_000, 112.8, 0.03);
 }
 
-/// Wq = λE[S²]/2(1−ρ), with E[S²] = 4s²/π for Rayleigh's distribution: 4/π times as long as with constant service.
+/// Wq = λE[S²]/2(1−ρ), with E[S²] = 4s²/π for Rayleigh's distribution and 2s² for the exponential one.
 #[test]
-fn waits_at_a_link_with_rayleigh_service_are_those_of_m_g_1() {
-    let link = LinkConfig { service: Service::Rayleigh, ..LinkConfig::default() };
-    let arrivals = run_over(link, 1_000_000, Interval::Poisson(SERVICE.div_f64(0.8)));
-    let (sojourn_ms, _) = mean(arrivals.iter().map(|arrival| (arrival.at - arrival.sent_at).as_secs_f64() * 1e3));
-    let expected_ms = SERVICE.as_secs_f64() * 1e3 + 50.13 * 4.0 / std::f64::consts::PI;
-    let deviation = sojourn_ms / expected_ms - 1.0;
-    assert!(deviation.abs() < 0.015, "{sojourn_ms:.2} ms is {:.2} % off", deviation * 100.0);
+fn waits_at_a_link_whose_service_varies_are_those_of_m_g_1() {
+    for (service, square) in [(Service::Rayleigh, 4.0 / std::f64::consts::PI), (Service::Exponential, 2.0)] {
+        let link = LinkConfig { service, ..LinkConfig::default() };
+        let arrivals = run_over(link, 400_000, Interval::Poisson(SERVICE.div_f64(0.5)));
+        let (sojourn_ms, _) = mean(arrivals.iter().map(|arrival| (arrival.at - arrival.sent_at).as_secs_f64() * 1e3));
+        let expected_ms = SERVICE.as_secs_f64() * 1e3 + 12.53 * square;
+        let deviation = sojourn_ms / expected_ms - 1.0;
+        assert!(deviation.abs() < 0.01, "{service:?}: {sojourn_ms:.2} ms is {:.2} % off", deviation * 100.0);
+    }
 }
 
 /// W(n+1) = max(0, W(n) + s − t(n)) (Lindley 1952), to the nanosecond.

@@ -57,6 +57,7 @@ fn configured(link: &Link, bits: u64, header_bytes: u32) -> LinkConfig {
         service: match link.service {
             Service::Exact => wired::Service::Exact,
             Service::Rayleigh => wired::Service::Rayleigh,
+            Service::Exponential => wired::Service::Exponential,
         },
         stalls: Stalls { probability: link.stall_probability, mean: link.stall.0 },
         delay: link.delay.0,

@@ -103,6 +103,8 @@ pub enum Service {
     Exact,
     /// By a Rayleigh-distributed factor of mean 1.
     Rayleigh,
+    /// By an exponentially distributed factor of mean 1.
+    Exponential,
 }
 
 /// Clients that open an exchange whenever the last one is over.
