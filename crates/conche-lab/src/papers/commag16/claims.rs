@@ -19,8 +19,8 @@ pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
     let all = All(series);
     let clients: Vec<u32> = scenario.gprs.clients.iter().map(|clients| clients.get()).collect();
     let mut figures = Vec::new();
-    for scheme in SENSITIVE {
-        let beats = |clients: &u32| all.beats_the_default(scheme, &format!("gprs/{clients}"), &scenario.name);
+    for (scheme, sign) in SENSITIVE.map(|scheme| (scheme, 1.0)).into_iter().chain([("b-rto", -1.0)]) {
+        let beats = |clients: &u32| all.beside_the_default(scheme, sign, &format!("gprs/{clients}"), &scenario.name);
         figures.extend(clients.iter().filter_map(beats).flatten());
     }
     let most = clients.iter().flat_map(|clients| {
@@ -48,18 +48,19 @@ impl All<'_> {
         Some((mean_interval(values).0, u32::try_from(values.len()).unwrap_or(u32::MAX)))
     }
 
-    fn beats_the_default(&self, scheme: &str, cell: &str, paper: &str) -> Option<[Figure; 2]> {
+    /// More throughput than the default has, or with a negative sign less.
+    fn beside_the_default(&self, scheme: &str, sign: f64, cell: &str, paper: &str) -> Option<[Figure; 2]> {
         let column = "throughput_per_s";
         let (own, default) = self.values(scheme, cell, column).zip(self.values("default", cell, column))?;
         let differences: Vec<f64> = own.iter().zip(default).map(|(own, default)| own - default).collect();
         let (difference, interval) = mean_interval(&differences);
         let claim = Claim {
-            row: format!("more_throughput_than_default/{scheme}/{cell}"),
+            row: format!("{}_throughput_than_default/{scheme}/{cell}", if sign > 0.0 { "more" } else { "less" }),
             column: "difference_per_s",
             unit: Unit::PerSecond,
             measured: difference,
             runs: u32::try_from(differences.len()).unwrap_or(u32::MAX),
-            holds: difference > 0.0,
+            holds: sign * difference > 0.0,
         };
         let [value, verdict] = claim.figures(paper);
         Some([Figure { ci95: interval, ..value }, verdict])

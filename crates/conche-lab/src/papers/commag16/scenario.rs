@@ -91,7 +91,8 @@ pub struct Spread {
 pub enum Draw {
     /// Each draws from all of it.
     Independent,
-    /// Of n replications each draws from another one of n equally probable parts, so that few runs cover it evenly.
+    /// Of n replications each takes the middle of another one of n equally probable parts, so that few runs cover it
+    /// evenly.
     Stratified,
 }
 

@@ -93,7 +93,7 @@ fn the_published_intervals_are_the_bar_of_throughput() {
 #[test]
 fn values_without_sense_are_refused() {
     let cases = [
-        ("loss = 0.008                                  # [fitted]", "loss = 1.2", "gprs.uplink.loss: 1.2 is not"),
+        ("stall_probability = 0.002", "stall_probability = 1.2", "gprs.uplink.stall_probability: 1.2 is not"),
         ("request = \"93B\"", "request = \"11B\"", "gprs.request: 11B is no frame"),
         ("rate = \"40kbit/s\"", "rate = \"0bit/s\"", "gprs.downlink.rate"),
         ("sigma = 0.5", "sigma = 5.0", "gprs.uplink.spread.sigma"),
