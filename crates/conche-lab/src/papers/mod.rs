@@ -6,6 +6,7 @@ mod claim;
 pub mod commag16;
 pub mod etfa14;
 pub mod flocklab;
+pub mod wiopt12;
 
 pub use claim::{Claim, Values};
 
@@ -41,7 +42,7 @@ pub enum Bar {
 }
 
 /// All papers, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[etfa14::PAPER, commag16::PAPER, bdp19::PAPER, anrw18::PAPER];
+pub const PAPERS: &[Paper] = &[etfa14::PAPER, commag16::PAPER, bdp19::PAPER, wiopt12::PAPER, anrw18::PAPER];
 
 impl Paper {
     /// The paper of this name.

@@ -50,12 +50,15 @@ impl Frame {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::RadioId;
 
     #[test]
     fn frames_have_their_size_and_are_decoded_to_what_they_were() {
-        let config = MoteConfig { radio: RadioId(0), header_octets: 20, payload_octets: 96 };
+        let config =
+            MoteConfig { radio: RadioId(0), header_octets: 20, payload_octets: 96, processing: Duration::ZERO };
         let (origin, destination) = (NodeId(3), NodeId(59));
         for (segment, size) in [(Segment::Data { number: 5 }, 116), (Segment::Ack { number: 6 }, 20)] {
             let frame = Frame::Datagram(Datagram { origin, destination, segment });

@@ -13,6 +13,7 @@ mod frame;
 mod outgoing;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use conche_proto::cc::Controller;
 
@@ -33,6 +34,8 @@ pub struct MoteConfig {
     pub header_octets: u8,
     /// Octets of payload in a segment of data.
     pub payload_octets: u8,
+    /// How long transport and application take at either end for a segment that has arrived.
+    pub processing: Duration,
 }
 
 /// Where a mote's routes come from.
@@ -56,6 +59,10 @@ pub enum Role<C: Controller> {
     /// It looks for a route to this node. The run ends when there is one, or none can be found.
     Seeker(NodeId),
 }
+
+/// A datagram whose end is at this mote, while it is being processed.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived(Datagram);
 
 /// What a mote has counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,7 +119,7 @@ impl<C: Controller> Mote<C> {
     }
 
     /// After every event: what transport and routing want, what the MAC can take, and when to wake up.
-    fn proceed(&mut self, port: &mut Port<'_, ()>) {
+    fn proceed(&mut self, port: &mut Port<'_, Arrived>) {
         let timer = self.poll_transport(port);
         self.look_for_routes(port.now());
         self.poll_routing(port);
@@ -124,7 +131,7 @@ impl<C: Controller> Mote<C> {
         port.wake_at([timer, routing].into_iter().flatten().min());
     }
 
-    fn poll_transport(&mut self, port: &mut Port<'_, ()>) -> Option<Instant> {
+    fn poll_transport(&mut self, port: &mut Port<'_, Arrived>) -> Option<Instant> {
         let Role::Source(to, sender) = &mut self.role else { return None };
         loop {
             match sender.poll(port.now(), port.rng()) {
@@ -151,7 +158,7 @@ impl<C: Controller> Mote<C> {
         }
     }
 
-    fn poll_routing(&mut self, port: &mut Port<'_, ()>) {
+    fn poll_routing(&mut self, port: &mut Port<'_, Arrived>) {
         let Router::Aodv(aodv) = &mut self.router else { return };
         while let Some(news) = aodv.poll(port.now()) {
             match news {
@@ -169,7 +176,7 @@ impl<C: Controller> Mote<C> {
     }
 
     /// Gives the MAC its next frame, if it has none.
-    fn hand_over(&mut self, port: &mut Port<'_, ()>) {
+    fn hand_over(&mut self, port: &mut Port<'_, Arrived>) {
         if self.sending.is_some() {
             return;
         }
@@ -187,10 +194,8 @@ impl<C: Controller> Mote<C> {
         self.sending = Some((id, next));
     }
 
+    /// A datagram has arrived here.
     fn take(&mut self, now: Instant, datagram: Datagram) {
-        if datagram.destination != self.address {
-            return self.forward(datagram);
-        }
         match &mut self.role {
             Role::Source(from, sender) if *from == datagram.origin => sender.receive(now, datagram.segment),
             Role::Sink(from, receiver) if *from == datagram.origin => {
@@ -249,13 +254,13 @@ fn next_hop(router: &Router, destination: NodeId) -> Option<NodeId> {
 }
 
 impl<C: Controller> Host for Mote<C> {
-    type Timer = ();
+    type Timer = Arrived;
 
-    fn start(&mut self, port: &mut Port<'_, ()>) {
+    fn start(&mut self, port: &mut Port<'_, Arrived>) {
         self.proceed(port);
     }
 
-    fn receive(&mut self, port: &mut Port<'_, ()>, packet: Received<'_>) {
+    fn receive(&mut self, port: &mut Port<'_, Arrived>, packet: Received<'_>) {
         match Frame::decode(packet.bytes) {
             Some(Frame::Message(message)) => {
                 if let Router::Aodv(aodv) = &mut self.router {
@@ -264,13 +269,17 @@ impl<C: Controller> Host for Mote<C> {
                     aodv.receive(port.now(), packet.meta.from, snr_db, message, port.rng());
                 }
             }
-            Some(Frame::Datagram(datagram)) => self.take(port.now(), datagram),
+            Some(Frame::Datagram(datagram)) if datagram.destination != self.address => self.forward(datagram),
+            Some(Frame::Datagram(datagram)) => {
+                port.set_timer(self.config.processing, Arrived(datagram));
+                return;
+            }
             None => return,
         }
         self.proceed(port);
     }
 
-    fn transmitted(&mut self, port: &mut Port<'_, ()>, frame: PacketId, outcome: Transmitted) {
+    fn transmitted(&mut self, port: &mut Port<'_, Arrived>, frame: PacketId, outcome: Transmitted) {
         let Some((_, outgoing)) = self.sending.take_if(|(id, _)| *id == frame) else { return };
         if outcome != Transmitted::Sent {
             self.give_up(outgoing);
@@ -278,9 +287,12 @@ impl<C: Controller> Host for Mote<C> {
         self.proceed(port);
     }
 
-    fn timer(&mut self, _: &mut Port<'_, ()>, (): ()) {}
+    fn timer(&mut self, port: &mut Port<'_, Arrived>, Arrived(datagram): Arrived) {
+        self.take(port.now(), datagram);
+        self.proceed(port);
+    }
 
-    fn wake(&mut self, port: &mut Port<'_, ()>) {
+    fn wake(&mut self, port: &mut Port<'_, Arrived>) {
         self.proceed(port);
     }
 }

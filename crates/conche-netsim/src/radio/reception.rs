@@ -3,7 +3,7 @@
 use super::power::to_db;
 
 /// Which curve leads from the signal-to-noise ratio to the packet reception ratio.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ReceptionCurve {
     /// The bit error rate of O-QPSK with direct sequence spreading in white noise (IEEE Std 802.15.4-2006, annex E.4.1.8),
     /// with independent bits: what the standard's modulation could do.
@@ -12,6 +12,15 @@ pub enum ReceptionCurve {
     /// The CC2420 as TOSSIM has it (Lee, Cerpa, Levis: Improving wireless simulation through noise modeling, IPSN 2007; a
     /// fit to measurements, about 1 dB wide). The curve is of whole frames, whatever their length.
     Cc2420,
+    /// Noise and fading that change from frame to frame spread the receiver's threshold into a transitional region (Zuniga,
+    /// Krishnamachari: Analyzing the transitional region in low power wireless links, SECON 2004): of whole frames,
+    /// Φ((SNR − middle)/width).
+    Transitional {
+        /// Half of the frames are received here, in dB.
+        middle_db: f64,
+        /// The standard deviation of what changes from frame to frame, in dB; above 0.
+        width_db: f64,
+    },
 }
 
 /// A part of a frame.
@@ -43,6 +52,14 @@ impl ReceptionCurve {
                 let share = stretch.bits / stretch.of;
                 libm::exp(CC2420_SYMBOLS * share * libm::log1p(-cc2420_symbol_error_rate(snr)))
             }
+            Self::Transitional { middle_db, width_db } => {
+                let deviations = (to_db(snr) - middle_db) / width_db;
+                if deviations > TRANSITIONAL_CERTAIN {
+                    return 1.0;
+                }
+                let whole = 0.5 * libm::erfc(-deviations * std::f64::consts::FRAC_1_SQRT_2);
+                libm::pow(whole, stretch.bits / stretch.of)
+            }
         }
     }
 }
@@ -51,6 +68,9 @@ impl ReceptionCurve {
 const OQPSK_CERTAIN: f64 = 4.0;
 /// Above 12 dB likewise.
 const CC2420_CERTAIN: f64 = 16.0;
+
+/// So many widths above the middle likewise.
+const TRANSITIONAL_CERTAIN: f64 = 8.5;
 
 /// BER = (8/15)(1/16) Σ_{k=2}^{16} (−1)^k C(16,k) exp(20·SNR·(1/k − 1)) (IEEE Std 802.15.4-2006, annex E.4.1.8).
 #[must_use]
@@ -78,7 +98,8 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_frame_make_up_the_whole() {
-        for curve in [ReceptionCurve::Oqpsk, ReceptionCurve::Cc2420] {
+        let transitional = ReceptionCurve::Transitional { middle_db: 4.6, width_db: 1.9 };
+        for curve in [ReceptionCurve::Oqpsk, ReceptionCurve::Cc2420, transitional] {
             for db in [-3.0, 0.0, 2.0, 5.0, 30.0] {
                 let whole = curve.packet_reception_ratio(from_db(db), 100);
                 let part = |bits| curve.success(from_db(db), Stretch { bits, of: 800.0 });
@@ -91,6 +112,15 @@ mod tests {
     fn shortcuts_join_the_curves() {
         assert!(oqpsk_bit_error_rate(OQPSK_CERTAIN) < 1e-16);
         assert!(cc2420_symbol_error_rate(CC2420_CERTAIN) < 1e-16);
+    }
+
+    #[test]
+    fn half_of_the_frames_pass_the_middle_of_a_transitional_region_and_84_per_cent_a_width_above() {
+        let curve = ReceptionCurve::Transitional { middle_db: 4.6, width_db: 1.9 };
+        for (db, expected) in [(2.7, 0.158_655), (4.6, 0.5), (6.5, 0.841_345), (8.4, 0.977_250)] {
+            let ratio = curve.packet_reception_ratio(from_db(db), 133);
+            assert!((ratio - expected).abs() < 1e-6, "{ratio} at {db} dB");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use conche_netsim::{Ended, Instant, NodeId, Simulation};
 use conche_proto::cc::AnyController;
 
 const SEGMENTS: u32 = 100;
+const PROCESSING: Duration = Duration::from_millis(1);
 
 fn aodv() -> AodvConfig {
     AodvConfig {
@@ -69,7 +70,7 @@ fn transfer(motes: usize, window_limit: u16, mac: MacConfig, router: Routers) ->
         } else {
             Role::Relay
         };
-        let config = MoteConfig { radio, header_octets: 20, payload_octets: 96 };
+        let config = MoteConfig { radio, header_octets: 20, payload_octets: 96, processing: PROCESSING };
         sim.attach(*node, Mote::new(*node, config, router(*node, &nodes), role)).expect("a node");
     }
     sim
@@ -89,7 +90,7 @@ fn completed(sim: &Simulation<Mote<AnyController>>, sink: usize) -> Option<Insta
 /// ```
 ///
 /// A segment and its acknowledgment take: loading, a backoff of 5.051 ms, CCA, 7 jiffies, 133 or 37 octets of 32 µs,
-/// unloading. Only the receiver's unloading hides the MAC's acknowledgment.
+/// unloading, processing. Only the receiver's unloading hides the MAC's acknowledgment.
 #[test]
 fn one_segment_at_a_time_takes_the_time_of_its_frames() {
     let ms = Duration::from_millis(2);
@@ -98,7 +99,7 @@ fn one_segment_at_a_time_takes_the_time_of_its_frames() {
     assert_eq!(sim.run(), Ended::Stopped);
     let Role::Source(_, sender) = mote(&sim, 0).role() else { panic!("it is the source") };
     let State::Completed(at) = sender.state() else { panic!("{:?}", sender.state()) };
-    let frame = |octets: f64| 2.0 + 5.051 + 0.128 + 7.0 / 32.768 + octets * 0.032 + 2.0;
+    let frame = |octets: f64| 2.0 + 5.051 + 0.128 + 7.0 / 32.768 + octets * 0.032 + 2.0 + 1.0;
     let expected = f64::from(SEGMENTS) * (frame(133.0) + frame(37.0)) + 2.0 * frame(37.0);
     let took = at.as_nanos() as f64 / 1e6;
     // 202 backoffs with a standard deviation of 2.7 ms each.
@@ -133,13 +134,14 @@ fn a_transfer_without_a_way_is_aborted() {
     assert_eq!(seconds, 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60);
 }
 
-/// The longer the way, the longer the time of each segment, in proportion.
+/// The longer the way, the longer the time of each segment, in proportion but for what both ends take.
 #[test]
 fn goodput_of_one_segment_at_a_time_falls_with_the_hops() {
     let seconds = |motes| {
         let mut sim = transfer(motes, 1, MacConfig::tinyos(), frozen);
         sim.run();
-        completed(&sim, motes - 1).expect("complete").as_nanos() as f64 / 1e9
+        let ends = 2.0 * PROCESSING.as_secs_f64() * f64::from(SEGMENTS);
+        completed(&sim, motes - 1).expect("complete").as_nanos() as f64 / 1e9 - ends
     };
     let one = seconds(2);
     for hops in 2..=4 {

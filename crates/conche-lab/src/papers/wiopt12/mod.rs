@@ -1,0 +1,100 @@
+//! WiOpt'12: Betzler, Gomez, Demirkol, Paradells, "Should We Use the Default Protocol Settings for Networks of Constrained
+//! Devices?", WiOpt 2012.
+//!
+//! Bulk transfers over a simplified TCP between motes that route by AODV, under the default settings of each layer and
+//! under others: backoff, retries, route metric, acknowledgments, retransmission timers, window.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`scenario`] | the scenario |
+//! | [`testbed`] | the motes, routes and pairs that all runs have in common |
+//! | [`transfer`] | one transfer |
+//! | [`plan`] | which transfers are run |
+//! | `samples` | what is measured of them, one value for each replication |
+//! | `figures` | what the paper's figures show of that |
+//! | `claims` | what the paper says in words, put to the test |
+//! | `tables` | tables of text |
+//!
+//! The parameters are in `scenarios/wiopt12.toml`; `docs/papers/wiopt12.md` discusses what comes out.
+
+mod claims;
+mod figures;
+pub mod plan;
+mod samples;
+pub mod scenario;
+mod tables;
+pub mod testbed;
+#[cfg(test)]
+mod tests;
+pub mod transfer;
+
+use self::plan::{Combination, Plan, Results};
+use self::scenario::Scenario;
+use self::testbed::Testbed;
+use super::{Bar, Paper};
+use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
+use crate::experiment::{Effort, Experiment};
+use crate::report::Table;
+use crate::results::Figure;
+use crate::scenario::ScenarioError;
+
+/// The paper, as [`PAPERS`](super::PAPERS) lists it. No value of it is compared as a number: its figures are known by what
+/// the text says of them.
+pub const PAPER: Paper = Paper { name: NAME, scenario: SCENARIO, read, bar, reason: claims::reason };
+
+const NAME: &str = "wiopt12";
+
+const SCENARIO: &str = include_str!("../../../../../scenarios/wiopt12.toml");
+
+struct Wiopt12(Scenario);
+
+fn read(text: &str) -> Result<Box<dyn Experiment>, ScenarioError> {
+    Ok(Box::new(Wiopt12(Scenario::from_toml(text)?)))
+}
+
+fn bar(_: &Figure) -> Option<Bar> {
+    None
+}
+
+impl Experiment for Wiopt12 {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn title(&self) -> &str {
+        &self.0.title
+    }
+
+    fn seed(&self) -> u64 {
+        self.0.seed
+    }
+
+    fn extent(&self) -> String {
+        self.0.extent()
+    }
+
+    fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
+        self.0.adjust(effort)
+    }
+
+    fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError> {
+        let scenario = &self.0;
+        let (results, cost) = run(scenario, options, watch)?;
+        let mut figures = figures::figures(scenario, &results);
+        figures.extend(claims::figures(scenario, &figures));
+        Ok((figures, cost))
+    }
+
+    fn tables(&self, figures: &[Figure]) -> Vec<Table> {
+        tables::tables(figures)
+    }
+}
+
+/// Runs all that the scenario asks for.
+fn run(scenario: &Scenario, options: RunOptions, watch: Watch<'_>) -> Result<(Results, Cost), ExperimentError> {
+    let testbed = Testbed::new(scenario);
+    let keys = Plan(scenario).keys();
+    let cells: Vec<_> = keys.iter().map(|key| Combination { scenario, testbed: &testbed, key: *key }).collect();
+    let (outcomes, cost) = campaign::run(&cells, scenario.seed, options, watch)?;
+    Ok((keys.into_iter().zip(outcomes).collect(), cost))
+}
