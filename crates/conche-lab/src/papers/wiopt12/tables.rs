@@ -28,6 +28,8 @@ fn item_table(figures: &[Figure], item: &str, title: &str) -> Table {
         push_new(&mut names, (begin, figure.column.as_str()));
         push_new(&mut ends, end);
     }
+    // Numbers in their order, words behind them.
+    ends.sort_by_key(|end| end.parse().unwrap_or(u32::MAX));
     let cell = |begin: &str, column: &str, end: &str| {
         let found = of_item.iter().find(|figure| split(figure) == (begin, end) && figure.column == column);
         found.map(|figure| shown(figure)).unwrap_or_default()
