@@ -1,6 +1,6 @@
 //! The paper's figures as tables of text.
 
-use crate::papers::Values;
+use crate::papers::{Values, claim};
 use crate::report::{Align, Table, number};
 use crate::results::{Figure, Unit};
 
@@ -161,26 +161,9 @@ fn mixed(figures: &[Figure]) -> Table {
     }
 }
 
+/// The claims, and below them why some do not hold.
 fn claims(figures: &[Figure]) -> Table {
-    let values = Values::new(figures);
-    let verdicts = figures.iter().filter(|figure| figure.item == "claims" && figure.unit == Unit::Verdict);
-    let line = |verdict: &Figure| {
-        let column = verdict.column.trim_end_matches("_holds");
-        let compared = values.get(&verdict.row, column);
-        let measured = compared.map(|figure| format!("{column} {}", number(figure.measured, figure.unit)));
-        let because = super::claims::reason(verdict).filter(|_| verdict.measured < 0.5).unwrap_or_default();
-        vec![
-            verdict.row.clone(),
-            measured.unwrap_or_default(),
-            number(verdict.measured, verdict.unit),
-            because.to_owned(),
-        ]
-    };
-    Table {
-        title: "What the paper says".to_owned(),
-        header: ["claim", "measured", "verdict", "reason"].map(str::to_owned).to_vec(),
-        align: Align::FirstTwoLeft,
-        rows: verdicts.map(line).collect(),
-        notes: Vec::new(),
-    }
+    let failed = figures.iter().filter(|figure| figure.unit == Unit::Verdict && figure.measured < 0.5);
+    let reasons = distinct(failed.filter_map(super::claims::reason));
+    Table { notes: reasons.into_iter().map(str::to_owned).collect(), ..claim::table(figures) }
 }
