@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use conche_lab::campaign::{Cost, ExperimentError, Progress, RunOptions};
 use conche_lab::experiment::{Effort, Experiment};
-use conche_lab::report::Table;
 use conche_lab::results::{Figure, write_json};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -43,9 +42,17 @@ pub struct Options {
 
 impl Options {
     /// Runs the experiment as these options change it, and prints what it gives.
-    pub fn execute(&self, mut experiment: Box<dyn Experiment>, global: &Global) -> anyhow::Result<()> {
+    pub fn execute(&self, experiment: Box<dyn Experiment>, global: &Global) -> anyhow::Result<()> {
+        let done = self.measure(experiment, &progress_bar(global))?;
+        self.save(&done)?;
+        done.print(global)?;
+        self.tell(std::slice::from_ref(&done), global);
+        Ok(())
+    }
+
+    /// Runs the experiment as these options change it.
+    pub fn measure(&self, mut experiment: Box<dyn Experiment>, bar: &ProgressBar) -> anyhow::Result<Done> {
         experiment.adjust(&self.effort()).map_err(|error| UsageError(format!("--controllers: {error}")))?;
-        let bar = progress_bar(global);
         let began = Instant::now();
         let show = |progress: Progress| {
             bar.set_length(progress.total);
@@ -53,21 +60,30 @@ impl Options {
         };
         let (figures, cost) = experiment.measure(RunOptions { jobs: self.jobs }, &show).map_err(usage)?;
         bar.finish_and_clear();
-        let text = Text { experiment: &*experiment, tables: experiment.tables(&figures) };
-        if let Some(directory) = &self.output {
-            write_results(directory, &figures, &text)
-                .with_context(|| format!("cannot write results into {}", directory.display()))?;
-        }
-        let mut out = io::stdout().lock();
-        let printed = if global.json { write_json(&figures, &mut out) } else { write!(out, "{text}") };
-        printed.and_then(|()| out.flush()).context("cannot write to standard output")?;
+        Ok(Done { experiment, figures, cost, elapsed: began.elapsed() })
+    }
+
+    /// Writes the results of an experiment where the options say.
+    pub fn save(&self, done: &Done) -> anyhow::Result<()> {
+        let Some(directory) = &self.output else { return Ok(()) };
+        write_results(directory, done).with_context(|| format!("cannot write results into {}", directory.display()))
+    }
+
+    /// Says on standard error what it took.
+    pub fn tell(&self, done: &[Done], global: &Global) {
         if self.stats {
-            eprintln!("{}", stats(experiment.name(), cost, began.elapsed()));
+            done.iter().for_each(|done| eprintln!("{}", done.stats()));
         }
         if !global.quiet && io::stderr().is_terminal() {
-            eprintln!("{} figures in {:.1} s", figures.len(), began.elapsed().as_secs_f64());
+            let figures: usize = done.iter().map(|done| done.figures.len()).sum();
+            let elapsed: Duration = done.iter().map(|done| done.elapsed).sum();
+            eprintln!("{figures} figures in {:.1} s", elapsed.as_secs_f64());
         }
-        Ok(())
+    }
+
+    /// The same options, for a first impression unless the number of replications is given.
+    pub fn quick(self) -> Self {
+        Self { quick: self.quick || self.runs.is_none(), ..self }
     }
 
     fn effort(&self) -> Effort {
@@ -75,15 +91,33 @@ impl Options {
     }
 }
 
-/// What simulating has cost, in a line.
-fn stats(name: &str, cost: Cost, elapsed: Duration) -> String {
-    let rate = cost.events_per_second().unwrap_or_default() / 1e6;
-    format!(
-        "{name}: {} runs, {:.1} million events, {rate:.2} million a second of one core, {:.1} s in all",
-        cost.runs,
-        cost.events as f64 / 1e6,
-        elapsed.as_secs_f64()
-    )
+/// An experiment that was run.
+pub struct Done {
+    experiment: Box<dyn Experiment>,
+    pub figures: Vec<Figure>,
+    cost: Cost,
+    elapsed: Duration,
+}
+
+impl Done {
+    /// Prints the results on standard output: for people, or as JSON.
+    pub fn print(&self, global: &Global) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        let printed = if global.json { write_json(&self.figures, &mut out) } else { write!(out, "{self}") };
+        printed.and_then(|()| out.flush()).context("cannot write to standard output")
+    }
+
+    /// What simulating has cost, in a line.
+    fn stats(&self) -> String {
+        let rate = self.cost.events_per_second().unwrap_or_default() / 1e6;
+        format!(
+            "{}: {} runs, {:.1} million events, {rate:.2} million a second of one core, {:.1} s in all",
+            self.experiment.name(),
+            self.cost.runs,
+            self.cost.events as f64 / 1e6,
+            self.elapsed.as_secs_f64()
+        )
+    }
 }
 
 /// What is wrong with the scenario is for its author to mend; a run that fails is not.
@@ -96,34 +130,38 @@ fn usage(error: ExperimentError) -> anyhow::Error {
 
 /// A bar on standard error, if that is a terminal.
 fn progress_bar(global: &Global) -> ProgressBar {
-    let target = if global.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(None, target);
-    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left");
-    bar.set_style(style.expect("a fixed template"));
+    let bar = ProgressBar::with_draw_target(None, draw_target(global));
+    bar.set_style(style("{bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left"));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
 
-/// The results for people.
-struct Text<'a> {
-    experiment: &'a dyn Experiment,
-    tables: Vec<Table>,
+/// Where progress is shown.
+pub fn draw_target(global: &Global) -> ProgressDrawTarget {
+    if global.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
 }
 
-impl std::fmt::Display for Text<'_> {
+/// The look of a bar.
+pub fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("a fixed template")
+}
+
+/// The results for people.
+impl std::fmt::Display for Done {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{}\n{}, seed {}", self.experiment.title(), self.experiment.extent(), self.experiment.seed())?;
-        self.tables.iter().try_for_each(|table| write!(f, "\n{table}"))
+        let experiment = &self.experiment;
+        writeln!(f, "{}\n{}, seed {}", experiment.title(), experiment.extent(), experiment.seed())?;
+        experiment.tables(&self.figures).iter().try_for_each(|table| write!(f, "\n{table}"))
     }
 }
 
-fn write_results(directory: &Path, figures: &[Figure], text: &Text<'_>) -> io::Result<()> {
+fn write_results(directory: &Path, done: &Done) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
-    let file = |extension: &str| directory.join(text.experiment.name()).with_extension(extension);
+    let file = |extension: &str| directory.join(done.experiment.name()).with_extension(extension);
     let mut json = io::BufWriter::new(std::fs::File::create(file("ndjson"))?);
-    write_json(figures, &mut json)?;
+    write_json(&done.figures, &mut json)?;
     json.flush()?;
     let command: Vec<_> = std::env::args().collect();
     let origin = format!("conche {}: {}\n", env!("CARGO_PKG_VERSION"), command.join(" "));
-    std::fs::write(file("txt"), format!("{origin}{text}"))
+    std::fs::write(file("txt"), format!("{origin}{done}"))
 }

@@ -86,10 +86,19 @@ fn a_scenario_file_runs_and_gives_one_object_a_line() {
 }
 
 #[test]
-fn results_depend_on_the_seed_but_not_on_the_threads() {
+fn stats_say_how_many_events_were_simulated_and_leave_standard_output_alone() {
     let files = Files::with_scenario(SMALL);
+    let (plain, with_stats) = (files.run(&["--json"]), files.run(&["--json", "--stats"]));
+    assert_eq!(plain.stdout, with_stats.stdout);
+    let line = stderr(&with_stats);
+    assert!(line.starts_with("small: 2 runs, ") && line.contains("million a second of one core"), "{line}");
+}
+
+#[test]
+fn results_depend_on_the_seed_but_not_on_the_threads() {
+    let files = Files::with_scenario(&SMALL.replace("replications = 2", "replications = 9"));
     let one = files.run(&["--json", "--jobs", "1", "--runs", "3"]).stdout;
-    assert_eq!(one, files.run(&["--json", "--jobs", "2", "--quick"]).stdout, "--quick is 3 replications");
+    assert!(one == files.run(&["--json", "--jobs", "2", "--quick"]).stdout, "--quick is 3 replications");
     assert_ne!(one, files.run(&["--json", "--runs", "3", "--seed", "7"]).stdout);
 }
 
@@ -120,8 +129,10 @@ fn an_error_in_a_scenario_shows_the_place_and_what_would_be_right() {
 #[test]
 fn wrong_names_are_answered_with_the_valid_ones() {
     for (args, expected) in [
-        (["reproduce", "anrw81", "--quick", ""], "the papers are: anrw18"),
+        (["reproduce", "anrw81", "--quick", ""], "the papers are: etfa14"),
         (["reproduce", "anrw18", "--controllers", "cacoa"], "cocoa-plus"),
+        (["reproduce", "--controllers", "cacoa", ""], "cocoa-plus"),
+        (["reproduce", "--full", "--quick", ""], "cannot be used with"),
     ] {
         let args: Vec<&str> = args.into_iter().filter(|arg| !arg.is_empty()).collect();
         let output = conche(&args);

@@ -6,9 +6,11 @@ mod claim;
 pub mod commag16;
 pub mod etfa14;
 pub mod flocklab;
+mod summary;
 pub mod wiopt12;
 
 pub use claim::{Claim, Values};
+pub use summary::{Miss, Summary, misses, overview};
 
 use serde::Deserialize;
 

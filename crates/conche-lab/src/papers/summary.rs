@@ -1,0 +1,149 @@
+//! How well a paper was reproduced: figures within their bar, and claims that hold.
+
+use super::Paper;
+use crate::report::{Align, Table, deviation, number};
+use crate::results::{Figure, Unit};
+
+/// What came out of one paper.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Figures that a bar is set for.
+    pub promised: usize,
+    /// Those of them that are beyond it.
+    pub beyond: Vec<Miss>,
+    /// Claims of the paper that were put to the test.
+    pub claims: usize,
+    /// Those of them that do not hold.
+    pub refuted: Vec<Miss>,
+}
+
+/// What did not come out as published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Miss {
+    /// The figure; of a claim, the verdict.
+    pub figure: Figure,
+    /// Why, if that is known.
+    pub reason: Option<&'static str>,
+}
+
+impl Summary {
+    /// Counts the figures of a paper.
+    #[must_use]
+    pub fn new(paper: &Paper, figures: &[Figure]) -> Self {
+        let mut summary = Self::default();
+        for figure in figures {
+            let miss = || Miss { figure: figure.clone(), reason: (paper.reason)(figure) };
+            if figure.unit == Unit::Verdict {
+                summary.claims += 1;
+                summary.refuted.extend((figure.measured < 0.5).then(miss));
+            } else if let Some(within) = paper.within(figure) {
+                summary.promised += 1;
+                summary.beyond.extend((!within).then(miss));
+            }
+        }
+        summary
+    }
+
+    /// How many figures are within their bar.
+    #[must_use]
+    pub fn within(&self) -> usize {
+        self.promised - self.beyond.len()
+    }
+
+    /// How many claims hold.
+    #[must_use]
+    pub fn hold(&self) -> usize {
+        self.claims - self.refuted.len()
+    }
+}
+
+/// One row a paper.
+#[must_use]
+pub fn overview(summaries: &[(&Paper, Summary)]) -> Table {
+    let row = |(paper, summary): &(&Paper, Summary)| {
+        vec![
+            paper.name.to_owned(),
+            format!("{} of {}", summary.within(), summary.promised),
+            format!("{} of {}", summary.hold(), summary.claims),
+        ]
+    };
+    Table {
+        title: "Papers".to_owned(),
+        header: ["paper", "figures within their bar", "claims that hold"].map(String::from).into(),
+        align: Align::FirstLeft,
+        rows: summaries.iter().map(row).collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// One row for each figure beyond its bar and each claim that does not hold, of one paper.
+#[must_use]
+pub fn misses(paper: &Paper, summary: &Summary) -> Table {
+    // Many misses may have one reason: it is told once, below.
+    let mut reasons: Vec<&str> = Vec::new();
+    let mut rows = Vec::new();
+    for Miss { figure, reason } in summary.beyond.iter().chain(&summary.refuted) {
+        let mark = reason.map_or(String::new(), |reason| {
+            let place = reasons.iter().position(|known| *known == reason).unwrap_or_else(|| {
+                reasons.push(reason);
+                reasons.len() - 1
+            });
+            format!("({})", place + 1)
+        });
+        let (published, measured) = match figure.unit {
+            Unit::Verdict => (String::new(), number(figure.measured, figure.unit)),
+            unit => {
+                (figure.published.map(|value| number(value, unit)).unwrap_or_default(), number(figure.measured, unit))
+            }
+        };
+        let column = figure.column.trim_end_matches("_holds").to_owned();
+        let off = if figure.unit == Unit::Verdict { String::new() } else { deviation(figure) };
+        rows.push(vec![figure.row.clone(), column, published, measured, off, mark]);
+    }
+    Table {
+        title: format!("{}: what is not as published", paper.name),
+        header: ["cell or claim", "value", "published", "measured", "deviation", "reason"].map(String::from).into(),
+        align: Align::FirstTwoLeft,
+        rows,
+        notes: reasons.iter().zip(1..).map(|(reason, number)| format!("({number}) {reason}")).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(unit: Unit, published: Option<f64>, measured: f64) -> Figure {
+        Figure {
+            paper: "anrw18".to_owned(),
+            item: "table2".to_owned(),
+            row: "default/continuous".to_owned(),
+            column: "0".to_owned(),
+            unit,
+            published,
+            measured,
+            ci95: None,
+            runs: 3,
+        }
+    }
+
+    fn summary(figures: &[Figure]) -> Summary {
+        let paper = Paper { reason: |_| Some("so it is"), ..*Paper::by_name("anrw18").expect("a paper") };
+        Summary::new(&paper, figures)
+    }
+
+    #[test]
+    fn figures_count_by_their_bar_and_claims_by_their_verdict() {
+        let summary = summary(&[
+            figure(Unit::Exchanges, Some(100.0), 106.0),
+            figure(Unit::Exchanges, Some(100.0), 108.0),
+            figure(Unit::Exchanges, None, 5.0),
+            figure(Unit::Verdict, Some(1.0), 1.0),
+            figure(Unit::Verdict, Some(1.0), 0.0),
+        ]);
+        assert_eq!((summary.within(), summary.promised, summary.hold(), summary.claims), (1, 2, 1, 2));
+        let table = misses(Paper::by_name("anrw18").expect("a paper"), &summary).to_string();
+        assert!(table.contains("+8.00 %") && table.contains("does not hold"), "{table}");
+        assert_eq!(table.matches("so it is").count(), 1, "one reason is told once: {table}");
+    }
+}
