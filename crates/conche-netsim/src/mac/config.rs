@@ -8,8 +8,8 @@ use super::control::ControlTraffic;
 use super::ieee802154::{A_UNIT_BACKOFF_PERIOD, Ieee802154};
 use super::rdc::{ContikiMac, Rdc};
 use super::tinyos::{BinaryExponential, TinyOs};
-use crate::radio::MediumConfig;
 use crate::radio::phy::{A_MAX_PHY_PACKET_SIZE, A_TURNAROUND_TIME, CCA_DURATION, SYMBOL};
+use crate::radio::{MediumConfig, RadioError, check};
 use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
 
 /// A radio network: a medium, and the MAC that all its stations run.
@@ -249,6 +249,19 @@ impl MacConfig {
     #[must_use]
     pub fn unacknowledged(self) -> Self {
         Self { attempt: AttemptConfig { acknowledgment: None, ..self.attempt }, ..self }
+    }
+
+    /// Refuses what no network can run with.
+    pub(crate) fn check(&self) -> Result<(), RadioError> {
+        if let Some(control) = self.control {
+            check("interval", control.interval.as_secs_f64(), 1e-3, f64::MAX, "at least 1 ms")?;
+            check("psdu_octets", f64::from(control.psdu_octets), 0.0, f64::from(A_MAX_PHY_PACKET_SIZE), "at most 127")?;
+        }
+        let Rdc::ContikiMac(config) = self.rdc else { return Ok(()) };
+        let listen = config.listen_time_after_packet_detected.as_secs_f64();
+        let longer = "longer than listen_time_after_packet_detected, in seconds";
+        check("cycle_time", config.cycle_time.as_secs_f64(), listen.max(1e-3), f64::MAX, longer)?;
+        self.attempt.acknowledgment.map(|_| ()).ok_or(RadioError::Unacknowledged)
     }
 
     /// The PSDU of a frame with this many bytes of payload; `None` if it is too long for a frame.

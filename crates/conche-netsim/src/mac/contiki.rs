@@ -1,6 +1,7 @@
 //! CSMA of Contiki 2.7, 3.0 and 3.1 (`core/net/mac/csma.c` of these versions).
 //!
-//! None of them waits before the first attempt. They differ in how they wait afterwards, and in whether a busy channel
+//! None of them waits before the first attempt, but 2.7 and 3.0 let a frame wait for a time base if the one before it was
+//! given up. They differ in how they wait afterwards, and in whether a busy channel
 //! counts against the limit. Their queues for each neighbour are [`QueueConfig`](super::QueueConfig)'s.
 
 use std::time::Duration;

@@ -44,6 +44,7 @@ impl Layout {
 
     /// The network at its begin.
     pub(crate) fn build(&self, number: u16, streams: &Streams) -> Result<RadioNetwork, RadioError> {
+        self.config.mac.check()?;
         let medium = self.medium(streams)?;
         let stream = |node, what: &str| {
             // A node may have a station in several networks.

@@ -81,6 +81,9 @@ pub enum RadioError {
         /// What it may be.
         range: &'static str,
     },
+    /// A duty-cycled MAC was set to go without acknowledgments.
+    #[error("ContikiMAC needs acknowledgments: they end its strobes")]
+    Unacknowledged,
     /// There are more stations than can be numbered.
     #[error("{0} stations; a radio network has at most 65535")]
     TooManyStations(usize),

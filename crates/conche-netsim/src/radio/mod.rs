@@ -45,4 +45,5 @@ pub use udgm::Udgm;
 
 pub(crate) use air::{Air, Via};
 pub(crate) use layout::Layout;
+pub(crate) use medium::check;
 pub(crate) use neighbours::{BROADCAST, Station};

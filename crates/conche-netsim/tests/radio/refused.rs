@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use conche_netsim::mac::{MacConfig, RadioConfig};
+use conche_netsim::mac::{ContikiMac, ControlTraffic, MacConfig, RadioConfig};
 use conche_netsim::packet::Packet;
 use conche_netsim::radio::{MediumConfig, Position, RadioError, Sinr, Udgm};
 use conche_netsim::trace::{DropReason, Observer};
@@ -45,6 +45,20 @@ fn parameters_out_of_range_are_named() {
     let disk = Udgm { transmission_range_m: 10.0, interference_range_m: 9.0, ..Udgm::default() };
     assert_eq!(refused(MediumConfig::Udgm(disk)), "interference_range_m");
     assert_eq!(refused(MediumConfig::Sinr(Sinr { noise_dbm: f64::NAN, ..Sinr::default() })), "noise_dbm");
+}
+
+#[test]
+fn a_mac_that_cannot_work_is_refused() {
+    let refused = |mac| {
+        let (net, _, _) = row(everyone_hears(), mac, &[0.0, 1.0]);
+        error_of(&net)
+    };
+    let asleep = MacConfig::contiki27_contikimac();
+    assert!(refused(asleep.unacknowledged()).ends_with("ContikiMAC needs acknowledgments: they end its strobes"));
+    let hasty = ContikiMac { cycle_time: Duration::from_millis(1), ..ContikiMac::contiki27() };
+    assert!(refused(asleep.contikimac(hasty)).contains("cycle_time is 0.001, but it must be longer than"));
+    let control = Some(ControlTraffic { interval: Duration::ZERO, psdu_octets: 50 });
+    assert!(refused(MacConfig { control, ..asleep }).contains("interval is 0, but it must be at least 1 ms"));
 }
 
 #[derive(Default)]

@@ -19,7 +19,7 @@ pub enum Rdc {
     /// Always.
     #[default]
     AlwaysOn,
-    /// While ContikiMAC has them on. Frames to one neighbour need acknowledgments
-    /// ([`AttemptConfig::acknowledgment`](super::AttemptConfig)), of which its turnaround counts here.
+    /// While ContikiMAC has them on. Frames to one neighbour need acknowledgments, and of
+    /// [`AttemptConfig`](super::AttemptConfig) all turnarounds count here.
     ContikiMac(ContikiMac),
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// ContikiMAC. The times are multiples of the motes' rtimer tick, 1/32768 s, as in the source, whose expressions stand
+/// ContikiMAC. A receiver is woken by what its clear channel assessment hears: over a link whose signal is below the
+/// medium's threshold it cannot be reached, though it could receive frames there. The times are multiples of the motes' rtimer tick, 1/32768 s, as in the source, whose expressions stand
 /// beside them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContikiMac {
@@ -57,7 +58,8 @@ const fn ticks(ticks: u64) -> Duration {
 const RTIMER_ARCH_SECOND: u64 = 32_768;
 
 impl ContikiMac {
-    /// Contiki 2.7: with a header of two octets, and a shortest frame of 43.
+    /// Contiki 2.7: with a header of two octets, and a shortest frame of 43. Its own configuration of the Tmote Sky for IPv6
+    /// leaves the header out.
     #[must_use]
     pub const fn contiki27() -> Self {
         Self {
