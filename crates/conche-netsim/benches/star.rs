@@ -1,4 +1,5 @@
-//! How fast radio networks run: a saturated IEEE 802.15.4 star, and CoAP over one.
+//! How fast radio networks run: a saturated IEEE 802.15.4 star, and CoAP over one, with receivers that are always on and with
+//! ContikiMAC.
 //!
 //! Throughput is in events a second. The CoAP star is the content of a common comparison: 29 clients and a server within
 //! reach of each other, 50 exchanges each, requests of 60 bytes and responses of 12 bytes of UDP payload.
@@ -128,9 +129,9 @@ impl Host for Exchange {
     fn wake(&mut self, _: &mut Port<'_, (u32, u32)>) {}
 }
 
-fn exchanges(medium: MediumConfig) -> Simulation<Exchange> {
+fn exchanges(medium: MediumConfig, mac: MacConfig) -> Simulation<Exchange> {
     // MHR 9, FCS 2, IPHC 2, addresses elided, UDP 6.
-    let (net, nodes) = star(medium, MacConfig { overhead_octets: 19, ..MacConfig::ieee802154() });
+    let (net, nodes) = star(medium, MacConfig { overhead_octets: 19, ..mac });
     let mut sim = Simulation::new(&net, 1, ()).expect("a valid topology");
     sim.attach(nodes[0], Exchange::Server).expect("a node");
     for node in &nodes[1..] {
@@ -172,13 +173,18 @@ fn saturated_star(criterion: &mut Criterion) {
 fn coap_star(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("29 clients, 50 exchanges each");
     group.sample_size(10);
-    for (name, medium) in media() {
-        let mut once = exchanges(medium.clone());
+    let [udgm, sinr] = media();
+    let asleep = MacConfig::contiki27_contikimac();
+    for ((name, medium), mac) in
+        [(udgm.clone(), MacConfig::ieee802154()), (sinr, MacConfig::ieee802154()), (("contikimac", udgm.1), asleep)]
+    {
+        let mut once = exchanges(medium.clone(), mac);
         once.run();
         println!("{name}: {} events, {:?}, {:?} of virtual time", once.events(), once.counters(), once.now());
         group.throughput(Throughput::Elements(once.events()));
         group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
-            bencher.iter_batched(|| exchanges(medium.clone()), |mut sim| black_box(sim.run()), BatchSize::PerIteration);
+            let setup = || exchanges(medium.clone(), mac);
+            bencher.iter_batched(setup, |mut sim| black_box(sim.run()), BatchSize::PerIteration);
         });
     }
     group.finish();
