@@ -260,10 +260,12 @@ impl Scenario {
         }
         self.seed = effort.seed.unwrap_or(self.seed);
         if !effort.controllers.is_empty() {
-            self.schemes = select(&self.schemes, &effort.controllers)?;
-            if self.scheme(&self.transfer.scheme).is_none() {
-                self.transfer.scheme.clone_from(&self.schemes[0].name);
+            // All but the comparison of timers keeps its own.
+            let mut names = effort.controllers.clone();
+            if !names.contains(&self.transfer.scheme) {
+                names.push(self.transfer.scheme.clone());
             }
+            self.schemes = select(&self.schemes, &names)?;
             self.validate()?;
         }
         Ok(())

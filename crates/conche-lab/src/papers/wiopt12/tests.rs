@@ -82,7 +82,9 @@ fn other_controllers_take_the_place_of_the_papers_timers() {
     let mut scenario = reduced();
     let controllers = vec!["cocoa".to_owned(), "static".to_owned()];
     scenario.adjust(&Effort { controllers, ..Effort::default() }).expect("two controllers");
-    assert_eq!((scenario.transfer.scheme.as_str(), scenario.schemes.len()), ("cocoa", 2));
+    let names: Vec<&str> = scenario.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
+    assert_eq!(names, ["cocoa", "static", "rfc6298"], "and those that all else uses");
+    assert_eq!(scenario.transfer.scheme, "rfc6298");
     let unknown = Effort { controllers: vec!["cacoa".to_owned()], ..Effort::default() };
     let error = scenario.adjust(&unknown).expect_err("there is none");
     assert!(error.to_string().contains("cocoa"), "{error}");
