@@ -111,8 +111,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             sent: 0,
             stopped: false,
         };
-        let hosts = topology.nodes().map(|_| None).collect();
-        Ok(Self { world, network, radios, hosts, observer, streams, delivered: 0, started: false })
+        Ok(Self { world, network, radios, hosts: Vec::new(), observer, streams, delivered: 0, started: false })
     }
 
     /// Puts a host on a node, in place of any before.
@@ -120,6 +119,12 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// # Errors
     /// If the node is of another topology.
     pub fn attach(&mut self, node: NodeId, host: H) -> Result<(), NoSuchNode> {
+        if self.hosts.is_empty() {
+            // Not before, so that the topology can be dropped: with a million nodes each takes its gibibyte.
+            let nodes = self.world.locals.len();
+            self.hosts.reserve_exact(nodes);
+            self.hosts.resize_with(nodes, || None);
+        }
         *self.hosts.get_mut(node.index()).ok_or(NoSuchNode(node))? = Some(host);
         Ok(())
     }
@@ -279,7 +284,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     fn deliver(&mut self, packet: PacketRef) {
         let Packet { meta, snr_db, .. } = *self.world.packets.get(packet);
-        if self.hosts[meta.to.index()].is_none() {
+        if self.host(meta.to).is_none() {
             return self.network.refuse(&mut around!(self), packet, meta.to);
         }
         self.delivered += 1;
@@ -291,7 +296,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Lets a host act, and the network carry what it sends.
     fn with_host(&mut self, node: NodeId, act: impl FnOnce(&mut H, &mut Port<'_, H::Timer>)) {
-        let Some(host) = &mut self.hosts[node.index()] else { return };
+        let Some(Some(host)) = self.hosts.get_mut(node.index()) else { return };
         act(host, &mut Port::new(&mut self.world, node));
         // Nothing sends while the outbox is emptied: what arrives in this instant arrives in an event of its own.
         for index in 0..self.world.outbox.len() {

@@ -55,6 +55,22 @@ impl Default for LinkConfig {
 pub(super) struct Link {
     pub(super) to: NodeId,
     pub(super) kind: Kind,
+}
+
+/// What a link is.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// It does nothing at all to a frame.
+    Transparent,
+    /// A wire with its queue. Elsewhere, so that a million links that have none take little memory.
+    Wire(Box<Wire>),
+    /// A hop of a radio network, which is told to carry the frame.
+    Hop(Hop),
+}
+
+/// A wire at work.
+#[derive(Clone, Debug)]
+pub(super) struct Wire {
     config: LinkConfig,
     backlog: Backlog,
     loss: LossProcess,
@@ -62,17 +78,6 @@ pub(super) struct Link {
     duplication: Stream,
     fading: Stream,
     stalling: Stream,
-}
-
-/// What a link is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// It does nothing at all to a frame.
-    Transparent,
-    /// A wire with its queue.
-    Wire,
-    /// A hop of a radio network, which is told to carry the frame.
-    Hop(Hop),
 }
 
 /// What becomes of a frame.
@@ -87,15 +92,25 @@ pub(super) enum Fate {
 
 impl Link {
     pub(super) fn new(id: LinkId, to: NodeId, config: LinkConfig, streams: &Streams) -> Self {
-        let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));
         let transparent = config.rate.is_none()
             && config.delay.is_zero()
             && config.jitter.distribution == Distribution::Zero
             && config.loss == Loss::None
             && config.duplicate <= 0.0;
+        let kind = if transparent { Kind::Transparent } else { Kind::Wire(Box::new(Wire::new(id, config, streams))) };
+        Self { to, kind }
+    }
+
+    /// A hop of a radio network.
+    pub(super) const fn hop(to: NodeId, hop: Hop) -> Self {
+        Self { to, kind: Kind::Hop(hop) }
+    }
+}
+
+impl Wire {
+    fn new(id: LinkId, config: LinkConfig, streams: &Streams) -> Self {
+        let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));
         Self {
-            to,
-            kind: if transparent { Kind::Transparent } else { Kind::Wire },
             config,
             backlog: Backlog::new(config.queue),
             loss: LossProcess::new(config.loss, stream("loss")),
@@ -104,11 +119,6 @@ impl Link {
             fading: stream("service"),
             stalling: stream("stalls"),
         }
-    }
-
-    /// A hop of a radio network.
-    pub(super) fn hop(id: LinkId, to: NodeId, hop: Hop, streams: &Streams) -> Self {
-        Self { kind: Kind::Hop(hop), ..Self::new(id, to, LinkConfig::default(), streams) }
     }
 
     /// Whether the next frame enters the queue twice.

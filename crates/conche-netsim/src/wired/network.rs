@@ -92,14 +92,15 @@ impl Network {
                 self.drop(around, packet, DropReason::HopLimit(at));
                 return Forwarded::Taken;
             }
-            let link = &self.links[id.index()];
-            match link.kind {
+            let link = &mut self.links[id.index()];
+            match &mut link.kind {
                 Kind::Transparent => at = link.to,
-                Kind::Wire => {
-                    self.cross(around, packet, id);
+                Kind::Wire(wire) => {
+                    let duplicate = wire.duplicates_next().then(|| around.packets.duplicate(packet));
+                    self.cross(around, packet, duplicate, id);
                     return Forwarded::Taken;
                 }
-                Kind::Hop(hop) => return Forwarded::Hop(packet, hop, id),
+                Kind::Hop(hop) => return Forwarded::Hop(packet, *hop, id),
             }
         }
         Forwarded::Arrived(packet)
@@ -115,27 +116,34 @@ impl Network {
         self.drop(around, packet, DropReason::NoHost(at));
     }
 
-    /// Offers a packet, and its duplicate if the link makes one, to the link.
-    fn cross<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId) {
-        if !self.links[id.index()].duplicates_next() {
-            return self.offer(around, packet, id);
+    /// Offers a packet, and its duplicate if the link has made one, to the link.
+    fn cross<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        packet: PacketRef,
+        duplicate: Option<PacketRef>,
+        id: LinkId,
+    ) {
+        if let Some(duplicate) = duplicate {
+            self.duplicated += 1;
+            around.observer.on_duplicated(around.scheduler.now(), around.packets.get(duplicate), id);
         }
-        let duplicate = around.packets.duplicate(packet);
-        self.duplicated += 1;
-        let now = around.scheduler.now();
-        around.observer.on_duplicated(now, around.packets.get(duplicate), id);
         self.offer(around, packet, id);
-        self.offer(around, duplicate, id);
+        if let Some(duplicate) = duplicate {
+            self.offer(around, duplicate, id);
+        }
     }
 
     fn offer<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId) {
         let now = around.scheduler.now();
         let payload_bytes = around.packets.get(packet).bytes.len();
-        let link = &mut self.links[id.index()];
-        match link.offer(now, payload_bytes) {
+        let Link { to, kind: Kind::Wire(wire) } = &mut self.links[id.index()] else {
+            unreachable!("packets are offered to wires only")
+        };
+        match wire.offer(now, payload_bytes) {
             Fate::Refused => self.drop(around, packet, DropReason::QueueFull(id)),
             Fate::Lost(at) => around.scheduler.schedule(at, Event::Lose { packet, link: id }.into()),
-            Fate::Arrives(at) => around.scheduler.schedule(at, Event::Arrive { packet, at: link.to }.into()),
+            Fate::Arrives(at) => around.scheduler.schedule(at, Event::Arrive { packet, at: *to }.into()),
         }
     }
 

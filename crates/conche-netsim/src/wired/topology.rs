@@ -207,7 +207,7 @@ impl Topology {
         let link = |(id, edge): (u32, &Edge)| {
             Ok(match edge.kind {
                 EdgeKind::Wire(config) => Link::new(LinkId(id), edge.to, config, streams),
-                EdgeKind::Hop(radio) => Link::hop(LinkId(id), edge.to, self.hop_of(edge, radio)?, streams),
+                EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, radio)?),
             })
         };
         let links = (0..).zip(&self.links).map(link).collect::<Result<_, TopologyError>>()?;
