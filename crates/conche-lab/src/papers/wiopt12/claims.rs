@@ -40,8 +40,13 @@ const REASONS: &[(&str, &str)] = &[
          floor of 500 ms covers what the window adds to it",
     ),
     (
+        "path_dr_has_more",
+        "losses are independent from frame to frame, so that retries repair what poor links lose, and longer routes cost \
+         more than they save: which of both metrics is ahead depends on the draw of the shadowing",
+    ),
+    (
         "beb_fails_more_transfers",
-        "it gives more frames up, but transfers fail by poor routes, which it shares; the difference is within its interval",
+        "the difference has the sign that it should have, but five replications leave it within its interval",
     ),
 ];
 
