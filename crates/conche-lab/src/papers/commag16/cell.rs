@@ -7,8 +7,9 @@ use conche_netsim::{Instant, NodeId, Simulation};
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
 
-use super::gprs::{self, Site};
-use super::scenario::{Burst, Scenario};
+use super::scenario::{Burst, FlockLab, Gprs, Scenario};
+use super::site::Site;
+use super::{gprs, motes};
 use crate::campaign::{self, Ran, Replication};
 use crate::workload::{
     Answers, Application, Exchange, Flow, Pace, Parameters, Recorded, Requester, Responder, Timeout, host,
@@ -23,13 +24,22 @@ pub(super) enum Workload {
     Burst,
 }
 
-/// One scheme with so many clients and one workload.
+/// Where clients and servers are.
+#[derive(Clone, Copy)]
+pub(super) enum Where<'a> {
+    /// So many clients behind one modem.
+    Gprs(&'a Gprs, u32),
+    /// One client for each mote.
+    FlockLab(&'a FlockLab),
+}
+
+/// One scheme with one workload over one network.
 pub(super) struct Cell<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) scheme: &'a str,
     pub(super) controller: AnyController,
     pub(super) workload: Workload,
-    pub(super) clients: u32,
+    pub(super) place: Where<'a>,
 }
 
 /// What clients went through in one run.
@@ -59,25 +69,36 @@ impl campaign::Cell for Cell<'_> {
     type Outcome = Outcome;
 
     fn name(&self) -> String {
-        let workload = match self.workload {
-            Workload::Continuous => "gprs",
-            Workload::Burst => "gprs-burst",
+        let burst = match self.workload {
+            Workload::Continuous => "",
+            Workload::Burst => "-burst",
         };
-        format!("{}/{workload}/{}", self.scheme, self.clients)
+        match self.place {
+            Where::Gprs(_, clients) => format!("{}/gprs{burst}/{clients}", self.scheme),
+            Where::FlockLab(_) => format!("{}/flocklab{burst}", self.scheme),
+        }
     }
 
     fn replications(&self) -> u32 {
         self.scenario.replications.get()
     }
 
-    /// The link limits how much happens in a second, and more clients have more copies.
+    /// The modem limits how much happens in a second, and more clients have more copies. Motes send every frame many times.
     fn work(&self) -> u64 {
-        100 + u64::from(self.clients)
+        match self.place {
+            Where::Gprs(_, clients) => 100 + u64::from(clients),
+            Where::FlockLab(_) => 3000,
+        }
     }
 
     fn run(&self, replication: Replication) -> Result<Ran<Outcome>, String> {
-        let site = gprs::site(&self.scenario.gprs, &self.scenario.endpoint, self.clients, replication);
         let endpoint = &self.scenario.endpoint;
+        let (site, limit) = match self.place {
+            Where::Gprs(gprs, clients) => (gprs::site(gprs, endpoint, clients, replication), self.scenario.burst.limit),
+            Where::FlockLab(flocklab) => {
+                (motes::site(flocklab, endpoint, self.scenario.seed, replication)?, flocklab.limit)
+            }
+        };
         let parameters = Parameters {
             max_retransmit: endpoint.max_retransmit,
             nstart: endpoint.nstart,
@@ -96,7 +117,7 @@ impl campaign::Cell for Cell<'_> {
                 let burst = self.scenario.burst;
                 let part = |index| if index < burst.continuous { Part::CONTINUOUS } else { Part::of(burst) };
                 let mut trial = Trial::new(&site, parameters, self.controller, replication.seed, part)?;
-                let settled = trial.settle(burst);
+                let settled = trial.settle(burst, limit.0);
                 Ok(Ran { outcome: Outcome::Burst(settled), events: trial.simulation.events() })
             }
         }
@@ -118,10 +139,18 @@ impl Part {
     }
 }
 
+/// A client, which is a flow of its node's requester.
+#[derive(Clone, Copy)]
+struct Client {
+    node: NodeId,
+    flow: u32,
+    part: Part,
+}
+
 /// A network with its clients and servers at work.
 struct Trial {
     simulation: Simulation<Node<Application>>,
-    clients: Vec<(NodeId, Part)>,
+    clients: Vec<Client>,
     /// The timeouts of all clients.
     timeouts: std::rc::Rc<std::cell::RefCell<Vec<Timeout>>>,
 }
@@ -141,36 +170,46 @@ impl Trial {
             let host = host(node, parameters, controller, &streams, application).map_err(|error| error.to_string())?;
             simulation.attach(node, host).map_err(|error| error.to_string())
         };
-        let mut clients = Vec::new();
-        for (index, (client, server)) in (0..).zip(&site.pairs) {
+        let mut clients: Vec<Client> = Vec::new();
+        let mut nodes: Vec<(NodeId, Vec<Flow>)> = Vec::new();
+        for (index, (node, server)) in (0..).zip(&site.pairs) {
             let part = part(index);
-            let requester = Some(Requester::new(vec![flow(*server, part)]));
-            attach(*client, recorded.clone(), Application { requester, responder: None })?;
-            clients.push((*client, part));
+            let place = nodes.iter().position(|(known, _)| known == node).unwrap_or(nodes.len());
+            if place == nodes.len() {
+                nodes.push((*node, Vec::new()));
+            }
+            let flows = &mut nodes[place].1;
+            clients.push(Client { node: *node, flow: u32::try_from(flows.len()).unwrap_or(u32::MAX), part });
+            flows.push(flow(*server, part, site.request.clone()));
+        }
+        for (node, flows) in nodes {
+            let requester = Some(Requester::new(flows));
+            attach(node, recorded.clone(), Application { requester, responder: None })?;
         }
         let mut servers: Vec<NodeId> = site.pairs.iter().map(|(_, server)| *server).collect();
         servers.sort_unstable();
         servers.dedup();
         for server in servers {
-            let responder = Some(Responder::new(Answers::All, Code::CONTENT, Body::EMPTY));
+            let responder = Some(Responder::new(Answers::All, Code::CONTENT, site.response.clone()));
             attach(server, Recorded::silent(controller), Application { requester: None, responder })?;
         }
         Ok(Self { simulation, clients, timeouts })
     }
 
-    /// The exchanges of a client that are over.
-    fn exchanges(&self, client: NodeId) -> &[Exchange] {
-        let requester = self.simulation.host(client).and_then(|host| host.application().requester.as_ref());
-        requester.map(Requester::exchanges).unwrap_or_default()
+    /// The exchanges of a client that succeeded.
+    fn answered(&self, client: Client) -> impl Iterator<Item = &Exchange> {
+        let requester = self.simulation.host(client.node).and_then(|host| host.application().requester.as_ref());
+        let exchanges = requester.map(Requester::exchanges).unwrap_or_default();
+        exchanges.iter().filter(move |exchange| exchange.answered && exchange.flow == client.flow)
     }
 
     fn measure(&self, duration: Duration) -> Result<Continuous, String> {
         let mut transactions = Vec::new();
         let mut round_trips = Vec::new();
-        for (client, _) in &self.clients {
-            let answered = || self.exchanges(*client).iter().filter(|exchange| exchange.answered);
-            transactions.push(u32::try_from(answered().count()).unwrap_or(u32::MAX));
-            round_trips.extend(answered().filter_map(|exchange| exchange.round_trip).map(|span| span.as_secs_f64()));
+        for client in &self.clients {
+            transactions.push(u32::try_from(self.answered(*client).count()).unwrap_or(u32::MAX));
+            let spans = self.answered(*client).filter_map(|exchange| exchange.round_trip);
+            round_trips.extend(spans.map(|span| span.as_secs_f64()));
         }
         let timeouts = self.timeouts.borrow();
         let firsts = timeouts.iter().filter(|timeout| timeout.attempt == 0);
@@ -188,38 +227,37 @@ impl Trial {
     }
 
     /// Runs until the burst has settled, and answers how long it took.
-    fn settle(&mut self, burst: Burst) -> f64 {
+    fn settle(&mut self, burst: Burst, limit: Duration) -> f64 {
         const STEP: Duration = Duration::from_secs(1);
         let start = Instant::ZERO + burst.start.0;
-        let members: Vec<NodeId> =
-            self.clients.iter().filter(|(_, part)| part.exchanges.is_some()).map(|(client, _)| *client).collect();
+        let members: Vec<Client> =
+            self.clients.iter().filter(|client| client.part.exchanges.is_some()).copied().collect();
         let all = members.len() as f64 * f64::from(burst.exchanges.get());
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a whole number
         let enough = ((burst.settled * all).ceil() as usize).max(1);
         let mut until = start;
-        while until - start < burst.limit.0 {
+        while until - start < limit {
             until += STEP;
             self.simulation.run_until(until);
-            let exchanges = members.iter().flat_map(|client| self.exchanges(*client));
-            let mut ends: Vec<Instant> =
-                exchanges.filter(|exchange| exchange.answered).map(|exchange| exchange.ended).collect();
+            let answered = members.iter().flat_map(|client| self.answered(*client));
+            let mut ends: Vec<Instant> = answered.map(|exchange| exchange.ended).collect();
             if ends.len() >= enough {
                 ends.sort_unstable();
                 return (ends[enough - 1] - start).as_secs_f64();
             }
         }
-        burst.limit.0.as_secs_f64()
+        limit.as_secs_f64()
     }
 }
 
-fn flow(peer: NodeId, part: Part) -> Flow {
+fn flow(peer: NodeId, part: Part, body: Body) -> Flow {
     Flow {
         peer,
         start: part.start,
         stop: None,
         pace: Pace::Closed { outstanding: 1, exchanges: part.exchanges },
         method: Code::GET,
-        body: Body::EMPTY,
+        body,
         confirmable: true,
     }
 }

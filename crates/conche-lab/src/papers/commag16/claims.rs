@@ -17,7 +17,8 @@ const BY_FAR: std::ops::RangeInclusive<f64> = 2.0..=f64::INFINITY;
 /// All claims whose schemes were run.
 pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
     let all = All(series);
-    let clients: Vec<u32> = scenario.gprs.clients.iter().map(|clients| clients.get()).collect();
+    let clients: Vec<u32> =
+        scenario.gprs.iter().flat_map(|gprs| gprs.clients.iter()).map(|clients| clients.get()).collect();
     let mut figures = Vec::new();
     for (scheme, sign) in SENSITIVE.map(|scheme| (scheme, 1.0)).into_iter().chain([("b-rto", -1.0)]) {
         let beats = |clients: &u32| all.beside_the_default(scheme, sign, &format!("gprs/{clients}"), &scenario.name);

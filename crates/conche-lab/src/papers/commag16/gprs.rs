@@ -6,22 +6,17 @@
 //!      …     ┘        <─downlink──
 //! ```
 
+use conche_netsim::BitRate;
 use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::wired::{self, Distribution, Jitter, LinkConfig, Loss, Order, Stalls, Topology};
-use conche_netsim::{BitRate, NodeId};
+use conche_proto::codec::Body;
 
 use super::scenario::{Draw, Gprs, Link, Service};
+use super::site::Site;
 use crate::campaign::Replication;
 use crate::scenario::Endpoint;
 use crate::stats::normal_quantile;
 use crate::units::Size;
-
-/// A network, and who talks to whom in it.
-pub(super) struct Site {
-    pub(super) topology: Topology,
-    /// Clients with their servers; a node is one or the other.
-    pub(super) pairs: Vec<(NodeId, NodeId)>,
-}
 
 /// The network of one run. Links and clients come in an order that gives each the same random stream whatever the number
 /// of clients.
@@ -42,7 +37,7 @@ pub(super) fn site(gprs: &Gprs, endpoint: &Endpoint, clients: u32, replication: 
             (client, server)
         })
         .collect();
-    Site { topology, pairs }
+    Site { topology, pairs, request: Body::EMPTY, response: Body::EMPTY }
 }
 
 /// What a frame has beyond its CoAP message, which is a header and a token.
@@ -93,7 +88,7 @@ mod tests {
     fn rates(draw: Draw, count: u32) -> Vec<f64> {
         let scenario = Scenario::from_toml(SCENARIO).expect("valid");
         let spread = Some(Spread { sigma: 0.5, draw });
-        let link = Link { rate: crate::units::Rate(15_000), spread, ..scenario.gprs.uplink };
+        let link = Link { rate: crate::units::Rate(15_000), spread, ..scenario.gprs.expect("it is there").uplink };
         let rate = |index| {
             let replication = Replication { index, count, seed: u64::from(index) };
             rate(&link, "uplink", &Streams::new(replication.seed), replication) as f64

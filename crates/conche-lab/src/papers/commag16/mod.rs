@@ -8,7 +8,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`scenario`] | the experiment as data |
-//! | `gprs` | the network |
+//! | `gprs`, `motes` | the networks |
+//! | `site` | what runs use of them |
 //! | `cell` | one run |
 //! | `measure` | what is measured of runs |
 //! | `published` | the values that the paper states |
@@ -21,11 +22,13 @@ mod cell;
 mod claims;
 mod gprs;
 mod measure;
+mod motes;
 mod published;
 pub mod scenario;
+mod site;
 mod tables;
 
-use self::cell::{Cell, Workload};
+use self::cell::{Cell, Where, Workload};
 use self::scenario::Scenario;
 use super::{Bar, Paper};
 use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
@@ -91,12 +94,14 @@ fn cells(scenario: &Scenario) -> Result<Vec<Cell<'_>>, ScenarioError> {
     for scheme in scenario.schemes.iter() {
         let controller = scheme.build()?;
         for workload in [Workload::Continuous, Workload::Burst] {
-            for clients in scenario.gprs.clients.iter().map(|clients| clients.get()) {
+            let gprs = scenario.gprs.iter().flat_map(|gprs| {
+                let numbers = gprs.clients.iter().map(|clients| clients.get());
                 // A burst needs clients beyond those that always work.
-                if workload == Workload::Continuous || clients > scenario.burst.continuous {
-                    cells.push(Cell { scenario, scheme: &scheme.name, controller, workload, clients });
-                }
-            }
+                let enough = |clients: &u32| workload == Workload::Continuous || *clients > scenario.burst.continuous;
+                numbers.filter(enough).map(|clients| Where::Gprs(gprs, clients))
+            });
+            let places = gprs.chain(scenario.flocklab.iter().map(Where::FlockLab));
+            cells.extend(places.map(|place| Cell { scenario, scheme: &scheme.name, controller, workload, place }));
         }
     }
     Ok(cells)

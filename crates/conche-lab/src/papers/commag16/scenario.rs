@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::experiment::Effort;
+use crate::papers::flocklab::{ContikiMac, Metric, Testbed};
 use crate::scenario::{AtLeastOne, Endpoint, NonEmpty, SCHEMA, ScenarioError, Scheme, distinct, select};
 use crate::units::{Rate, Size, Span};
 
@@ -25,8 +26,10 @@ pub struct Scenario {
     pub replications: AtLeastOne,
     /// Where all random numbers come from.
     pub seed: u64,
-    /// The network.
-    pub gprs: Gprs,
+    /// Clients behind a modem; without, they are left out.
+    pub gprs: Option<Gprs>,
+    /// Clients of motes; without, they are left out.
+    pub flocklab: Option<FlockLab>,
     /// Clients that work all the time.
     pub continuous: Continuous,
     /// Some clients work all the time, and all others join them at once.
@@ -51,6 +54,24 @@ pub struct Gprs {
     pub uplink: Link,
     /// From the server to the modem.
     pub downlink: Link,
+}
+
+/// A client for each mote of FlockLab but the border router.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlockLab {
+    /// A request as a CoAP message.
+    pub request: Size,
+    /// A response as a CoAP message.
+    pub response: Size,
+    /// How motes save energy.
+    pub contikimac: ContikiMac,
+    /// What the tree minimises.
+    pub objective: Metric,
+    /// A burst that has not settled so long after its start never does.
+    pub limit: Span,
+    /// The motes and how they are joined to the Internet.
+    pub testbed: Testbed,
 }
 
 /// A direction of the radio link: one FIFO without limit.
@@ -165,16 +186,44 @@ impl Scenario {
         distinct("schemes", self.schemes.iter().map(|scheme| &scheme.name))?;
         self.endpoint.validate()?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
-        for (name, frame) in [("gprs.request", self.gprs.request), ("gprs.response", self.gprs.response)] {
-            let message = u64::from(self.endpoint.token_length) + 4;
+        let message = u64::from(self.endpoint.token_length) + 4;
+        if let Some(gprs) = &self.gprs {
+            gprs.validate(message)?;
+        }
+        if let Some(flocklab) = &self.flocklab {
+            flocklab.validate(message)?;
+        }
+        if self.gprs.is_none() && self.flocklab.is_none() {
+            return Err(ScenarioError::new("gprs", "there is no network; write [gprs], [flocklab] or both".to_owned()));
+        }
+        share("burst.settled", self.burst.settled)
+    }
+}
+
+impl Gprs {
+    fn validate(&self, message: u64) -> Result<(), ScenarioError> {
+        for (name, frame) in [("gprs.request", self.request), ("gprs.response", self.response)] {
             if frame.0 < message || u32::try_from(frame.0).is_err() {
                 let problem = format!("{frame} is no frame around a message of {message}B");
                 return Err(ScenarioError::new(name, problem));
             }
         }
-        self.gprs.uplink.validate("gprs.uplink")?;
-        self.gprs.downlink.validate("gprs.downlink")?;
-        share("burst.settled", self.burst.settled)
+        self.uplink.validate("gprs.uplink")?;
+        self.downlink.validate("gprs.downlink")
+    }
+}
+
+impl FlockLab {
+    /// What fits into a frame of 127 B beside the headers; fragments are not modelled.
+    const MOST: u64 = 60;
+
+    fn validate(&self, least: u64) -> Result<(), ScenarioError> {
+        for (name, size) in [("flocklab.request", self.request), ("flocklab.response", self.response)] {
+            if !(least..=Self::MOST).contains(&size.0) {
+                return Err(ScenarioError::new(name, format!("{size} is not between {least}B and {}B", Self::MOST)));
+            }
+        }
+        self.testbed.validate()
     }
 }
 

@@ -73,7 +73,8 @@ fn beside_published(figures: &[Figure], item: &str, column: &str, title: &str) -
 
 /// Each scheme a row, each number of clients a column.
 fn grid(scenario: &Scenario, values: &Values<'_>, workload: &str, column: &str, title: &str) -> Table {
-    let clients: Vec<String> = scenario.gprs.clients.iter().map(|clients| clients.get().to_string()).collect();
+    let numbers = scenario.gprs.iter().flat_map(|gprs| gprs.clients.iter());
+    let clients: Vec<String> = numbers.map(|clients| clients.get().to_string()).collect();
     let rows = scenario.schemes.iter().map(|scheme| {
         let cell = |clients: &String| {
             let figure = values.get(&format!("{}/{workload}/{clients}", scheme.name), column);
