@@ -11,6 +11,11 @@ use crate::stats::mean_interval;
 
 /// The paper's schemes that measure round-trip times, without B-RTO.
 const SENSITIVE: [&str; 4] = ["cocoa", "cocoa-s", "linux", "ph"];
+/// In FlockLab the paper's first three schemes are much fairer than the others.
+const FAIR: [&str; 3] = ["default", "cocoa", "cocoa-s"];
+const UNFAIR: [&str; 3] = ["b-rto", "linux", "ph"];
+/// "Much": Jain's index of the least fair of the first is at least so many times that of the other.
+const MUCH: std::ops::RangeInclusive<f64> = 1.25..=f64::INFINITY;
 /// "By far": at least so many times as much as the next.
 const BY_FAR: std::ops::RangeInclusive<f64> = 2.0..=f64::INFINITY;
 
@@ -32,7 +37,8 @@ pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
         ]
     });
     let fastest = clients.iter().filter_map(|clients| all.cocoa_settles_fastest(&format!("gprs-burst/{clients}")));
-    figures.extend(most.flatten().chain(fastest).flat_map(|claim| claim.figures(&scenario.name)));
+    let fairer = UNFAIR.iter().filter_map(|scheme| all.much_fairer_than(scheme));
+    figures.extend(most.flatten().chain(fastest).chain(fairer).flat_map(|claim| claim.figures(&scenario.name)));
     figures
 }
 
@@ -85,5 +91,15 @@ impl All<'_> {
         let next = others?.into_iter().map(|(mean, _)| mean).fold(f64::INFINITY, f64::min);
         let row = format!("cocoa_settles_fastest/{cell}");
         Some(Claim::in_range(row, "ratio_of_next", Unit::Ratio, (next / cocoa, runs), &(1.0..=f64::INFINITY)))
+    }
+
+    fn much_fairer_than(&self, scheme: &str) -> Option<Claim> {
+        let (cell, column) = ("flocklab", "jain_index");
+        let (unfair, runs) = self.mean(scheme, cell, column)?;
+        let fair: Option<Vec<_>> = FAIR.iter().map(|scheme| self.mean(scheme, cell, column)).collect();
+        let least = fair?.into_iter().map(|(mean, _)| mean).fold(f64::INFINITY, f64::min);
+        let row = format!("default_cocoa_and_cocoa_s_much_fairer/{scheme}/{cell}");
+        let ratio = (least / unfair, runs);
+        (unfair > 0.0).then(|| Claim::in_range(row, "jain_index_ratio", Unit::Ratio, ratio, &MUCH))
     }
 }

@@ -1,5 +1,6 @@
 //! The paper's tables and figures as tables of text.
 
+use super::measure::CLASSES;
 use super::scenario::Scenario;
 use crate::papers::{Values, claim};
 use crate::report::{Align, Table, comparison, number};
@@ -28,6 +29,7 @@ pub(super) fn tables(scenario: &Scenario, figures: &[Figure]) -> Vec<Table> {
     tables.extend(published.map(|(item, column, title)| beside_published(figures, item, column, title)));
     let values = Values::new(figures);
     tables.extend(GRIDS.map(|(workload, column, title)| grid(scenario, &values, workload, column, title)));
+    tables.extend([motes(scenario, &values), classes(scenario, &values)]);
     tables.push(claim::table(figures));
     tables.retain(|table| !table.rows.is_empty());
     tables
@@ -86,6 +88,52 @@ fn grid(scenario: &Scenario, values: &Values<'_>, workload: &str, column: &str, 
         title: title.to_owned(),
         rows: rows.collect(),
         header: std::iter::once("scheme".to_owned()).chain(clients.iter().map(|n| format!("{n} clients"))).collect(),
+        ..Table::default()
+    }
+}
+
+/// Each scheme a row, everything that is measured of motes a column.
+fn motes(scenario: &Scenario, values: &Values<'_>) -> Table {
+    const SHOWN: [(&str, &str, &str); 6] = [
+        ("flocklab", "throughput_per_s", "transactions/s"),
+        ("flocklab", "retransmissions_percent", "retransmissions %"),
+        ("flocklab", "rtt_mean_s", "RTT (s)"),
+        ("flocklab", "initial_rto_mean_s", "initial RTO (s)"),
+        ("flocklab-burst", "settling_time_s", "settling time (s)"),
+        ("flocklab", "jain_index", "Jain's index"),
+    ];
+    let rows = scenario.schemes.iter().filter_map(|scheme| {
+        let cells = SHOWN.iter().map(|(cell, column, _)| {
+            let figure = values.get(&format!("{}/{cell}", scheme.name), column);
+            figure.map(shown).ok_or(())
+        });
+        let cells = cells.collect::<Result<Vec<_>, _>>().ok()?;
+        Some(std::iter::once(scheme.name.clone()).chain(cells).collect())
+    });
+    Table {
+        title: "Fig. 2 to 4, FlockLab".to_owned(),
+        header: std::iter::once("scheme").chain(SHOWN.map(|(_, _, name)| name)).map(String::from).collect(),
+        rows: rows.collect(),
+        ..Table::default()
+    }
+}
+
+/// Each scheme a row, each class of transactions a column.
+fn classes(scenario: &Scenario, values: &Values<'_>) -> Table {
+    let rows = scenario.schemes.iter().filter_map(|scheme| {
+        let row = format!("{}/flocklab", scheme.name);
+        let cells: Option<Vec<_>> = CLASSES
+            .iter()
+            .map(|column| values.get(&row, column).map(|figure| number(figure.measured, figure.unit)))
+            .collect();
+        Some(std::iter::once(scheme.name.clone()).chain(cells?).collect())
+    });
+    let names = (0..CLASSES.len())
+        .map(|class| if class < 10 { format!("{}-{}", 10 * class, 10 * class + 9) } else { "100+".to_owned() });
+    Table {
+        title: "Fig. 4: share of motes in per cent, by their transactions in a run".to_owned(),
+        header: std::iter::once("scheme".to_owned()).chain(names).collect(),
+        rows: rows.collect(),
         ..Table::default()
     }
 }

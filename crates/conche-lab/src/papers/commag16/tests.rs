@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::*;
 use crate::results::{Unit, write_json};
 
-/// The scenario with few clients and schemes, and a burst of few exchanges.
+/// The scenario with few clients and schemes, without motes, and a burst of few exchanges.
 fn reduced(schemes: &[&str]) -> ComMag16 {
     let text = SCENARIO
         .replace("clients = [10, 20, 30, 40]", "clients = [5, 10]")
@@ -14,6 +14,7 @@ fn reduced(schemes: &[&str]) -> ComMag16 {
     let mut scenario = Scenario::from_toml(&text).expect("a smaller scenario is valid as well");
     let controllers = schemes.iter().map(|scheme| (*scheme).to_owned()).collect();
     scenario.adjust(&Effort { runs: Some(2), controllers, ..Effort::default() }).expect("schemes of the scenario");
+    scenario.flocklab = None;
     ComMag16(scenario)
 }
 
@@ -78,6 +79,25 @@ fn results_do_not_depend_on_the_number_of_threads() {
     assert_eq!(json(1), json(2));
 }
 
+/// One short run under few schemes; most motes are too far away for many exchanges in it.
+#[test]
+fn motes_have_a_place_in_figures_2_to_4() {
+    let ComMag16(mut scenario) = reduced(&["default", "cocoa", "cocoa-s", "b-rto", "linux", "ph"]);
+    scenario.flocklab = Scenario::from_toml(SCENARIO).expect("valid").flocklab;
+    scenario.gprs = None;
+    scenario.replications = crate::scenario::AtLeastOne::new(1).expect("one");
+    let experiment = ComMag16(scenario);
+    let figures = figures(&experiment, 2);
+    assert!(value(&figures, "cocoa/flocklab", "throughput_per_s") > 1.0);
+    let classes = figures.iter().filter(|figure| figure.row == "cocoa/flocklab" && figure.item == "fig4");
+    let shares: f64 = classes.filter(|figure| figure.unit == Unit::Percent).map(|figure| figure.measured).sum();
+    assert!((shares - 100.0).abs() < 1e-6, "every mote is in one class: {shares}");
+    assert!(value(&figures, "cocoa/flocklab-burst", "settling_time_s") > 1.0);
+    let claims: Vec<_> = figures.iter().filter(|figure| figure.item == "claims").collect();
+    assert_eq!(claims.len(), 6, "three comparisons of fairness, each a value and a verdict");
+    assert!(!experiment.tables(&figures).is_empty());
+}
+
 #[test]
 fn the_published_intervals_are_the_bar_of_throughput() {
     let figures = figures(&reduced(&["cocoa"]), 1);
@@ -97,6 +117,8 @@ fn values_without_sense_are_refused() {
         ("request = \"93B\"", "request = \"11B\"", "gprs.request: 11B is no frame"),
         ("rate = \"40kbit/s\"", "rate = \"0bit/s\"", "gprs.downlink.rate"),
         ("sigma = 0.5", "sigma = 5.0", "gprs.uplink.spread.sigma"),
+        ("check_rate_hz = 16", "check_rate = 16", "check_rate"),
+        ("request = \"18B\"", "request = \"80B\"", "flocklab.request: 80B is not between 12B and 60B"),
         ("settled = 0.8", "settled = 8.0", "burst.settled"),
         ("schema = 1", "schema = 2", "schema"),
         ("model = \"commag16\"", "model = \"commag16\"\nmodle = 1", "modle"),
