@@ -18,6 +18,8 @@ const BDP: &str = "bdp-literal";
 const ABOUT_EQUAL: RangeInclusive<f64> = 0.9..=1.1;
 /// "Equal", where nothing is lost.
 const EQUAL: RangeInclusive<f64> = 0.98..=1.02;
+/// The share of the offered rate that a network carries at least, unless it is saturated.
+const SATURATED: f64 = 0.95;
 /// The rate up to which the schemes do not differ, in bit/s.
 const LIGHT: f64 = 60.0;
 /// At least one starving mote in two replications.
@@ -33,6 +35,7 @@ pub(super) fn figures(scenario: &Scenario, figures: &[Figure]) -> Vec<Figure> {
         let on = OnMedium { values: &values, medium };
         claims.extend(on.saturated(scenario));
         claims.extend(on.light(scenario));
+        claims.extend(on.fairest("dynamic").into_iter().flatten());
         claims.extend(on.mixed());
     }
     claims.into_iter().flat_map(|claim| claim.figures(&scenario.name)).collect()
@@ -55,23 +58,40 @@ impl OnMedium<'_> {
         Some(Claim::clearly_above(row, of_higher, of_lower))
     }
 
-    /// What is said of the highest rate.
+    /// What is said of rates that are more than the network carries.
     fn saturated(&self, scenario: &Scenario) -> Vec<Claim> {
-        let rate = scenario.fixed.rates.iter().copied().fold(0.0, f64::max);
+        let is_saturated = |rate: &f64| {
+            let goodput = self.get(DEFAULT, &format!("static/{rate}"), "goodput_mote");
+            goodput.is_some_and(|goodput| goodput.measured < SATURATED * rate)
+        };
+        scenario
+            .fixed
+            .rates
+            .iter()
+            .filter(|rate| is_saturated(rate))
+            .flat_map(|rate| self.saturated_at(*rate))
+            .collect()
+    }
+
+    fn saturated_at(&self, rate: f64) -> Vec<Claim> {
         let workload = format!("static/{rate}");
-        let mut claims = vec![
-            self.above(BDP, DEFAULT, &workload, "jain_short"),
-            self.above(BDP, COCOA, &workload, "jain_short"),
+        let mut claims = self.fairest(&workload);
+        claims.extend([
             self.above(DEFAULT, COCOA, &workload, "jain_short"),
             self.goodput_about_equal(&workload),
             self.goodput_more_spread(DEFAULT, &workload),
             self.goodput_more_spread(BDP, &workload),
-        ];
+        ]);
         for column in ["retransmission_index", "loss"] {
             claims.push(self.above(DEFAULT, COCOA, &workload, column));
             claims.push(self.above(COCOA, BDP, &workload, column));
         }
         claims.into_iter().flatten().collect()
+    }
+
+    /// BDP-CoAP is fairer than both others.
+    fn fairest(&self, workload: &str) -> Vec<Option<Claim>> {
+        [DEFAULT, COCOA].map(|other| self.above(BDP, other, workload, "jain_short")).into()
     }
 
     fn goodput_about_equal(&self, workload: &str) -> Option<Claim> {
