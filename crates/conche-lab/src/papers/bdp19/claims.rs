@@ -151,7 +151,7 @@ pub(super) fn reason(figure: &Figure) -> Option<&'static str> {
     } else if starts("goodput_bdp-literal_about") {
         "BDP-CoAP, goodput: it slows down while a fifth of its copies are retransmissions, and grows by 4 % in ten messages at most"
     } else if starts("retransmission_index_default") || starts("loss_default") {
-        "CoCoA+ repeats after what it measures, which is less than the default's 2 s where round trips are short"
+        "CoCoA+ probably repeats sooner than the default, whose 2 s are long where round trips are short"
     } else if starts("loss_cocoa-plus") || starts("retransmission_index_cocoa-plus") {
         "BDP-CoAP, copies: its timer does not back off, so that all copies of a message meet the same congestion"
     } else if starts("none_of_bdp-literal_starves") {
