@@ -1,6 +1,8 @@
 //! How fast the simulator runs: clients in a closed loop at one slow link, as ANRW'18 has them, and the event queue alone.
 //!
-//! Throughput is in events a second. The copies of the bottleneck's requests are about 1.2 a exchange with 100 clients.
+//! Throughput is in events a second. The copies of the bottleneck's requests are about 1.2 a exchange with 100 clients. One
+//! case has the content of a common comparison: 100 clients, 50 exchanges each, requests of 60 bytes over 30 kbit/s and
+//! responses of 12 bytes over 60 kbit/s, 14100 B of buffer each way, 4 retransmissions.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use conche_proto::{EndpointConfig, Envelope, Event, Request, RequestId, Response
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 enum Role {
-    Client { server: NodeId, left: u32 },
+    Client { server: NodeId, left: u32, request: Body },
     Server { response: Body },
 }
 
@@ -26,8 +28,8 @@ impl Application for Role {
     type Timer = (RequestId, Option<Cause>);
 
     fn start(&mut self, context: &mut Context<'_, Self>) {
-        if let Role::Client { server, .. } = *self {
-            context.request(server, Request::new(Code::GET, Body::default())).expect("nothing is queued");
+        if let Role::Client { server, request, .. } = self {
+            context.request(*server, Request::new(Code::GET, request.clone())).expect("nothing is queued");
         }
     }
 
@@ -38,9 +40,9 @@ impl Application for Role {
                 let cause = context.cause();
                 context.set_timer(delay, (id, cause));
             }
-            (Role::Client { server, left }, Event::Response { .. }) if *left > 1 => {
+            (Role::Client { server, left, request }, Event::Response { .. } | Event::Failed { .. }) if *left > 1 => {
                 *left -= 1;
-                context.request(*server, Request::new(Code::GET, Body::default())).expect("nothing is queued");
+                context.request(*server, Request::new(Code::GET, request.clone())).expect("nothing is queued");
             }
             _ => {}
         }
@@ -53,16 +55,48 @@ impl Application for Role {
     }
 }
 
-fn bottleneck(clients: u32, queue: DropTail) -> Simulation<Node<Role>> {
+/// A link to the server and one back, with what goes over them.
+struct Case {
+    clients: u32,
+    up: LinkConfig,
+    down: LinkConfig,
+    request_bytes: usize,
+    response_bytes: usize,
+    max_retransmit: u8,
+}
+
+fn link(kbit: u64, delay_ms: u64, queue: DropTail) -> LinkConfig {
+    let (rate, delay) = (Some(BitRate::kbit(kbit)), Duration::from_millis(delay_ms));
+    LinkConfig { rate, delay, queue, ..LinkConfig::default() }
+}
+
+impl Case {
+    fn anrw18(clients: u32, queue: DropTail) -> Self {
+        let (up, down) = (link(60, 200, DropTail::default()), link(30, 400, queue));
+        Self { clients, up, down, request_bytes: 4, response_bytes: 66, max_retransmit: 20 }
+    }
+
+    fn common() -> Self {
+        let (up, down) = (link(30, 400, DropTail::bytes(14_100)), link(60, 200, DropTail::bytes(14_100)));
+        Self { clients: 100, up, down, request_bytes: 60, response_bytes: 12, max_retransmit: 4 }
+    }
+}
+
+/// What a message of so many bytes has beyond header and payload marker.
+fn body(message_bytes: usize) -> Body {
+    let payload = vec![b'.'; message_bytes.saturating_sub(5)];
+    Body::builder().payload(payload).build().expect("a short payload")
+}
+
+fn bottleneck(case: &Case) -> Simulation<Node<Role>> {
     let ms = Duration::from_millis;
     let mut net = Topology::new();
     let (hub, router, server) = (net.node("hub"), net.node("router"), net.node("server"));
-    let rate = |kbit, delay| LinkConfig { rate: Some(BitRate::kbit(kbit)), delay, ..LinkConfig::default() };
-    net.link("uplink", hub, router, rate(60, ms(200)));
-    net.link("downlink", router, hub, LinkConfig { queue, ..rate(30, ms(400)) });
+    net.link("uplink", hub, router, case.up);
+    net.link("downlink", router, hub, case.down);
     let jitter = LinkConfig { jitter: Jitter::uniform_reordering(ms(10), ms(20)), ..LinkConfig::default() };
     net.duplex("jitter", router, server, jitter);
-    let clients: Vec<NodeId> = (0..clients)
+    let clients: Vec<NodeId> = (0..case.clients)
         .map(|i| {
             let client = net.node(format!("client{i}"));
             net.duplex(format!("access{i}"), client, hub, LinkConfig::default());
@@ -71,15 +105,18 @@ fn bottleneck(clients: u32, queue: DropTail) -> Simulation<Node<Role>> {
         .collect();
 
     let mut sim = Simulation::new(&net, 1, ()).expect("a valid topology");
-    let response = Body::builder().payload(vec![b'.'; 61]).build().expect("a payload of 61 bytes");
+    let (request, response) = (body(case.request_bytes), body(case.response_bytes));
     for node in clients.into_iter().chain([server]) {
         let role = if node == server {
             Role::Server { response: response.clone() }
         } else {
-            Role::Client { server, left: 50 }
+            Role::Client { server, left: 50, request: request.clone() }
         };
         let config = EndpointConfig {
-            transmission: TransmissionParameters { max_retransmit: 20, ..TransmissionParameters::default() },
+            transmission: TransmissionParameters {
+                max_retransmit: case.max_retransmit,
+                ..TransmissionParameters::default()
+            },
             envelope: Envelope::open(Duration::from_secs(60)),
             token_length: 0,
             ..EndpointConfig::default()
@@ -94,15 +131,17 @@ fn bottleneck(clients: u32, queue: DropTail) -> Simulation<Node<Role>> {
 fn runs(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("bottleneck");
     group.sample_size(10);
-    for (name, clients, queue) in
-        [("100 clients, 14100 B", 100, DropTail::bytes(14_100)), ("400 clients, no limit", 400, DropTail::default())]
-    {
-        let mut once = bottleneck(clients, queue);
+    for (name, case) in [
+        ("100 clients, 14100 B", Case::anrw18(100, DropTail::bytes(14_100))),
+        ("400 clients, no limit", Case::anrw18(400, DropTail::default())),
+        ("100 clients, 60 and 12 B", Case::common()),
+    ] {
+        let mut once = bottleneck(&case);
         once.run();
         println!("{name}: {} events, {:?}", once.events(), once.counters());
         group.throughput(Throughput::Elements(once.events()));
         group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
-            bencher.iter_batched(|| bottleneck(clients, queue), |mut sim| sim.run(), BatchSize::PerIteration);
+            bencher.iter_batched(|| bottleneck(&case), |mut sim| sim.run(), BatchSize::PerIteration);
         });
     }
     group.finish();
