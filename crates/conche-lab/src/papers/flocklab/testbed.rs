@@ -93,6 +93,8 @@ pub enum Metric {
 pub struct ContikiMac {
     /// How often a mote wakes up to look for energy on the channel, a second.
     pub check_rate_hz: u8,
+    /// Whether frames that wait for one neighbour are sent in a burst.
+    pub bursts: bool,
 }
 
 /// A network to put hosts on.
@@ -121,7 +123,8 @@ const TREE_PSDU_OCTETS: u8 = 95;
 
 impl ContikiMac {
     fn of(self, version: mac::ContikiMac) -> mac::ContikiMac {
-        version.channel_check_rate(u32::from(self.check_rate_hz).max(1))
+        let version = version.channel_check_rate(u32::from(self.check_rate_hz).max(1));
+        mac::ContikiMac { with_bursts: self.bursts, ..version }
     }
 }
 

@@ -36,6 +36,9 @@ pub struct ContikiMac {
     pub max_phase_strobe_time: Duration,
     /// WITH_PHASE_OPTIMIZATION: senders learn when neighbours wake up. Default: yes.
     pub with_phase_optimization: bool,
+    /// Frames that wait for one neighbour follow in a burst (`qsend_list`). Default: yes; without, each waits for the
+    /// neighbour to wake up again.
+    pub with_bursts: bool,
     /// MAX_NOACKS: what was learnt of a neighbour is forgotten after so many transmissions without acknowledgment.
     /// Default: 16.
     pub max_noacks: u8,
@@ -75,6 +78,7 @@ impl ContikiMac {
             after_ack_detected_wait_time: ticks(RTIMER_ARCH_SECOND / 1500),
             max_phase_strobe_time: ticks(RTIMER_ARCH_SECOND / 60),
             with_phase_optimization: true,
+            with_bursts: true,
             max_noacks: 16,
             max_noacks_time: Duration::from_secs(30),
             header_octets: 2,

@@ -77,7 +77,7 @@ impl RadioNetwork {
             Step::Assessing => self.wait(around, at, Step::Preparing, config.cca_sleep_time),
             Step::Preparing => {
                 train.began = now;
-                train.pending = more && to != BROADCAST;
+                train.pending = more && to != BROADCAST && config.with_bursts;
                 self.announce(around, at, config);
                 self.strobe(around, at);
             }
