@@ -112,7 +112,7 @@ impl Done {
         let rate = self.cost.events_per_second().unwrap_or_default() / 1e6;
         format!(
             "{}: {} runs, {:.1} million events, {rate:.2} million a second of one core, {:.1} s in all",
-            self.experiment.name(),
+            self.experiment.about().name,
             self.cost.runs,
             self.cost.events as f64 / 1e6,
             self.elapsed.as_secs_f64()
@@ -149,15 +149,14 @@ pub fn style(template: &str) -> ProgressStyle {
 /// The results for people.
 impl std::fmt::Display for Done {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let experiment = &self.experiment;
-        writeln!(f, "{}\n{}, seed {}", experiment.title(), experiment.extent(), experiment.seed())?;
-        experiment.tables(&self.figures).iter().try_for_each(|table| write!(f, "\n{table}"))
+        writeln!(f, "{}", self.experiment.about())?;
+        self.experiment.tables(&self.figures).iter().try_for_each(|table| write!(f, "\n{table}"))
     }
 }
 
 fn write_results(directory: &Path, done: &Done) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
-    let file = |extension: &str| directory.join(done.experiment.name()).with_extension(extension);
+    let file = |extension: &str| directory.join(done.experiment.about().name).with_extension(extension);
     let mut json = io::BufWriter::new(std::fs::File::create(file("ndjson"))?);
     write_json(&done.figures, &mut json)?;
     json.flush()?;

@@ -1,5 +1,7 @@
 //! What every experiment offers, whatever its network: it can be made smaller, measured, and shown.
 
+use std::fmt;
+
 use crate::campaign::{Cost, ExperimentError, RunOptions, Watch};
 use crate::report::Table;
 use crate::results::Figure;
@@ -7,17 +9,8 @@ use crate::scenario::ScenarioError;
 
 /// An experiment that was read from a scenario.
 pub trait Experiment: Send + Sync {
-    /// Its short name, which its figures carry.
-    fn name(&self) -> &str;
-
-    /// What it is about, in a line.
-    fn title(&self) -> &str;
-
-    /// Where all its random numbers come from.
-    fn seed(&self) -> u64;
-
-    /// How much of it will be run, such as `20 replications`.
-    fn extent(&self) -> String;
+    /// What it is, and how much of it will be run.
+    fn about(&self) -> About<'_>;
 
     /// Changes how much is run, and of which schemes.
     ///
@@ -33,6 +26,31 @@ pub trait Experiment: Send + Sync {
 
     /// Its figures as tables of text.
     fn tables(&self, figures: &[Figure]) -> Vec<Table>;
+}
+
+/// What an experiment is, and how much of it will be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About<'a> {
+    /// Its short name, which its figures carry.
+    pub name: &'a str,
+    /// What it is about, in a line.
+    pub title: &'a str,
+    /// How much of it will be run, such as `20 replications`.
+    pub extent: String,
+    /// Where all its random numbers come from.
+    pub seed: u64,
+}
+
+/// The title, and in a second line the rest.
+impl fmt::Display for About<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}, seed {}", self.title, self.extent, self.seed)
+    }
+}
+
+/// `1 replication`, `20 replications`.
+pub(crate) fn replications(number: u32) -> String {
+    format!("{number} replication{}", if number == 1 { "" } else { "s" })
 }
 
 /// How much of an experiment is run, and of which schemes. The default is all that the scenario says.

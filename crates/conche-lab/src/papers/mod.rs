@@ -108,7 +108,7 @@ mod tests {
     fn every_paper_has_its_scenario() {
         for paper in PAPERS {
             let experiment = (paper.read)(paper.scenario).unwrap_or_else(|error| panic!("{}: {error}", paper.name));
-            assert_eq!(experiment.name(), paper.name);
+            assert_eq!(experiment.about().name, paper.name);
             assert!(Paper::by_name(paper.name).is_some());
         }
     }

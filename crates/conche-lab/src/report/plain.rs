@@ -2,7 +2,7 @@
 
 use super::{Align, Table, number};
 use crate::campaign::{Cost, ExperimentError, RunOptions, Watch};
-use crate::experiment::{Effort, Experiment};
+use crate::experiment::{About, Effort, Experiment};
 use crate::metrics::Measurements;
 use crate::results::Figure;
 use crate::run;
@@ -13,20 +13,8 @@ use crate::scenario::{Scenario, ScenarioError};
 pub struct Plain(pub Scenario);
 
 impl Experiment for Plain {
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn title(&self) -> &str {
-        &self.0.title
-    }
-
-    fn seed(&self) -> u64 {
-        self.0.seed
-    }
-
-    fn extent(&self) -> String {
-        self.0.extent()
+    fn about(&self) -> About<'_> {
+        self.0.about()
     }
 
     fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {

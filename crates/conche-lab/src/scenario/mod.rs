@@ -18,7 +18,7 @@ pub use error::{ScenarioError, Span as ErrorSpan};
 pub use network::{Buffer, Core, Downlink, Link, Network, SharedBottleneck};
 pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
 
-use crate::experiment::Effort;
+use crate::experiment::{About, Effort, replications};
 use crate::units::{Size, Span, SpanRange};
 
 /// The version of the file format.
@@ -135,11 +135,11 @@ impl Scenario {
         Ok(changed)
     }
 
-    /// How much will be run.
+    /// What it is, and how much of it will be run.
     #[must_use]
-    pub fn extent(&self) -> String {
-        let plural = if self.replications.get() == 1 { "" } else { "s" };
-        format!("{} replication{plural}", self.replications)
+    pub fn about(&self) -> About<'_> {
+        let Self { name, title, seed, .. } = self;
+        About { name, title, extent: replications(self.replications.get()), seed: *seed }
     }
 
     /// Changes how much is run, and of which schemes.
@@ -147,8 +147,8 @@ impl Scenario {
     /// # Errors
     /// If a controller is unknown.
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
-        let replications = effort.replications(self.replications.get(), QUICK_REPLICATIONS);
-        self.replications = AtLeastOne::new(replications).unwrap_or(self.replications);
+        let number = effort.replications(self.replications.get(), QUICK_REPLICATIONS);
+        self.replications = AtLeastOne::new(number).unwrap_or(self.replications);
         self.seed = effort.seed.unwrap_or(self.seed);
         if !effort.controllers.is_empty() {
             *self = self.with_schemes(&effort.controllers)?;

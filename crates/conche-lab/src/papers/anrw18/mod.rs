@@ -20,7 +20,7 @@ mod tables;
 
 use super::{Bar, Paper};
 use crate::campaign::{Cost, ExperimentError, RunOptions, Watch};
-use crate::experiment::{Effort, Experiment};
+use crate::experiment::{About, Effort, Experiment};
 use crate::metrics::Measurements;
 use crate::report::Table;
 use crate::results::Figure;
@@ -42,20 +42,8 @@ fn read(text: &str) -> Result<Box<dyn Experiment>, ScenarioError> {
 }
 
 impl Experiment for Anrw18 {
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn title(&self) -> &str {
-        &self.0.title
-    }
-
-    fn seed(&self) -> u64 {
-        self.0.seed
-    }
-
-    fn extent(&self) -> String {
-        self.0.extent()
+    fn about(&self) -> About<'_> {
+        self.0.about()
     }
 
     fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {

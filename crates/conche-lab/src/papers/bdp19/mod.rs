@@ -30,7 +30,7 @@ mod tables;
 
 use super::Paper;
 use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
-use crate::experiment::{Effort, Experiment};
+use crate::experiment::{About, Effort, Experiment, replications};
 use crate::report::Table;
 use crate::results::{Figure, Row};
 use crate::scenario::{AtLeastOne, ScenarioError, select};
@@ -50,31 +50,28 @@ fn read(text: &str) -> Result<Box<dyn Experiment>, ScenarioError> {
 }
 
 impl Experiment for Bdp19 {
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn title(&self) -> &str {
-        &self.0.title
-    }
-
-    fn seed(&self) -> u64 {
-        self.0.seed
-    }
-
-    fn extent(&self) -> String {
-        let plural = if self.0.replications.get() == 1 { "" } else { "s" };
-        let (fixed, mixed) = (self.0.fixed.duration, self.0.mixed.duration);
-        format!("{} replication{plural} of {fixed} (static) and {mixed} (mixed)", self.0.replications)
+    fn about(&self) -> About<'_> {
+        let scenario = &self.0;
+        About {
+            name: &scenario.name,
+            title: &scenario.title,
+            extent: format!(
+                "{} of {} (static) and {} (mixed)",
+                replications(scenario.replications.get()),
+                scenario.fixed.duration,
+                scenario.mixed.duration
+            ),
+            seed: scenario.seed,
+        }
     }
 
     fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         let scenario = &mut self.0;
-        let replications = effort.replications(scenario.replications.get(), scenario.quick_replications());
+        let number = effort.replications(scenario.replications.get(), scenario.quick_replications());
         if effort.quick {
             scenario.quick();
         }
-        scenario.replications = AtLeastOne::new(replications).unwrap_or(scenario.replications);
+        scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = effort.seed.unwrap_or(scenario.seed);
         if !effort.controllers.is_empty() {
             scenario.schemes = select(&scenario.schemes, &effort.controllers)?;

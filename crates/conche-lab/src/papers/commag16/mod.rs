@@ -32,7 +32,7 @@ use self::cell::{Cell, Where, Workload};
 use self::scenario::Scenario;
 use super::{Bar, Paper};
 use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
-use crate::experiment::{Effort, Experiment};
+use crate::experiment::{About, Effort, Experiment, replications};
 use crate::report::Table;
 use crate::results::Figure;
 use crate::scenario::ScenarioError;
@@ -52,21 +52,14 @@ fn read(text: &str) -> Result<Box<dyn Experiment>, ScenarioError> {
 }
 
 impl Experiment for ComMag16 {
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn title(&self) -> &str {
-        &self.0.title
-    }
-
-    fn seed(&self) -> u64 {
-        self.0.seed
-    }
-
-    fn extent(&self) -> String {
-        let plural = if self.0.replications.get() == 1 { "" } else { "s" };
-        format!("{} replication{plural} of {}", self.0.replications, self.0.continuous.duration)
+    fn about(&self) -> About<'_> {
+        let scenario = &self.0;
+        About {
+            name: &scenario.name,
+            title: &scenario.title,
+            extent: format!("{} of {}", replications(scenario.replications.get()), scenario.continuous.duration),
+            seed: scenario.seed,
+        }
     }
 
     fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {

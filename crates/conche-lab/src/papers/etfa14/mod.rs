@@ -26,7 +26,7 @@ use self::cell::Cell;
 use self::scenario::Scenario;
 use super::{Bar, Paper};
 use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
-use crate::experiment::{Effort, Experiment};
+use crate::experiment::{About, Effort, Experiment, replications};
 use crate::report::Table;
 use crate::results::Figure;
 use crate::scenario::ScenarioError;
@@ -45,21 +45,14 @@ fn read(text: &str) -> Result<Box<dyn Experiment>, ScenarioError> {
 }
 
 impl Experiment for Etfa14 {
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn title(&self) -> &str {
-        &self.0.title
-    }
-
-    fn seed(&self) -> u64 {
-        self.0.seed
-    }
-
-    fn extent(&self) -> String {
-        let plural = if self.0.replications.get() == 1 { "" } else { "s" };
-        format!("{} replication{plural} of {:?}", self.0.replications, self.0.many.duration.0)
+    fn about(&self) -> About<'_> {
+        let scenario = &self.0;
+        About {
+            name: &scenario.name,
+            title: &scenario.title,
+            extent: format!("{} of {}", replications(scenario.replications.get()), scenario.many.duration),
+            seed: scenario.seed,
+        }
     }
 
     fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {

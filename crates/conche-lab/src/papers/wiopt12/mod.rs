@@ -33,7 +33,7 @@ use self::scenario::Scenario;
 use self::testbed::Testbed;
 use super::{Bar, Paper};
 use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
-use crate::experiment::{Effort, Experiment};
+use crate::experiment::{About, Effort, Experiment};
 use crate::report::Table;
 use crate::results::Figure;
 use crate::scenario::ScenarioError;
@@ -57,20 +57,9 @@ fn bar(_: &Figure) -> Option<Bar> {
 }
 
 impl Experiment for Wiopt12 {
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn title(&self) -> &str {
-        &self.0.title
-    }
-
-    fn seed(&self) -> u64 {
-        self.0.seed
-    }
-
-    fn extent(&self) -> String {
-        self.0.extent()
+    fn about(&self) -> About<'_> {
+        let scenario = &self.0;
+        About { name: &scenario.name, title: &scenario.title, extent: scenario.extent(), seed: scenario.seed }
     }
 
     fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
