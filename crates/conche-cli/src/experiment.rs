@@ -43,7 +43,9 @@ pub struct Options {
 impl Options {
     /// Runs the experiment as these options change it, and prints what it gives.
     pub fn execute(&self, experiment: Box<dyn Experiment>, global: &Global) -> anyhow::Result<()> {
-        let done = self.measure(experiment, &progress_bar(global))?;
+        let bar = progress_bar(global);
+        let done = self.measure(experiment, &bar)?;
+        bar.finish_and_clear();
         self.save(&done)?;
         done.print(global)?;
         self.tell(std::slice::from_ref(&done), global);
@@ -59,7 +61,6 @@ impl Options {
             bar.set_position(progress.done);
         };
         let (figures, cost) = experiment.measure(RunOptions { jobs: self.jobs }, &show).map_err(usage)?;
-        bar.finish_and_clear();
         Ok(Done { experiment, figures, cost, elapsed: began.elapsed() })
     }
 

@@ -45,9 +45,11 @@ fn all(options: &Options, global: &Global) -> anyhow::Result<()> {
         bar.reset();
         bar.enable_steady_tick(Duration::from_millis(200));
         let one = options.measure(paper.experiment(), bar).with_context(|| paper.name)?;
+        bar.finish();
         options.save(&one)?;
         done.push(one);
     }
+    bars.clear().context("cannot write to standard error")?;
     let summaries: Vec<(&Paper, Summary)> =
         PAPERS.iter().zip(&done).map(|(paper, done)| (paper, Summary::new(paper, &done.figures))).collect();
     if global.json {

@@ -65,6 +65,7 @@ fn a_wrong_testbed_is_refused_with_what_would_be_right() {
         ("min_ratio = 0.7", "min_ratio = 1.0", "has no path to the border router"),
         ("slip_loss = 0.01", "slip_loss = 2.0", "no share from 0 to 1"),
         ("check_rate_hz = 8", "check_rate = 8", "check_rate"),
+        ("check_rate_hz = 8", "check_rate_hz = 0", "expected a nonzero"),
         ("controller = \"coap-b\"", "controller = \"coap-c\"", "coap-c"),
     ] {
         assert!(SCENARIO.contains(from), "{from}");

@@ -1,5 +1,7 @@
 //! The testbed's parameters, and the network that they give.
 
+use std::num::NonZeroU8;
+
 use conche_netsim::mac::{self, ControlTraffic, MacConfig, RadioConfig};
 use conche_netsim::radio::{Gilbert, MediumConfig, PathLoss, Position, ReceptionCurve, Sinr};
 use conche_netsim::rng::{Entity, Purpose, Streams};
@@ -92,7 +94,7 @@ pub enum Metric {
 #[serde(deny_unknown_fields)]
 pub struct ContikiMac {
     /// How often a mote wakes up to look for energy on the channel, a second.
-    pub check_rate_hz: u8,
+    pub check_rate_hz: NonZeroU8,
     /// Whether frames that wait for one neighbour are sent in a burst.
     pub bursts: bool,
 }
@@ -123,7 +125,7 @@ const TREE_PSDU_OCTETS: u8 = 95;
 
 impl ContikiMac {
     fn of(self, version: mac::ContikiMac) -> mac::ContikiMac {
-        let version = version.channel_check_rate(u32::from(self.check_rate_hz).max(1));
+        let version = version.channel_check_rate(u32::from(self.check_rate_hz.get()));
         mac::ContikiMac { with_bursts: self.bursts, ..version }
     }
 }
