@@ -111,6 +111,14 @@ impl Stream {
         let radius = libm::sqrt(2.0 * self.exponential());
         radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
+
+    /// Brings these into a random order, each as probable as any other (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = self.below(last as u64 + 1);
+            items.swap(last, usize::try_from(other).unwrap_or(last));
+        }
+    }
 }
 
 impl RngCore for Stream {
@@ -168,6 +176,19 @@ mod tests {
         starts.dedup();
         assert_eq!(starts.len(), 6);
         assert_eq!(first(1, node, LOSS), first(1, node, LOSS));
+    }
+
+    #[test]
+    fn every_order_of_three_is_equally_probable() {
+        let mut stream = Streams::new(1).stream(Entity::Run, Purpose::named("order"));
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..60_000 {
+            let mut items = [1, 2, 3];
+            stream.shuffle(&mut items);
+            *counts.entry(items).or_insert(0_u32) += 1;
+        }
+        // Binomial, σ = 91.
+        assert!(counts.len() == 6 && counts.values().all(|count| count.abs_diff(10_000) < 400), "{counts:?}");
     }
 
     #[test]

@@ -20,11 +20,7 @@ pub(super) fn site(
     let network = flocklab.testbed.network(Some(flocklab.contikimac), flocklab.objective, seed)?;
     let mut pairs: Vec<(NodeId, NodeId)> = network.servers.iter().map(|server| (network.cloud, *server)).collect();
     let mut stream = Streams::new(replication.seed).stream(Entity::Run, Purpose::named("order of clients"));
-    // Fisher and Yates.
-    for last in (1..pairs.len()).rev() {
-        let other = usize::try_from(stream.below(last as u64 + 1)).unwrap_or(last);
-        pairs.swap(last, other);
-    }
+    stream.shuffle(&mut pairs);
     let body =
         |size: crate::units::Size| body_of(usize::try_from(size.0).unwrap_or(usize::MAX), endpoint.token_length.into());
     Ok(Site { topology: network.topology, pairs, request: body(flocklab.request), response: body(flocklab.response) })

@@ -99,11 +99,7 @@ impl Cell<'_> {
     }
 
     fn network(&self) -> Result<Network, String> {
-        let scenario = self.scenario;
-        scenario
-            .testbed
-            .network(self.rdc.contikimac, self.rdc.objective, scenario.seed)
-            .map_err(|error| error.to_string())
+        self.scenario.testbed.network(self.rdc.contikimac, self.rdc.objective, self.scenario.seed)
     }
 
     /// Each mote by itself, one after the other.
@@ -131,11 +127,7 @@ impl Cell<'_> {
         let exchanges = u64::from(burst.exchanges.get());
         let flows = |servers: &[NodeId], stream: &mut Stream| {
             let mut servers = servers.to_vec();
-            // Fisher and Yates.
-            for last in (1..servers.len()).rev() {
-                let other = usize::try_from(stream.below(last as u64 + 1)).unwrap_or(last);
-                servers.swap(last, other);
-            }
+            stream.shuffle(&mut servers);
             let steady = servers.iter().take(continuous).map(|to| self.flow(*to, Instant::ZERO, Some(until), None));
             let sudden = servers.iter().skip(continuous).take(clients);
             let sudden = sudden.map(|to| self.flow(*to, begin, None, Some(exchanges)));

@@ -73,10 +73,7 @@ impl Testbed {
         let mut pairs: Vec<_> =
             (0..count).flat_map(|a| (0..count).map(move |b| (a, b))).filter(|(a, b)| a != b).collect();
         let mut stream = streams.stream(Entity::Run, Purpose::named("pairs"));
-        for last in (1..pairs.len()).rev() {
-            let other = stream.between(0, last as u64);
-            pairs.swap(last, usize::try_from(other).unwrap_or(last));
-        }
+        stream.shuffle(&mut pairs);
         pairs
     }
 
