@@ -191,7 +191,7 @@ impl Scenario {
             gprs.validate(message)?;
         }
         if let Some(flocklab) = &self.flocklab {
-            flocklab.validate(message)?;
+            flocklab.validate(self.endpoint.token_length)?;
         }
         if self.gprs.is_none() && self.flocklab.is_none() {
             return Err(ScenarioError::new("gprs", "there is no network; write [gprs], [flocklab] or both".to_owned()));
@@ -214,15 +214,9 @@ impl Gprs {
 }
 
 impl FlockLab {
-    /// What fits into a frame of 127 B beside the headers; fragments are not modelled.
-    const MOST: u64 = 60;
-
-    fn validate(&self, least: u64) -> Result<(), ScenarioError> {
-        for (name, size) in [("flocklab.request", self.request), ("flocklab.response", self.response)] {
-            if !(least..=Self::MOST).contains(&size.0) {
-                return Err(ScenarioError::new(name, format!("{size} is not between {least}B and {}B", Self::MOST)));
-            }
-        }
+    fn validate(&self, token_length: u8) -> Result<(), ScenarioError> {
+        self.testbed.check_message("flocklab.request", self.request, token_length)?;
+        self.testbed.check_message("flocklab.response", self.response, token_length)?;
         self.testbed.validate()
     }
 }

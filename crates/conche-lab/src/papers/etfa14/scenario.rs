@@ -158,6 +158,9 @@ impl Scenario {
         distinct("rdcs", self.rdcs.iter().map(|rdc| &rdc.name))?;
         self.endpoint.validate()?;
         self.testbed.validate()?;
+        for (place, size) in [("sizes.request", self.sizes.request), ("sizes.response", self.sizes.response)] {
+            self.testbed.check_message(place, size, self.endpoint.token_length)?;
+        }
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))
     }
 }

@@ -63,6 +63,7 @@ fn a_wrong_testbed_is_refused_with_what_would_be_right() {
     for (from, to, expected) in [
         ("border_router = 6", "border_router = 30", "they are 0 to 29"),
         ("min_ratio = 0.7", "min_ratio = 1.0", "has no path to the border router"),
+        ("request = \"18B\"", "request = \"59B\"", "sizes.request: 59B is not between 12B and 58B"),
         ("slip_loss = 0.01", "slip_loss = 2.0", "no share from 0 to 1"),
         ("check_rate_hz = 8", "check_rate = 8", "check_rate"),
         ("check_rate_hz = 8", "check_rate_hz = 0", "expected a nonzero"),

@@ -3,6 +3,7 @@
 use std::num::NonZeroU8;
 
 use conche_netsim::mac::{self, ControlTraffic, MacConfig, RadioConfig};
+use conche_netsim::radio::phy::A_MAX_PHY_PACKET_SIZE;
 use conche_netsim::radio::{Gilbert, MediumConfig, PathLoss, Position, ReceptionCurve, Sinr};
 use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::routing::{LinkQuality, Objective, RplConfig, RplTree};
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use super::links::{self, MOTES};
 use super::measured::POSITIONS_M;
 use crate::scenario::ScenarioError;
-use crate::units::{Rate, Span};
+use crate::units::{Rate, Size, Span};
 
 /// FlockLab: its radio links, the stack of its motes, and how it is joined to the Internet.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -156,6 +157,21 @@ impl Testbed {
             Ok(_) => Ok(()),
             Err(error) => Err(ScenarioError::new("testbed", error)),
         }
+    }
+
+    /// Refuses a CoAP message that is less than its header and token, or does not fit into a frame: fragments are not
+    /// part of the model.
+    pub(crate) fn check_message(&self, place: &str, size: Size, token_length: u8) -> Result<(), ScenarioError> {
+        let least = 4 + u64::from(token_length);
+        let header = match self.contiki {
+            Contiki::V2_7 => mac::ContikiMac::contiki27().header_octets,
+            Contiki::V3_0 => mac::ContikiMac::contiki30().header_octets,
+        };
+        let most = u64::from(A_MAX_PHY_PACKET_SIZE - overhead_octets() - header);
+        if (least..=most).contains(&size.0) {
+            return Ok(());
+        }
+        Err(ScenarioError::new(place, format!("{size} is not between {least}B and {most}B")))
     }
 
     /// The network with this duty cycle, or with radios that are always on (NullRDC), as drawn from `links_seed`: the
