@@ -139,7 +139,7 @@ impl<A: Application> Host for Node<A> {
 
     fn receive(&mut self, port: &mut Port<'_, A::Timer>, packet: Received<'_>) {
         self.causes.receive(packet.meta.as_cause());
-        let input = Input::Datagram { from: packet.meta.from, bytes: packet.bytes };
+        let input = Input::datagram(packet.meta.from, packet.bytes);
         self.endpoint.handle(port.now(), input).expect("the endpoint is drained after every input");
         self.drain(port);
     }

@@ -25,7 +25,7 @@ fn exchange(client: &mut Machine, server: &mut Machine, now: &mut Instant, bodie
         match client.poll(*now, &mut buf) {
             Output::Transmit(_) if lost > 0 => lost -= 1,
             Output::Transmit(datagram) => {
-                server.handle(*now, Input::Datagram { from: 1, bytes: &buf[..datagram.len] }).expect("drained");
+                server.handle(*now, Input::datagram(1, &buf[..datagram.len])).expect("drained");
             }
             Output::Wait(Some(at)) if lost == 0 && server.occupancy().outputs == 0 => *now = at,
             _ => {}
@@ -37,7 +37,7 @@ fn exchange(client: &mut Machine, server: &mut Machine, now: &mut Instant, bodie
                 }
                 Output::Transmit(datagram) => {
                     *now += Duration::from_millis(20);
-                    client.handle(*now, Input::Datagram { from: 2, bytes: &buf[..datagram.len] }).expect("drained");
+                    client.handle(*now, Input::datagram(2, &buf[..datagram.len])).expect("drained");
                     if let Output::Event(Event::Response { message, .. }) = client.poll(*now, &mut buf) {
                         black_box(message);
                         return;

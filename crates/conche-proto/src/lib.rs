@@ -37,8 +37,8 @@ pub use conche_cc::Instant;
 
 pub use config::{ParameterError, TransmissionParameters};
 pub use endpoint::{
-    Course, Endpoint, EndpointConfig, Envelope, Event, ExchangeId, Failure, Input, Limits, Output, RequestError,
-    RequestId, RespondError, ResponseLimit, Stats, Transmit, Undrained,
+    Course, Datagram, Ecn, Endpoint, EndpointConfig, Envelope, Event, ExchangeId, Failure, Input, Limits, Output,
+    RequestError, RequestId, RespondError, ResponseLimit, Stats, Transmit, Undrained,
 };
 pub use exchange::{Reliability, Request, Response};
 pub use peer::{ControllerId, PeerSnapshot};

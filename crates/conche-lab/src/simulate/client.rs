@@ -86,7 +86,7 @@ impl Client {
                 self.failed += 1;
                 self.ask(ctx);
             }
-            Event::Request { .. } | Event::Acknowledged { .. } => {}
+            _ => {}
         }
     }
 

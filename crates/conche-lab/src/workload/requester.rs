@@ -114,7 +114,7 @@ impl Requester {
         let (exchange, course, answered) = match event {
             Event::Response { exchange, course, .. } => (*exchange, course, true),
             Event::Failed { exchange, course, .. } => (*exchange, course, false),
-            Event::Request { .. } | Event::Acknowledged { .. } => return,
+            _ => return,
         };
         let Some(place) = self.open.iter().position(|(open, _)| *open == exchange) else { return };
         let (_, number) = self.open.swap_remove(place);

@@ -59,6 +59,7 @@ impl Application for Scripted {
             Event::Response { course, .. } => format!("{at} ms: response, {} sent", course.transmissions),
             Event::Acknowledged { .. } => format!("{at} ms: acknowledged"),
             Event::Failed { reason, .. } => format!("{at} ms: {reason:?}"),
+            event => format!("{at} ms: {event:?}"),
         });
         if let (Script::Separate(delay), Event::Request { id, .. }) = (&self.script, event) {
             let cause = context.cause();

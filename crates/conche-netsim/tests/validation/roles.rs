@@ -77,7 +77,7 @@ impl Application for Role {
             }
             Event::Response { course, .. } => self.end(context, course, None),
             Event::Failed { reason, course, .. } => self.end(context, course, Some(reason)),
-            Event::Acknowledged { .. } => {}
+            _ => {}
         }
     }
 

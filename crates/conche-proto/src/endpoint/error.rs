@@ -10,6 +10,7 @@ pub struct Undrained;
 
 /// A request or ping is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RequestError {
     /// The code is not a request's: its class is not 0, or it is Empty.
     #[error("{0} is not a method: a request's code is 0.01 to 0.31")]
@@ -59,6 +60,7 @@ pub enum RequestError {
 
 /// A response is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RespondError {
     /// The request is not waiting for a response: it was answered or ignored, or its lifetime is over.
     #[error("the request is not waiting for a response: it was answered, ignored, or forgotten after its lifetime")]

@@ -1,6 +1,7 @@
 //! What goes into an endpoint and what comes out of it.
 
 use core::fmt;
+use core::net::IpAddr;
 use core::time::Duration;
 
 use crate::codec::OwnedMessage;
@@ -10,12 +11,7 @@ use conche_cc::Instant;
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a, P> {
     /// A datagram arrived.
-    Datagram {
-        /// Whom it came from.
-        from: P,
-        /// Its UDP payload.
-        bytes: &'a [u8],
-    },
+    Datagram(Datagram<'a, P>),
     /// The network says that a datagram of ours could not be delivered (ICMP destination or port unreachable). An error
     /// that only hints at congestion or size (Source Quench, Time Exceeded, Packet Too Big) must not be passed
     /// (RFC 7252 §4.2).
@@ -29,7 +25,54 @@ pub enum Input<'a, P> {
     },
 }
 
+impl<'a, P> Input<'a, P> {
+    /// A datagram of which no more is known than whom it came from.
+    pub const fn datagram(from: P, bytes: &'a [u8]) -> Self {
+        Self::Datagram(Datagram::new(from, bytes))
+    }
+}
+
+/// A datagram that arrived, and what its driver knows of it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Datagram<'a, P> {
+    /// Whom it came from.
+    pub from: P,
+    /// Its UDP payload.
+    pub bytes: &'a [u8],
+    /// Which of our own addresses it was sent to: what answers it leaves from there (RFC 7252 §5.3.2). `None` where there
+    /// is only one, or the operating system shall choose.
+    pub local: Option<IpAddr>,
+    /// It was sent to a group of which we are a member, or to all (RFC 7252 §8).
+    pub multicast: bool,
+    /// The codepoint that it arrived with.
+    pub ecn: Ecn,
+}
+
+impl<'a, P> Datagram<'a, P> {
+    /// A unicast datagram to our only address.
+    pub const fn new(from: P, bytes: &'a [u8]) -> Self {
+        Self { from, bytes, local: None, multicast: false, ecn: Ecn::NotCapable }
+    }
+}
+
+/// Explicit congestion notification: the field of the IP header (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ecn {
+    /// Not-ECT: congestion shows as loss.
+    #[default]
+    NotCapable,
+    /// ECT(0).
+    Capable0,
+    /// ECT(1) (RFC 9331: low latency service).
+    Capable1,
+    /// CE: a router on the way would have dropped the datagram.
+    CongestionExperienced,
+}
+
 /// What the endpoint wants next. Poll until it answers [`Output::Wait`].
+///
+/// A closed set on purpose: a driver that passed over an output would lose a datagram or an event.
 #[derive(Debug)]
 pub enum Output<P> {
     /// Send the datagram that has been written to the front of the buffer.
@@ -42,9 +85,15 @@ pub enum Output<P> {
 
 /// A datagram to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Transmit<P> {
     /// Whom to.
     pub to: P,
+    /// Which of our addresses it must leave from: the one that the message it answers was sent to. `None`: whichever the
+    /// operating system chooses.
+    pub local: Option<IpAddr>,
+    /// The codepoint to send it with.
+    pub ecn: Ecn,
     /// How many bytes of the buffer it takes.
     pub len: usize,
     /// The exchange that it opens or repeats: a request, ping or separate response of ours. `None` for what only answers
@@ -56,6 +105,7 @@ pub struct Transmit<P> {
 
 /// Something that the application must know.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Event<P> {
     /// A request arrived; answer with [`Endpoint::respond`](super::Endpoint::respond). Duplicates do not come here.
     Request {
@@ -117,6 +167,7 @@ pub struct Course {
 
 /// Why an exchange failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Failure {
     /// All retransmissions went unanswered (RFC 7252 §4.2), or a NON request got no response.
     TimedOut,

@@ -17,13 +17,13 @@
 //! // The client wants something of peer "s"; its datagram reaches the server.
 //! let asked = client.request(now, "s", Request::new(Code::GET, Body::builder().path("/test").build()?))?;
 //! let Output::Transmit(datagram) = client.poll(now, &mut buf) else { panic!() };
-//! server.handle(now, Input::Datagram { from: "c", bytes: &buf[..datagram.len] })?;
+//! server.handle(now, Input::datagram("c", &buf[..datagram.len]))?;
 //!
 //! // The server's application answers; the response reaches the client.
 //! let Output::Event(Event::Request { id, .. }) = server.poll(now, &mut buf) else { panic!() };
 //! server.respond(now, id, Response::new(Code::CONTENT, Body::builder().payload("hello").build()?))?;
 //! let Output::Transmit(datagram) = server.poll(now, &mut buf) else { panic!() };
-//! client.handle(now, Input::Datagram { from: "s", bytes: &buf[..datagram.len] })?;
+//! client.handle(now, Input::datagram("s", &buf[..datagram.len]))?;
 //!
 //! let Output::Event(Event::Response { exchange, message, .. }) = client.poll(now, &mut buf) else { panic!() };
 //! assert_eq!((exchange, message.payload()), (asked, &b"hello"[..]));
@@ -44,7 +44,7 @@ mod timers;
 mod transmit;
 
 pub use error::{RequestError, RespondError, Undrained};
-pub use event::{Course, Event, ExchangeId, Failure, Input, Output, RequestId, Transmit};
+pub use event::{Course, Datagram, Ecn, Event, ExchangeId, Failure, Input, Output, RequestId, Transmit};
 pub use limit::ResponseLimit;
 pub use settings::{EndpointConfig, Envelope, Limits};
 pub use stats::Stats;
@@ -184,7 +184,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(Undrained);
         }
         match input {
-            Input::Datagram { from, bytes } => self.receive(now, from, bytes),
+            Input::Datagram(datagram) => self.receive(now, datagram.from, datagram.bytes),
             Input::Unreachable { peer, quoted } => self.unreachable(now, peer, quoted),
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Endpoint, Failure, TimerKey, Transmit};
+use super::{Ecn, Endpoint, Failure, TimerKey, Transmit};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty};
 use crate::exchange::{Purpose, State};
@@ -27,7 +27,8 @@ pub(super) enum Departure<P> {
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Writes a departure to `buf`; `None` if it has become void.
     pub(super) fn depart(&mut self, now: Instant, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
-        let answer = |to, len| Some(Transmit { to, len, exchange: None, attempt: 0 });
+        let answer =
+            |to, len| Some(Transmit { to, local: None, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 });
         match departure {
             Departure::Exchange { index, generation } => self.depart_exchange(now, index, generation, buf),
             Departure::Remembered { index, generation } => {
@@ -80,7 +81,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         self.timers.set(TimerKey::Exchange(index), exchange.wake());
         self.stats.retransmissions += u64::from(attempt > 0);
-        Some(Transmit { to: peer.key, len, exchange: Some(exchange.id(index)), attempt })
+        Some(Transmit {
+            to: peer.key,
+            local: None,
+            ecn: Ecn::NotCapable,
+            len,
+            exchange: Some(exchange.id(index)),
+            attempt,
+        })
     }
 
     /// A timer ran out.

@@ -163,7 +163,7 @@ impl Driver {
     fn take_batch(&mut self) -> io::Result<()> {
         for _ in 0..BATCH {
             let input = match self.socket.receive(&mut self.buffer) {
-                Ok(Received::Datagram { from, length }) => Input::Datagram { from, bytes: &self.buffer[..length] },
+                Ok(Received::Datagram { from, length }) => Input::datagram(from, &self.buffer[..length]),
                 Ok(Received::Unreachable { peer, quoted }) => {
                     debug!(peer = %peer.peer, "the network reports the peer unreachable");
                     Input::Unreachable { peer, quoted: Some(&self.buffer[..quoted]) }
@@ -201,6 +201,8 @@ impl Driver {
                 debug!(peer = %peer.peer, exchange = exchange.as_u64(), %failure, "failed");
                 self.end(exchange, "failed", course, Err(ExchangeError::Failed { failure, course }));
             }
+            // What this driver asks for has no other events.
+            _ => {}
         }
     }
 

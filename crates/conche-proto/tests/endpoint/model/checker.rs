@@ -170,6 +170,7 @@ impl Checker {
                 assert!(course.timeout <= self.config.envelope.timeout_cap, "a timeout of {:?}", course.timeout);
                 self.ended(now, *exchange);
             }
+            event => panic!("the checker does not know {event:?}"),
         }
     }
 

@@ -254,7 +254,7 @@ impl Machine {
 
     fn receive(&mut self, from: Address, bytes: &[u8]) {
         self.checker.received(from, bytes);
-        self.endpoint.handle(self.now, Input::Datagram { from, bytes }).expect("scripts poll after every operation");
+        self.endpoint.handle(self.now, Input::datagram(from, bytes)).expect("scripts poll after every operation");
     }
 
     fn report_unreachable(&mut self, bytes: &mut Bytes<'_>) {

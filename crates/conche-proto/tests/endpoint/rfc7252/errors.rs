@@ -78,10 +78,10 @@ fn an_endpoint_cannot_even_be_told_of_errors_that_it_must_ignore() {
     // Exhaustive on purpose: whoever adds an input for Source Quench, Time Exceeded or Packet Too Big fails here.
     fn is_error(input: &Input<'_, Address>) -> bool {
         match input {
-            Input::Datagram { from: _, bytes: _ } => false,
+            Input::Datagram(_) => false,
             Input::Unreachable { peer: _, quoted: _ } => true,
         }
     }
     assert!(is_error(&Input::Unreachable { peer: SERVER, quoted: None }));
-    assert!(!is_error(&Input::Datagram { from: SERVER, bytes: &[] }));
+    assert!(!is_error(&Input::datagram(SERVER, &[])));
 }

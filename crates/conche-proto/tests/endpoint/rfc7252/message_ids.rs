@@ -47,7 +47,7 @@ fn a_response_that_would_need_a_used_id_is_refused() {
     let mut refused = 0;
     for id in 0..=u16::MAX {
         let bytes = wire::request(Type::NonConfirmable, Code::GET, id, &[], "/test");
-        endpoint.handle(now, Input::Datagram { from: CLIENT, bytes: &bytes }).expect("drained");
+        endpoint.handle(now, Input::datagram(CLIENT, &bytes)).expect("drained");
         let Output::Event(Event::Request { id, .. }) = endpoint.poll(now, &mut buffer) else { panic!("a request") };
         match endpoint.respond(now, id, Response::new(Code::CONTENT, Body::EMPTY)) {
             Ok(_) => {

@@ -170,7 +170,7 @@ impl<C: Controller> World<C> {
         let now = self.now;
         let node = self.node(to);
         node.checker.received(from, bytes);
-        node.endpoint.handle(now, Input::Datagram { from, bytes }).expect("worlds poll after every input");
+        node.endpoint.handle(now, Input::datagram(from, bytes)).expect("worlds poll after every input");
         self.settle(to);
     }
 

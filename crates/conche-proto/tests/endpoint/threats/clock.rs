@@ -52,7 +52,7 @@ fn a_clock_that_steps_back_delays_but_breaks_nothing() {
         let mut now = noon - back;
         let Output::Wait(Some(wake)) = endpoint.poll(now, &mut buffer) else { panic!("nothing is due") };
         assert!(wake > noon);
-        endpoint.handle(now, Input::Datagram { from: SERVER, bytes: &response }).expect("drained");
+        endpoint.handle(now, Input::datagram(SERVER, &response)).expect("drained");
         let Output::Event(Event::Response { exchange, course, .. }) = endpoint.poll(now, &mut buffer) else {
             panic!("the response is delivered")
         };

@@ -22,7 +22,7 @@ fn endpoint(limits: Limits) -> Server {
 /// Hands a request in and answers it; the code of what was sent back, and whether the application saw the request.
 fn ask(server: &mut Server, now: Instant, from: u32, bytes: &[u8]) -> (Option<Code>, bool) {
     let mut buffer = [0; 1152];
-    server.handle(now, Input::Datagram { from, bytes }).expect("drained");
+    server.handle(now, Input::datagram(from, bytes)).expect("drained");
     let (mut answer, mut handled) = (None, false);
     loop {
         match server.poll(now, &mut buffer) {
@@ -137,14 +137,14 @@ fn a_driver_that_does_not_poll_is_stopped() {
     let mut server = endpoint(Limits { outputs: 8, ..Limits::default() });
     let ping = |n: u16| wire::bare(Type::Confirmable, Code::EMPTY, n, &[]);
     for n in 0..8 {
-        server.handle(Instant::ZERO, Input::Datagram { from: 1, bytes: &ping(n) }).expect("room");
+        server.handle(Instant::ZERO, Input::datagram(1, &ping(n))).expect("room");
     }
-    let refused = server.handle(Instant::ZERO, Input::Datagram { from: 1, bytes: &ping(8) });
+    let refused = server.handle(Instant::ZERO, Input::datagram(1, &ping(8)));
     assert_eq!(refused, Err(Undrained));
     let mut buffer = [0; 1152];
     for n in 0..8 {
         let Output::Transmit(transmit) = server.poll(Instant::ZERO, &mut buffer) else { panic!("a Reset") };
         assert_eq!(buffer[..transmit.len], wire::reset(MessageId(n)));
     }
-    server.handle(Instant::ZERO, Input::Datagram { from: 1, bytes: &ping(8) }).expect("room again");
+    server.handle(Instant::ZERO, Input::datagram(1, &ping(8))).expect("room again");
 }

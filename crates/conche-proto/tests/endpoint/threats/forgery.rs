@@ -28,7 +28,7 @@ fn asking(seed: u64) -> (Endpoint<Address, AnyController>, Vec<u8>) {
 /// Hands in a datagram; returns what is sent for it. No event may follow.
 fn attack(endpoint: &mut Endpoint<Address, AnyController>, from: Address, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut buffer = [0; 1152];
-    endpoint.handle(Instant::ZERO, Input::Datagram { from, bytes }).expect("drained");
+    endpoint.handle(Instant::ZERO, Input::datagram(from, bytes)).expect("drained");
     let mut sent = Vec::new();
     loop {
         match endpoint.poll(Instant::ZERO, &mut buffer) {
@@ -83,7 +83,7 @@ fn requests_complete_under_a_spray_of_all_empty_acks() {
         let (now, client) = (world.now, world.node(CLIENT));
         for id in 0..=u16::MAX {
             let bytes = wire::empty_ack(MessageId(first.wrapping_add(id)));
-            client.endpoint.handle(now, Input::Datagram { from: SERVER, bytes: &bytes }).expect("drained");
+            client.endpoint.handle(now, Input::datagram(SERVER, &bytes)).expect("drained");
         }
         world.settle(CLIENT);
         world.run(s(3));
