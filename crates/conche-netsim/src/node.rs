@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use conche_proto::cc::Controller;
 use conche_proto::{
-    Endpoint, EndpointConfig, Event, ExchangeId, Input, Output, ParameterError, PeerSnapshot, Request, RequestError,
+    ConfigError, Endpoint, EndpointConfig, Event, ExchangeId, Input, Output, PeerSnapshot, Request, RequestError,
     RequestId, RespondError, Response,
 };
 
@@ -67,7 +67,7 @@ impl<A: Application> Node<A> {
         controller: A::Controller,
         seed: [u8; 32],
         application: A,
-    ) -> Result<Self, ParameterError> {
+    ) -> Result<Self, ConfigError> {
         let message_bytes = config.limits.message_bytes;
         let endpoint = Endpoint::new(config, controller, seed)?;
         Ok(Self { endpoint, application, message_bytes, causes: Causes::default() })
@@ -233,7 +233,8 @@ impl<A: Application> Context<'_, A> {
 
     /// Will not answer a request: [`Endpoint::ignore`].
     pub fn ignore(&mut self, request: RequestId) {
-        self.touch().ignore(request);
+        let now = self.now();
+        self.touch().ignore(now, request);
     }
 
     /// Forgets the congestion state of a peer: [`Endpoint::reset_path`].

@@ -29,18 +29,24 @@ pub mod config;
 pub mod endpoint;
 mod exchange;
 mod hash;
+mod incoming;
 mod message;
 mod peer;
+mod shares;
+mod store;
 
 pub use conche_cc as cc;
 pub use conche_cc::Instant;
 
-pub use config::{ParameterError, TransmissionParameters};
-pub use endpoint::{
-    Course, Datagram, Ecn, Endpoint, EndpointConfig, Envelope, Event, ExchangeId, Failure, Input, Limits, Output,
-    RequestError, RequestId, RespondError, ResponseLimit, Stats, Transmit, Undrained,
+pub use config::{
+    ConfigError, EndpointConfig, Envelope, Limits, ParameterError, ResponseLimit, TransmissionParameters,
 };
-pub use exchange::{Reliability, Request, Response};
+pub use endpoint::{
+    Datagram, Ecn, Endpoint, Event, Input, Output, RequestError, RespondError, Stats, SupersedeError, Transmit,
+    Undrained,
+};
+pub use exchange::{Course, ExchangeId, Failure, Reliability, Request, Response};
+pub use incoming::RequestId;
 pub use peer::{ControllerId, PeerSnapshot};
 
 /// What names a peer: a socket address, a simulated node's number, a DTLS session.

@@ -37,7 +37,7 @@ impl Settings {
             return Err(ConfigError::TooManyPrefixes { count: self.prefixes.len() });
         }
         for controller in self.prefixes.iter().map(|(_, controller)| controller).chain([&self.controller]) {
-            for warning in self.config.transmission.validate_with(controller)? {
+            for warning in self.config.validate_with(controller)? {
                 warn!("{warning}");
             }
         }
@@ -70,9 +70,9 @@ const MOST_PREFIXES: usize = 255;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The transmission parameters contradict RFC 7252 or each other.
+    /// A setting of the endpoint makes no sense, or contradicts another one or a controller.
     #[error(transparent)]
-    Transmission(#[from] conche_proto::ParameterError),
+    Endpoint(#[from] conche_proto::ConfigError),
     /// Controllers for too many prefixes.
     #[error("controllers for {count} prefixes: at most {MOST_PREFIXES} can be told apart")]
     TooManyPrefixes {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_netsim::NodeId;
 use conche_netsim::node::{self, Node};
 use conche_netsim::rng::{Entity, Purpose, Streams};
-use conche_proto::{EndpointConfig, Envelope, Event, ParameterError, TransmissionParameters};
+use conche_proto::{ConfigError, EndpointConfig, Envelope, Event, TransmissionParameters};
 
 use super::recorded::Recorded;
 use super::requester::Requester;
@@ -70,7 +70,7 @@ pub fn host(
     controller: Recorded,
     streams: &Streams,
     application: Application,
-) -> Result<Node<Application>, ParameterError> {
+) -> Result<Node<Application>, ConfigError> {
     let seed = streams.seed_bytes(Entity::Node(node), Purpose::named("endpoint"));
     Node::new(parameters.config(), controller, seed, application)
 }

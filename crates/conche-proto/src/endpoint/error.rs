@@ -8,14 +8,14 @@ use thiserror::Error;
 #[error("the endpoint's outputs have not been polled: poll until it says to wait, then hand the input in again")]
 pub struct Undrained;
 
-/// A request or ping is refused.
+/// A request or ping is refused; with those of [`is_busy`](RequestError::is_busy), for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
     /// The code is not a request's: its class is not 0, or it is Empty.
     #[error("{0} is not a method: a request's code is 0.01 to 0.31")]
     NotAMethod(crate::codec::Code),
-    /// The message is larger than [`Limits::message_bytes`](super::Limits::message_bytes).
+    /// The message is larger than [`Limits::message_bytes`](crate::Limits::message_bytes).
     #[error("the message takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// What it would take.
@@ -23,19 +23,19 @@ pub enum RequestError {
         /// What is allowed.
         limit: usize,
     },
-    /// As many messages wait for this peer as [`Limits::queue_per_peer`](super::Limits::queue_per_peer) allows.
+    /// As many messages wait for this peer as [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) allows.
     #[error("{limit} messages wait for this peer already: wait for some to end, or raise queue_per_peer")]
     QueueFull {
         /// What is allowed.
         limit: usize,
     },
-    /// As many messages wait for all peers as [`Limits::queue`](super::Limits::queue) allows.
+    /// As many messages wait for all peers as [`Limits::queue`](crate::Limits::queue) allows.
     #[error("{limit} messages wait for admission already: wait for some to end, or raise the limit 'queue'")]
     QueuesFull {
         /// What is allowed.
         limit: usize,
     },
-    /// As many exchanges are open as [`Limits::exchanges`](super::Limits::exchanges) allows.
+    /// As many exchanges are open as [`Limits::exchanges`](crate::Limits::exchanges) allows.
     #[error("{limit} exchanges are open already: wait for some to end, or raise the limit 'exchanges'")]
     TooManyExchanges {
         /// What is allowed.
@@ -53,25 +53,56 @@ pub enum RequestError {
     /// Tokens are shorter than 4 bytes and all of them are in use toward this peer.
     #[error("all tokens of {length} bytes are in use toward this peer: raise token_length")]
     NoToken {
-        /// [`EndpointConfig::token_length`](super::EndpointConfig::token_length).
+        /// [`EndpointConfig::token_length`](crate::EndpointConfig::token_length).
         length: u8,
     },
 }
 
-/// A response is refused.
+impl RequestError {
+    /// Something is full, and the same request may be accepted later.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(
+            self,
+            Self::QueueFull { .. }
+                | Self::QueuesFull { .. }
+                | Self::TooManyExchanges { .. }
+                | Self::PeersFull { .. }
+                | Self::NoToken { .. }
+        )
+    }
+}
+
+/// A response is refused. None is because a queue is full: what was admitted once is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RespondError {
-    /// The request is not waiting for a response: it was answered or ignored, or its lifetime is over.
-    #[error("the request is not waiting for a response: it was answered, ignored, or forgotten after its lifetime")]
+    /// The request is not waiting for a response: it was answered, ignored, or refused with 5.03 when it would have had to
+    /// wait and the table of peers was full.
+    #[error("the request is not waiting for a response: it was answered, ignored or refused before")]
     NotPending,
     /// The code is not a response's.
     #[error("{0} is not a response code: its class must be 2, 4 or 5")]
     NotAResponse(crate::codec::Code),
-    /// The response cannot be sent; the request still waits for another.
+    /// The message is larger than [`Limits::message_bytes`](crate::Limits::message_bytes); the request still waits for
+    /// another response.
+    #[error("the response takes {bytes} bytes, the limit is {limit}")]
+    TooLarge {
+        /// What it would take.
+        bytes: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+}
+
+/// A message cannot be superseded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SupersedeError {
+    /// The exchange is over, or it is none of a separate response.
+    #[error("the exchange is not that of a response on its way: it is over, or a request's")]
+    NotOutstanding,
+    /// The new message is no legal response.
     #[error(transparent)]
-    Refused(#[from] RequestError),
-    /// All message IDs toward this peer were used within EXCHANGE_LIFETIME.
-    #[error("all message IDs toward this peer are in use (RFC 7252 §4.4): answer later")]
-    NoMessageId,
+    Refused(#[from] RespondError),
 }

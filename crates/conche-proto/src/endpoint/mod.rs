@@ -31,126 +31,104 @@
 //! # }
 //! ```
 
-mod admit;
-mod client;
+mod depart;
 mod error;
 mod event;
 mod limit;
+mod outbox;
 mod receive;
-mod server;
-mod settings;
+mod request;
+mod respond;
 mod stats;
-mod timers;
-mod transmit;
 
-pub use error::{RequestError, RespondError, Undrained};
-pub use event::{Course, Datagram, Ecn, Event, ExchangeId, Failure, Input, Output, RequestId, Transmit};
-pub use limit::ResponseLimit;
-pub use settings::{EndpointConfig, Envelope, Limits};
+pub use error::{RequestError, RespondError, SupersedeError, Undrained};
+pub use event::{Datagram, Ecn, Event, Input, Output, Transmit};
 pub use stats::Stats;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use hashbrown::HashMap;
 use rand_chacha::ChaCha8Rng;
-use rand_core::{RngCore, SeedableRng};
-use slab::Slab;
+use rand_core::SeedableRng;
 
-use crate::codec::{MessageId, Token};
-use crate::config::ParameterError;
-use crate::exchange::Exchange;
-use crate::hash::RandomState;
-use crate::message::Deduplication;
-use crate::peer::{ControllerId, PeerSnapshot, Peers};
-use crate::{PeerKey, TransmissionParameters};
+use crate::PeerKey;
+use crate::config::{ConfigError, EndpointConfig, TransmissionParameters};
+use crate::exchange::{Exchanges, Rules};
+use crate::hash::Keyed;
+use crate::incoming::Incoming;
+use crate::message::{Deduplication, Rejectable};
+use crate::peer::{ChooseController, ControllerId, PeerSnapshot, Peers};
 use conche_cc::{Controller, Instant};
 use limit::Limiter;
-use timers::{TimerKey, Timers};
-use transmit::Departure;
+use outbox::Departure;
 
-/// Picks the controller of a destination.
-type ChooseController<P> = Box<dyn Fn(&P) -> ControllerId + Send + Sync>;
+/// Tells which sources count as one where they share something bounded.
+type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
 
 /// A CoAP client and server without I/O.
 ///
 /// `P` names peers; `C` is the congestion controller, with [`AnyController`](conche_cc::AnyController) as the one that
 /// is chosen at run time.
+///
+/// It only connects: what it is made of lives in modules of its own, none of which knows another one above it.
 pub struct Endpoint<P: PeerKey, C: Controller> {
     config: EndpointConfig,
-    derived: Derived,
-    controllers: Vec<C>,
-    choose: Option<ChooseController<P>>,
+    exchange_lifetime: Duration,
     random: ChaCha8Rng,
-    peers: Peers<P, C, RandomState>,
-    exchanges: Slab<Exchange<C>>,
-    /// Counts exchanges; tells apart those that had the same place one after the other.
-    generation: u32,
-    /// Exchanges that wait for admission, over all peers.
-    queued: usize,
-    /// Outstanding exchanges by (peer, message ID), for ACK and RST.
-    by_id: HashMap<(u32, MessageId), u32, RandomState>,
-    /// Requests by (peer, token), for responses.
-    by_token: HashMap<(u32, Token), u32, RandomState>,
-    received: Deduplication<P, RandomState>,
-    limiter: Option<Limiter<RandomState>>,
-    timers: Timers,
+    /// Keys of what stands for messages and peers, and of what sources are counted by.
+    hash: Keyed,
+    group_hash: Keyed,
+    groups: Option<SourceGroups<P>>,
+    limiter: Option<Limiter>,
+    received: Deduplication,
+    rejectable: Rejectable,
+    incoming: Incoming<P>,
+    exchanges: Exchanges<C>,
+    peers: Peers<P, C>,
     outbox: VecDeque<Departure<P>>,
     events: VecDeque<Event<P>>,
     stats: Stats,
 }
 
-/// Times that follow from the parameters (RFC 7252 §4.8.2), computed once.
-#[derive(Clone, Copy, Debug)]
-struct Derived {
-    max_transmit_span: Duration,
-    exchange_lifetime: Duration,
-    response_timeout: Duration,
-}
-
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// An endpoint with one controller for all peers. All randomness (tokens, message IDs, dithering, hash seeds) comes
+    /// Bytes that an idle peer takes, with its congestion state (but for what its controller allocates) and its index.
+    pub const IDLE_PEER_BYTES: usize = Peers::<P, C>::BYTES;
+
+    /// Bytes that a message takes in the deduplication table beside its reply.
+    pub const DEDUPLICATION_ENTRY_BYTES: usize = Deduplication::ENTRY_BYTES;
+
+    /// Bytes that a request takes while it waits for its response.
+    pub const WAITING_REQUEST_BYTES: usize = Incoming::<P>::BYTES;
+
+    /// An endpoint with one controller for all peers. All randomness (tokens, message IDs, dithering, hash keys) comes
     /// from `seed`: real endpoints draw it from the operating system, simulated ones from their run's seed.
     ///
     /// # Errors
-    /// If the transmission parameters are unsafe with this controller, or contradict it or each other.
-    pub fn new(config: EndpointConfig, controller: C, seed: [u8; 32]) -> Result<Self, ParameterError> {
-        config.transmission.validate_with(&controller)?;
+    /// If a setting makes no sense, contradicts another one or the controller, or is unsafe with it.
+    pub fn new(config: EndpointConfig, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
+        config.validate_with(&controller)?;
         let mut random = ChaCha8Rng::from_seed(seed);
-        let derived = Derived {
-            max_transmit_span: config.transmission.max_transmit_span(),
-            exchange_lifetime: config.transmission.exchange_lifetime(),
-            response_timeout: config.response_timeout.unwrap_or_else(|| config.transmission.exchange_lifetime()),
-        };
-        let mut hasher = || RandomState::from_seed(random.next_u64());
-        let peers = Peers::new(config.limits.peers, config.idle_lifetime, derived.exchange_lifetime, hasher());
-        let received = Deduplication::new(
-            config.limits.deduplication_bytes,
-            config.limits.message_bytes,
-            [derived.exchange_lifetime, config.transmission.non_lifetime()],
-            hasher(),
-        );
-        let limiter = config.response_limit.map(|limit| Limiter::new(limit, [hasher(), hasher()]));
+        let [hash, group_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
+        let (rules, limits) = (Rules::new(&config), &config.limits);
+        let exchange_lifetime = rules.exchange_lifetime;
+        let lifetimes = [exchange_lifetime, config.transmission.non_lifetime()];
         Ok(Self {
-            derived,
-            controllers: Vec::from([controller]),
-            choose: None,
-            peers,
-            exchanges: Slab::new(),
-            generation: 0,
-            queued: 0,
-            by_id: HashMap::with_hasher(hasher()),
-            by_token: HashMap::with_hasher(hasher()),
-            received,
-            limiter,
-            timers: Timers::default(),
+            exchange_lifetime,
+            random,
+            hash,
+            group_hash,
+            groups: None,
+            limiter: config.response_limit.map(Limiter::new),
+            received: Deduplication::new(limits.deduplication_bytes, limits.message_bytes, lifetimes),
+            rejectable: Rejectable::default(),
+            incoming: Incoming::new(limits.incoming, config.separate_after),
+            exchanges: Exchanges::new(rules, hash),
+            peers: Peers::new(controller, limits.peers, config.idle_lifetime, exchange_lifetime, hash),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             stats: Stats::default(),
-            random,
             config,
         })
     }
@@ -158,33 +136,35 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Adds a controller that [`choose_controller`](Self::choose_controller) can pick.
     ///
     /// # Errors
-    /// If the transmission parameters are unsafe with this controller or contradict it.
-    ///
-    /// # Panics
-    /// If there are 256 already.
-    pub fn add_controller(&mut self, controller: C) -> Result<ControllerId, ParameterError> {
-        self.config.transmission.validate_with(&controller)?;
-        let id = u8::try_from(self.controllers.len()).expect("at most 256 controllers in an endpoint");
-        self.controllers.push(controller);
-        Ok(ControllerId(id))
+    /// If the transmission parameters are unsafe with this controller or contradict it, or there are 256 already.
+    pub fn add_controller(&mut self, controller: C) -> Result<ControllerId, ConfigError> {
+        self.config.validate_with(&controller)?;
+        self.peers.controllers.add(controller).ok_or(ConfigError::TooManyControllers)
     }
 
     /// Picks the controller for each destination, asked when the state of a peer is made. Without it all peers have the
     /// first controller; an ID of another endpoint counts as the first.
     pub fn choose_controller(&mut self, choose: ChooseController<P>) {
-        self.choose = Some(choose);
+        self.peers.controllers.choose(choose);
+    }
+
+    /// Tells which sources count as one when memory is short: those whose number here is the same. None of them may then
+    /// hold more than is free for all others, so a prefix that one attacker can send from should be one group. Without
+    /// it each peer is a group of its own.
+    pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
+        self.groups = Some(groups);
     }
 
     /// Takes in something that happened outside.
     ///
     /// # Errors
-    /// [`Undrained`] if more outputs wait than [`Limits::outputs`] allows; then nothing was taken in.
+    /// [`Undrained`] if more outputs wait than [`Limits::outputs`](crate::Limits::outputs) allows; then nothing was taken in.
     pub fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Undrained> {
         if self.outbox.len() + self.events.len() >= self.config.limits.outputs {
             return Err(Undrained);
         }
         match input {
-            Input::Datagram(datagram) => self.receive(now, datagram.from, datagram.bytes),
+            Input::Datagram(datagram) => self.receive(now, datagram),
             Input::Unreachable { peer, quoted } => self.unreachable(now, peer, quoted),
         }
         Ok(())
@@ -194,7 +174,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// back.
     ///
     /// # Panics
-    /// If `buf` is shorter than [`Limits::message_bytes`].
+    /// If `buf` is shorter than [`Limits::message_bytes`](crate::Limits::message_bytes).
     pub fn poll(&mut self, now: Instant, buf: &mut [u8]) -> Output<P> {
         assert!(
             buf.len() >= self.config.limits.message_bytes,
@@ -211,11 +191,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 }
             } else if let Some(event) = self.events.pop_front() {
                 return Output::Event(event);
-            } else if let Some(key) = self.timers.pop_due(now) {
-                self.timer_due(now, key);
+            } else if let Some(index) = self.exchanges.pop_due(now) {
+                self.exchange_due(now, index);
+            } else if let Some(request) = self.incoming.due(now) {
+                self.piggybacking_over(now, request);
             } else {
                 self.received.purge(now);
-                let next = [self.timers.next(), self.received.next_purge()];
+                let next = [self.exchanges.next_due(), self.incoming.next_due(), self.received.next_purge(now)];
                 return Output::Wait(next.into_iter().flatten().min());
             }
         }
@@ -225,17 +207,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// exchanges that are open keep their timers.
     pub fn reset_path(&mut self, now: Instant, peer: &P) {
         if let Some(index) = self.peers.find(peer) {
-            let state = self.peers.get_mut(index);
-            state.control = self.controllers[usize::from(state.controller.0)].peer(now);
-            state.starved_since = None;
+            self.peers.reset(now, index);
         }
     }
 
     /// What is known of a peer; `None` if it has no state.
     #[must_use]
     pub fn snapshot(&self, peer: &P) -> Option<PeerSnapshot> {
-        let peer = self.peers.get(self.peers.find(peer)?);
-        Some(peer.snapshot(&self.controllers[usize::from(peer.controller.0)]))
+        self.peers.peek(peer).map(|index| self.peers.snapshot(index))
     }
 
     /// Counters since the start.
@@ -256,31 +235,27 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Occupancy {
             peers: self.peers.len(),
             exchanges: self.exchanges.len(),
-            queued: self.queued,
-            timers: self.timers.len(),
+            queued: self.exchanges.queued(),
+            incoming: self.incoming.len(),
+            responses: self.exchanges.responses(),
+            timers: self.exchanges.timers() + self.incoming.timers(),
             deduplication_entries: self.received.len(),
             deduplication_bytes: self.received.bytes(),
             outputs: self.outbox.len() + self.events.len(),
         }
     }
 
-    /// The index of the peer `key`, whose state is made if there is none.
-    fn open_peer(&mut self, now: Instant, key: P) -> Result<u32, RequestError> {
-        let Self { peers, controllers, choose, random, config, .. } = self;
-        let control = |key: &P| {
-            let chosen = choose.as_ref().map_or_else(ControllerId::default, |choose| choose(key));
-            let chosen = if usize::from(chosen.0) < controllers.len() { chosen } else { ControllerId::default() };
-            (chosen, controllers[usize::from(chosen.0)].peer(now))
-        };
-        let first_id = || random.next_u32().to_le_bytes()[..2].try_into().map_or(0, u16::from_le_bytes);
-        peers
-            .open(now, key, control, first_id)
-            .map_err(|crate::peer::PeersFull| RequestError::PeersFull { limit: config.limits.peers })
+    /// Entries of hash tables that all searches so far have looked at: about one or two for each, unless somebody found a
+    /// way to make keys collide.
+    #[must_use]
+    pub fn lookup_steps(&self) -> u64 {
+        self.peers.steps() + self.exchanges.steps() + self.received.steps()
     }
 }
 
-/// How much an endpoint holds of everything that is bounded by [`Limits`].
+/// How much an endpoint holds of everything that is bounded by [`Limits`](crate::Limits).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Occupancy {
     /// Peers with state.
     pub peers: usize,
@@ -288,6 +263,10 @@ pub struct Occupancy {
     pub exchanges: usize,
     /// Those that wait for admission.
     pub queued: usize,
+    /// Requests of peers that wait for a response.
+    pub incoming: usize,
+    /// Those of the exchanges that are separate responses; with `incoming` within [`Limits::incoming`](crate::Limits).
+    pub responses: usize,
     /// Armed timers.
     pub timers: usize,
     /// Messages remembered for deduplication.

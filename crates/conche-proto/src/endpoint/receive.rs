@@ -1,29 +1,39 @@
 //! The way in: what a datagram is, and what it means.
 
 use alloc::format;
-use alloc::vec;
+use alloc::string::String;
 
-use super::transmit::{Departure, encode};
-use super::{Endpoint, Event, Failure, RequestId, TimerKey};
+use super::outbox::{Departure, Source, encode, encoded};
+use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
-use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Token, Type};
-use crate::exchange::{Purpose, State};
-use crate::message::{Received, Reply};
+use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Type};
+use crate::exchange::{Failure, Purpose, State};
+use crate::hash::Fingerprint;
+use crate::incoming::Waiting;
+use crate::message::{Received, Remembered, Reply};
+use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A datagram arrived (RFC 7252 §4.2, §4.3): each type and code class goes its way, and what has none is rejected
     /// with a Reset if it is Confirmable, and ignored otherwise.
-    pub(super) fn receive(&mut self, now: Instant, from: P, bytes: &[u8]) {
+    pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_, P>) {
+        let Datagram { from, bytes, local, multicast, .. } = datagram;
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes.len() as u64;
+        if multicast {
+            // No group is served yet, and an answer that nobody may have asked for is what floods are made of (§8.1).
+            self.stats.multicast += 1;
+            return;
+        }
+        let source = Source { from, local };
         let message = match Message::decode(bytes) {
             Ok(message) => message,
             Err(error) => {
                 self.stats.malformed += 1;
                 if let Some(header) = error.header.filter(|header| header.ty == Type::Confirmable) {
-                    self.outbox.push_back(Departure::Empty { to: from, ty: Type::Reset, id: header.id });
+                    self.push_empty(source, Type::Reset, header.id);
                 }
                 return;
             }
@@ -34,14 +44,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let code = message.code();
         match message.ty() {
-            Type::Confirmable | Type::NonConfirmable if code.is_request() => self.receive_request(now, from, &message),
-            Type::Confirmable | Type::NonConfirmable if code.is_response() => {
-                self.receive_separate_response(now, from, peer, &message);
+            Type::Confirmable | Type::NonConfirmable if code.is_request() => {
+                self.receive_request(now, source, &message)
             }
-            Type::Confirmable | Type::NonConfirmable => self.reject(from, &message),
+            Type::Confirmable | Type::NonConfirmable if code.is_response() => {
+                self.receive_separate_response(now, source, peer, &message);
+            }
+            Type::Confirmable | Type::NonConfirmable => self.reject(source, &message),
             Type::Acknowledgement if code.is_empty() => self.receive_empty_ack(now, peer, &message),
             Type::Acknowledgement if code.is_response() => self.receive_piggybacked_response(now, peer, &message),
-            Type::Reset if code.is_empty() => self.receive_reset(now, peer, &message),
+            Type::Reset if code.is_empty() => self.receive_reset(now, source, peer, &message),
             Type::Acknowledgement | Type::Reset => {}
         }
         // The controller is asked again after every event of the peer.
@@ -54,84 +66,108 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// somebody is forging errors.
     pub(super) fn unreachable(&mut self, now: Instant, peer: P, quoted: Option<&[u8]>) {
         let Some(peer) = self.peers.find(&peer) else { return };
-        let failed: smallvec::SmallVec<[u32; 2]> = match quoted {
-            None => {
-                let waits = |&&index: &&u32| self.exchanges[index as usize].state == State::AwaitingAck;
-                self.peers.get(peer).exchanges.iter().filter(waits).copied().collect()
-            }
+        let failed = match quoted {
+            None => self.exchanges.outstanding(&self.peers, peer),
             Some(quoted) => self.quoted_exchange(peer, quoted).into_iter().collect(),
         };
         for index in failed {
-            self.abandon(now, index, Why::Unreachable);
+            self.exchanges.abandon(now, &mut self.peers, index, Why::Unreachable);
             self.fail(now, index, Failure::Unreachable);
         }
     }
 
     /// The outstanding exchange whose message starts like `quoted`: type, code, message ID and token.
-    fn quoted_exchange(&self, peer: u32, quoted: &[u8]) -> Option<u32> {
+    fn quoted_exchange(&mut self, peer: u32, quoted: &[u8]) -> Option<u32> {
         let (header, rest) = quoted.split_first_chunk::<4>()?;
-        let id = crate::codec::MessageId(u16::from_be_bytes([header[2], header[3]]));
-        let &index = self.by_id.get(&(peer, id))?;
-        let exchange = &self.exchanges[index as usize];
-        let token = exchange.token.as_slice();
+        let id = MessageId(u16::from_be_bytes([header[2], header[3]]));
+        let index = self.exchanges.with_id(peer, id)?;
+        let exchange = self.exchanges.get(index);
+        let (code, token) = (exchange.content.code, exchange.token.as_slice());
         let mut expected = [0; 12];
-        let length = encode(&mut expected, exchange.message_type(), exchange.code, id, &exchange.token, &Body::EMPTY);
+        let length = encode(&mut expected, exchange.message_type(), code, id, &exchange.token, &Body::EMPTY);
         let same = expected[..4] == header[..] && length == 4 + token.len() && rest.starts_with(token);
         (same && exchange.state == State::AwaitingAck).then_some(index)
     }
 
     /// A message without context or of a reserved class; a ping is answered in the same way.
-    fn reject(&mut self, from: P, message: &Message<'_>) {
+    fn reject(&mut self, source: Source<P>, message: &Message<'_>) {
         if message.ty() == Type::Confirmable {
-            self.outbox.push_back(Departure::Empty { to: from, ty: Type::Reset, id: message.id() });
+            self.push_empty(source, Type::Reset, message.id());
         }
     }
 
-    fn receive_request(&mut self, now: Instant, from: P, message: &Message<'_>) {
-        if self.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now, &from)) {
+    fn push_empty(&mut self, to: Source<P>, ty: Type, id: MessageId) {
+        self.outbox.push_back(Departure::Empty { to, ty, id });
+    }
+
+    /// A request: new, a copy of one that is remembered (RFC 7252 §4.5), or one that is refused. What is taken in has room
+    /// for its response, however long that takes.
+    fn receive_request(&mut self, now: Instant, source: Source<P>, message: &Message<'_>) {
+        let group = self.group_of(&source.from);
+        if self.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now, group)) {
             self.stats.limited += 1;
             return;
         }
-        let confirmable = message.ty() == Type::Confirmable;
-        if let Some((index, generation)) = self.received.find(now, from, message.id()) {
-            return self.receive_copy(from, message, index, generation);
+        let what = self.fingerprint(source, message.id());
+        if let Some(remembered) = self.received.find(now, what) {
+            return self.receive_copy(source, message, remembered);
         }
         if let Some((code, diagnostic)) = self.refusal(message) {
-            return self.refuse(now, from, message, code, &diagnostic);
+            return self.refuse(now, source, message, code, &diagnostic);
         }
-        let received = Received { from, id: message.id(), confirmable, idempotent: message.code().is_idempotent() };
-        let pending = Reply::Pending { token: message.token(), confirmable, acknowledged: false };
-        let Ok((index, generation)) = self.received.insert(now, received, pending) else {
+        let Some(waiting) = self.take_in(now, source, message, what, group) else {
             self.stats.overloaded += 1;
-            return self.answer_statelessly(
-                now,
-                from,
-                message,
-                Code::SERVICE_UNAVAILABLE,
-                "too many requests to remember",
-            );
+            return self.refuse(now, source, message, Code::SERVICE_UNAVAILABLE, "");
         };
-        if confirmable {
-            self.timers.set(TimerKey::Request(index), now + self.config.separate_after);
-        }
+        let Some(id) = self.incoming.insert(now, waiting) else { return };
         self.stats.requests_received += 1;
-        let id = RequestId { index, generation };
-        self.events.push_back(Event::Request { id, from, message: OwnedMessage::from(*message) });
+        let message = OwnedMessage::from(*message);
+        self.events.push_back(Event::Request { id, from: source.from, message });
     }
 
-    /// A message ID that is remembered came again (RFC 7252 §4.5).
-    fn receive_copy(&mut self, from: P, message: &Message<'_>, index: u32, generation: u32) {
+    /// A request that waits for its response from now on: with room for that, with the peer's state if its response will
+    /// need it, and remembered. Only one that is idempotent may go without being remembered.
+    fn take_in(
+        &mut self,
+        now: Instant,
+        source: Source<P>,
+        message: &Message<'_>,
+        what: Fingerprint,
+        group: Group,
+    ) -> Option<Waiting<P>> {
+        if !self.incoming.admits(group) {
+            return None;
+        }
+        let confirmable = message.ty() == Type::Confirmable;
+        let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
+        let reply = if confirmable { Reply::Pending } else { Reply::Silence };
+        let peer = if confirmable { None } else { Some(self.open_peer(now, source.from).ok()?) };
+        let remembered = self.received.insert(now, Received { what, confirmable, idempotent }, reply).ok();
+        if remembered.is_none() && idempotent.is_err() {
+            return None;
+        }
+        if let Some(peer) = peer {
+            self.peers.hold(peer);
+        }
+        let Source { from, local } = source;
+        let (id, token) = (message.id(), message.token());
+        Some(Waiting { from, local, id, token, confirmable, peer, remembered, group })
+    }
+
+    /// A message ID that is remembered came again.
+    fn receive_copy(&mut self, to: Source<P>, message: &Message<'_>, remembered: Remembered) {
         self.stats.duplicates += 1;
-        match self.received.get(index, generation) {
+        let (id, confirmable) = (message.id(), message.ty() == Type::Confirmable);
+        match self.received.reply(remembered) {
             // A Confirmable message is no copy of a Non-confirmable one: its sender reused the ID, and has to learn it.
-            Some((_, _, Reply::Silence | Reply::Pending { confirmable: false, .. })) => self.reject(from, message),
-            _ if message.ty() == Type::Confirmable => self.push_remembered(index, generation),
+            Some(Reply::Silence) => self.reject(to, message),
+            Some(_) if confirmable => self.outbox.push_back(Departure::Remembered { to, id, remembered }),
             _ => {}
         }
     }
 
     /// The error that the endpoint itself answers a request with.
-    fn refusal(&self, message: &Message<'_>) -> Option<(Code, alloc::string::String)> {
+    fn refusal(&self, message: &Message<'_>) -> Option<(Code, String)> {
         if message.as_bytes().len() > self.config.limits.message_bytes {
             let limit = self.config.limits.message_bytes;
             return Some((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
@@ -145,82 +181,89 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             .then(|| (Code::PROXYING_NOT_SUPPORTED, "this is no proxy".into()))
     }
 
-    /// Refuses a request. One that came as Non-confirmable with a bad option is rejected silently (RFC 7252 §5.4.1).
-    fn refuse(&mut self, now: Instant, from: P, message: &Message<'_>, code: Code, diagnostic: &str) {
-        if message.ty() == Type::Confirmable || code != Code::BAD_OPTION {
-            self.answer_statelessly(now, from, message, code, diagnostic);
-        }
-    }
-
-    /// Answers a request without remembering it; a duplicate will get the same answer.
-    fn answer_statelessly(&mut self, now: Instant, from: P, message: &Message<'_>, code: Code, diagnostic: &str) {
-        let mut body = Body::builder();
-        if code == Code::REQUEST_ENTITY_TOO_LARGE {
-            body = body.uint(OptionNumber::SIZE1, u32::try_from(self.config.limits.message_bytes).unwrap_or(u32::MAX));
-        }
-        let body = body.payload(diagnostic).build().unwrap_or_default();
+    /// Refuses a request without remembering it; a duplicate will get the same answer. One that came as Non-confirmable with
+    /// a bad option is rejected silently (RFC 7252 §5.4.1), and one that there is no room for as if it had been lost.
+    fn refuse(&mut self, now: Instant, to: Source<P>, message: &Message<'_>, code: Code, diagnostic: &str) {
+        let token = message.token();
         let (ty, id) = if message.ty() == Type::Confirmable {
             (Type::Acknowledgement, message.id())
+        } else if matches!(code, Code::BAD_OPTION | Code::SERVICE_UNAVAILABLE) {
+            return;
         } else {
-            let Ok(peer) = self.open_peer(now, from) else { return };
-            let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.derived.exchange_lifetime) else { return };
+            let Ok(peer) = self.open_peer(now, to.from) else { return };
+            let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime) else { return };
             (Type::NonConfirmable, id)
         };
-        let token = message.token();
-        let mut datagram = vec![0; 4 + usize::from(token.len()) + body.len()].into_boxed_slice();
-        encode(&mut datagram, ty, code, id, &token, &body);
-        self.outbox.push_back(Departure::Message { to: from, datagram });
+        let body = match code {
+            Code::SERVICE_UNAVAILABLE => self.try_later(),
+            _ => self.explanation(code, diagnostic, token.len()),
+        };
+        let datagram = encoded(ty, code, id, &token, &body);
+        self.outbox.push_back(Departure::Message { to, datagram });
     }
 
-    fn receive_separate_response(&mut self, now: Instant, from: P, peer: Option<u32>, message: &Message<'_>) {
-        let confirmable = message.ty() == Type::Confirmable;
-        if confirmable && let Some((index, generation)) = self.received.find(now, from, message.id()) {
-            return self.receive_copy(from, message, index, generation);
+    /// When to come back (RFC 7252 §5.9.3.4).
+    pub(super) fn try_later(&self) -> Body {
+        let seconds = u32::try_from(self.config.retry_after.as_secs()).unwrap_or(u32::MAX);
+        Body::builder().uint(OptionNumber::MAX_AGE, seconds).build().unwrap_or_default()
+    }
+
+    /// A diagnostic payload (RFC 7252 §5.5.2), cut off where the largest message ends.
+    fn explanation(&self, code: Code, diagnostic: &str, token_length: u8) -> Body {
+        let limit = self.config.limits.message_bytes;
+        let mut body = Body::builder();
+        if code == Code::REQUEST_ENTITY_TOO_LARGE {
+            body = body.uint(OptionNumber::SIZE1, u32::try_from(limit).unwrap_or(u32::MAX));
         }
-        let Some(index) = peer.and_then(|peer| self.request_with_token(peer, message.token())) else {
+        // Header, Size1 in full length, payload marker.
+        let room = limit.saturating_sub(4 + usize::from(token_length) + 5 + 1);
+        let text = &diagnostic[..diagnostic.floor_char_boundary(room)];
+        body.payload(text).build().unwrap_or_default()
+    }
+
+    fn receive_separate_response(&mut self, now: Instant, source: Source<P>, peer: Option<u32>, message: &Message<'_>) {
+        let confirmable = message.ty() == Type::Confirmable;
+        let what = self.fingerprint(source, message.id());
+        if confirmable && let Some(remembered) = self.received.find(now, what) {
+            return self.receive_copy(source, message, remembered);
+        }
+        let Some(index) = peer.and_then(|peer| self.exchanges.with_token(peer, message.token())) else {
             self.stats.unmatched += 1;
-            return self.reject(from, message);
+            return self.reject(source, message);
         };
         if message.unacceptable_option(&self.config.known_options).is_some() {
-            self.reject(from, message);
+            self.reject(source, message);
             if confirmable {
-                self.acknowledge_exchange(now, index, AckKind::Separate);
+                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Separate);
                 self.fail(now, index, Failure::UnacceptableResponse);
             }
             return;
         }
         if confirmable {
-            let received = Received { from, id: message.id(), confirmable, idempotent: true };
+            let received = Received { what, confirmable, idempotent: Ok(()) };
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's retransmissions.
             let _ = self.received.insert(now, received, Reply::EmptyAck);
-            self.outbox.push_back(Departure::Empty { to: from, ty: Type::Acknowledgement, id: message.id() });
+            self.push_empty(source, Type::Acknowledgement, message.id());
         }
         self.deliver(now, index, AckKind::Separate, OwnedMessage::from(*message));
     }
 
-    /// The request with this token, if it has left: nobody can answer one that has not.
-    fn request_with_token(&self, peer: u32, token: Token) -> Option<u32> {
-        let &index = self.by_token.get(&(peer, token))?;
-        (!self.exchanges[index as usize].sent.is_empty()).then_some(index)
-    }
-
-    /// The exchange with this message ID, if it has left.
-    fn exchange_with_id(&mut self, peer: Option<u32>, message: &Message<'_>) -> Option<u32> {
-        let found = peer
-            .and_then(|peer| self.by_id.get(&(peer, message.id())).copied())
-            .filter(|&index| !self.exchanges[index as usize].sent.is_empty());
+    /// The exchange with this message ID, if it has left. What fits none may be a guess.
+    fn exchange_with_id(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) -> Option<u32> {
+        let found = peer.and_then(|peer| self.exchanges.with_id(peer, message.id()));
         if found.is_none() {
             self.stats.unmatched += 1;
-            if let Some(peer) = peer.filter(|_| message.ty() == Type::Acknowledgement) {
-                self.peers.get_mut(peer).mismatched_ack(message.id());
+            if let Some(peer) = peer {
+                let state = self.peers.get_mut(peer);
+                state.trust.guessed(now, message.id(), &state.ids);
             }
         }
         found
     }
 
     fn receive_piggybacked_response(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) {
-        let Some(index) = self.exchange_with_id(peer, message) else { return };
-        let exchange = &self.exchanges[index as usize];
+        let Some(index) = self.exchange_with_id(now, peer, message) else { return };
+        let exchange = self.exchanges.get(index);
         let purpose = exchange.purpose;
         if !exchange.confirmable || (purpose == Purpose::Request && exchange.token != message.token()) {
             self.stats.unmatched += 1;
@@ -228,12 +271,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         match purpose {
             // Any matching ACK ends the retransmission of a separate response, whatever it carries (RFC 7252 §5.2.2).
-            Purpose::Response | Purpose::Ping => {
-                self.acknowledge_exchange(now, index, AckKind::Empty);
+            Purpose::Response(_) | Purpose::Ping => {
+                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
             Purpose::Request if message.unacceptable_option(&self.config.known_options).is_some() => {
-                self.acknowledge_exchange(now, index, AckKind::Piggybacked);
+                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Piggybacked);
                 self.fail(now, index, Failure::UnacceptableResponse);
             }
             Purpose::Request => self.deliver(now, index, AckKind::Piggybacked, OwnedMessage::from(*message)),
@@ -241,36 +284,57 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn receive_empty_ack(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) {
-        let Some(index) = self.exchange_with_id(peer, message) else { return };
-        let exchange = &self.exchanges[index as usize];
-        let trusted = self.peers.get(exchange.peer).trusts_empty_acks();
+        let Some(index) = self.exchange_with_id(now, peer, message) else { return };
+        let exchange = self.exchanges.get_mut(index);
+        let trusted = self.peers.get_mut(exchange.peer).trust.is_given(now);
         match exchange.purpose {
             _ if !exchange.awaits_ack() => {}
-            Purpose::Response | Purpose::Ping => {
-                self.acknowledge_exchange(now, index, AckKind::Empty);
+            Purpose::Response(_) | Purpose::Ping => {
+                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
             Purpose::Request if trusted => {
-                self.acknowledge_exchange(now, index, AckKind::Empty);
+                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.push_acknowledged(now, index);
-                let exchange = &mut self.exchanges[index as usize];
-                exchange.state = State::AwaitingResponse;
-                exchange.state_until = now + self.derived.response_timeout;
-                let wake = exchange.wake();
-                self.timers.set(TimerKey::Exchange(index), wake);
+                self.exchanges.await_response(now, index);
             }
-            Purpose::Request => {}
+            Purpose::Request => exchange.doubtful_ack = true,
         }
     }
 
-    fn receive_reset(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) {
-        let Some(index) = self.exchange_with_id(peer, message) else { return };
-        self.abandon(now, index, Why::Reset);
-        if self.exchanges[index as usize].purpose == Purpose::Ping {
-            self.exchanges[index as usize].acknowledged = Some(now);
+    /// A Reset ends what it rejects, as far as its message ID is believed. For a ping it is the answer.
+    fn receive_reset(&mut self, now: Instant, source: Source<P>, peer: Option<u32>, message: &Message<'_>) {
+        if !self.rejectable.is_empty()
+            && let Some(token) = self.rejectable.reject(self.hash.fingerprint(&(source.from, message.id())))
+        {
+            return self.events.push_back(Event::Rejected { from: source.from, token });
+        }
+        let Some(index) = self.exchange_with_id(now, peer, message) else { return };
+        let exchange = self.exchanges.get(index);
+        let (purpose, peer) = (exchange.purpose, exchange.peer);
+        if !self.peers.get_mut(peer).trust.is_given(now) {
+            return;
+        }
+        self.exchanges.abandon(now, &mut self.peers, index, Why::Reset);
+        if purpose == Purpose::Ping {
+            self.exchanges.get_mut(index).acknowledged = Some(now);
             self.complete(now, index);
         } else {
             self.fail(now, index, Failure::Reset);
         }
+    }
+
+    /// Stands for a message: who sent it, to which of our addresses, and its ID.
+    fn fingerprint(&self, source: Source<P>, id: MessageId) -> Fingerprint {
+        self.hash.fingerprint(&(source.from, source.local, id))
+    }
+
+    /// Whose share a source counts in.
+    fn group_of(&self, from: &P) -> Group {
+        let hash = match &self.groups {
+            Some(groups) => self.group_hash.hash(&groups(from)),
+            None => self.group_hash.hash(from),
+        };
+        Group::of(hash)
     }
 }

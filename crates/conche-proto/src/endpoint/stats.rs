@@ -2,6 +2,7 @@
 
 /// What an endpoint has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Datagrams handed in.
     pub datagrams_received: u64,
@@ -25,9 +26,12 @@ pub struct Stats {
     pub malformed: u64,
     /// Responses, acknowledgements and resets that match nothing.
     pub unmatched: u64,
-    /// Requests refused with 5.03 because the deduplication table was full.
+    /// Requests refused on arrival, with 5.03 if they were Confirmable, because something that they need was full or their
+    /// source had its share of it.
     pub overloaded: u64,
-    /// Requests dropped because their source exceeded [`ResponseLimit`](super::ResponseLimit).
+    /// Datagrams to a group, which are dropped: multicast is not served yet.
+    pub multicast: u64,
+    /// Requests dropped because their source exceeded [`ResponseLimit`](crate::config::ResponseLimit).
     pub limited: u64,
     /// Reset messages sent.
     pub resets_sent: u64,

@@ -2,20 +2,43 @@
 //!
 //! ```text
 //!   Queued ──admitted──> Departing ──left──> AwaitingAck ──Empty ACK──> AwaitingResponse ──> over
-//!                            ^                  │  │
-//!                            └──── expired ─────┘  └── response, RST, given up, cancelled ──> over
+//!     ^                      ^                  │  │  │
+//!     └── more to send ──────│──────────────────│──┘  └── response, RST, given up, cancelled ──> over
+//!                            └──── expired ─────┘
 //! ```
+//!
+//! An exchange is a *sender*: it yields messages one after the other and keeps its place in the peer's queue until it has
+//! no more. A request yields one; a response that is superseded before it was acknowledged yields the next at once.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `request` | what an application hands in |
+//! | `course` | how an exchange went and ended |
+//! | `table` | [`Exchanges`]: by number, message ID and token, from opening to closing |
+//! | `admission` | which messages may leave: NSTART, message IDs, PROBING_RATE, the controller |
+//! | `retransmission` | what the controller is told, and the timers that it gives |
 
+mod admission;
+mod course;
 mod request;
+mod retransmission;
+mod table;
 
+pub use course::{Course, ExchangeId, Failure};
 pub use request::{Reliability, Request, Response};
+pub(crate) use retransmission::Next;
+pub(crate) use table::{Exchanges, Opening};
 
+use core::net::IpAddr;
 use core::time::Duration;
 
 use smallvec::SmallVec;
 
 use crate::codec::{Body, Code, MessageId, Token, Type};
-use crate::endpoint::{Course, ExchangeId};
+use crate::config::{EndpointConfig, Envelope, TransmissionParameters};
+use crate::peer::{Open, Queue};
+use crate::shares::Group;
+use crate::store::{Chain, Linked, Links};
 use conche_cc::{Controller, Instant};
 
 /// What an exchange is for.
@@ -23,8 +46,8 @@ use conche_cc::{Controller, Instant};
 pub(crate) enum Purpose {
     Request,
     Ping,
-    /// A separate response, always Confirmable: a Non-confirmable one opens no exchange.
-    Response,
+    /// A separate response to a request of this group. A Non-confirmable one opens an exchange only if it has to wait.
+    Response(Group),
 }
 
 /// Where an exchange stands.
@@ -40,6 +63,13 @@ pub(crate) enum State {
     AwaitingResponse,
 }
 
+/// What a message carries beside its token: what one yielded by the same sender changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Content {
+    pub(crate) code: Code,
+    pub(crate) body: Body,
+}
+
 /// One exchange.
 #[derive(Debug)]
 pub(crate) struct Exchange<C: Controller> {
@@ -49,11 +79,16 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) state: State,
     /// When the state's own timer is due.
     pub(crate) state_until: Instant,
+    /// While it waits for admission at the head of the queue: when to ask again, if that is known.
+    pub(crate) ask_again: Option<Instant>,
     /// When the application's patience ends.
     pub(crate) deadline: Instant,
-    pub(crate) code: Code,
-    pub(crate) body: Body,
+    pub(crate) content: Content,
+    /// What supersedes the content with the next copy or, if that is acknowledged first, follows it.
+    pub(crate) successor: Option<Content>,
     pub(crate) token: Token,
+    /// Which of our addresses it leaves from.
+    pub(crate) local: Option<IpAddr>,
     /// Valid once it has been admitted.
     pub(crate) id: MessageId,
     pub(crate) confirmable: bool,
@@ -61,6 +96,8 @@ pub(crate) struct Exchange<C: Controller> {
     /// UDP payload and counted overhead.
     pub(crate) bytes: u32,
     pub(crate) holds_slot: bool,
+    /// An Empty ACK came that was not believed.
+    pub(crate) doubtful_ack: bool,
     pub(crate) submitted: Instant,
     /// When each copy left.
     pub(crate) sent: SmallVec<[Instant; 5]>,
@@ -68,6 +105,22 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) timeout: Option<Duration>,
     pub(crate) acknowledged: Option<Instant>,
     pub(crate) flight: C::Flight,
+    of_peer: Links,
+    in_queue: Links,
+    by_id: Chain,
+    by_token: Chain,
+}
+
+impl<C: Controller> Linked<Open> for Exchange<C> {
+    fn links(&mut self) -> &mut Links {
+        &mut self.of_peer
+    }
+}
+
+impl<C: Controller> Linked<Queue> for Exchange<C> {
+    fn links(&mut self) -> &mut Links {
+        &mut self.in_queue
+    }
 }
 
 impl<C: Controller> Exchange<C> {
@@ -98,9 +151,14 @@ impl<C: Controller> Exchange<C> {
         self.confirmable && self.acknowledged.is_none() && !self.sent.is_empty()
     }
 
-    /// When its timer is due next.
+    /// Its end is told: whoever opened it has its [`ExchangeId`].
+    pub(crate) fn is_told(&self) -> bool {
+        self.confirmable || !matches!(self.purpose, Purpose::Response(_))
+    }
+
+    /// When its timer is due next. One whose turn comes at a known time waits for that instead of its queue's lifetime.
     pub(crate) fn wake(&self) -> Instant {
-        self.state_until.min(self.deadline)
+        self.ask_again.unwrap_or(self.state_until).min(self.deadline)
     }
 
     pub(crate) fn course(&self, now: Instant) -> Course {
@@ -111,6 +169,37 @@ impl<C: Controller> Exchange<C> {
             acknowledged_after: self.acknowledged.zip(first).map(|(acknowledged, first)| acknowledged - first),
             elapsed: self.since_first(now),
             timeout: self.timeout.unwrap_or_default(),
+        }
+    }
+}
+
+/// The part of the configuration that exchanges live by, with the times that follow from it (RFC 7252 §4.8.2).
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    pub(crate) transmission: TransmissionParameters,
+    pub(crate) envelope: Envelope,
+    pub(crate) queue_lifetime: Duration,
+    /// How long a message may wait that is told when its turn comes.
+    pub(crate) longest_pause: Duration,
+    pub(crate) datagram_overhead: u32,
+    pub(crate) max_transmit_span: Duration,
+    pub(crate) exchange_lifetime: Duration,
+    pub(crate) response_timeout: Duration,
+}
+
+impl Rules {
+    pub(crate) fn new(config: &EndpointConfig) -> Self {
+        let transmission = config.transmission;
+        let exchange_lifetime = transmission.exchange_lifetime();
+        Self {
+            transmission,
+            envelope: config.envelope.clone(),
+            queue_lifetime: config.queue_lifetime,
+            longest_pause: config.queue_lifetime.max(exchange_lifetime),
+            datagram_overhead: config.datagram_overhead,
+            max_transmit_span: transmission.max_transmit_span(),
+            exchange_lifetime,
+            response_timeout: config.response_timeout.unwrap_or(exchange_lifetime),
         }
     }
 }

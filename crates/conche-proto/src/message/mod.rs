@@ -1,10 +1,11 @@
-//! The message layer (RFC 7252 §4): message IDs and deduplication.
+//! The message layer (RFC 7252 §4): message IDs, deduplication, and what is left of Non-confirmable messages.
 //!
 //! Retransmission is where the exchange that it serves is: see [`exchange`](crate::exchange).
 
-mod arena;
 mod deduplication;
 mod ids;
+mod rejectable;
 
-pub(crate) use deduplication::{Deduplication, Received, Reply};
+pub(crate) use deduplication::{Deduplication, Received, Remembered, Reply};
 pub(crate) use ids::MessageIds;
+pub(crate) use rejectable::Rejectable;

@@ -4,6 +4,7 @@
 use core::time::Duration;
 
 use super::Peer;
+use conche_cc::control::NonHistory;
 use conche_cc::{Controller, Instant};
 
 /// A controller that measures may send so many Non-confirmable messages without hearing anything; by then its own
@@ -14,13 +15,55 @@ const UNANSWERED_BEFORE_SILENT: u8 = 16;
 /// headers, the last of which is such a probe.
 const UNANSWERED_BYTES_BEFORE_SILENT: u32 = 8 * (1152 + 28);
 
+/// [`NonHistory`] without the space that options take: what has not happened has the time [`Instant::FAR_FUTURE`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NonSent {
+    last: Instant,
+    unanswered_since: Instant,
+    unanswered_bytes: u32,
+    since_confirmable: u8,
+}
+
+impl Default for NonSent {
+    fn default() -> Self {
+        Self {
+            last: Instant::FAR_FUTURE,
+            unanswered_since: Instant::FAR_FUTURE,
+            unanswered_bytes: 0,
+            since_confirmable: 0,
+        }
+    }
+}
+
+impl NonSent {
+    pub(crate) fn history(&self) -> NonHistory {
+        let happened = |at: Instant| (at != Instant::FAR_FUTURE).then_some(at);
+        NonHistory {
+            last: happened(self.last),
+            since_confirmable: self.since_confirmable,
+            unanswered_since: happened(self.unanswered_since),
+            unanswered_bytes: self.unanswered_bytes,
+        }
+    }
+
+    pub(super) fn heard(&mut self) {
+        self.unanswered_since = Instant::FAR_FUTURE;
+        self.unanswered_bytes = 0;
+    }
+
+    fn count_unanswered(&mut self, now: Instant, bytes: u32) {
+        self.unanswered_since = self.unanswered_since.min(now);
+        self.unanswered_bytes = self.unanswered_bytes.saturating_add(bytes);
+    }
+}
+
 impl<P, C: Controller> Peer<P, C> {
     /// The earliest time at which a Non-confirmable message may leave; `None` if the envelope has nothing against now.
     pub(crate) fn probing_allows_at(&self, now: Instant, probing_rate: u32) -> Option<Instant> {
         let unresponsive = self.silent
             || self.non.since_confirmable >= UNANSWERED_BEFORE_SILENT
             || self.non.unanswered_bytes >= UNANSWERED_BYTES_BEFORE_SILENT;
-        let since = self.non.unanswered_since.filter(|_| unresponsive)?;
+        let since = self.non.history().unanswered_since.filter(|_| unresponsive)?;
         let debt = u64::from(self.non.unanswered_bytes) * 1_000_000_000 / u64::from(probing_rate.max(1));
         let earliest = since + Duration::from_nanos(debt);
         (earliest > now).then_some(earliest)
@@ -28,21 +71,16 @@ impl<P, C: Controller> Peer<P, C> {
 
     /// A Non-confirmable message of `bytes` left.
     pub(crate) fn sent_non(&mut self, now: Instant, bytes: u32) {
-        self.non.last = Some(now);
+        self.non.last = now;
         self.non.since_confirmable = self.non.since_confirmable.saturating_add(1);
-        self.count_unanswered(now, bytes);
+        self.non.count_unanswered(now, bytes);
     }
 
     /// A copy of a Confirmable message of `bytes` left.
     pub(crate) fn sent_confirmable(&mut self, now: Instant, bytes: u32, in_place_of_non: bool) {
         self.non.since_confirmable = 0;
         if in_place_of_non {
-            self.count_unanswered(now, bytes);
+            self.non.count_unanswered(now, bytes);
         }
-    }
-
-    fn count_unanswered(&mut self, now: Instant, bytes: u32) {
-        self.non.unanswered_since.get_or_insert(now);
-        self.non.unanswered_bytes = self.non.unanswered_bytes.saturating_add(bytes);
     }
 }

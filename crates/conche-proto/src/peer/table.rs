@@ -1,178 +1,219 @@
 //! The table of peers: bounded, and when it is full the peer that has been idle longest makes room, but never one that
 //! was used within the idle lifetime: its message IDs could be reused too early, and its RTO would be forgotten.
 
-use alloc::collections::VecDeque;
-use core::hash::BuildHasher;
 use core::time::Duration;
 
-use hashbrown::HashMap;
-use slab::Slab;
-use smallvec::SmallVec;
+use rand_core::RngCore;
 
-use super::{ControllerId, Peer};
+use super::non::NonSent;
+use super::trust::Trust;
+use super::{Controllers, Peer, PeerSnapshot};
 use crate::PeerKey;
+use crate::hash::Keyed;
 use crate::message::MessageIds;
-use conche_cc::control::NonHistory;
+use crate::store::{Arena, Chain, Chained, Index, Linked, Links, List};
 use conche_cc::{Controller, Instant};
-
-const OLDER: usize = 0;
-const YOUNGER: usize = 1;
 
 /// The table is full of peers that are in use or were until lately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeersFull;
 
-/// All peers of an endpoint.
 #[derive(Debug)]
-pub(crate) struct Peers<P, C: Controller, S> {
-    index: HashMap<P, u32, S>,
-    peers: Slab<Peer<P, C>>,
+struct ByKey;
+
+impl<P, C: Controller> Chained<ByKey> for Peer<P, C> {
+    fn chain(&self) -> Chain {
+        self.chain
+    }
+
+    fn set_chain(&mut self, chain: Chain) {
+        self.chain = chain;
+    }
+}
+
+#[derive(Debug)]
+struct Idle;
+
+impl<P, C: Controller> Linked<Idle> for Peer<P, C> {
+    fn links(&mut self) -> &mut Links {
+        &mut self.idle
+    }
+}
+
+/// All peers of an endpoint, and the controllers that they have.
+#[derive(Debug)]
+pub(crate) struct Peers<P, C: Controller> {
+    pub(crate) controllers: Controllers<P, C>,
+    slots: Arena<Peer<P, C>>,
+    index: Index<ByKey>,
+    hash: Keyed,
+    /// Those that nothing holds, idle longest first.
+    idle: List<Idle>,
     capacity: usize,
     idle_lifetime: Duration,
     /// How long a peer is kept at least: its message IDs must not be drawn anew within EXCHANGE_LIFETIME.
     retention: Duration,
-    /// The ends of the list of idle peers: idle longest, idle shortest.
-    longest_idle: Option<u32>,
-    shortest_idle: Option<u32>,
 }
 
-impl<P: PeerKey, C: Controller, S: BuildHasher> Peers<P, C, S> {
-    pub(crate) fn new(capacity: usize, idle_lifetime: Duration, exchange_lifetime: Duration, hasher: S) -> Self {
+impl<P: PeerKey, C: Controller> Peers<P, C> {
+    /// Bytes of an idle peer with its place in the index, without what its controller allocates.
+    pub(crate) const BYTES: usize = Arena::<Peer<P, C>>::PLACE_BYTES + Index::<ByKey>::BYTES / 2;
+
+    pub(crate) fn new(
+        controller: C,
+        capacity: usize,
+        idle_lifetime: Duration,
+        exchange_lifetime: Duration,
+        hash: Keyed,
+    ) -> Self {
         Self {
-            index: HashMap::with_hasher(hasher),
-            peers: Slab::new(),
+            controllers: Controllers::new(controller),
+            slots: Arena::new(),
+            index: Index::new(),
+            hash,
+            idle: List::new(),
             capacity,
             idle_lifetime,
             retention: idle_lifetime.max(exchange_lifetime),
-            longest_idle: None,
-            shortest_idle: None,
         }
     }
 
-    pub(crate) fn find(&self, key: &P) -> Option<u32> {
-        if self.index.is_empty() { None } else { self.index.get(key).copied() }
+    pub(crate) fn find(&mut self, key: &P) -> Option<u32> {
+        if self.slots.len() == 0 {
+            return None;
+        }
+        self.index.find(&self.slots, self.hash.hash(key), |peer: &Peer<P, C>| peer.key == *key)
+    }
+
+    /// The same for those who only look.
+    pub(crate) fn peek(&self, key: &P) -> Option<u32> {
+        self.index.peek(&self.slots, self.hash.hash(key), |peer: &Peer<P, C>| peer.key == *key)
     }
 
     pub(crate) fn get(&self, index: u32) -> &Peer<P, C> {
-        &self.peers[index as usize]
+        &self.slots[index]
     }
 
     pub(crate) fn get_mut(&mut self, index: u32) -> &mut Peer<P, C> {
-        &mut self.peers[index as usize]
+        &mut self.slots[index]
+    }
+
+    /// A peer and its controller.
+    pub(crate) fn controlled(&mut self, index: u32) -> (&mut Peer<P, C>, &C) {
+        let peer = &mut self.slots[index];
+        let controller = self.controllers.get(peer.controller);
+        (peer, controller)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.peers.len()
+        self.slots.len()
     }
 
-    /// The peer `key`, whose state is made (from a controller and a random first message ID) or, after a long idle
-    /// time, made anew where it was not used for the idle lifetime: what was learnt then says nothing of now.
-    pub(crate) fn open(
-        &mut self,
-        now: Instant,
-        key: P,
-        control: impl FnOnce(&P) -> (ControllerId, C::Peer),
-        first_id: impl FnOnce() -> u16,
-    ) -> Result<u32, PeersFull> {
+    /// Entries looked at by all searches so far.
+    pub(crate) fn steps(&self) -> u64 {
+        self.index.steps()
+    }
+
+    /// The peer `key`, whose state is made with a random first message ID or, after a long idle time, made anew: what was
+    /// learnt then says nothing of now.
+    pub(crate) fn open(&mut self, now: Instant, key: P, random: &mut impl RngCore) -> Result<u32, PeersFull> {
         if let Some(index) = self.find(&key) {
-            let peer = self.get_mut(index);
-            if peer.exchanges.is_empty() {
-                if now - peer.last_used > self.idle_lifetime {
-                    let peer = self.get_mut(index);
-                    (peer.controller, peer.control) = control(&key);
-                    peer.non = NonHistory::default();
-                    peer.starved_since = None;
-                    peer.mismatched_acks = 0;
+            if self.get(index).holds == 0 {
+                if now - self.get(index).last_used > self.idle_lifetime {
+                    self.begin_anew(now, index);
                 }
-                self.used(now, index);
+                self.touch(now, index);
             }
             return Ok(index);
         }
-        if self.peers.len() >= self.capacity {
+        if self.slots.len() >= self.capacity {
             self.evict(now)?;
         }
-        let (controller, state) = control(&key);
-        let index = self.peers.insert(Peer {
+        let (controller, control) = self.controllers.begin(now, &key);
+        let first_id = random.next_u32().to_le_bytes();
+        let peer = Peer {
             key,
             controller,
-            control: state,
-            ids: MessageIds::starting_at(first_id()),
-            exchanges: SmallVec::new(),
-            queue: VecDeque::new(),
+            control,
+            ids: MessageIds::starting_at(u16::from_le_bytes([first_id[0], first_id[1]])),
+            open: List::new(),
+            queue: List::new(),
+            queued: 0,
             outstanding: 0,
             outstanding_bytes: 0,
-            non: NonHistory::default(),
+            non: NonSent::default(),
             silent: false,
-            starved_since: None,
-            mismatched_acks: 0,
+            starved_since: Instant::FAR_FUTURE,
+            trust: Trust::default(),
+            holds: 0,
             last_used: now,
-            links: [None, None],
-        });
-        let index = u32::try_from(index).map_err(|_| PeersFull)?;
-        self.index.insert(key, index);
-        self.link(index);
+            idle: Links::default(),
+            chain: Chain::default(),
+        };
+        let index = self.slots.insert(peer).ok_or(PeersFull)?;
+        self.index.insert(&mut self.slots, self.hash.hash(&key), index);
+        self.idle.push_back(&mut self.slots, index);
         Ok(index)
     }
 
-    /// An exchange with this peer begins.
-    pub(crate) fn begin(&mut self, peer: u32, exchange: u32) {
-        if self.get(peer).exchanges.is_empty() {
-            self.unlink(peer);
-        }
-        self.get_mut(peer).exchanges.push(exchange);
+    /// Forgets what was learnt of the path to a peer.
+    pub(crate) fn reset(&mut self, now: Instant, index: u32) {
+        let peer = &mut self.slots[index];
+        peer.control = self.controllers.get(peer.controller).peer(now);
+        peer.starved_since = Instant::FAR_FUTURE;
     }
 
-    /// An exchange with this peer is over.
-    pub(crate) fn end(&mut self, now: Instant, peer: u32, exchange: u32) {
-        let state = self.get_mut(peer);
-        if let Some(position) = state.exchanges.iter().position(|&index| index == exchange) {
-            state.exchanges.swap_remove(position);
+    /// Something needs this peer until it lets go: an exchange, or a request whose response will.
+    pub(crate) fn hold(&mut self, index: u32) {
+        if self.get(index).holds == 0 {
+            self.idle.remove(&mut self.slots, index);
         }
-        if state.exchanges.is_empty() {
-            state.last_used = now;
-            state.queue.shrink_to_fit();
-            self.link(peer);
+        self.get_mut(index).holds += 1;
+    }
+
+    pub(crate) fn let_go(&mut self, now: Instant, index: u32) {
+        let peer = self.get_mut(index);
+        peer.holds -= 1;
+        if peer.holds == 0 {
+            peer.last_used = now;
+            self.idle.push_back(&mut self.slots, index);
         }
+    }
+
+    pub(crate) fn snapshot(&self, index: u32) -> PeerSnapshot {
+        let peer = self.get(index);
+        PeerSnapshot {
+            controller: peer.controller,
+            congestion: self.controllers.get(peer.controller).snapshot(&peer.control),
+            outstanding: peer.outstanding,
+            queued: peer.queued as usize,
+        }
+    }
+
+    fn begin_anew(&mut self, now: Instant, index: u32) {
+        let (controller, control) = self.controllers.begin(now, &self.get(index).key);
+        let peer = self.get_mut(index);
+        (peer.controller, peer.control) = (controller, control);
+        peer.non = NonSent::default();
+        peer.starved_since = Instant::FAR_FUTURE;
+        peer.trust = Trust::default();
     }
 
     /// An idle peer was used: it moves to the young end.
-    fn used(&mut self, now: Instant, peer: u32) {
-        self.unlink(peer);
-        self.get_mut(peer).last_used = now;
-        self.link(peer);
+    fn touch(&mut self, now: Instant, index: u32) {
+        self.idle.remove(&mut self.slots, index);
+        self.get_mut(index).last_used = now;
+        self.idle.push_back(&mut self.slots, index);
     }
 
     fn evict(&mut self, now: Instant) -> Result<(), PeersFull> {
-        let index = self.longest_idle.ok_or(PeersFull)?;
-        let peer = self.get(index);
-        if now - peer.last_used < self.retention {
+        let index = self.idle.first().ok_or(PeersFull)?;
+        if now - self.get(index).last_used < self.retention {
             return Err(PeersFull);
         }
-        let key = peer.key;
-        self.unlink(index);
-        self.index.remove(&key);
-        self.peers.remove(index as usize);
+        self.idle.remove(&mut self.slots, index);
+        self.index.remove(&mut self.slots, index);
+        self.slots.remove(index);
         Ok(())
-    }
-
-    fn link(&mut self, index: u32) {
-        let older = self.shortest_idle.replace(index);
-        self.get_mut(index).links = [older, None];
-        match older {
-            Some(older) => self.get_mut(older).links[YOUNGER] = Some(index),
-            None => self.longest_idle = Some(index),
-        }
-    }
-
-    fn unlink(&mut self, index: u32) {
-        let [older, younger] = core::mem::take(&mut self.get_mut(index).links);
-        match older {
-            Some(older) => self.get_mut(older).links[YOUNGER] = younger,
-            None => self.longest_idle = younger,
-        }
-        match younger {
-            Some(younger) => self.get_mut(younger).links[OLDER] = older,
-            None => self.shortest_idle = older,
-        }
     }
 }

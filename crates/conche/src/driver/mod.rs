@@ -236,7 +236,7 @@ impl Driver {
             Err(error) => {
                 error!(%error, ?code, "a handler's response cannot be sent; it is replaced by 5.00");
                 if self.endpoint.respond(now, request, internal_error()).is_err() {
-                    self.endpoint.ignore(request);
+                    self.endpoint.ignore(now, request);
                 }
             }
         }

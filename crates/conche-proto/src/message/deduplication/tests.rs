@@ -1,99 +1,118 @@
 //! Deduplication: lifetimes, bounds, and what makes room for what.
 
 use super::*;
-use crate::hash::RandomState;
+use crate::hash::Keyed;
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
 
 const LIFETIME: Duration = Duration::from_secs(247);
 const NON_LIFETIME: Duration = Duration::from_secs(145);
-/// Entries that fit a table of one chunk.
-const ENTRIES: u16 = 64;
+/// What a lifetime may be longer.
+const TICK: Duration = Duration::from_nanos(1 << Tick::BITS);
+/// Places of an arena of five chunks: 4, 8, 16, 32 and 64.
+const ENTRIES: u16 = 124;
 
-fn table(capacity: usize) -> Deduplication<u32, RandomState> {
-    Deduplication::new(capacity, 1152, [LIFETIME, NON_LIFETIME], RandomState::from_seed(1))
+fn table(capacity: usize) -> Deduplication {
+    Deduplication::new(capacity, 1152, [LIFETIME, NON_LIFETIME])
 }
 
 /// A table with room for [`ENTRIES`], and for the reply of one request that waits.
-fn small_table() -> Deduplication<u32, RandomState> {
-    let entry_bytes = Arena::<Entry<u32>>::PLACE_BYTES + BYTES_ELSEWHERE;
-    table(usize::from(ENTRIES) * entry_bytes + 1152 + REPLY_OVERHEAD)
+fn small_table() -> Deduplication {
+    table(usize::from(ENTRIES) * Deduplication::ENTRY_BYTES + 1152 + REPLY_OVERHEAD)
 }
 
-fn post(id: u16) -> Received<u32> {
-    Received { from: 7, id: MessageId(id), confirmable: true, idempotent: false }
+fn what(id: u16) -> Fingerprint {
+    Keyed::new(&mut ChaCha8Rng::seed_from_u64(1)).fingerprint(&id)
 }
 
-fn get(id: u16) -> Received<u32> {
-    Received { idempotent: true, ..post(id) }
+/// A POST; each source has its own share.
+fn post(id: u16) -> Received {
+    let group = Group::of(what(id).short());
+    Received { what: what(id), confirmable: true, idempotent: Err(group) }
 }
 
-fn pending() -> Reply {
-    Reply::Pending { token: Token::EMPTY, confirmable: true, acknowledged: false }
+fn get(id: u16) -> Received {
+    Received { idempotent: Ok(()), ..post(id) }
 }
 
-fn knows(table: &mut Deduplication<u32, RandomState>, id: u16) -> bool {
-    table.find(Instant::ZERO, 7, MessageId(id)).is_some()
+fn knows(table: &mut Deduplication, id: u16) -> bool {
+    table.find(Instant::ZERO, what(id)).is_some()
 }
 
 #[test]
-fn entries_live_exactly_their_lifetime() {
+fn entries_live_their_lifetime_and_no_tick_longer() {
     let mut table = table(1 << 20);
-    table.insert(Instant::ZERO, post(1), Reply::EmptyAck).expect("room");
-    table.insert(Instant::ZERO, Received { confirmable: false, ..post(2) }, Reply::Silence).expect("room");
-    table.purge(Instant::ZERO + NON_LIFETIME - Duration::from_nanos(1));
-    assert_eq!(table.len(), 2);
-    table.purge(Instant::ZERO + NON_LIFETIME);
-    assert!(!knows(&mut table, 2) && knows(&mut table, 1));
-    assert_eq!(table.find(Instant::ZERO + LIFETIME, 7, MessageId(1)), None);
-    assert_eq!((table.len(), table.bytes()), (0, 0));
+    for start in [Instant::ZERO, Instant::from_millis(123_456_789), Instant::FAR_FUTURE - 2 * LIFETIME] {
+        table.insert(start, post(1), Reply::EmptyAck).expect("room");
+        table.insert(start, Received { confirmable: false, ..post(2) }, Reply::Silence).expect("room");
+        table.purge(start + NON_LIFETIME);
+        assert_eq!(table.len(), 2);
+        table.purge(start + NON_LIFETIME + TICK);
+        assert_eq!(table.len(), 1);
+        assert!(table.find(start + LIFETIME, what(1)).is_some());
+        assert!(table.find(start + LIFETIME + TICK, what(1)).is_none());
+        assert_eq!((table.len(), table.bytes()), (0, 0));
+    }
 }
 
 #[test]
 fn a_full_table_forgets_idempotent_requests_first_and_others_never() {
     let mut table = small_table();
     for id in 0..ENTRIES {
-        let received = if id % 2 == 0 { get(id) } else { post(id) };
-        table.insert(Instant::from_millis(id.into()), received, Reply::EmptyAck).expect("room");
+        table.insert(Instant::from_millis(id.into()), get(id), Reply::EmptyAck).expect("room");
     }
-    for n in 0..ENTRIES / 2 {
-        let posted = table.insert(Instant::from_millis(100), post(1_000 + n), Reply::EmptyAck);
-        posted.expect("the oldest GET makes room");
-        assert!(!knows(&mut table, 2 * n));
+    for id in 1_000..1_000 + ENTRIES / 2 {
+        table.insert(Instant::from_millis(200), post(id), Reply::EmptyAck).expect("the oldest GET makes room");
+        assert!(!knows(&mut table, id - 1_000));
     }
-    assert_eq!(table.insert(Instant::from_millis(200), get(2_000), Reply::EmptyAck), Err(TableFull));
-    assert_eq!(table.insert(Instant::from_millis(200), post(2_000), Reply::EmptyAck), Err(TableFull));
-    assert!((0..ENTRIES / 2).all(|n| knows(&mut table, 2 * n + 1) && knows(&mut table, 1_000 + n)));
+    for id in 2_000..2_000 + 10 * ENTRIES {
+        table.insert(Instant::from_millis(300), get(id), Reply::EmptyAck).expect("the oldest GET makes room");
+    }
+    assert!((1_000..1_000 + ENTRIES / 2).all(|id| knows(&mut table, id)));
+    assert_eq!(table.len(), ENTRIES.into());
 }
 
 #[test]
-fn a_request_that_waits_for_its_response_is_not_evicted() {
+fn posts_of_one_source_leave_half_of_the_table_to_others() {
     let mut table = small_table();
-    table.insert(Instant::ZERO, get(1), pending()).expect("room");
-    assert_eq!(table.insert(Instant::ZERO, get(2), pending()), Err(TableFull), "no room for two replies");
-    assert!(knows(&mut table, 1));
-    table.purge(Instant::ZERO + LIFETIME);
-    assert_eq!(table.len(), 0);
+    let greedy = |id| Received { idempotent: post(0).idempotent, ..post(id) };
+    let taken = (0..u16::MAX).take_while(|&id| table.insert(Instant::ZERO, greedy(id), Reply::EmptyAck).is_ok());
+    let taken = taken.count();
+    assert_eq!(taken, table.capacity / (2 * Deduplication::ENTRY_BYTES));
+    assert!(table.insert(Instant::ZERO, post(60_000), Reply::EmptyAck).is_ok(), "somebody else is served");
+    assert!(table.insert(Instant::ZERO, get(60_001), Reply::EmptyAck).is_ok());
 }
 
 #[test]
-fn a_request_that_waits_does_not_keep_answered_ones_from_making_room() {
-    let mut table = small_table();
-    table.insert(Instant::ZERO, get(0), pending()).expect("room");
-    for id in 1..5 * ENTRIES {
-        table.insert(Instant::ZERO, get(id), Reply::EmptyAck).expect("the oldest that was answered makes room");
-        assert!(knows(&mut table, 0) && knows(&mut table, id));
-        assert!(id < ENTRIES || !knows(&mut table, id - ENTRIES + 1));
+fn answered_requests_make_room_again_whoever_was_slow_before() {
+    let mut table = table(64 << 10);
+    let mut slow = std::vec::Vec::new();
+    for id in 0..200 {
+        slow.extend(table.insert(Instant::ZERO, get(id), Reply::Pending));
+    }
+    assert!(slow.len() >= 55, "{} of them had room", slow.len());
+    for remembered in slow {
+        // Some of them were forgotten while they waited; nobody else's reply is changed by that.
+        let _ = table.set_reply(remembered, Reply::EmptyAck);
+    }
+    for id in 1_000..3_000 {
+        table.insert(Instant::ZERO, get(id), Reply::Pending).expect("the oldest makes room");
+        assert!(table.bytes() <= 64 << 10);
     }
 }
 
 #[test]
 fn the_reply_that_a_request_waits_for_always_fits() {
     let mut table = small_table();
-    let capacity = table.capacity;
-    let (index, generation) = table.insert(Instant::ZERO, post(0), pending()).expect("room");
-    let others = (1..=u16::MAX).take_while(|&id| table.insert(Instant::ZERO, post(id), Reply::EmptyAck).is_ok());
-    assert_eq!(others.count(), usize::from(ENTRIES) - 1);
-    table.set_reply(index, generation, Reply::Datagram([0; 1152].into()));
-    assert_eq!(table.bytes(), capacity);
-    table.set_reply(index, generation, Reply::EmptyAck);
-    assert_eq!(table.bytes(), capacity - 1152 - REPLY_OVERHEAD);
+    let remembered = table.insert(Instant::ZERO, get(0), Reply::Pending).expect("room");
+    assert!(table.set_reply(remembered, Reply::Datagram([0; 1152].into())).is_ok());
+    assert!(table.bytes() <= table.capacity);
+    let full = table.bytes();
+    assert!(table.set_reply(remembered, Reply::EmptyAck).is_ok());
+    assert_eq!(table.bytes(), full - 1152 - REPLY_OVERHEAD);
+}
+
+#[test]
+fn an_entry_takes_at_most_64_bytes_beside_its_reply() {
+    assert!(Deduplication::ENTRY_BYTES <= 64, "{} bytes", Deduplication::ENTRY_BYTES);
 }

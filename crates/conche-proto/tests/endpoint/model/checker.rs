@@ -28,6 +28,8 @@ pub struct Checker {
     ids: BTreeMap<(Address, MessageId), Instant>,
     /// Confirmable messages that came: how many may still be answered with ACK or RST, and their tokens.
     answerable: BTreeMap<(Address, MessageId), (u32, Vec<Token>)>,
+    /// Non-confirmable responses that left, by peer and token, hence what a peer can reject.
+    rejectable: Vec<(Address, Token)>,
     /// Requests that the application was given.
     handled: BTreeMap<(Address, MessageId), Instant>,
     /// The deduplication table was full: what is idempotent may have been forgotten.
@@ -64,6 +66,7 @@ impl Checker {
             outstanding: BTreeMap::new(),
             ids: BTreeMap::new(),
             answerable: BTreeMap::new(),
+            rejectable: Vec::new(),
             handled: BTreeMap::new(),
             forgetful: false,
         }
@@ -124,6 +127,9 @@ impl Checker {
                 }
             }
         }
+        if sent.ty == Type::NonConfirmable && sent.code.is_response() {
+            self.rejectable.push((transmit.to, sent.token));
+        }
         if let Some(id) = transmit.exchange {
             self.copy_left(now, id, transmit, sent);
         }
@@ -170,6 +176,10 @@ impl Checker {
                 assert!(course.timeout <= self.config.envelope.timeout_cap, "a timeout of {:?}", course.timeout);
                 self.ended(now, *exchange);
             }
+            Event::Rejected { from, token } => {
+                let left = self.rejectable.iter().position(|response| *response == (*from, *token));
+                self.rejectable.swap_remove(left.expect("a response that left, and was not rejected before"));
+            }
             event => panic!("the checker does not know {event:?}"),
         }
     }
@@ -199,11 +209,12 @@ impl Checker {
         assert!(self.outstanding.is_empty(), "slots that were never freed: {:?}", self.outstanding);
     }
 
-    /// Queueing, all transmissions and the wait for a separate response at their longest.
+    /// Queueing or a pause, all transmissions and the wait for a separate response at their longest.
     fn longest_exchange(&self) -> Duration {
         let EndpointConfig { transmission, envelope, queue_lifetime, response_timeout, .. } = &self.config;
         let transmissions = transmission.max_transmit_span().saturating_add(envelope.timeout_cap);
         queue_lifetime
+            .max(&transmission.exchange_lifetime())
             .saturating_add(transmissions)
             .saturating_add(response_timeout.unwrap_or(transmission.exchange_lifetime()))
     }

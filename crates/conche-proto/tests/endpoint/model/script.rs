@@ -80,6 +80,7 @@ impl Machine {
             queue_per_peer: 3,
             queue: 6,
             exchanges: 12,
+            incoming: 8,
             deduplication_bytes: bytes.choose(&[64 << 20, 16 << 10, 0]),
             message_bytes: MESSAGE_BYTES,
             outputs: 16,
@@ -204,7 +205,7 @@ impl Machine {
         let Some(&(id, _)) = self.requests.get(index) else { return };
         match bytes.next() % 2 {
             0 => self.endpoint.acknowledge(self.now, id).unwrap_or_default(),
-            _ => self.endpoint.ignore(id),
+            _ => self.endpoint.ignore(self.now, id),
         }
     }
 
@@ -301,12 +302,16 @@ impl Machine {
 
     /// Lets time pass until nothing is left to do.
     fn finish(mut self) {
+        for (request, _) in std::mem::take(&mut self.requests) {
+            self.endpoint.ignore(self.now, request);
+        }
+        self.settle();
         while let Some(wake) = self.wake {
             self.advance_to(wake);
         }
         self.checker.finish();
         let left = self.endpoint.occupancy();
-        assert_eq!((left.exchanges, left.queued, left.timers, left.outputs), (0, 0, 0, 0), "{left:?}");
+        assert_eq!((left.exchanges, left.incoming, left.timers, left.outputs), (0, 0, 0, 0), "{left:?}");
         assert_eq!((left.deduplication_entries, left.deduplication_bytes), (0, 0), "{left:?}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use conche_proto::codec::{Body, Code, Type};
-use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, Reliability, RespondError, Response};
+use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, Reliability, Response};
 
 use crate::model::Address;
 use crate::support::statistics::uniform_chi_square_z;
@@ -39,29 +39,32 @@ fn seventy_thousand_messages_at_full_speed_reuse_no_id_within_exchange_lifetime(
 
 // RFC 7252 §4.4 (Q25)
 #[test]
-fn a_response_that_would_need_a_used_id_is_refused() {
+fn responses_that_would_need_a_used_id_wait_until_it_is_free() {
     let mut endpoint: Endpoint<Address, _> =
         Endpoint::new(EndpointConfig::default(), by_name("default"), seed_of(26)).expect("legal parameters");
-    let (now, mut buffer) = (Instant::ZERO, [0; 1152]);
+    let (mut now, mut buffer) = (Instant::ZERO, [0; 1152]);
     let mut used = std::collections::BTreeSet::new();
-    let mut refused = 0;
     for id in 0..=u16::MAX {
         let bytes = wire::request(Type::NonConfirmable, Code::GET, id, &[], "/test");
         endpoint.handle(now, Input::datagram(CLIENT, &bytes)).expect("drained");
         let Output::Event(Event::Request { id, .. }) = endpoint.poll(now, &mut buffer) else { panic!("a request") };
-        match endpoint.respond(now, id, Response::new(Code::CONTENT, Body::EMPTY)) {
-            Ok(_) => {
-                let Output::Transmit(transmit) = endpoint.poll(now, &mut buffer) else { panic!("a response") };
-                assert!(used.insert(wire::decode(&buffer[..transmit.len]).id()), "an ID is used twice");
-            }
-            Err(error) => {
-                assert_eq!(error, RespondError::NoMessageId);
-                endpoint.ignore(id);
-                refused += 1;
-            }
+        endpoint.respond(now, id, Response::new(Code::CONTENT, Body::EMPTY)).expect("it leaves or waits");
+        if let Output::Transmit(transmit) = endpoint.poll(now, &mut buffer) {
+            assert!(used.insert(wire::decode(&buffer[..transmit.len]).id()), "an ID is used twice");
         }
     }
-    assert!((1..=1024).contains(&refused), "{refused} responses were refused");
+    let waiting = endpoint.occupancy().responses;
+    assert!((1..=1024).contains(&waiting), "{waiting} responses wait");
+    assert_eq!(used.len() + waiting, 65_536);
+    let mut later = 0;
+    while endpoint.occupancy().responses > 0 {
+        match endpoint.poll(now, &mut buffer) {
+            Output::Transmit(_) => later += 1,
+            Output::Wait(Some(wake)) => now = wake,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(later, waiting, "each leaves in the end");
 }
 
 // RFC 7252 §4.4 (Q26)

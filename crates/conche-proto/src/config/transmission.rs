@@ -137,11 +137,17 @@ impl TransmissionParameters {
     /// # Errors
     /// As [`validate`](Self::validate), and if `ack_timeout` was changed here but not in the controller's configuration.
     pub fn validate_with<C: Controller>(&self, controller: &C) -> Result<Vec<ParameterWarning>, ParameterError> {
+        self.agree_with(controller)?;
+        self.validate(controller.measures_rtt())
+    }
+
+    /// The controller's initial RTO is the `ack_timeout` that was asked for.
+    pub(super) fn agree_with<C: Controller>(&self, controller: &C) -> Result<(), ParameterError> {
         let initial_rto = controller.base(&mut controller.peer(Instant::ZERO), Instant::ZERO);
         if self.ack_timeout != Self::RFC_7252.ack_timeout && self.ack_timeout != initial_rto {
             return Err(ParameterError::OtherInitialRto { ack_timeout: self.ack_timeout, initial_rto });
         }
-        self.validate(controller.measures_rtt())
+        Ok(())
     }
 
     fn refuse(&self, controller_measures_rtt: bool) -> Result<(), ParameterError> {

@@ -1,0 +1,76 @@
+//! [`Limits`]: a bound for everything that can grow.
+
+use super::ConfigError;
+
+/// A bound for every table and queue that can grow; what exceeds one is refused with an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Peers with congestion state or message IDs.
+    pub peers: usize,
+    /// Requests and pings that wait for admission to one peer.
+    pub queue_per_peer: usize,
+    /// Requests and pings that wait for admission, over all peers.
+    pub queue: usize,
+    /// Requests and pings that are not over, queued ones included.
+    pub exchanges: usize,
+    /// Requests of peers that wait for a response, and separate responses that are not acknowledged yet: what is
+    /// admitted once is answered. When it is full, what arrives is answered with 5.03 and Max-Age. No group of sources
+    /// holds more of it than is free for others, so that a flood from one prefix leaves half of it.
+    pub incoming: usize,
+    /// Bytes of the deduplication table, cached replies included. Each Confirmable request that waits for its response
+    /// takes `message_bytes` of them; an entry takes 64 beside its reply, which is free of charge up to 14 bytes. 0: no
+    /// request is remembered, and what is not idempotent is refused.
+    ///
+    /// An entry stays for EXCHANGE_LIFETIME, 247 s. So the default of 64 MiB sustains some 4000 POSTs a second with short
+    /// replies, 1900 with replies of 60 bytes; beyond, they are refused with 5.03. No group of sources holds
+    /// more of it than is free for others: a flood of spoofed POSTs from one prefix takes half of these rates at most,
+    /// one from n prefixes n / (n + 1). Idempotent requests are always taken: the oldest of them make room.
+    pub deduplication_bytes: usize,
+    /// The largest message that is sent or accepted (RFC 7252 §4.6: 1152 for an unknown path MTU), at least 64.
+    pub message_bytes: usize,
+    /// Outputs that wait to be polled.
+    pub outputs: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            peers: 131_072,
+            queue_per_peer: 64,
+            queue: 4096,
+            exchanges: 262_144,
+            incoming: 16_384,
+            deduplication_bytes: 64 << 20,
+            message_bytes: 1152,
+            outputs: 4096,
+        }
+    }
+}
+
+/// So that every error the endpoint itself answers with fits, with a token of 8 bytes and a diagnostic payload.
+const LEAST_MESSAGE: usize = 64;
+
+/// The largest UDP payload that a length field can name.
+const MOST_MESSAGE: usize = 65_535;
+
+/// Places are numbered with 32 bits.
+const MOST_PLACES: usize = u32::MAX as usize - 1;
+
+impl Limits {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let limits = [
+            ("peers", self.peers, 1, MOST_PLACES),
+            ("queue_per_peer", self.queue_per_peer, 1, MOST_PLACES),
+            ("queue", self.queue, 1, MOST_PLACES),
+            ("exchanges", self.exchanges, 1, MOST_PLACES / 2),
+            ("incoming", self.incoming, 1, MOST_PLACES / 2),
+            ("deduplication_bytes", self.deduplication_bytes, 0, u32::MAX as usize),
+            ("message_bytes", self.message_bytes, LEAST_MESSAGE, MOST_MESSAGE),
+            ("outputs", self.outputs, 1, MOST_PLACES),
+        ];
+        match limits.into_iter().find(|&(_, given, least, most)| !(least..=most).contains(&given)) {
+            Some((limit, given, least, most)) => Err(ConfigError::Limit { limit, given, least, most }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! How an endpoint is configured: the RFC's parameters, the safety envelope, and a bound for everything that can grow.
+//!
+//! All of it is checked in one place, [`EndpointConfig::validate_with`], which every endpoint passes before it exists.
+
+mod envelope;
+mod limits;
+mod transmission;
+
+pub use envelope::Envelope;
+pub use limits::Limits;
+pub use transmission::{ParameterError, ParameterWarning, RandomFactor, TransmissionParameters};
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use conche_cc::Controller;
+use thiserror::Error;
+
+use crate::codec::{OptionNumber, Token};
+
+/// All settings of an [`Endpoint`](crate::Endpoint).
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// RFC 7252 §4.8.
+    pub transmission: TransmissionParameters,
+    /// What holds around every controller.
+    pub envelope: Envelope,
+    /// Bounds of memory.
+    pub limits: Limits,
+    /// How long a request may wait behind others for its turn before it fails with
+    /// [`Failure::QueueExpired`](crate::Failure::QueueExpired). One whose turn has come and that the controller or
+    /// PROBING_RATE holds back until a certain time waits for that, though for EXCHANGE_LIFETIME at most.
+    pub queue_lifetime: Duration,
+    /// How long to wait for a separate response after the request was acknowledged. `None`, the default: EXCHANGE_LIFETIME
+    /// of these parameters (247 s).
+    pub response_timeout: Option<Duration>,
+    /// How long a response may take and still be piggybacked; then an Empty ACK goes out (RFC 7252 §5.2.2). It must stay
+    /// well below the peers' ACK_TIMEOUT.
+    pub separate_after: Duration,
+    /// Bytes of the random tokens of requests, 0 to 8. Below 4 is unsafe on the Internet (RFC 7252 §5.3.1); 0 serves
+    /// simulations of papers that sent none, and works only with one request at a time to each peer.
+    pub token_length: u8,
+    /// Bytes counted for each datagram beyond its UDP payload, by byte-counting controllers and PROBING_RATE.
+    pub datagram_overhead: u32,
+    /// Critical options that the application understands beyond those of RFC 7252.
+    pub known_options: Vec<OptionNumber>,
+    /// How many requests of one source are answered (RFC 7252 §4.7). Default: all.
+    pub response_limit: Option<ResponseLimit>,
+    /// What a request that cannot be taken in is told to wait, in the Max-Age of a 5.03 (RFC 7252 §5.9.3.4), in whole
+    /// seconds.
+    pub retry_after: Duration,
+    /// Congestion state of a peer is kept at least this long after its last use (255 s: draft-ietf-core-cocoa-03 §4).
+    pub idle_lifetime: Duration,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        Self {
+            response_timeout: None,
+            transmission: TransmissionParameters::default(),
+            envelope: Envelope::default(),
+            limits: Limits::default(),
+            queue_lifetime: Duration::from_secs(60),
+            separate_after: Duration::from_millis(500),
+            token_length: 8,
+            datagram_overhead: 28,
+            known_options: Vec::new(),
+            response_limit: None,
+            retry_after: Duration::from_secs(2),
+            idle_lifetime: Duration::from_secs(255),
+        }
+    }
+}
+
+/// How many requests of one source are answered. What exceeds it is dropped as if it had been lost, so that a client
+/// that keeps to RFC 7252 backs off. Nobody but the application knows how much is too much: there is no default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseLimit {
+    /// Requests a second on average; 0 counts as 1.
+    pub per_second: u32,
+    /// Requests at once after a silence; 0 counts as 1.
+    pub burst: u32,
+}
+
+impl EndpointConfig {
+    /// Checks everything that does not depend on a controller, and answers what is legal but deserves attention.
+    ///
+    /// `controller_measures_rtt` as in [`TransmissionParameters::validate`].
+    ///
+    /// # Errors
+    /// The first setting with which no endpoint can work, and what would be right.
+    pub fn validate(&self, controller_measures_rtt: bool) -> Result<Vec<ParameterWarning>, ConfigError> {
+        self.limits.validate()?;
+        self.envelope.validate()?;
+        if usize::from(self.token_length) > Token::MAX_LENGTH {
+            return Err(ConfigError::TokenLength { given: self.token_length });
+        }
+        if self.queue_lifetime.is_zero() {
+            return Err(ConfigError::NoTime { setting: "queue_lifetime" });
+        }
+        if self.response_timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(ConfigError::NoTime { setting: "response_timeout" });
+        }
+        let ack_timeout = self.transmission.ack_timeout;
+        if self.separate_after >= ack_timeout {
+            return Err(ConfigError::LateAcknowledgement { separate_after: self.separate_after, ack_timeout });
+        }
+        Ok(self.transmission.validate(controller_measures_rtt)?)
+    }
+
+    /// Checks everything, with the controller that arms the timers.
+    ///
+    /// # Errors
+    /// As [`validate`](Self::validate), and as [`TransmissionParameters::validate_with`].
+    pub fn validate_with<C: Controller>(&self, controller: &C) -> Result<Vec<ParameterWarning>, ConfigError> {
+        self.transmission.agree_with(controller)?;
+        self.validate(controller.measures_rtt())
+    }
+}
+
+/// A configuration with which no endpoint can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The transmission parameters contradict RFC 7252, each other or the controller.
+    #[error(transparent)]
+    Transmission(#[from] ParameterError),
+    /// A bound is too small to work with, or larger than what can be counted.
+    #[error("the limit {limit} is {given}: it must be between {least} and {most}")]
+    Limit {
+        /// Its name in [`Limits`].
+        limit: &'static str,
+        /// What was given.
+        given: usize,
+        /// The least that works.
+        least: usize,
+        /// The most that can be counted.
+        most: usize,
+    },
+    /// Tokens have at most 8 bytes.
+    #[error("token_length is {given}: a token has at most 8 bytes (RFC 7252 §3)")]
+    TokenLength {
+        /// What was given.
+        given: u8,
+    },
+    /// Nothing could ever wait.
+    #[error("{setting} is 0: it must be longer")]
+    NoTime {
+        /// The setting's name in [`EndpointConfig`].
+        setting: &'static str,
+    },
+    /// Peers would repeat every request that is not answered at once.
+    #[error(
+        "separate_after is {separate_after:?}: it must stay below ack_timeout, which is {ack_timeout:?}, \
+         or peers repeat what is being answered"
+    )]
+    LateAcknowledgement {
+        /// What was given.
+        separate_after: Duration,
+        /// What it must stay below.
+        ack_timeout: Duration,
+    },
+    /// No timeout could satisfy both.
+    #[error(
+        "the envelope's timeout_floor is {floor:?}, its timeout_cap {cap:?}: the cap must be at least 1 ms and the floor"
+    )]
+    Envelope {
+        /// The shortest first timeout.
+        floor: Duration,
+        /// The longest timeout.
+        cap: Duration,
+    },
+    /// An endpoint tells 256 controllers apart.
+    #[error("there are 256 controllers already: no more can be told apart")]
+    TooManyControllers,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use conche_cc::AnyController;
+
+    fn refusal(change: impl FnOnce(&mut EndpointConfig)) -> ConfigError {
+        let mut config = EndpointConfig::default();
+        change(&mut config);
+        config.validate(false).expect_err("it must be refused")
+    }
+
+    #[test]
+    fn the_default_is_legal_without_a_warning() {
+        let controller = AnyController::by_name("cocoa").expect("a known name");
+        assert_eq!(EndpointConfig::default().validate_with(&controller), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn every_limit_that_would_make_an_endpoint_deaf_or_dumb_is_refused_by_name() {
+        let zero: [(&str, fn(&mut Limits)); 6] = [
+            ("peers", |limits| limits.peers = 0),
+            ("queue_per_peer", |limits| limits.queue_per_peer = 0),
+            ("queue", |limits| limits.queue = 0),
+            ("exchanges", |limits| limits.exchanges = 0),
+            ("incoming", |limits| limits.incoming = 0),
+            ("outputs", |limits| limits.outputs = 0),
+        ];
+        for (name, change) in zero {
+            let error = refusal(|config| change(&mut config.limits));
+            assert!(matches!(error, ConfigError::Limit { limit, given: 0, least: 1, .. } if limit == name), "{error}");
+        }
+        let error = refusal(|config| config.limits.message_bytes = 48);
+        assert_eq!(error.to_string(), "the limit message_bytes is 48: it must be between 64 and 65535");
+    }
+
+    #[test]
+    fn times_that_contradict_each_other_are_refused() {
+        let seconds = Duration::from_secs;
+        assert_eq!(refusal(|config| config.token_length = 9), ConfigError::TokenLength { given: 9 });
+        let error = refusal(|config| config.queue_lifetime = Duration::ZERO);
+        assert_eq!(error, ConfigError::NoTime { setting: "queue_lifetime" });
+        let error = refusal(|config| config.separate_after = seconds(2));
+        assert!(matches!(error, ConfigError::LateAcknowledgement { .. }));
+        let error = refusal(|config| config.envelope.timeout_cap = Duration::from_millis(50));
+        assert!(matches!(error, ConfigError::Envelope { .. }));
+    }
+}

@@ -1,0 +1,51 @@
+//! The way out: what leaves when the endpoint is polled.
+
+use super::outbox::{Departure, Source, encode, write};
+use super::{Ecn, Endpoint, Transmit};
+use crate::PeerKey;
+use crate::codec::{Type, encode_empty};
+use crate::exchange::{ExchangeId, State};
+use crate::message::Reply;
+use conche_cc::{Controller, Instant};
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Writes a departure to `buf`; `None` if it has become void.
+    pub(super) fn depart(&mut self, now: Instant, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
+        let (to, len) = match departure {
+            Departure::Exchange(exchange) => return self.depart_exchange(now, exchange, buf),
+            Departure::Remembered { to, id, remembered } => match self.received.reply(remembered)? {
+                Reply::Datagram(datagram) => (to, write(datagram, buf)),
+                Reply::Short { length, bytes } => (to, write(&bytes[..usize::from(*length)], buf)),
+                Reply::EmptyAck => (to, write(&encode_empty(Type::Acknowledgement, id), buf)),
+                Reply::Silence | Reply::Pending => return None,
+            },
+            Departure::Empty { to, ty, id } => {
+                self.stats.resets_sent += u64::from(ty == Type::Reset);
+                (to, write(&encode_empty(ty, id), buf))
+            }
+            Departure::Message { to, datagram } => (to, write(&datagram, buf)),
+        };
+        let Source { from, local } = to;
+        Some(Transmit { to: from, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 })
+    }
+
+    /// A copy of an exchange's message leaves, unless the exchange is over by now.
+    fn depart_exchange(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
+        let leaves = |state, deadline| state == State::Departing && now < deadline;
+        let exchange = self.exchanges.live(id).filter(|exchange| leaves(exchange.state, exchange.deadline))?;
+        let (ty, content, token) = (exchange.message_type(), &exchange.content, &exchange.token);
+        let len = encode(buf, ty, content.code, exchange.id, token, &content.body);
+        let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
+        let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 };
+        if !exchange.is_told() {
+            // A Non-confirmable response that had to wait; nothing comes back but, maybe, a Reset.
+            self.rejectable.left(self.hash.fingerprint(&(to, exchange.id)), exchange.token);
+            self.close(now, id.index);
+            return Some(transmit);
+        }
+        self.exchanges.sent(now, &mut self.peers, id.index, &mut self.random);
+        let attempt = self.exchanges.get(id.index).attempt();
+        self.stats.retransmissions += u64::from(attempt > 0);
+        Some(Transmit { exchange: Some(id), attempt, ..transmit })
+    }
+}

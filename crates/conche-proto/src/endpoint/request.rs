@@ -1,0 +1,162 @@
+//! Requests and pings of ours: how they open, and how every exchange ends exactly once.
+
+use super::outbox::Departure;
+use super::{Endpoint, Event, RequestError};
+use crate::PeerKey;
+use crate::codec::{OwnedMessage, Token};
+use crate::exchange::{ExchangeId, Failure, Next, Opening, Purpose, Request};
+use conche_cc::control::{AckKind, Why};
+use conche_cc::{Controller, Instant};
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Sends a request, now or as soon as NSTART and the controller admit it. Its end is one event: a response, or a
+    /// failure.
+    ///
+    /// # Errors
+    /// If the request can never be sent, or something that it needs is full. Then no event follows.
+    pub fn request(&mut self, now: Instant, to: P, request: Request) -> Result<ExchangeId, RequestError> {
+        if !request.code.is_request() {
+            return Err(RequestError::NotAMethod(request.code));
+        }
+        let peer = self.open_peer(now, to)?;
+        let opening = Opening {
+            purpose: Purpose::Request,
+            code: request.code,
+            body: request.body,
+            token: self.token(peer, request.token)?,
+            local: None,
+            reliability: request.reliability,
+            deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
+        };
+        self.submit(now, peer, opening)
+    }
+
+    /// Pings a peer (RFC 7252 §4.3): its Reset comes as [`Event::Acknowledged`].
+    ///
+    /// # Errors
+    /// If something that a ping needs is full.
+    pub fn ping(&mut self, now: Instant, to: P) -> Result<ExchangeId, RequestError> {
+        let peer = self.open_peer(now, to)?;
+        self.submit(now, peer, Opening::PING)
+    }
+
+    /// Ends an exchange without an event, and frees what it holds. A message that is on its way may still have its effect
+    /// at the peer. `false` if the exchange is over already.
+    pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
+        let live = self.exchanges.live(exchange).is_some();
+        if live {
+            self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Cancelled);
+            self.close(now, exchange.index);
+        }
+        live
+    }
+
+    /// The index of the peer `key`, whose state is made if there is none.
+    pub(super) fn open_peer(&mut self, now: Instant, key: P) -> Result<u32, RequestError> {
+        let opened = self.peers.open(now, key, &mut self.random);
+        opened.map_err(|crate::peer::PeersFull| RequestError::PeersFull { limit: self.config.limits.peers })
+    }
+
+    /// The token that was asked for, if no other request has it, or else a random one.
+    fn token(&mut self, peer: u32, wanted: Option<Token>) -> Result<Token, RequestError> {
+        let length = self.config.token_length;
+        match wanted {
+            Some(token) if self.exchanges.uses_token(peer, token) => Err(RequestError::TokenInUse),
+            Some(token) => Ok(token),
+            None => self.exchanges.unused_token(peer, length, &mut self.random).ok_or(RequestError::NoToken { length }),
+        }
+    }
+
+    /// Opens an exchange of the application's, within its limits.
+    fn submit(&mut self, now: Instant, peer: u32, opening: Opening) -> Result<ExchangeId, RequestError> {
+        let limits = &self.config.limits;
+        let (bytes, limit) = (opening.bytes(), limits.message_bytes);
+        if bytes > limit {
+            return Err(RequestError::TooLarge { bytes, limit });
+        }
+        if self.exchanges.requests() >= limits.exchanges {
+            return Err(RequestError::TooManyExchanges { limit: limits.exchanges });
+        }
+        if self.exchanges.queued_requests() >= limits.queue {
+            return Err(RequestError::QueuesFull { limit: limits.queue });
+        }
+        if self.peers.get(peer).queued as usize >= limits.queue_per_peer {
+            return Err(RequestError::QueueFull { limit: limits.queue_per_peer });
+        }
+        let limit = limits.exchanges;
+        self.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
+    }
+
+    /// Opens an exchange; what may leave of it goes to the outbox.
+    pub(super) fn open(&mut self, now: Instant, peer: u32, opening: Opening) -> Option<ExchangeId> {
+        let exchange = self.exchanges.open(now, &mut self.peers, peer, opening)?;
+        self.stats.exchanges += 1;
+        self.exchanges.tell_starvation(now, &mut self.peers, peer);
+        self.admit_waiting(now, peer);
+        Some(exchange)
+    }
+
+    /// Lets leave what may leave of a peer's queue, in order. Called after every event that can make a difference.
+    pub(super) fn admit_waiting(&mut self, now: Instant, peer: u32) {
+        while let Some(index) = self.exchanges.admit_next(now, &mut self.peers, peer) {
+            self.push_departure(index);
+        }
+    }
+
+    /// The timer of an exchange ran out.
+    pub(super) fn exchange_due(&mut self, now: Instant, index: u32) {
+        match self.exchanges.expired(now, &mut self.peers, index) {
+            Next::Wait => {}
+            Next::Depart => self.push_departure(index),
+            Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
+            Next::Fail(reason) => self.fail(now, index, reason),
+        }
+    }
+
+    /// An exchange fails: the application learns of it, and everything that it holds is freed.
+    pub(super) fn fail(&mut self, now: Instant, index: u32, reason: Failure) {
+        let exchange = self.exchanges.get(index);
+        self.stats.timeouts += u64::from(reason == Failure::TimedOut && exchange.confirmable);
+        if exchange.is_told() {
+            let (exchange, peer, course) = self.exchanges.told(now, &self.peers, index);
+            self.events.push_back(Event::Failed { exchange, peer, reason, course });
+        }
+        self.close(now, index);
+    }
+
+    /// A request's response arrived: the exchange is over.
+    pub(super) fn deliver(&mut self, now: Instant, index: u32, kind: AckKind, message: OwnedMessage) {
+        self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+        let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+        self.events.push_back(Event::Response { exchange, from, message, course });
+        self.close(now, index);
+    }
+
+    /// A separate response or a ping was acknowledged: the exchange is over, unless it has more to send.
+    pub(super) fn complete(&mut self, now: Instant, index: u32) {
+        if self.exchanges.yield_next(now, &mut self.peers, index) {
+            return self.admit_waiting(now, self.exchanges.get(index).peer);
+        }
+        self.push_acknowledged(now, index);
+        self.close(now, index);
+    }
+
+    pub(super) fn push_acknowledged(&mut self, now: Instant, index: u32) {
+        let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+        self.events.push_back(Event::Acknowledged { exchange, from, course });
+    }
+
+    /// The one end of every exchange. Who waits gets a turn.
+    pub(super) fn close(&mut self, now: Instant, index: u32) {
+        let Some(exchange) = self.exchanges.close(now, &mut self.peers, index) else { return };
+        if let Purpose::Response(group) = exchange.purpose {
+            self.incoming.give_back(group);
+        }
+        self.admit_waiting(now, exchange.peer);
+    }
+
+    fn push_departure(&mut self, index: u32) {
+        let id = self.exchanges.get(index).id(index);
+        self.outbox.push_back(Departure::Exchange(id));
+    }
+}

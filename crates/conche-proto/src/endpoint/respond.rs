@@ -1,0 +1,189 @@
+//! Requests of the peers: how the application answers them (RFC 7252 §5.2).
+
+use super::outbox::{Departure, Source, encode, encoded};
+use super::{Endpoint, RespondError, SupersedeError};
+use crate::PeerKey;
+use crate::codec::{Code, Type};
+use crate::exchange::{Content, ExchangeId, Opening, Purpose, Reliability, Response};
+use crate::incoming::{RequestId, Waiting};
+use crate::message::Reply;
+use conche_cc::{Controller, Instant};
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Answers a request. The response is piggybacked on the ACK if none was sent yet; otherwise it is a message of its
+    /// own, and if that is Confirmable, the exchange is returned whose end
+    /// ([`Event::Acknowledged`](super::Event::Acknowledged) or [`Event::Failed`](super::Event::Failed)) tells whether
+    /// it arrived. However many responses wait for a peer, the next one waits behind them.
+    ///
+    /// # Errors
+    /// If the request does not wait for a response, or the response is not legal; in the latter case the request still
+    /// waits.
+    pub fn respond(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        response: Response,
+    ) -> Result<Option<ExchangeId>, RespondError> {
+        let waiting = *self.incoming.get(request).ok_or(RespondError::NotPending)?;
+        self.check(&response, waiting.token.len())?;
+        match waiting.peer {
+            Some(peer) if !waiting.can_piggyback() => {
+                Ok(self.respond_separately(now, request, &waiting, peer, response))
+            }
+            _ => {
+                self.piggyback(request, &waiting, &response);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Acknowledges a request with an Empty ACK now, because the response will take long. Without this call it happens
+    /// after [`EndpointConfig::separate_after`](crate::EndpointConfig::separate_after).
+    ///
+    /// # Errors
+    /// If the request does not wait for a response.
+    pub fn acknowledge(&mut self, now: Instant, request: RequestId) -> Result<(), RespondError> {
+        let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
+        if waiting.can_piggyback() {
+            self.piggybacking_over(now, request);
+        }
+        self.incoming.get(request).map(drop).ok_or(RespondError::NotPending)
+    }
+
+    /// No response will come: the request is acknowledged if it is Confirmable, and forgotten after its lifetime.
+    pub fn ignore(&mut self, now: Instant, request: RequestId) {
+        let Some(waiting) = self.incoming.remove(request) else { return };
+        if waiting.can_piggyback() {
+            self.reply(&waiting, Reply::EmptyAck);
+        }
+        self.answered(now, &waiting);
+    }
+
+    /// Replaces a separate response that is on its way or waits for its turn, because what it says is out of date. The next
+    /// copy that leaves says the new thing, under a new message ID; timeout and number of attempts go on, as the path
+    /// has not changed (RFC 7641 §4.5.2). If the old one is acknowledged first, the new one follows at once. Either way
+    /// the exchange ends once.
+    ///
+    /// # Errors
+    /// If `exchange` is over or none of a separate response, or the new response is not legal.
+    pub fn supersede(&mut self, exchange: ExchangeId, response: Response) -> Result<(), SupersedeError> {
+        let found = self.exchanges.live(exchange).ok_or(SupersedeError::NotOutstanding)?;
+        if !matches!(found.purpose, Purpose::Response(_)) {
+            return Err(SupersedeError::NotOutstanding);
+        }
+        let token_length = found.token.len();
+        self.check(&response, token_length)?;
+        let content = Content { code: response.code, body: response.body };
+        self.exchanges.supersede(&mut self.peers, exchange.index, content);
+        Ok(())
+    }
+
+    /// The time for a piggybacked response is over: an Empty ACK goes out, and the response will be separate. It needs the
+    /// peer's state then; if there can be none, the request is refused while it still can be told.
+    pub(super) fn piggybacking_over(&mut self, now: Instant, request: RequestId) {
+        let Some(waiting) = self.incoming.get(request).copied() else { return };
+        match self.open_peer(now, waiting.from) {
+            Ok(peer) => {
+                self.peers.hold(peer);
+                self.incoming.acknowledged(request, peer);
+                self.reply(&waiting, Reply::EmptyAck);
+            }
+            Err(_) => {
+                self.stats.overloaded += 1;
+                let body = self.try_later();
+                self.piggyback(request, &waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
+            }
+        }
+    }
+
+    fn check(&self, response: &Response, token_length: u8) -> Result<(), RespondError> {
+        if !response.code.is_response() {
+            return Err(RespondError::NotAResponse(response.code));
+        }
+        let bytes = 4 + usize::from(token_length) + response.body.len();
+        let limit = self.config.limits.message_bytes;
+        if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
+    }
+
+    fn piggyback(&mut self, request: RequestId, waiting: &Waiting<P>, response: &Response) {
+        self.incoming.remove(request);
+        self.incoming.give_back(waiting.group);
+        let Response { code, body, .. } = response;
+        let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
+        let length = 4 + usize::from(token.len()) + body.len();
+        let reply = match u8::try_from(length) {
+            Ok(short) if length <= Reply::SHORT => {
+                let mut bytes = [0; Reply::SHORT];
+                encode(&mut bytes, ty, *code, id, token, body);
+                Reply::Short { length: short, bytes }
+            }
+            _ => Reply::Datagram(encoded(ty, *code, id, token, body)),
+        };
+        self.reply(waiting, reply);
+    }
+
+    /// Sends a reply, to copies of the request as well as long as it is remembered.
+    fn reply(&mut self, waiting: &Waiting<P>, reply: Reply) {
+        let (to, id) = (Source { from: waiting.from, local: waiting.local }, waiting.id);
+        let forgotten = match waiting.remembered {
+            Some(remembered) => match self.received.set_reply(remembered, reply) {
+                Ok(()) => return self.outbox.push_back(Departure::Remembered { to, id, remembered }),
+                Err(reply) => reply,
+            },
+            None => reply,
+        };
+        self.outbox.push_back(match forgotten {
+            Reply::Datagram(datagram) => Departure::Message { to, datagram },
+            Reply::Short { length, bytes } => Departure::Message { to, datagram: bytes[..usize::from(length)].into() },
+            _ => Departure::Empty { to, ty: Type::Acknowledgement, id },
+        });
+    }
+
+    /// A response as a message of its own. A Non-confirmable one leaves at once: the peer's requests set its pace, and each
+    /// of them is a sign of life. It waits only if all message IDs are in use.
+    fn respond_separately(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        waiting: &Waiting<P>,
+        peer: u32,
+        response: Response,
+    ) -> Option<ExchangeId> {
+        let by_default = if waiting.confirmable { Reliability::Confirmable } else { Reliability::NeverConfirmable };
+        let reliability = response.reliability.unwrap_or(by_default);
+        let confirmable = reliability == Reliability::Confirmable;
+        self.incoming.remove(request);
+        let free_id = match confirmable {
+            true => None,
+            false => self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime).ok(),
+        };
+        if let Some(id) = free_id {
+            let to = Source { from: waiting.from, local: waiting.local };
+            let datagram = encoded(Type::NonConfirmable, response.code, id, &waiting.token, &response.body);
+            self.rejectable.left(self.hash.fingerprint(&(waiting.from, id)), waiting.token);
+            self.outbox.push_back(Departure::Message { to, datagram });
+            self.answered(now, waiting);
+            return None;
+        }
+        let opening = Opening {
+            purpose: Purpose::Response(waiting.group),
+            code: response.code,
+            body: response.body,
+            token: waiting.token,
+            local: waiting.local,
+            reliability: if confirmable { reliability } else { Reliability::NeverConfirmable },
+            deadline: Instant::FAR_FUTURE,
+        };
+        let exchange = self.open(now, peer, opening);
+        self.peers.let_go(now, peer);
+        exchange.filter(|_| confirmable)
+    }
+
+    /// A request is done with, and no exchange answers it.
+    fn answered(&mut self, now: Instant, waiting: &Waiting<P>) {
+        self.incoming.give_back(waiting.group);
+        if let Some(peer) = waiting.peer {
+            self.peers.let_go(now, peer);
+        }
+    }
+}

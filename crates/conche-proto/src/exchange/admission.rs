@@ -1,0 +1,114 @@
+//! Admission: which messages may leave now, by NSTART, the peer's message IDs, PROBING_RATE and the controller.
+
+use core::time::Duration;
+
+use super::{Exchanges, State};
+use crate::PeerKey;
+use crate::peer::Peers;
+use conche_cc::control::{Admission, Submission};
+use conche_cc::{Controller, Instant};
+
+/// What becomes of the first message in a peer's queue.
+enum Turn {
+    /// It leaves, as a Confirmable message or not.
+    Leave { confirmable: bool },
+    /// It gets its next chance then.
+    Until(Instant),
+    /// It gets its next chance when something happens to the peer.
+    OnEvent,
+}
+
+impl<C: Controller> Exchanges<C> {
+    /// Lets the first message of a peer's queue leave, if it may: the exchange has a slot and a message ID then. To be
+    /// called after every event that can make a difference, until the answer is `None`.
+    pub(crate) fn admit_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, peer: u32) -> Option<u32> {
+        let Some(index) = peers.get(peer).queue.first() else {
+            let state = peers.get_mut(peer);
+            if state.outstanding < self.rules.transmission.nstart {
+                state.starved_since = state.starved_since.min(now);
+            }
+            return None;
+        };
+        match self.turn(now, peers, peer, index) {
+            Turn::Leave { confirmable } => {
+                self.admit(now, peers, index, confirmable);
+                return Some(index);
+            }
+            Turn::Until(at) => self.ask_again(index, Some(at)),
+            Turn::OnEvent => self.ask_again(index, None),
+        }
+        None
+    }
+
+    /// Tells the controller, before a new message is looked at, that nothing had waited for a while. Whether a queue
+    /// that ran empty was a pause of the application shows only when its next message comes: a closed loop that sends
+    /// again at once has not paused.
+    pub(crate) fn tell_starvation<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32) {
+        let (state, controller) = peers.controlled(peer);
+        if core::mem::replace(&mut state.starved_since, Instant::FAR_FUTURE) < now {
+            let load = state.load(0);
+            controller.drained(&mut state.control, now, &load);
+        }
+    }
+
+    fn turn<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32, index: u32) -> Turn {
+        let (state, controller) = peers.controlled(peer);
+        let exchange = &self.slots[index];
+        if state.outstanding >= self.rules.transmission.nstart && exchange.is_told() {
+            return Turn::OnEvent;
+        }
+        if let Some(free) = state.ids.blocked_until(now, self.rules.exchange_lifetime) {
+            return Turn::Until(free);
+        }
+        if !exchange.is_told() {
+            // A Non-confirmable response waits for a message ID and for nothing else.
+            return Turn::Leave { confirmable: false };
+        }
+        let submission =
+            Submission { confirmable: exchange.confirmable, may_confirm: exchange.may_confirm, bytes: exchange.bytes };
+        let load = state.load(state.queued.saturating_sub(1));
+        let confirmable = match controller.admit(&mut state.control, now, &submission, &load) {
+            Admission::At(at) if at > now => return Turn::Until(at),
+            Admission::OnEvent if state.outstanding > 0 => return Turn::OnEvent,
+            Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
+            // A controller that waits for an event where none can come, or for a time that has passed, would wait for
+            // ever: the message leaves, NSTART and the timeouts around it still hold.
+            Admission::Send | Admission::At(_) | Admission::OnEvent => exchange.confirmable,
+        };
+        // Converted or not, what was submitted as Non-confirmable keeps to PROBING_RATE.
+        let probing_rate = self.rules.transmission.probing_rate;
+        match state.probing_allows_at(now, probing_rate).filter(|_| !exchange.confirmable) {
+            Some(at) => Turn::Until(at),
+            None => Turn::Leave { confirmable },
+        }
+    }
+
+    fn admit<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, confirmable: bool) {
+        self.dequeue(peers, index);
+        let exchange = &mut self.slots[index];
+        exchange.holds_slot = true;
+        exchange.confirmable = confirmable;
+        exchange.state = State::Departing;
+        exchange.state_until = Instant::FAR_FUTURE;
+        exchange.ask_again = None;
+        let (wake, bytes) = (exchange.deadline, exchange.bytes);
+        let state = peers.get_mut(exchange.peer);
+        state.occupy_slot(bytes);
+        let id = state.ids.allocate(now, self.rules.exchange_lifetime).unwrap_or(exchange.id);
+        self.identify(index, id);
+        self.timers.set(index, wake);
+    }
+
+    /// When to ask again about the first message of a queue: then, or at the next event. A pause has an end, whatever the
+    /// controller says.
+    fn ask_again(&mut self, index: u32, at: Option<Instant>) {
+        let exchange = &mut self.slots[index];
+        let last = exchange.submitted + self.rules.longest_pause + Duration::from_nanos(1);
+        let at = at.map(|at| at.min(last));
+        if exchange.ask_again != at {
+            exchange.ask_again = at;
+            let wake = exchange.wake();
+            self.timers.set(index, wake);
+        }
+    }
+}

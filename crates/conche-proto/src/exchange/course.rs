@@ -1,0 +1,70 @@
+//! How an exchange went and ended.
+
+use core::fmt;
+use core::time::Duration;
+
+/// How an exchange went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// Copies sent, the original included; 0 if it never left the queue.
+    pub transmissions: u16,
+    /// How long it waited for admission (NSTART, pacing) before the first copy left.
+    pub queued: Duration,
+    /// From the first copy's departure to the first acknowledgement or response; `None` if none came.
+    pub acknowledged_after: Option<Duration>,
+    /// From the first copy's departure to this event.
+    pub elapsed: Duration,
+    /// The timeout that was armed last.
+    pub timeout: Duration,
+}
+
+/// Why an exchange failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Failure {
+    /// All retransmissions went unanswered (RFC 7252 §4.2), or a NON request got no response.
+    TimedOut,
+    /// The request was acknowledged, but no response followed within the response timeout.
+    NoResponse,
+    /// The request's own deadline passed before a response came.
+    Deadline,
+    /// It waited longer than the queue lifetime and was never sent: certainly no effect at the peer.
+    QueueExpired,
+    /// The peer answered with a Reset message: it does not process such messages.
+    Reset,
+    /// The network reported the peer unreachable.
+    Unreachable,
+    /// The response carried a critical option that is unknown or malformed (RFC 7252 §5.4.1).
+    UnacceptableResponse,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "no answer: all retransmissions timed out",
+            Self::NoResponse => "the request was acknowledged, but no response followed",
+            Self::Deadline => "the request's deadline passed without a response",
+            Self::QueueExpired => "it waited too long for its turn and was never sent",
+            Self::Reset => "the peer rejected the message with a Reset",
+            Self::Unreachable => "the network reports the peer unreachable",
+            Self::UnacceptableResponse => "the response carries a critical option that is unknown or malformed",
+        })
+    }
+}
+
+impl core::error::Error for Failure {}
+
+/// Names an exchange that this endpoint opened: a request, a ping or a separate response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExchangeId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl ExchangeId {
+    /// A number that no other exchange of this endpoint has, for logs and traces.
+    #[must_use]
+    pub const fn as_u64(self) -> u64 {
+        (self.generation as u64) << 32 | self.index as u64
+    }
+}

@@ -1,0 +1,221 @@
+//! Retransmission (RFC 7252 §4.2): what the controller is told of each copy, inside the envelope, and what its timers do.
+
+use rand_core::RngCore;
+
+use super::{Content, Exchanges, Failure, Purpose, State};
+use crate::PeerKey;
+use crate::peer::Peers;
+use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged, Expired, Sent, Why};
+use conche_cc::{Controller, Instant};
+
+/// What follows for an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing yet: its timer is set.
+    Wait,
+    /// A copy leaves.
+    Depart,
+    /// A message of the peer gets a turn, of this exchange or another one.
+    Admit,
+    /// It fails.
+    Fail(Failure),
+}
+
+impl<C: Controller> Exchanges<C> {
+    /// A copy leaves: the controller arms its timer, inside the envelope.
+    pub(crate) fn sent<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        random: &mut impl RngCore,
+    ) {
+        let exchange = &mut self.slots[index];
+        let (peer, controller) = peers.controlled(exchange.peer);
+        exchange.sent.push(now);
+        let event = Sent {
+            now,
+            attempt: exchange.attempt(),
+            confirmable: exchange.confirmable,
+            bytes: exchange.bytes,
+            random: random.next_u32(),
+            load: peer.load_without(exchange.bytes),
+        };
+        let wanted = controller.sent(&mut peer.control, &mut exchange.flight, &event);
+        let timeout = self.rules.envelope.hold(wanted, exchange.timeout);
+        exchange.timeout = Some(timeout);
+        exchange.state = State::AwaitingAck;
+        exchange.state_until = now + timeout;
+        if exchange.confirmable {
+            // Nothing is expected any longer than this without an acknowledgement (RFC 7252 §4.7).
+            exchange.state_until = exchange.state_until.min(exchange.sent[0] + self.rules.exchange_lifetime);
+            peer.sent_confirmable(now, exchange.bytes, exchange.may_confirm);
+        } else {
+            peer.sent_non(now, exchange.bytes);
+        }
+        let wake = exchange.wake();
+        self.timers.set(index, wake);
+    }
+
+    /// The timer of an exchange ran out.
+    pub(crate) fn expired<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+        let exchange = &mut self.slots[index];
+        if now >= exchange.deadline {
+            self.abandon(now, peers, index, Why::Cancelled);
+            return Next::Fail(Failure::Deadline);
+        }
+        match exchange.state {
+            State::Queued if now > exchange.submitted + self.rules.longest_pause => Next::Fail(Failure::QueueExpired),
+            State::Queued if exchange.ask_again.take().is_some() => {
+                let wake = exchange.wake();
+                self.timers.set(index, wake);
+                Next::Admit
+            }
+            State::Queued => Next::Fail(Failure::QueueExpired),
+            State::Departing if exchange.since_first(now) > self.rules.max_transmit_span => {
+                self.give_up(now, peers, index)
+            }
+            State::Departing => Next::Depart,
+            State::AwaitingAck if exchange.confirmable => self.acknowledgement_overdue(now, peers, index),
+            State::AwaitingAck => self.response_to_non_overdue(now, peers, index),
+            State::AwaitingResponse => {
+                let told = exchange.acknowledged.is_some() || exchange.doubtful_ack;
+                Next::Fail(if told { Failure::NoResponse } else { Failure::TimedOut })
+            }
+        }
+    }
+
+    /// The first acknowledgement of an exchange arrived: the controller learns of it and the slot is free.
+    pub(crate) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
+        let exchange = &mut self.slots[index];
+        if exchange.acknowledged.is_none() && exchange.confirmable && !exchange.sent.is_empty() {
+            let (peer, controller) = peers.controlled(exchange.peer);
+            let copy = if exchange.sent.len() == 1 { AckedCopy::Exact(0) } else { AckedCopy::Unknown };
+            let event = Acknowledged { now, sent: &exchange.sent, copy, kind, load: peer.load_without(exchange.bytes) };
+            controller.acknowledged(&mut peer.control, &exchange.flight, &event);
+        }
+        exchange.acknowledged.get_or_insert(now);
+        self.free_slot(peers, index);
+    }
+
+    /// A request was acknowledged; its response comes later.
+    pub(crate) fn await_response(&mut self, now: Instant, index: u32) {
+        let exchange = &mut self.slots[index];
+        exchange.state = State::AwaitingResponse;
+        exchange.state_until = now + self.rules.response_timeout;
+        let wake = exchange.wake();
+        self.timers.set(index, wake);
+    }
+
+    /// Tells the controller that a Confirmable message ends unacknowledged.
+    pub(crate) fn abandon<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, why: Why) {
+        let exchange = &mut self.slots[index];
+        if exchange.awaits_ack() {
+            let (peer, controller) = peers.controlled(exchange.peer);
+            let event = Abandoned { now, why, sent: &exchange.sent, load: peer.load_without(exchange.bytes) };
+            controller.abandoned(&mut peer.control, &exchange.flight, &event);
+            peer.silent |= why == Why::GaveUp;
+        }
+    }
+
+    /// What this exchange sends is out of date: the next copy carries `content` under a new message ID, while the timeout
+    /// and the number of attempts go on, as the path has not changed (RFC 7641 §4.5.2).
+    pub(crate) fn supersede<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, content: Content) {
+        self.slots[index].successor = Some(content);
+        if self.slots[index].sent.is_empty() {
+            self.replace(peers, index);
+        }
+    }
+
+    /// A sender whose message was acknowledged yields the next one, if it has one, and keeps its place: it stands at the
+    /// head of the peer's queue.
+    pub(crate) fn yield_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> bool {
+        if self.slots[index].successor.is_none() {
+            return false;
+        }
+        self.free_slot(peers, index);
+        self.unidentify(index);
+        self.replace(peers, index);
+        let patience = self.rules.response_timeout;
+        let exchange = &mut self.slots[index];
+        exchange.state = State::Queued;
+        exchange.state_until = now + patience;
+        exchange.submitted = now;
+        exchange.sent.clear();
+        (exchange.timeout, exchange.acknowledged, exchange.flight) = (None, None, C::Flight::default());
+        let wake = exchange.wake();
+        self.timers.set(index, wake);
+        self.enqueue(peers, index, false);
+        true
+    }
+
+    /// The retransmission timer ran out: send another copy, if one is left and it still falls inside MAX_TRANSMIT_SPAN, or
+    /// give up.
+    fn acknowledgement_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+        let exchange = &mut self.slots[index];
+        let attempt = exchange.attempt();
+        let (peer, controller) = peers.controlled(exchange.peer);
+        let span = self.rules.max_transmit_span;
+        let departure = (attempt < self.rules.transmission.max_retransmit && exchange.since_first(now) <= span)
+            .then(|| {
+                let event = Expired { now, attempt, load: peer.load_without(exchange.bytes) };
+                controller.expired(&mut peer.control, &mut exchange.flight, &event)
+            })
+            .filter(|&at| exchange.since_first(at) <= span);
+        let Some(at) = departure else { return self.give_up(now, peers, index) };
+        exchange.state = State::Departing;
+        exchange.state_until = if at <= now { Instant::FAR_FUTURE } else { at };
+        let wake = exchange.wake();
+        self.timers.set(index, wake);
+        self.take_new_id(now, peers, index);
+        if at <= now { Next::Depart } else { Next::Wait }
+    }
+
+    /// A superseded message is retransmitted as another one; if there is no ID for that yet, as itself once more.
+    fn take_new_id<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
+        let exchange = &self.slots[index];
+        if exchange.successor.is_some()
+            && let Ok(id) = peers.get_mut(exchange.peer).ids.allocate(now, self.rules.exchange_lifetime)
+        {
+            self.unidentify(index);
+            self.replace(peers, index);
+            self.identify(index, id);
+        }
+    }
+
+    /// The successor takes the place of the content, in what is counted too.
+    fn replace<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
+        let overhead = self.rules.datagram_overhead;
+        let exchange = &mut self.slots[index];
+        let Some(content) = exchange.successor.take() else { return };
+        let payload = 4 + usize::from(exchange.token.len()) + content.body.len();
+        let bytes = u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(overhead);
+        if exchange.holds_slot {
+            let peer = peers.get_mut(exchange.peer);
+            peer.free_slot(exchange.bytes);
+            peer.occupy_slot(bytes);
+        }
+        (exchange.content, exchange.bytes) = (content, bytes);
+    }
+
+    fn give_up<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+        self.abandon(now, peers, index, Why::GaveUp);
+        let exchange = &self.slots[index];
+        // Somebody acknowledged the request. If it was the peer after all, the response is still to come.
+        if exchange.doubtful_ack && exchange.purpose == Purpose::Request {
+            self.free_slot(peers, index);
+            self.await_response(now, index);
+            return Next::Admit;
+        }
+        Next::Fail(Failure::TimedOut)
+    }
+
+    /// The response to a NON request is not expected any more within the controller's timeout: its slot is free, though
+    /// the response may still come.
+    fn response_to_non_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+        self.free_slot(peers, index);
+        let first = self.slots[index].first_sent().unwrap_or(now);
+        self.await_response(first, index);
+        Next::Admit
+    }
+}

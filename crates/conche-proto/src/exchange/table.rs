@@ -1,0 +1,330 @@
+//! [`Exchanges`]: all that are not over, from opening to closing, found by number, message ID and token.
+
+use rand_core::RngCore;
+
+use super::{Content, Course, Exchange, ExchangeId, Purpose, Reliability, Rules, State};
+use crate::PeerKey;
+use crate::codec::{Body, Code, MessageId, Token};
+use crate::hash::Keyed;
+use crate::peer::{Open, Peers};
+use crate::store::{Arena, Chain, Chained, Index, Links, List, Timers};
+use conche_cc::{Controller, Instant};
+use core::net::IpAddr;
+
+#[derive(Debug)]
+struct ById;
+
+impl<C: Controller> Chained<ById> for Exchange<C> {
+    fn chain(&self) -> Chain {
+        self.by_id
+    }
+
+    fn set_chain(&mut self, chain: Chain) {
+        self.by_id = chain;
+    }
+}
+
+#[derive(Debug)]
+struct ByToken;
+
+impl<C: Controller> Chained<ByToken> for Exchange<C> {
+    fn chain(&self) -> Chain {
+        self.by_token
+    }
+
+    fn set_chain(&mut self, chain: Chain) {
+        self.by_token = chain;
+    }
+}
+
+/// An exchange to open.
+pub(crate) struct Opening {
+    pub(crate) purpose: Purpose,
+    pub(crate) code: Code,
+    pub(crate) body: Body,
+    pub(crate) token: Token,
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) reliability: Reliability,
+    pub(crate) deadline: Instant,
+}
+
+impl Opening {
+    /// A ping (RFC 7252 §4.3): an Empty message, which has nothing but a message ID.
+    pub(crate) const PING: Self = Self {
+        purpose: Purpose::Ping,
+        code: Code::EMPTY,
+        body: Body::EMPTY,
+        token: Token::EMPTY,
+        local: None,
+        reliability: Reliability::Confirmable,
+        deadline: Instant::FAR_FUTURE,
+    };
+
+    /// The bytes of its message.
+    pub(crate) fn bytes(&self) -> usize {
+        4 + usize::from(self.token.len()) + self.body.len()
+    }
+}
+
+/// All exchanges that are not over.
+#[derive(Debug)]
+pub(crate) struct Exchanges<C: Controller> {
+    pub(super) slots: Arena<Exchange<C>>,
+    pub(super) timers: Timers,
+    pub(super) rules: Rules,
+    /// Those that have a message ID, for ACK and RST.
+    by_id: Index<ById>,
+    /// Requests, for responses.
+    by_token: Index<ByToken>,
+    hash: Keyed,
+    /// Counts exchanges; tells apart those that had the same place one after the other.
+    generation: u32,
+    /// Separate responses, and those of them that wait for admission: bounded by the requests that they answer.
+    responses: usize,
+    queued_responses: usize,
+    queued: usize,
+}
+
+impl<C: Controller> Exchanges<C> {
+    pub(crate) fn new(rules: Rules, hash: Keyed) -> Self {
+        Self {
+            slots: Arena::new(),
+            timers: Timers::default(),
+            rules,
+            by_id: Index::new(),
+            by_token: Index::new(),
+            hash,
+            generation: 0,
+            responses: 0,
+            queued_responses: 0,
+            queued: 0,
+        }
+    }
+
+    /// Opens an exchange with a peer, which it holds; its first message waits for admission.
+    pub(crate) fn open<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        peer: u32,
+        opening: Opening,
+    ) -> Option<ExchangeId> {
+        self.generation = self.generation.wrapping_add(1);
+        let (purpose, token) = (opening.purpose, opening.token);
+        let bytes = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.rules.datagram_overhead);
+        // A response has until its request is given up; what waits for it there is not ours to shorten.
+        let patience = match purpose {
+            Purpose::Response(_) => self.rules.response_timeout,
+            Purpose::Request | Purpose::Ping => self.rules.queue_lifetime,
+        };
+        let exchange = Exchange {
+            generation: self.generation,
+            peer,
+            purpose,
+            state: State::Queued,
+            state_until: now + patience,
+            ask_again: None,
+            deadline: opening.deadline,
+            content: Content { code: opening.code, body: opening.body },
+            successor: None,
+            token,
+            local: opening.local,
+            id: MessageId(0),
+            confirmable: opening.reliability == Reliability::Confirmable,
+            may_confirm: opening.reliability == Reliability::NonConfirmable,
+            bytes,
+            holds_slot: false,
+            doubtful_ack: false,
+            submitted: now,
+            sent: smallvec::SmallVec::new(),
+            timeout: None,
+            acknowledged: None,
+            flight: C::Flight::default(),
+            of_peer: Links::default(),
+            in_queue: Links::default(),
+            by_id: Chain::default(),
+            by_token: Chain::default(),
+        };
+        let wake = exchange.wake();
+        let index = self.slots.insert(exchange)?;
+        if purpose == Purpose::Request {
+            self.by_token.insert(&mut self.slots, self.hash.hash(&(peer, token)), index);
+        }
+        self.responses += usize::from(matches!(purpose, Purpose::Response(_)));
+        peers.hold(peer);
+        peers.get_mut(peer).open.push_back(&mut self.slots, index);
+        self.enqueue(peers, index, true);
+        self.timers.set(index, wake);
+        Some(ExchangeId { index, generation: self.generation })
+    }
+
+    /// The one end of every exchange: slot, timer, queue place and table entries are freed.
+    pub(crate) fn close<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+    ) -> Option<Exchange<C>> {
+        self.free_slot(peers, index);
+        self.timers.cancel(index);
+        match self.slots.get(index)?.state {
+            State::Queued => self.dequeue(peers, index),
+            _ => self.by_id.remove(&mut self.slots, index),
+        }
+        if self.slots[index].purpose == Purpose::Request {
+            self.by_token.remove(&mut self.slots, index);
+        }
+        let peer = self.slots[index].peer;
+        peers.get_mut(peer).open.remove(&mut self.slots, index);
+        peers.let_go(now, peer);
+        let exchange = self.slots.remove(index)?;
+        self.responses -= usize::from(matches!(exchange.purpose, Purpose::Response(_)));
+        Some(exchange)
+    }
+
+    /// The exchange of this name, if it is not over.
+    pub(crate) fn live(&self, id: ExchangeId) -> Option<&Exchange<C>> {
+        self.slots.get(id.index).filter(|exchange| exchange.generation == id.generation)
+    }
+
+    pub(crate) fn get(&self, index: u32) -> &Exchange<C> {
+        &self.slots[index]
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Exchange<C> {
+        &mut self.slots[index]
+    }
+
+    /// The exchange whose message has this ID, if it has left.
+    pub(crate) fn with_id(&mut self, peer: u32, id: MessageId) -> Option<u32> {
+        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id;
+        let index = self.by_id.find(&self.slots, self.hash.hash(&(peer, id)), is_it)?;
+        (!self.slots[index].sent.is_empty()).then_some(index)
+    }
+
+    /// A request to this peer has this token.
+    pub(crate) fn uses_token(&mut self, peer: u32, token: Token) -> bool {
+        self.find_token(peer, token).is_some()
+    }
+
+    /// The request with this token, if it has left: nobody can answer one that has not.
+    pub(crate) fn with_token(&mut self, peer: u32, token: Token) -> Option<u32> {
+        self.find_token(peer, token).filter(|&index| !self.slots[index].sent.is_empty())
+    }
+
+    /// A random token of this length that no request to this peer uses (RFC 7252 §5.3.1).
+    pub(crate) fn unused_token(&mut self, peer: u32, length: u8, random: &mut impl RngCore) -> Option<Token> {
+        // With 4 bytes or more the first draw is free all but surely; with fewer, all may be taken.
+        (0..64).find_map(|_| {
+            let bytes = random.next_u64().to_le_bytes();
+            let token = Token::new(&bytes[..usize::from(length).min(bytes.len())])?;
+            (!self.uses_token(peer, token)).then_some(token)
+        })
+    }
+
+    /// The exchanges with a peer whose message is on its way.
+    pub(crate) fn outstanding<P: PeerKey>(&mut self, peers: &Peers<P, C>, peer: u32) -> smallvec::SmallVec<[u32; 2]> {
+        let mut found = smallvec::SmallVec::new();
+        let mut next = peers.get(peer).open.first();
+        while let Some(index) = next {
+            if self.slots[index].state == State::AwaitingAck {
+                found.push(index);
+            }
+            next = List::<Open>::after(&mut self.slots, index);
+        }
+        found
+    }
+
+    /// How an exchange went so far, and with whom.
+    pub(crate) fn told<P: PeerKey>(&self, now: Instant, peers: &Peers<P, C>, index: u32) -> (ExchangeId, P, Course) {
+        let exchange = &self.slots[index];
+        (exchange.id(index), peers.get(exchange.peer).key, exchange.course(now))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How many exchanges the application opened: requests and pings.
+    pub(crate) fn requests(&self) -> usize {
+        self.slots.len() - self.responses
+    }
+
+    /// How many of those wait for admission.
+    pub(crate) fn queued_requests(&self) -> usize {
+        self.queued - self.queued_responses
+    }
+
+    /// How many separate responses are not over.
+    pub(crate) fn responses(&self) -> usize {
+        self.responses
+    }
+
+    pub(crate) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    pub(crate) fn timers(&self) -> usize {
+        self.timers.len()
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
+        self.timers.pop_due(now)
+    }
+
+    /// Entries looked at by all searches so far.
+    pub(crate) fn steps(&self) -> u64 {
+        self.by_id.steps() + self.by_token.steps()
+    }
+
+    pub(super) fn free_slot<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
+        let exchange = &mut self.slots[index];
+        if core::mem::take(&mut exchange.holds_slot) {
+            peers.get_mut(exchange.peer).free_slot(exchange.bytes);
+        }
+    }
+
+    /// A sender has a message that waits for admission: at the end of the peer's queue or, if it only goes on, at its head.
+    pub(super) fn enqueue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, last: bool) {
+        let exchange = &self.slots[index];
+        self.queued += 1;
+        self.queued_responses += usize::from(matches!(exchange.purpose, Purpose::Response(_)));
+        let peer = peers.get_mut(exchange.peer);
+        peer.queued += 1;
+        if last {
+            peer.queue.push_back(&mut self.slots, index);
+        } else {
+            peer.queue.push_front(&mut self.slots, index);
+        }
+    }
+
+    pub(super) fn dequeue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
+        let exchange = &self.slots[index];
+        self.queued -= 1;
+        self.queued_responses -= usize::from(matches!(exchange.purpose, Purpose::Response(_)));
+        let peer = peers.get_mut(exchange.peer);
+        peer.queued -= 1;
+        peer.queue.remove(&mut self.slots, index);
+    }
+
+    /// An exchange's message has this ID from now on.
+    pub(super) fn identify(&mut self, index: u32, id: MessageId) {
+        self.slots[index].id = id;
+        let hash = self.hash.hash(&(self.slots[index].peer, id));
+        self.by_id.insert(&mut self.slots, hash, index);
+    }
+
+    /// An exchange's message has no ID any more.
+    pub(super) fn unidentify(&mut self, index: u32) {
+        self.by_id.remove(&mut self.slots, index);
+    }
+
+    fn find_token(&mut self, peer: u32, token: Token) -> Option<u32> {
+        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.token == token;
+        self.by_token.find(&self.slots, self.hash.hash(&(peer, token)), is_it)
+    }
+}

@@ -1,0 +1,169 @@
+//! [`Incoming`]: requests of peers that wait for their response, for as long as the application needs.
+//!
+//! Apart from deduplication on purpose: what is remembered of a message expires when no copy of it can come any more, but
+//! a handler may take longer, and its response has to find its way all the same.
+//!
+//! ```text
+//!  arrived ──┬── answered in time ──> piggybacked on the ACK, over
+//!            └── separate_after ──> Empty ACK ──> answered ──> separate response, an exchange of ours
+//! ```
+
+use core::net::IpAddr;
+use core::time::Duration;
+
+use crate::codec::{MessageId, Token};
+use crate::message::Remembered;
+use crate::shares::{Group, Shares};
+use crate::store::{Arena, Linked, Links, List};
+use conche_cc::Instant;
+
+/// Names a request that was received and waits for its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId {
+    index: u32,
+    generation: u32,
+}
+
+/// A request that waits for its response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting<P> {
+    pub(crate) from: P,
+    /// Which of our addresses it was sent to.
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) id: MessageId,
+    pub(crate) token: Token,
+    pub(crate) confirmable: bool,
+    /// The state of the peer that a response of its own needs: held from the arrival of a Non-confirmable request on, and
+    /// from the Empty ACK of a Confirmable one.
+    pub(crate) peer: Option<u32>,
+    /// Where copies of it find what was answered.
+    pub(crate) remembered: Option<Remembered>,
+    pub(crate) group: Group,
+}
+
+impl<P> Waiting<P> {
+    /// Nothing was sent for it yet, so that its response can be piggybacked.
+    pub(crate) fn can_piggyback(&self) -> bool {
+        self.confirmable && self.peer.is_none()
+    }
+}
+
+#[derive(Debug)]
+struct Slot<P> {
+    generation: u32,
+    request: Waiting<P>,
+    /// Among those whose response may still be piggybacked, in the order of arrival.
+    links: Links,
+    separate_at: Instant,
+}
+
+struct InOrder;
+
+impl<P> Linked<InOrder> for Slot<P> {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// All requests that wait for their response.
+#[derive(Debug)]
+pub(crate) struct Incoming<P> {
+    slots: Arena<Slot<P>>,
+    generation: u32,
+    separate_after: Duration,
+    /// Those that can be answered with the ACK. The delay is the same for all, so their order is that of their times.
+    unacknowledged: List<InOrder>,
+    timers: usize,
+    /// Requests and separate responses, by source.
+    shares: Shares,
+    capacity: usize,
+}
+
+impl<P> Incoming<P> {
+    /// Bytes of a request that waits.
+    pub(crate) const BYTES: usize = Arena::<Slot<P>>::PLACE_BYTES;
+
+    pub(crate) fn new(capacity: usize, separate_after: Duration) -> Self {
+        Self {
+            slots: Arena::new(),
+            generation: 0,
+            separate_after,
+            unacknowledged: List::new(),
+            timers: 0,
+            shares: Shares::default(),
+            capacity,
+        }
+    }
+
+    /// There is room for a request of this group, and for its response.
+    pub(crate) fn admits(&self, group: Group) -> bool {
+        self.shares.admits(group, 1, self.capacity)
+    }
+
+    /// A request arrived, and is admitted.
+    pub(crate) fn insert(&mut self, now: Instant, request: Waiting<P>) -> Option<RequestId> {
+        self.generation = self.generation.wrapping_add(1);
+        let (generation, group, timed) = (self.generation, request.group, request.can_piggyback());
+        let slot = Slot { generation, request, links: Links::default(), separate_at: now + self.separate_after };
+        let index = self.slots.insert(slot)?;
+        self.shares.take(group, 1);
+        if timed {
+            self.unacknowledged.push_back(&mut self.slots, index);
+            self.timers += 1;
+        }
+        Some(RequestId { index, generation })
+    }
+
+    pub(crate) fn get(&self, id: RequestId) -> Option<&Waiting<P>> {
+        let slot = self.slots.get(id.index).filter(|slot| slot.generation == id.generation)?;
+        Some(&slot.request)
+    }
+
+    /// A request was acknowledged with an Empty ACK; its response will need the state of this peer.
+    pub(crate) fn acknowledged(&mut self, id: RequestId, peer: u32) {
+        if self.get(id).is_some_and(Waiting::can_piggyback) {
+            self.disarm(id.index);
+            self.slots[id.index].request.peer = Some(peer);
+        }
+    }
+
+    /// A request is answered, or never will be. Its share goes with the answer, or must be given back.
+    pub(crate) fn remove(&mut self, id: RequestId) -> Option<Waiting<P>> {
+        if self.get(id)?.can_piggyback() {
+            self.disarm(id.index);
+        }
+        self.slots.remove(id.index).map(|slot| slot.request)
+    }
+
+    /// The response to a request is over.
+    pub(crate) fn give_back(&mut self, group: Group) {
+        self.shares.give_back(group, 1);
+    }
+
+    /// When the first of them must be acknowledged.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        Some(self.slots.get(self.unacknowledged.first()?)?.separate_at)
+    }
+
+    /// A request that must be acknowledged now.
+    pub(crate) fn due(&self, now: Instant) -> Option<RequestId> {
+        let index = self.unacknowledged.first()?;
+        let slot = self.slots.get(index).filter(|slot| slot.separate_at <= now)?;
+        Some(RequestId { index, generation: slot.generation })
+    }
+
+    /// How many wait for their response.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How many wait for a time.
+    pub(crate) fn timers(&self) -> usize {
+        self.timers
+    }
+
+    fn disarm(&mut self, index: u32) {
+        self.unacknowledged.remove(&mut self.slots, index);
+        self.timers -= 1;
+    }
+}

@@ -1,0 +1,107 @@
+//! [`Shares`]: how much of something bounded each group of sources holds, in memory that does not grow.
+//!
+//! A group may hold no more than what is free for all others (the dynamic threshold of Choudhury and Hahne, IEEE/ACM
+//! Transactions on Networking 6(2), 1998). One group that takes all it can get takes half; n of them leave 1/(n + 1) of
+//! the whole, and each newcomer finds room at once: nothing has to be taken away from anybody.
+//!
+//! A group counts in one cell of each of two rows, chosen by a keyed hash, and holds what the lesser of them says. So a
+//! group is blamed for another only where both cells coincide, in one of 2^20 pairs.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+/// Cells in a row.
+pub(crate) const ROW: u32 = 1024;
+
+/// The cells of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Group([u16; 2]);
+
+impl Group {
+    /// No group at all.
+    pub(crate) const NOBODY: Self = Self([u16::MAX; 2]);
+
+    /// The group that hashes to this.
+    pub(crate) fn of(hash: u64) -> Self {
+        let cell = |bits: u64| u16::try_from(bits % u64::from(ROW)).unwrap_or_default();
+        Self([cell(hash), cell(hash >> 32)])
+    }
+
+    pub(crate) fn cells(self) -> [usize; 2] {
+        self.0.map(usize::from)
+    }
+}
+
+/// What all groups hold. The rows exist while anybody holds anything.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    rows: Option<Box<[[u32; 2]]>>,
+    total: usize,
+}
+
+impl Shares {
+    /// A group may take `amount` more of a whole of `capacity`.
+    pub(crate) fn admits(&self, group: Group, amount: usize, capacity: usize) -> bool {
+        self.held(group).saturating_add(amount) <= capacity.saturating_sub(self.total)
+    }
+
+    pub(crate) fn take(&mut self, group: Group, amount: usize) {
+        let rows = self.rows.get_or_insert_with(|| vec![[0; 2]; ROW as usize].into());
+        for (row, cell) in group.cells().into_iter().enumerate() {
+            rows[cell][row] = rows[cell][row].saturating_add(u32::try_from(amount).unwrap_or(u32::MAX));
+        }
+        self.total += amount;
+    }
+
+    pub(crate) fn give_back(&mut self, group: Group, amount: usize) {
+        let Some(rows) = &mut self.rows else { return };
+        for (row, cell) in group.cells().into_iter().enumerate() {
+            rows[cell][row] = rows[cell][row].saturating_sub(u32::try_from(amount).unwrap_or(u32::MAX));
+        }
+        self.total = self.total.saturating_sub(amount);
+        if self.total == 0 {
+            self.rows = None;
+        }
+    }
+
+    fn held(&self, group: Group) -> usize {
+        let [first, second] = group.cells();
+        self.rows.as_ref().map_or(0, |rows| rows[first][0].min(rows[second][1]) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(n: u64) -> Group {
+        Group::of((n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn fill(shares: &mut Shares, group: Group) -> usize {
+        let mut taken = 0;
+        while shares.admits(group, 1, 1_200) {
+            shares.take(group, 1);
+            taken += 1;
+        }
+        taken
+    }
+
+    #[test]
+    fn one_greedy_group_takes_half_and_the_next_half_of_the_rest() {
+        let mut shares = Shares::default();
+        assert_eq!([0, 1, 2].map(|n| fill(&mut shares, group(n))), [600, 300, 150]);
+        assert!(shares.admits(group(3), 1, 1_200), "there is always room for another");
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again_and_nothing_is_left_behind() {
+        let mut shares = Shares::default();
+        for _ in 0..5 {
+            let taken = fill(&mut shares, group(7));
+            assert_eq!(taken, 600);
+            shares.give_back(group(7), taken);
+            assert!(shares.rows.is_none() && shares.total == 0);
+        }
+    }
+}

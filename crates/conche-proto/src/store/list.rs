@@ -1,0 +1,143 @@
+//! [`List`]: things in an arena, linked in both directions, so that any of them leaves in O(1).
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use super::{Arena, NIL};
+
+/// The neighbours of a thing in one list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Links {
+    before: u32,
+    after: u32,
+}
+
+impl Default for Links {
+    fn default() -> Self {
+        Self { before: NIL, after: NIL }
+    }
+}
+
+/// Has [`Links`] for the lists of kind `L`.
+pub(crate) trait Linked<L> {
+    fn links(&mut self) -> &mut Links;
+}
+
+/// A list of kind `L`. What is in it must stay in its arena.
+pub(crate) struct List<L> {
+    first: u32,
+    last: u32,
+    kind: PhantomData<L>,
+}
+
+impl<L> List<L> {
+    pub(crate) const fn new() -> Self {
+        Self { first: NIL, last: NIL, kind: PhantomData }
+    }
+
+    pub(crate) fn first(&self) -> Option<u32> {
+        (self.first != NIL).then_some(self.first)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first == NIL
+    }
+
+    pub(crate) fn push_back<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
+        *arena[index].links() = Links { before: self.last, after: NIL };
+        match self.last {
+            NIL => self.first = index,
+            last => arena[last].links().after = index,
+        }
+        self.last = index;
+    }
+
+    pub(crate) fn push_front<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
+        *arena[index].links() = Links { before: NIL, after: self.first };
+        match self.first {
+            NIL => self.last = index,
+            first => arena[first].links().before = index,
+        }
+        self.first = index;
+    }
+
+    /// Takes out a thing that is in this list.
+    pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
+        let Links { before, after } = core::mem::take(arena[index].links());
+        match before {
+            NIL => self.first = after,
+            before => arena[before].links().after = after,
+        }
+        match after {
+            NIL => self.last = before,
+            after => arena[after].links().before = before,
+        }
+    }
+
+    /// The one behind `index`.
+    pub(crate) fn after<T: Linked<L>>(arena: &mut Arena<T>, index: u32) -> Option<u32> {
+        Some(arena.get_mut(index)?.links().after).filter(|&after| after != NIL)
+    }
+}
+
+impl<L> Default for List<L> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<L> fmt::Debug for List<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("List").field("first", &self.first()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    struct Numbers;
+
+    impl Linked<Numbers> for Links {
+        fn links(&mut self) -> &mut Links {
+            self
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_keeps_the_order_whatever_enters_and_leaves(operations in prop::collection::vec((0..3u8, 0..16u32), 1..200)) {
+            let mut arena = Arena::new();
+            for _ in 0..16 {
+                arena.insert(Links::default()).expect("room");
+            }
+            let (mut list, mut model) = (List::<Numbers>::new(), VecDeque::new());
+            for (operation, index) in operations {
+                match (operation, model.iter().position(|&other| other == index)) {
+                    (_, Some(position)) => {
+                        model.remove(position);
+                        list.remove(&mut arena, index);
+                    }
+                    (0, None) => {
+                        model.push_front(index);
+                        list.push_front(&mut arena, index);
+                    }
+                    (_, None) => {
+                        model.push_back(index);
+                        list.push_back(&mut arena, index);
+                    }
+                }
+                let mut walk = std::vec::Vec::new();
+                let mut next = list.first();
+                while let Some(index) = next {
+                    walk.push(index);
+                    next = List::<Numbers>::after(&mut arena, index);
+                }
+                prop_assert_eq!(&VecDeque::from(walk), &model);
+                prop_assert_eq!(list.is_empty(), model.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The containers of everything that a peer can fill: bounded by their owners, without a pause when they grow, and open
+//! to no choice of keys.
+//!
+//! Things live in an [`Arena`] and are named by the number of their place. What orders or finds them is intrusive, so that
+//! one thing can be in several orders at once and needs no allocation for any: a [`List`] links them first in, first
+//! out; an [`Index`] finds them by a hash; [`Timers`] wake them. Each of these is told by a marker type, such as `ById`,
+//! which of the links in a thing is its own.
+
+mod arena;
+mod index;
+mod list;
+mod timers;
+
+pub(crate) use arena::{Arena, NIL};
+pub(crate) use index::{Chain, Chained, Index, short};
+pub(crate) use list::{Linked, Links, List};
+pub(crate) use timers::Timers;
