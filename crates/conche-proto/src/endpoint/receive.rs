@@ -1,6 +1,7 @@
 //! The way in: what a datagram is, and what it means.
 
 use alloc::format;
+use alloc::string::String;
 use alloc::vec;
 
 use super::transmit::{Departure, encode};
@@ -158,7 +159,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
             body = body.uint(OptionNumber::SIZE1, u32::try_from(self.config.limits.message_bytes).unwrap_or(u32::MAX));
         }
-        let body = body.payload(diagnostic).build().unwrap_or_default();
+        let body = body.payload(String::from(diagnostic)).build().unwrap_or_default();
         let (ty, id) = if message.ty() == Type::Confirmable {
             (Type::Acknowledgement, message.id())
         } else {
