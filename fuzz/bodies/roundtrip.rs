@@ -35,7 +35,7 @@ fn encode_by_body(message: &Message<'_>) {
     for option in message.options() {
         builder = builder.option(option.number, option.value);
     }
-    let Ok(body) = builder.payload(message.payload()).build() else { return };
+    let Ok(body) = builder.payload(message.payload().to_vec()).build() else { return };
     let mut buffer = vec![0; message.as_bytes().len()];
     let encoder = Encoder::new(&mut buffer, message.ty(), message.code(), message.id(), &message.token());
     let length = encoder.and_then(|mut encoder| encoder.body(&body).map(|encoder| encoder.finish()));

@@ -53,7 +53,7 @@ fn exchange(client: &mut Machine, server: &mut Machine, now: &mut Instant, bodie
 fn benchmark(criterion: &mut Criterion) {
     let bodies = (
         Body::builder().path("/sensors/temperature").build().expect("a short path"),
-        Body::builder().payload(*b"21.5 degrees in the shade of the old apple tree").build().expect("a short payload"),
+        Body::builder().payload("21.5 degrees in the shade of the old apple tree").build().expect("a short payload"),
     );
     for lost in [0, 1] {
         let (mut client, mut server, mut now) = (endpoint(1), endpoint(2), Instant::ZERO);

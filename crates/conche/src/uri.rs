@@ -104,6 +104,9 @@ impl FromStr for Uri {
     type Err = UriError;
 
     fn from_str(text: &str) -> Result<Self, UriError> {
+        if let Some(proposal) = with_scheme(text) {
+            return Err(UriError::NoScheme { proposal });
+        }
         let (plain, zone) = take_zone(text);
         let uri = fluent_uri::Uri::parse(plain.as_str()).map_err(|error| UriError::syntax(&plain, error))?;
         check_scheme(uri.scheme().as_str())?;
@@ -151,6 +154,17 @@ fn take_zone(text: &str) -> (String, Option<String>) {
         Some((plain, zone)) => (plain, Some(zone)),
         None => (text.to_owned(), None),
     }
+}
+
+/// The URI that a text without a scheme was probably meant to be. Without this look ahead, `localhost:5683` would have the
+/// scheme `localhost`.
+fn with_scheme(text: &str) -> Option<String> {
+    let is_coap = text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("coap"));
+    if text.contains("://") || is_coap && text.contains(':') {
+        return None;
+    }
+    let proposal = format!("coap://{}", text.trim_start_matches('/'));
+    proposal.parse::<Uri>().is_ok().then_some(proposal)
 }
 
 fn check_scheme(scheme: &str) -> Result<(), UriError> {

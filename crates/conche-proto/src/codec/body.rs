@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::{Range, RangeInclusive};
 
+use bytes::Bytes;
 use smallvec::SmallVec;
 use thiserror::Error;
 
@@ -10,15 +11,15 @@ use super::wire::{OptionHeader, PAYLOAD_MARKER};
 use super::{ContentFormat, MAX_OPTION_LENGTH, OptionNumber, encode_uint};
 
 /// Options, payload marker and payload as they will stand in the datagram. Header and token are the endpoint's affair
-/// and are put before it on each transmission.
+/// and are put before it on each transmission. Clones share the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Body {
-    bytes: Vec<u8>,
+    bytes: Bytes,
 }
 
 impl Body {
     /// Neither options nor payload.
-    pub const EMPTY: Self = Self { bytes: Vec::new() };
+    pub const EMPTY: Self = Self { bytes: Bytes::new() };
 
     /// A builder for another one.
     #[must_use]
@@ -45,6 +46,9 @@ impl Body {
     }
 }
 
+/// Options that a builder takes without allocating; few messages have more.
+const INLINE_OPTIONS: usize = 8;
+
 /// Collects options in any order and a payload.
 ///
 /// ```
@@ -56,10 +60,10 @@ impl Body {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct BodyBuilder {
-    options: SmallVec<[Entry; 8]>,
+    options: SmallVec<[Entry; INLINE_OPTIONS]>,
     /// The options' values, one after the other in the order of the calls.
     values: SmallVec<[u8; 64]>,
-    payload: Vec<u8>,
+    payload: Bytes,
 }
 
 #[derive(Clone, Debug)]
@@ -121,7 +125,7 @@ impl BodyBuilder {
 
     /// Sets the payload.
     #[must_use]
-    pub fn payload(mut self, payload: impl Into<Vec<u8>>) -> Self {
+    pub fn payload(mut self, payload: impl Into<Bytes>) -> Self {
         self.payload = payload.into();
         self
     }
@@ -134,24 +138,33 @@ impl BodyBuilder {
     /// [`OptionNumber::spec`] says. Options without a definition are only limited by what an option can hold.
     pub fn build(mut self) -> Result<Body, BuildError> {
         self.options.sort_by_key(|entry| entry.number);
+        let headers = self.option_headers()?;
+        let options = headers.iter().map(|header| usize::from(header.len())).sum::<usize>() + self.values.len();
         let marker = usize::from(!self.payload.is_empty());
-        let most = self.options.len() * 5 + self.values.len() + marker + self.payload.len();
-        let mut bytes = Vec::with_capacity(most);
-        let mut previous = None;
-        for Entry { number, value } in self.options {
-            let value = self.values.get(value).unwrap_or_default();
-            check(number, value, previous == Some(number))?;
-            let delta = number.0 - previous.map_or(0, |OptionNumber(previous)| previous);
-            let header = OptionHeader::new(delta, value.len()).ok_or_else(|| BuildError::length(number, value))?;
+        // Exactly as many as are needed: `Bytes` has to allocate for a vector with capacity to spare.
+        let mut bytes = Vec::with_capacity(options + marker + self.payload.len());
+        for (header, Entry { value, .. }) in headers.into_iter().zip(self.options) {
             bytes.extend(header.bytes());
-            bytes.extend_from_slice(value);
-            previous = Some(number);
+            bytes.extend_from_slice(self.values.get(value).unwrap_or_default());
         }
         if !self.payload.is_empty() {
             bytes.push(PAYLOAD_MARKER);
             bytes.extend_from_slice(&self.payload);
         }
-        Ok(Body { bytes })
+        Ok(Body { bytes: bytes.into() })
+    }
+
+    /// Checks the options, which are sorted, and answers what stands before the value of each.
+    fn option_headers(&self) -> Result<SmallVec<[OptionHeader; INLINE_OPTIONS]>, BuildError> {
+        let mut previous = None;
+        let headers = self.options.iter().map(|Entry { number, value }| {
+            let value = self.values.get(value.clone()).unwrap_or_default();
+            check(*number, value, previous == Some(*number))?;
+            let delta = number.0 - previous.map_or(0, |OptionNumber(previous)| previous);
+            previous = Some(*number);
+            OptionHeader::new(delta, value.len()).ok_or_else(|| BuildError::length(*number, value))
+        });
+        headers.collect()
     }
 }
 

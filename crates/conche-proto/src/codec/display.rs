@@ -2,36 +2,37 @@
 
 use core::fmt;
 
-use super::{Message, OptionFormat, RawOption, decode_uint};
+use super::{Code, Content, Message, OptionFormat, RawOption, decode_uint};
 
 /// Payload bytes printed at most.
 const PRINTED: usize = 64;
 
 impl fmt::Display for Message<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let code = self.code();
         write!(f, "{} ", self.ty())?;
-        match code.description() {
-            Some(method) if code.class() == 0 => f.write_str(method)?,
-            _ => write!(f, "{code}")?,
-        }
+        write_code(f, self.code())?;
         write!(f, " [{}]", self.id())?;
-        if !self.token().is_empty() {
-            write!(f, " token={}", self.token())?;
-        }
-        for option in self.options() {
-            write!(f, " {option}")?;
-        }
-        match self.payload() {
-            [] => Ok(()),
-            payload => write_payload(f, payload),
-        }
+        write_behind_code(f, self)
     }
 }
 
 impl fmt::Debug for Message<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Message({self})")
+    }
+}
+
+/// As a message without its type and message ID: `GET token=0a0b Uri-Path=a`.
+impl fmt::Display for Content<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_code(f, self.code())?;
+        write_behind_code(f, self)
+    }
+}
+
+impl fmt::Debug for Content<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Content({self})")
     }
 }
 
@@ -49,6 +50,26 @@ impl fmt::Display for RawOption<'_> {
                 write_hexadecimal(f, self.value)
             }
         }
+    }
+}
+
+fn write_code(f: &mut fmt::Formatter<'_>, code: Code) -> fmt::Result {
+    match code.description() {
+        Some(method) if code.class() == 0 => f.write_str(method),
+        _ => write!(f, "{code}"),
+    }
+}
+
+fn write_behind_code(f: &mut fmt::Formatter<'_>, content: &Content<'_>) -> fmt::Result {
+    if !content.token().is_empty() {
+        write!(f, " token={}", content.token())?;
+    }
+    for option in content.options() {
+        write!(f, " {option}")?;
+    }
+    match content.payload() {
+        [] => Ok(()),
+        payload => write_payload(f, payload),
     }
 }
 

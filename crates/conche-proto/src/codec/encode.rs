@@ -6,7 +6,7 @@ use super::header::HEADER_LENGTH;
 use super::wire::{OptionHeader, PAYLOAD_MARKER};
 use super::{Body, Code, Header, MAX_OPTION_LENGTH, MessageId, OptionNumber, Token, Type, encode_uint};
 
-/// Writes one message: header and token at once, then options in ascending order, then the payload.
+/// Writes one message: framing and token at once, then options in ascending order, then the payload.
 ///
 /// After an error the buffer holds a message that is cut short; it is not to be sent.
 #[derive(Debug)]
@@ -39,8 +39,33 @@ impl<'b> Encoder<'b> {
             (true, false) => return Err(EncodeError::EmptyWithContent),
             (false, _) => Stage::Options(OptionNumber(0)),
         };
-        let mut encoder = Self { buffer, length: 0, stage };
-        encoder.write(&Header { ty, code, id }.to_bytes(token.len()))?;
+        let framing = Header { ty, code, id }.to_bytes(token.len());
+        Ok(Self { stage, ..Self::framed(buffer, &framing, token)? })
+    }
+
+    /// Writes what another framing than that of UDP puts before the token, and the token. `framing` is to announce code
+    /// and token length; the length of options and payload, where it announces that, is the [`Body`]'s.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::BufferTooSmall`].
+    ///
+    /// ```
+    /// use conche_proto::codec::{Body, Code, Encoder, Token};
+    ///
+    /// // CoAP over TCP (RFC 8323 §3.2): the length in the upper half of the first byte, below 13, and the token's.
+    /// let body = Body::builder().path("/abc").build()?;
+    /// let token = Token::new(&[7]).expect("a short token");
+    /// let lengths = u8::try_from(body.len())? << 4 | token.len();
+    /// let mut frame = [0; 16];
+    /// let length = Encoder::framed(&mut frame, &[lengths, Code::GET.0], &token)?.body(&body)?.finish();
+    /// assert_eq!(&frame[..length], b"\x41\x01\x07\xb3abc");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn framed(buffer: &'b mut [u8], framing: &[u8], token: &Token) -> Result<Self, EncodeError> {
+        let mut encoder = Self { buffer, length: 0, stage: Stage::Options(OptionNumber(0)) };
+        encoder.write(framing)?;
         encoder.write_padded(token.padded(), token.len())?;
         Ok(encoder)
     }

@@ -1,8 +1,9 @@
 //! Bytes to [`Message`] and back (RFC 7252 §3), borrowed both ways.
 //!
 //! Decoding and encoding touch no heap: [`Message`] is a checked view of the datagram, [`Encoder`] writes into the
-//! caller's buffer. The owned types exist for what outlives a datagram: [`Body`] is what an application wants to send,
-//! [`OwnedMessage`] what it received.
+//! caller's buffer. What a message says is its [`Content`]; what only CoAP over UDP puts before it, type and message ID,
+//! is apart from it. The owned types exist for what outlives a datagram, and share their bytes: [`Body`] is what an
+//! application wants to send, [`OwnedMessage`] what it received, in a [`MessagePool`] where many come and go.
 //!
 //! ```
 //! use conche_proto::codec::{Code, Encoder, Message, MessageId, OptionNumber, Token, Type};
@@ -22,12 +23,14 @@
 
 mod body;
 mod code;
+mod content;
 mod decode;
 mod display;
 mod encode;
 mod header;
 mod option;
 mod owned;
+mod pool;
 mod recognition;
 mod spec;
 mod token;
@@ -35,13 +38,17 @@ mod uint;
 mod uri;
 mod wire;
 
+pub use bytes::Bytes;
+
 pub use body::{Body, BodyBuilder, BuildError};
 pub use code::Code;
-pub use decode::{DecodeError, DecodeErrorKind, Message, Options, RawOption, Values};
+pub use content::{Content, Options, RawOption, Values};
+pub use decode::{DecodeError, DecodeErrorKind, Message};
 pub use encode::{EncodeError, Encoder, encode_empty};
 pub use header::{Header, MessageId, Type};
 pub use option::{ContentFormat, OptionNumber};
 pub use owned::OwnedMessage;
+pub use pool::MessagePool;
 pub use spec::{OptionDefault, OptionFormat, OptionSpec, OptionUse};
 pub use token::Token;
 pub use uint::{UintBytes, decode_uint, encode_uint};

@@ -5,13 +5,19 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
 
-use super::decode::Layout;
-use super::{Code, DecodeError, Header, Message, OptionNumber, Token, Values};
+use bytes::Bytes;
 
-/// A well-formed message and the datagram that it is in, as one allocation.
+use super::content::Layout;
+use super::header::HEADER_LENGTH;
+use super::{Code, Content, DecodeError, Header, Message, MessageId, MessagePool, OptionNumber, Token, Type, Values};
+
+/// A well-formed message and the datagram that it is in, in memory that it shares with its clones, with the slices taken
+/// of it, and with its neighbours when it is [pooled](Self::pooled).
 #[derive(Clone, PartialEq, Eq)]
 pub struct OwnedMessage {
-    bytes: Box<[u8]>,
+    datagram: Bytes,
+    ty: Type,
+    id: MessageId,
     layout: Layout,
 }
 
@@ -22,15 +28,42 @@ impl OwnedMessage {
     ///
     /// As [`Message::decode`].
     pub fn decode(datagram: impl Into<Box<[u8]>>) -> Result<Self, DecodeError> {
-        let bytes = datagram.into();
-        let layout = Message::decode(&bytes)?.layout;
-        Ok(Self { bytes, layout })
+        Self::from_bytes(Bytes::from(datagram.into()))
+    }
+
+    /// Checks a datagram and keeps it without a copy.
+    ///
+    /// # Errors
+    ///
+    /// As [`Message::decode`].
+    pub fn from_bytes(datagram: Bytes) -> Result<Self, DecodeError> {
+        let message = Message::decode(&datagram)?;
+        let (ty, id, layout) = (message.ty(), message.id(), message.layout());
+        Ok(Self { datagram, ty, id, layout })
+    }
+
+    /// Copies a message into a pool, which allocates nothing as long as earlier ones are dropped in time. What one that
+    /// is kept for long costs is said at [`MessagePool`].
+    #[must_use]
+    pub fn pooled(message: Message<'_>, pool: &mut MessagePool) -> Self {
+        Self::copied(message, pool.copy(message.as_bytes()))
+    }
+
+    /// `message` in a copy of its datagram.
+    fn copied(message: Message<'_>, datagram: Bytes) -> Self {
+        Self { datagram, ty: message.ty(), id: message.id(), layout: message.layout() }
     }
 
     /// The message, borrowed; everything that is not forwarded below is asked there.
     #[must_use]
     pub fn view(&self) -> Message<'_> {
-        Message { bytes: &self.bytes, layout: self.layout }
+        Message::decoded(&self.datagram, self.ty, self.id, self.content())
+    }
+
+    /// As [`Message::content`].
+    #[must_use]
+    pub fn content(&self) -> Content<'_> {
+        Content::decoded(self.datagram.get(HEADER_LENGTH..).unwrap_or_default(), self.layout)
     }
 
     /// As [`Message::header`].
@@ -39,57 +72,64 @@ impl OwnedMessage {
         self.view().header()
     }
 
-    /// As [`Message::code`].
+    /// As [`Content::code`].
     #[must_use]
     pub fn code(&self) -> Code {
-        self.view().code()
+        self.content().code()
     }
 
-    /// As [`Message::token`].
+    /// As [`Content::token`].
     #[must_use]
     pub fn token(&self) -> Token {
-        self.view().token()
+        self.content().token()
     }
 
-    /// As [`Message::option`].
+    /// As [`Content::option`].
     #[must_use]
     pub fn option(&self, number: OptionNumber) -> Option<&[u8]> {
-        self.view().option(number)
+        self.content().option(number)
     }
 
-    /// As [`Message::uint`].
+    /// As [`Content::uint`].
     #[must_use]
     pub fn uint(&self, number: OptionNumber) -> Option<u32> {
-        self.view().uint(number)
+        self.content().uint(number)
     }
 
-    /// As [`Message::values`].
+    /// As [`Content::values`].
     #[must_use]
     pub fn values(&self, number: OptionNumber) -> Values<'_> {
-        self.view().values(number)
+        self.content().values(number)
     }
 
-    /// As [`Message::payload`].
+    /// As [`Content::payload`].
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        self.view().payload()
+        self.content().payload()
     }
 
-    /// As [`Message::uri_path`].
+    /// The payload, shared with this message instead of copied: it keeps the whole datagram in memory.
+    #[must_use]
+    pub fn payload_bytes(&self) -> Bytes {
+        self.datagram.slice_ref(self.payload())
+    }
+
+    /// As [`Content::uri_path`].
     #[must_use]
     pub fn uri_path(&self) -> String {
-        self.view().uri_path()
+        self.content().uri_path()
     }
 
-    /// As [`Message::uri_queries`].
+    /// As [`Content::uri_queries`].
     pub fn uri_queries(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        self.view().uri_queries()
+        self.content().uri_queries()
     }
 }
 
+/// Copies the message into memory of its own.
 impl From<Message<'_>> for OwnedMessage {
     fn from(message: Message<'_>) -> Self {
-        Self { bytes: message.bytes.into(), layout: message.layout }
+        Self::copied(message, Bytes::copy_from_slice(message.as_bytes()))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Which options must be treated as unrecognised (RFC 7252 §5.4).
 
-use super::{Message, OptionNumber, RawOption};
+use super::{Content, OptionNumber, RawOption};
 
-impl Message<'_> {
+impl Content<'_> {
     /// The first critical option that a recipient must treat as unrecognised, so that it has to reject the message or
     /// answer 4.02 (RFC 7252 §5.4.1); elective ones are merely ignored. Unrecognised is an option
     ///

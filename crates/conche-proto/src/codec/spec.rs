@@ -6,6 +6,7 @@ use super::{Code, OptionNumber};
 
 /// The definition of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OptionSpec {
     /// Its name: `Uri-Path`.
     pub name: &'static str,
@@ -46,6 +47,7 @@ pub enum OptionFormat {
 
 /// The value that an absent option stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OptionDefault {
     /// None.
     None,
@@ -57,6 +59,7 @@ pub enum OptionDefault {
 
 /// The messages that an option is defined for; in others it counts as unrecognised (RFC 7252 §5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OptionUse {
     /// Requests only.
     Requests,

@@ -3,9 +3,9 @@
 use alloc::borrow::Cow;
 use alloc::string::String;
 
-use super::{Message, OptionNumber};
+use super::{Content, OptionNumber};
 
-impl<'a> Message<'a> {
+impl<'a> Content<'a> {
     /// The path of the request's URI: `/` for the root, else `/` before each segment (RFC 7252 §6.5).
     ///
     /// What a path segment cannot hold literally is percent-encoded, so that different sequences of segments give

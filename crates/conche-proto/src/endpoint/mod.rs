@@ -54,6 +54,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 use crate::PeerKey;
+use crate::codec::MessagePool;
 use crate::config::{ConfigError, EndpointConfig, TransmissionParameters};
 use crate::exchange::{Exchanges, Rules};
 use crate::hash::Keyed;
@@ -82,6 +83,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     group_hash: Keyed,
     groups: Option<SourceGroups<P>>,
     limiter: Option<Limiter>,
+    /// Memory of the requests on their way to the application. Responses come one by one and have their own.
+    requests: MessagePool,
     received: Deduplication,
     rejectable: Rejectable,
     incoming: Incoming<P>,
@@ -121,6 +124,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             group_hash,
             groups: None,
             limiter: config.response_limit.map(Limiter::new),
+            requests: MessagePool::new(),
             received: Deduplication::new(limits.deduplication_bytes, limits.message_bytes, lifetimes),
             rejectable: Rejectable::default(),
             incoming: Incoming::new(limits.incoming, config.separate_after),

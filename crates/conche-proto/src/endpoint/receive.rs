@@ -121,7 +121,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let Some(id) = self.incoming.insert(now, waiting) else { return };
         self.stats.requests_received += 1;
-        let message = OwnedMessage::from(*message);
+        let message = OwnedMessage::pooled(*message, &mut self.requests);
         self.events.push_back(Event::Request { id, from: source.from, message });
     }
 
@@ -218,7 +218,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         // Header, Size1 in full length, payload marker.
         let room = limit.saturating_sub(4 + usize::from(token_length) + 5 + 1);
         let text = &diagnostic[..diagnostic.floor_char_boundary(room)];
-        body.payload(text).build().unwrap_or_default()
+        body.payload(String::from(text)).build().unwrap_or_default()
     }
 
     fn receive_separate_response(&mut self, now: Instant, source: Source<P>, peer: Option<u32>, message: &Message<'_>) {

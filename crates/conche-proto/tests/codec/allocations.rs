@@ -1,7 +1,9 @@
-//! Decoding and encoding allocate nothing.
+//! Decoding and encoding allocate nothing, and what owns its bytes allocates less often than there are messages.
 
 use allocation_counter::measure;
-use conche_proto::codec::{Code, Encoder, Message, MessageId, OptionNumber, Token, Type, encode_empty};
+use conche_proto::codec::{
+    Body, Code, Encoder, Message, MessageId, MessagePool, OptionNumber, OwnedMessage, Token, Type, encode_empty,
+};
 
 #[test]
 fn decoding_and_encoding_do_not_allocate() {
@@ -46,6 +48,65 @@ fn refusing_a_malformed_datagram_does_not_allocate() {
         }
     });
     assert_eq!(refusing.count_total, 0);
+}
+
+/// A response of 60 bytes.
+const RESPONSE: [u8; 60] = {
+    let mut datagram = [b'x'; 60];
+    [datagram[0], datagram[1], datagram[2], datagram[3], datagram[4]] = [0x50, 0x45, 0x00, 0x01, 0xff];
+    datagram
+};
+
+/// Takes `messages` responses into `pool`, keeping the last `kept`, and answers how much was allocated.
+fn pooling(pool: &mut MessagePool, messages: usize, kept: usize) -> allocation_counter::AllocationInfo {
+    let mut window: Vec<Option<OwnedMessage>> = vec![None; kept.max(1)];
+    measure(|| {
+        for index in 0..messages {
+            let message = Message::decode(&RESPONSE).expect("well-formed");
+            let message = OwnedMessage::pooled(message, pool);
+            assert_eq!(message.payload_bytes().len(), 55);
+            if kept > 0 {
+                window[index % kept] = Some(message);
+            }
+        }
+    })
+}
+
+#[test]
+fn messages_that_are_dropped_soon_share_one_chunk() {
+    let mut pool = MessagePool::new();
+    let first = pooling(&mut pool, 1000, 0);
+    assert!(first.count_total <= 3, "{first:?}");
+    assert_eq!(pooling(&mut pool, 1000, 0).count_total, 0, "the chunk is there");
+}
+
+#[test]
+fn messages_that_are_kept_a_while_cost_a_chunk_for_as_many_as_it_holds() {
+    let in_a_chunk = MessagePool::CHUNK / RESPONSE.len();
+    let most = u64::try_from(1000 / in_a_chunk + 1).expect("a small number");
+    let keeping = pooling(&mut MessagePool::new(), 1000, 10);
+    assert!(keeping.count_total <= 2 * most, "{keeping:?}");
+    let chunks_alive = u64::try_from(2 * (MessagePool::CHUNK + 100)).expect("a small number");
+    assert!(keeping.bytes_max <= chunks_alive, "ten messages lie in two chunks at most: {keeping:?}");
+}
+
+#[test]
+fn clones_and_slices_of_a_message_do_not_allocate() {
+    let message = OwnedMessage::pooled(Message::decode(&RESPONSE).expect("well-formed"), &mut MessagePool::new());
+    let sharing = measure(|| {
+        let clone = message.clone();
+        assert_eq!(clone.payload_bytes(), message.payload());
+    });
+    assert_eq!(sharing.count_total, 0);
+}
+
+#[test]
+fn a_body_of_a_payload_is_allocated_once() {
+    let building = measure(|| {
+        let body = Body::builder().path("/a").payload("21.5").build().expect("legal");
+        assert_eq!(body.len(), 7);
+    });
+    assert_eq!(building.count_total, 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What must hold for all datagrams and all messages.
 
 use conche_proto::codec::{
-    Body, BodyBuilder, Code, Encoder, Message, MessageId, OptionNumber, OwnedMessage, Token, Type,
+    Body, BodyBuilder, Code, Content, Encoder, Message, MessageId, OptionNumber, OwnedMessage, Token, Type,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -152,7 +152,12 @@ fn deltas_that_add_up_to_more_than_65535_are_refused_at_every_split() {
 }
 
 fn assert_agrees_with_reference(datagram: &[u8]) {
-    let decoded = Message::decode(datagram).map(|message| fields_of(&message));
+    let message = Message::decode(datagram);
+    if let Ok(message) = message {
+        let alone = Content::decode(message.code(), message.token().len(), &datagram[4..]);
+        assert_eq!(alone, Ok(message.content()), "{datagram:02x?}");
+    }
+    let decoded = message.map(|message| fields_of(&message));
     assert_eq!(decoded.ok(), reference::decode(datagram), "{datagram:02x?}");
 }
 

@@ -49,11 +49,13 @@ impl RequestBuilder {
 
     /// The payload and what it is.
     pub fn payload(self, format: ContentFormat, payload: impl Into<Vec<u8>>) -> Self {
+        let payload: Vec<u8> = payload.into();
         Self { body: self.body.content_format(format).payload(payload), ..self }
     }
 
     /// The payload, without saying what it is.
     pub fn bytes(self, payload: impl Into<Vec<u8>>) -> Self {
+        let payload: Vec<u8> = payload.into();
         Self { body: self.body.payload(payload), ..self }
     }
 

@@ -60,6 +60,7 @@ impl Response {
     }
 
     fn bytes(self, payload: impl Into<Vec<u8>>) -> Self {
+        let payload: Vec<u8> = payload.into();
         self.body(|body| body.payload(payload))
     }
 

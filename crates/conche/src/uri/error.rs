@@ -19,6 +19,12 @@ pub enum UriError {
         /// What would be right.
         hint: &'static str,
     },
+    /// What stands before the host is missing.
+    #[error("the URI has no scheme: write {proposal}")]
+    NoScheme {
+        /// The URI that was probably meant.
+        proposal: String,
+    },
     /// A scheme that is not CoAP's.
     #[error("the URI's scheme is {scheme:?}: it must be \"coap\", as in coap://example.com/path")]
     Scheme {
@@ -73,23 +79,42 @@ pub enum UriError {
 impl UriError {
     pub(super) fn syntax(text: &str, error: ParseError) -> Self {
         let position = error.index();
+        if let Some((_, port)) = port(text).filter(|(start, port)| (*start..*start + port.len()).contains(&position)) {
+            return Self::Port { port: port.to_owned() };
+        }
         let found = match text.get(position..).and_then(|rest| rest.chars().next()) {
             Some(character) => format!("unexpected {character:?}"),
             None => "unexpected end".to_owned(),
         };
         let before = text.get(..position).unwrap_or(text);
         let in_brackets = before.contains('[') && !before.contains(']');
+        let has_bare_ipv6 =
+            authority(text).is_some_and(|(_, host)| !host.contains('[') && host.matches(':').count() > 1);
         let hint = match error.kind() {
             _ if in_brackets => "an IPv6 address and \"]\" were expected after \"[\"",
             ParseErrorKind::InvalidIpv6Addr => "an IPv6 address was expected inside the brackets",
             ParseErrorKind::InvalidPctEncodedOctet => {
                 "\"%\" must be followed by two hexadecimal digits; a percent sign itself is %25"
             }
+            _ if has_bare_ipv6 => "an IPv6 address stands in brackets, as in coap://[2001:db8::1]/path",
             _ if !text.contains("://") => "it must look like coap://example.com/path",
             _ => "other characters than those of RFC 3986 must be percent-encoded, a space as %20",
         };
         Self::Syntax { found, position, hint }
     }
+}
+
+/// Host and port as written, and where they begin.
+fn authority(text: &str) -> Option<(usize, &str)> {
+    let start = text.find("://")? + "://".len();
+    Some((start, text.get(start..)?.split(['/', '?', '#']).next()?))
+}
+
+/// What stands in the place of the port, and where that begins.
+fn port(text: &str) -> Option<(usize, &str)> {
+    let (start, authority) = authority(text)?;
+    let colon = authority.rfind(':').filter(|colon| authority.rfind(']').is_none_or(|bracket| bracket < *colon))?;
+    Some((start + colon + 1, authority.get(colon + 1..)?))
 }
 
 /// Lets a [`Uri`](super::Uri) stand where text that becomes one is taken.

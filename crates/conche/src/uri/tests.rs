@@ -90,7 +90,17 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
             "unexpected '%' at position 9 of the URI: \
              \"%\" must be followed by two hexadecimal digits; a percent sign itself is %25",
         ),
-        ("192.0.2.1/a", "unexpected '/' at position 9 of the URI: it must look like coap://example.com/path"),
+        ("coap://h:abc/", r#"the port "abc" is not a number from 1 to 65535"#),
+        ("coap://[::1]:5x/", r#"the port "5x" is not a number from 1 to 65535"#),
+        (
+            "coap://::1/",
+            "unexpected ':' at position 8 of the URI: an IPv6 address stands in brackets, as in coap://[2001:db8::1]/path",
+        ),
+        ("192.0.2.1/a", "the URI has no scheme: write coap://192.0.2.1/a"),
+        ("localhost:5683/a", "the URI has no scheme: write coap://localhost:5683/a"),
+        ("//h/a", "the URI has no scheme: write coap://h/a"),
+        ("mailto:me", r#"the URI's scheme is "mailto": it must be "coap", as in coap://example.com/path"#),
+        ("a b", "unexpected ' ' at position 1 of the URI: it must look like coap://example.com/path"),
     ] {
         assert_eq!(error(text).to_string(), message, "{text}");
     }

@@ -1,9 +1,11 @@
 //! What the parts of the codec do together, case by case; properties over all datagrams are in `tests/codec`.
 
 mod body;
+mod content;
 mod encode;
 mod print;
 mod recognition;
+mod sharing;
 mod uri;
 mod wire;
 

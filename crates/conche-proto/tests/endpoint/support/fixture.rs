@@ -82,6 +82,6 @@ fn empty(code: Code) -> Response {
 }
 
 fn content(payload: &[u8]) -> Response {
-    let body = Body::builder().content_format(ContentFormat::TEXT_PLAIN).payload(payload).build();
+    let body = Body::builder().content_format(ContentFormat::TEXT_PLAIN).payload(payload.to_vec()).build();
     Response::new(Code::CONTENT, body.expect("legal options"))
 }

@@ -45,7 +45,7 @@ pub fn separate(datagram: &[u8], ty: Type, code: Code, id: u16) -> Vec<u8> {
 
 /// A body that is this text.
 pub fn payload(text: &str) -> Body {
-    Body::builder().payload(text).build().expect("no options")
+    Body::builder().payload(text.to_owned()).build().expect("no options")
 }
 
 /// The message in a datagram that must be well-formed.

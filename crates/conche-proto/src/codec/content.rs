@@ -1,0 +1,204 @@
+//! [`Content`]: what a message says, apart from how it travels (RFC 7252 §3, RFC 8323 §3.2).
+//!
+//! CoAP over UDP puts type and message ID before it, CoAP over TCP a length; code, token, options and payload are the
+//! same behind both. Everything is checked once, so that whatever is asked later cannot fail and costs no more than a
+//! walk over the options.
+
+use super::wire::{PAYLOAD_MARKER, split_option};
+use super::{Code, DecodeErrorKind, OptionNumber, OptionSpec, Token, decode_uint};
+
+/// Well-formed code, token, options and payload inside bytes that somebody else owns.
+///
+/// ```
+/// use conche_proto::codec::{Code, Content, OptionNumber};
+///
+/// // As a CoAP over TCP connection carries it: length 4 and token length 1, code, token, options.
+/// let frame = b"\x41\x01\x07\xb3abc";
+/// let [lengths, code, behind @ ..] = frame;
+/// let content = Content::decode(Code(*code), lengths & 0xf, behind)?;
+/// assert_eq!(content.option(OptionNumber::URI_PATH), Some(&b"abc"[..]));
+/// assert_eq!(content.to_string(), "GET token=07 Uri-Path=abc");
+/// # Ok::<(), conche_proto::codec::DecodeErrorKind>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Content<'a> {
+    /// Token, options, payload marker and payload.
+    bytes: &'a [u8],
+    layout: Layout,
+}
+
+/// What decoding found out; with the bytes it makes a [`Content`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Layout {
+    code: Code,
+    token_length: u8,
+    /// Where the payload marker is, or the end.
+    options_end: usize,
+}
+
+impl<'a> Content<'a> {
+    /// Checks what stands behind a message's framing: token, options, payload.
+    ///
+    /// # Errors
+    ///
+    /// The first violation of RFC 7252 §3. That an Empty message has no content is a rule of CoAP over UDP and checked
+    /// by [`Message::decode`](super::Message::decode).
+    #[inline]
+    pub fn decode(code: Code, token_length: u8, bytes: &'a [u8]) -> Result<Self, DecodeErrorKind> {
+        let options_end = options_end(token_length, bytes)?;
+        Ok(Self { bytes, layout: Layout { code, token_length, options_end } })
+    }
+
+    /// Bytes that gave this layout when they were decoded.
+    pub(super) const fn decoded(bytes: &'a [u8], layout: Layout) -> Self {
+        Self { bytes, layout }
+    }
+
+    pub(super) const fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Code.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        self.layout.code
+    }
+
+    /// Token.
+    #[must_use]
+    pub fn token(&self) -> Token {
+        self.bytes.get(..self.layout.token_length.into()).and_then(Token::new).unwrap_or_default()
+    }
+
+    /// All options in the order of the message, unknown and ill-formed ones included.
+    #[must_use]
+    pub fn options(&self) -> Options<'a> {
+        let options = usize::from(self.layout.token_length)..self.layout.options_end;
+        Options { rest: self.bytes.get(options).unwrap_or_default(), number: 0 }
+    }
+
+    /// The value of this option, of its first occurrence if it is repeatable. As [`values`](Self::values), this passes
+    /// over what a recipient has to ignore.
+    #[must_use]
+    pub fn option(&self, number: OptionNumber) -> Option<&'a [u8]> {
+        self.values(number).next()
+    }
+
+    /// The value of this option as a number; `None` too when it does not fit 32 bits.
+    #[must_use]
+    pub fn uint(&self, number: OptionNumber) -> Option<u32> {
+        self.option(number).and_then(decode_uint)
+    }
+
+    /// The values of this option, without those that count as unrecognised: values of a length out of range
+    /// (RFC 7252 §5.4.3), supernumerary occurrences (§5.4.5), options not defined for this message (§5.4).
+    #[must_use]
+    pub fn values(&self, number: OptionNumber) -> Values<'a> {
+        Values::new(self.options(), number, self.code())
+    }
+
+    /// The payload; empty when there is none.
+    #[must_use]
+    pub fn payload(&self) -> &'a [u8] {
+        self.bytes.get(self.layout.options_end + 1..).unwrap_or_default()
+    }
+}
+
+/// Checks token, options and payload and answers where the options end.
+fn options_end(token_length: u8, bytes: &[u8]) -> Result<usize, DecodeErrorKind> {
+    if usize::from(token_length) > Token::MAX_LENGTH {
+        return Err(DecodeErrorKind::TokenLength);
+    }
+    let mut rest = bytes.get(usize::from(token_length)..).ok_or(DecodeErrorKind::TokenTruncated)?;
+    let mut number = 0_u32;
+    loop {
+        match rest.split_first() {
+            None => return Ok(bytes.len()),
+            Some((&PAYLOAD_MARKER, [])) => return Err(DecodeErrorKind::PayloadMarker),
+            Some((&PAYLOAD_MARKER, _)) => return Ok(bytes.len() - rest.len()),
+            Some((&first, after)) => {
+                let option = split_option(first, after)?;
+                number += option.delta;
+                if number > u16::MAX.into() {
+                    return Err(DecodeErrorKind::OptionNumberOverflow);
+                }
+                rest = option.rest;
+            }
+        }
+    }
+}
+
+/// An option as it stands in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawOption<'a> {
+    /// Its number.
+    pub number: OptionNumber,
+    /// Its value.
+    pub value: &'a [u8],
+}
+
+/// The options of a message; see [`Content::options`].
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    /// Checked by [`Content::decode`]: every split succeeds, no number overflows.
+    rest: &'a [u8],
+    number: u16,
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = RawOption<'a>;
+
+    fn next(&mut self) -> Option<RawOption<'a>> {
+        let (&first, after) = self.rest.split_first()?;
+        let option = split_option(first, after).ok()?;
+        self.number = self.number.checked_add(u16::try_from(option.delta).ok()?)?;
+        self.rest = option.rest;
+        Some(RawOption { number: OptionNumber(self.number), value: option.value })
+    }
+}
+
+impl core::iter::FusedIterator for Options<'_> {}
+
+/// The values of one option; see [`Content::values`].
+#[derive(Clone, Debug)]
+pub struct Values<'a> {
+    options: Options<'a>,
+    number: OptionNumber,
+    spec: Option<&'static OptionSpec>,
+}
+
+impl<'a> Values<'a> {
+    fn new(mut options: Options<'a>, number: OptionNumber, code: Code) -> Self {
+        let spec = number.spec();
+        if spec.is_some_and(|spec| !spec.used_in.includes(code)) {
+            options.rest = &[];
+        }
+        Self { options, number, spec }
+    }
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while let Some(option) = self.options.next() {
+            if option.number < self.number {
+                continue;
+            }
+            if option.number > self.number {
+                break;
+            }
+            let Some(spec) = self.spec else { return Some(option.value) };
+            if !spec.repeatable {
+                self.options.rest = &[];
+            }
+            if spec.allows_length(option.value.len()) {
+                return Some(option.value);
+            }
+        }
+        self.options.rest = &[];
+        None
+    }
+}
+
+impl core::iter::FusedIterator for Values<'_> {}
