@@ -81,6 +81,8 @@ pub struct Submission {
     pub may_confirm: bool,
     /// UDP payload plus the overhead that the endpoint is configured to count, in bytes.
     pub bytes: u32,
+    /// `PROBING_RATE` as the endpoint is configured (RFC 7252 §4.7, §4.8), in bytes a second; zero counts as 1.
+    pub probing_rate: u32,
 }
 
 /// What is on its way to a peer, counted by the endpoint so that no controller can leak a count.

@@ -53,8 +53,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Turn::Until(free);
         }
         let exchange = &self.exchanges[index as usize];
-        let submission =
-            Submission { confirmable: exchange.confirmable, may_confirm: exchange.may_confirm, bytes: exchange.bytes };
+        let submission = Submission {
+            confirmable: exchange.confirmable,
+            may_confirm: exchange.may_confirm,
+            bytes: exchange.bytes,
+            probing_rate: self.config.transmission.probing_rate,
+        };
         let load = state.load(state.queue.len().saturating_sub(1));
         let controller = &self.controllers[usize::from(state.controller.0)];
         let confirmable = match controller.admit(&mut state.control, now, &submission, &load) {
