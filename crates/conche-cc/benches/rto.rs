@@ -79,7 +79,7 @@ impl<'a, C: Controller> Subject<'a, C> {
 impl<C: Controller> Clone for Subject<'_, C> {
     fn clone(&self) -> Self {
         let Self { controller, peer, flight, now, draws } = self;
-        Self { controller, peer: peer.clone(), flight: *flight, now: *now, draws: *draws }
+        Self { controller, peer: peer.clone(), flight: flight.clone(), now: *now, draws: *draws }
     }
 }
 

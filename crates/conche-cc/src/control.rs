@@ -32,7 +32,7 @@ pub trait Controller {
     /// What is remembered for each destination.
     type Peer: Clone + Debug;
     /// What one exchange remembers between its events; `Default` is the state before its first transmission.
-    type Flight: Copy + Default + Debug;
+    type Flight: Clone + Default + Debug;
 
     /// Timers follow measurements of the path. RFC 7252 §4.8.1 lets only such a mechanism have an `ACK_TIMEOUT` under
     /// 1 s, or NSTART above 1.

@@ -14,6 +14,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "alloc")]
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
@@ -28,6 +30,8 @@ pub mod bdp;
 pub mod cocoa;
 pub mod control;
 pub mod default;
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+pub mod dynamic;
 pub mod estimator;
 pub mod fasor;
 pub mod features;
