@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`control`] | the [`Controller`] trait: what a controller is told, and what it answers |
 //! | [`any`] | [`AnyController`]: an algorithm chosen at run time, by name |
+//! | `dynamic` | `DynController`: an algorithm from outside this crate, chosen at run time (feature `alloc`) |
 //! | [`default`], [`cocoa`], [`basic`], [`linux`], [`peak_hopper`], [`full_backoff`], [`fasor`], [`bdp`], [`wiopt`] | the algorithms |
 //! | [`features`] | what distinguishes them, as a table |
 //! | [`sample`], [`estimator`], [`backoff`], [`non`] | what several of them share: RTT samples and their smoothing, timers, Non-confirmable messages |
