@@ -5,7 +5,7 @@
 //!
 //! An enum's state is as large as its largest. With the feature `alloc` the largest lie behind a pointer, so that a server
 //! with a million peers does not pay for BDP-CoAP where it runs CoCoA, and an algorithm from outside this crate can stand
-//! among them: see [`dynamic`](crate::dynamic).
+//! among them: see the module `dynamic`.
 //!
 //! To add an algorithm, write its file and give it one line in the table at the end of this one.
 

@@ -121,7 +121,7 @@ mod tests {
             let retransmission = state >> 30 == 0;
             all.push((window.push(retransmission), retransmission, BytesPerSecond::ZERO));
             // The throughput of one of the last 16, six of which may have left the window.
-            let recorded = n.saturating_sub(usize::from(state as u8 >> 4));
+            let recorded = n.saturating_sub(usize::from(state.to_be_bytes()[1] % 16));
             all[recorded].2 = BytesPerSecond::new(1 + (state >> 16));
             window.record(all[recorded].0, all[recorded].2);
 
