@@ -15,6 +15,7 @@ use conche_cc::default::CoapDefault;
 use conche_cc::fasor::Fasor;
 use conche_cc::full_backoff::{CocoaFullBackoff, DefaultFullBackoff};
 use conche_cc::linux::Linux;
+use conche_cc::non::PROBING_RATE;
 use conche_cc::peak_hopper::PeakHopper;
 use conche_cc::wiopt::{Rfc6298, SemiDynamic};
 use conche_cc::{Controller, Instant};
@@ -22,7 +23,7 @@ use criterion::{BatchSize, BenchmarkGroup, Criterion, criterion_group, criterion
 
 const START: Instant = Instant::from_millis(1_000_000);
 const RTT: Duration = Duration::from_millis(200);
-const MESSAGE: Submission = Submission { confirmable: true, may_confirm: false, bytes: 60 };
+const MESSAGE: Submission = Submission { confirmable: true, may_confirm: false, bytes: 60, probing_rate: PROBING_RATE };
 
 /// One peer and one exchange of it, and a clock.
 struct Subject<'a, C: Controller> {
@@ -78,7 +79,7 @@ impl<'a, C: Controller> Subject<'a, C> {
 impl<C: Controller> Clone for Subject<'_, C> {
     fn clone(&self) -> Self {
         let Self { controller, peer, flight, now, draws } = self;
-        Self { controller, peer: peer.clone(), flight: *flight, now: *now, draws: *draws }
+        Self { controller, peer: peer.clone(), flight: flight.clone(), now: *now, draws: *draws }
     }
 }
 

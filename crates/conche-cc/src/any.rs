@@ -3,6 +3,10 @@
 //! It is an enum, so it needs no heap and its size is known; each call costs one jump. A program that knows its algorithm
 //! names the type instead and pays for nothing else.
 //!
+//! An enum's state is as large as its largest. With the feature `alloc` the largest lie behind a pointer, so that a server
+//! with a million peers does not pay for BDP-CoAP where it runs CoCoA, and an algorithm from outside this crate can stand
+//! among them: see the module `dynamic`.
+//!
 //! To add an algorithm, write its file and give it one line in the table at the end of this one.
 
 mod unknown;
@@ -52,9 +56,31 @@ impl AnyController {
     }
 }
 
+/// How [`AnyPeer`] holds a state: beside the name of its algorithm.
+type Inline<T> = T;
+
+/// How [`AnyPeer`] holds a state of more than 32 bytes: behind a pointer, where there is a heap.
+#[cfg(feature = "alloc")]
+type Large<T> = alloc::boxed::Box<T>;
+/// Without a heap it lies where all others do, and makes them as large.
+#[cfg(not(feature = "alloc"))]
+type Large<T> = T;
+
+/// What each line of the table below has: its state among all others'.
+trait Variant: Controller {
+    /// Its state in `any`. What another algorithm left there, which happens when a program changes its mind, is replaced by
+    /// the state of a new peer.
+    fn peer_in<'a>(&self, any: &'a mut AnyPeer, now: Instant) -> &'a mut Self::Peer;
+
+    /// Its state in `any`, or that of a new exchange, likewise.
+    fn flight_in(any: &mut AnyFlight) -> &mut Self::Flight;
+}
+
 /// Writes the enums and their dispatch from the table below.
 macro_rules! algorithms {
-    ($($variant:ident($type:ty) { $($name:literal => $make:expr, $features:expr;)+ })+) => {
+    ($($(#[$attribute:meta])* $variant:ident($type:ty, $stored:ident) {
+        $($name:literal => $make:expr, $features:expr;)*
+    })+) => {
         /// Any of this crate's algorithms, with its configuration.
         ///
         /// ```
@@ -66,62 +92,64 @@ macro_rules! algorithms {
         /// assert_ne!(by_name, configured);
         /// # Ok::<(), conche_cc::any::UnknownController>(())
         /// ```
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum AnyController {
-            $(#[doc = concat!("See [`", stringify!($type), "`].")] $variant($type),)+
+            $($(#[$attribute])* #[doc = concat!("See [`", stringify!($type), "`].")] $variant($type),)+
         }
 
-        /// The state of a destination under any algorithm, as large as the largest.
+        /// The state of a destination under any algorithm, as large as the largest; with the feature `alloc`, at most 32
+        /// bytes on machines of 64 bits.
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "one variant an algorithm")]
         pub enum AnyPeer {
-            $($variant(<$type as Controller>::Peer),)+
+            $($(#[$attribute])* $variant($stored<<$type as Controller>::Peer>),)+
         }
 
         /// The state of an exchange under any algorithm, as large as the largest.
-        #[derive(Clone, Copy, Debug, Default)]
+        #[derive(Clone, Debug, Default)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "one variant an algorithm")]
         pub enum AnyFlight {
             /// Before the first transmission, under an algorithm not yet known.
             #[default]
             New,
-            $($variant(<$type as Controller>::Flight),)+
+            $($(#[$attribute])* $variant(<$type as Controller>::Flight),)+
         }
-
-        $(impl From<$type> for AnyController {
-            fn from(controller: $type) -> Self {
-                Self::$variant(controller)
-            }
-        })+
 
         /// Every name, in the order in which tables show them.
         pub const ALL: &[Named] = &[
-            $($(Named { name: $name, features: $features, make: || AnyController::$variant($make) },)+)+
+            $($(Named { name: $name, features: $features, make: || AnyController::$variant($make) },)*)+
         ];
 
-        /// Runs `$call` with the algorithm `$c`, its peer `$p` and its flight `$f`. State that another algorithm left
-        /// behind, which happens when a program changes its mind, is replaced by the state of a new peer or exchange.
-        macro_rules! dispatch {
-            ($self:ident, $peer:ident, $flight:ident, $now:expr, |$c:ident, $p:ident, $f:ident| $call:expr) => {
-                match $self {
-                    $(AnyController::$variant($c) => {
-                        if !matches!($peer, AnyPeer::$variant(_)) {
-                            *$peer = AnyPeer::$variant($c.peer($now));
-                        }
-                        if !matches!($flight, AnyFlight::$variant(_)) {
-                            *$flight = AnyFlight::$variant(Default::default());
-                        }
-                        match ($peer, $flight) {
-                            (AnyPeer::$variant($p), AnyFlight::$variant($f)) => $call,
-                            _ => unreachable!("both were just made to match"),
-                        }
-                    })+
+        $(
+            $(#[$attribute])*
+            impl From<$type> for AnyController {
+                fn from(controller: $type) -> Self {
+                    Self::$variant(controller)
                 }
-            };
-        }
+            }
+
+            $(#[$attribute])*
+            impl Variant for $type {
+                fn peer_in<'a>(&self, any: &'a mut AnyPeer, now: Instant) -> &'a mut Self::Peer {
+                    if !matches!(any, AnyPeer::$variant(_)) {
+                        *any = AnyPeer::$variant(self.peer(now).into());
+                    }
+                    let AnyPeer::$variant(peer) = any else { unreachable!("just made to match") };
+                    peer
+                }
+
+                fn flight_in(any: &mut AnyFlight) -> &mut Self::Flight {
+                    if !matches!(any, AnyFlight::$variant(_)) {
+                        *any = AnyFlight::$variant(Default::default());
+                    }
+                    let AnyFlight::$variant(flight) = any else { unreachable!("just made to match") };
+                    flight
+                }
+            }
+        )+
 
         impl Controller for AnyController {
             type Peer = AnyPeer;
@@ -129,52 +157,75 @@ macro_rules! algorithms {
 
             fn measures_rtt(&self) -> bool {
                 match self {
-                    $(Self::$variant(controller) => controller.measures_rtt(),)+
+                    $($(#[$attribute])* Self::$variant(c) => c.measures_rtt(),)+
                 }
             }
 
             fn peer(&self, now: Instant) -> AnyPeer {
                 match self {
-                    $(Self::$variant(controller) => AnyPeer::$variant(controller.peer(now)),)+
+                    $($(#[$attribute])* Self::$variant(c) => AnyPeer::$variant(c.peer(now).into()),)+
                 }
             }
 
             fn admit(&self, peer: &mut AnyPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
-                let flight = &mut AnyFlight::New;
-                dispatch!(self, peer, flight, now, |c, p, _f| c.admit(p, now, message, load))
+                match self {
+                    $($(#[$attribute])* Self::$variant(c) => c.admit(c.peer_in(peer, now), now, message, load),)+
+                }
             }
 
             fn sent(&self, peer: &mut AnyPeer, flight: &mut AnyFlight, event: &Sent) -> Duration {
-                dispatch!(self, peer, flight, event.now, |c, p, f| c.sent(p, f, event))
+                match self {
+                    $($(#[$attribute])* Self::$variant(c) => {
+                        c.sent(c.peer_in(peer, event.now), <$type>::flight_in(flight), event)
+                    })+
+                }
             }
 
             fn expired(&self, peer: &mut AnyPeer, flight: &mut AnyFlight, event: &Expired) -> Instant {
-                dispatch!(self, peer, flight, event.now, |c, p, f| c.expired(p, f, event))
+                match self {
+                    $($(#[$attribute])* Self::$variant(c) => {
+                        c.expired(c.peer_in(peer, event.now), <$type>::flight_in(flight), event)
+                    })+
+                }
             }
 
             fn acknowledged(&self, peer: &mut AnyPeer, flight: &AnyFlight, event: &Acknowledged<'_>) {
-                let flight = &mut { *flight };
-                dispatch!(self, peer, flight, event.now, |c, p, f| c.acknowledged(p, f, event));
+                match (self, flight) {
+                    $($(#[$attribute])* (Self::$variant(c), AnyFlight::$variant(flight)) => {
+                        c.acknowledged(c.peer_in(peer, event.now), flight, event);
+                    })+
+                    $($(#[$attribute])* (Self::$variant(c), _) => {
+                        c.acknowledged(c.peer_in(peer, event.now), &Default::default(), event);
+                    })+
+                }
             }
 
             fn abandoned(&self, peer: &mut AnyPeer, flight: &AnyFlight, event: &Abandoned<'_>) {
-                let flight = &mut { *flight };
-                dispatch!(self, peer, flight, event.now, |c, p, f| c.abandoned(p, f, event));
+                match (self, flight) {
+                    $($(#[$attribute])* (Self::$variant(c), AnyFlight::$variant(flight)) => {
+                        c.abandoned(c.peer_in(peer, event.now), flight, event);
+                    })+
+                    $($(#[$attribute])* (Self::$variant(c), _) => {
+                        c.abandoned(c.peer_in(peer, event.now), &Default::default(), event);
+                    })+
+                }
             }
 
             fn drained(&self, peer: &mut AnyPeer, now: Instant, load: &Load) {
-                let flight = &mut AnyFlight::New;
-                dispatch!(self, peer, flight, now, |c, p, _f| c.drained(p, now, load));
+                match self {
+                    $($(#[$attribute])* Self::$variant(c) => c.drained(c.peer_in(peer, now), now, load),)+
+                }
             }
 
             fn base(&self, peer: &mut AnyPeer, now: Instant) -> Duration {
-                let flight = &mut AnyFlight::New;
-                dispatch!(self, peer, flight, now, |c, p, _f| c.base(p, now))
+                match self {
+                    $($(#[$attribute])* Self::$variant(c) => c.base(c.peer_in(peer, now), now),)+
+                }
             }
 
             fn snapshot(&self, peer: &AnyPeer) -> Snapshot {
                 match (self, peer) {
-                    $((Self::$variant(controller), AnyPeer::$variant(peer)) => controller.snapshot(peer),)+
+                    $($(#[$attribute])* (Self::$variant(c), AnyPeer::$variant(peer)) => c.snapshot(peer),)+
                     _ => Snapshot::default(),
                 }
             }
@@ -185,48 +236,50 @@ macro_rules! algorithms {
 use crate::{basic, bdp, cocoa, default, fasor, full_backoff, linux, peak_hopper, wiopt};
 
 algorithms! {
-    Default(default::CoapDefault) {
+    Default(default::CoapDefault, Inline) {
         "default" => default::CoapDefault::default(), default::FEATURES;
         "coap-b" => default::CoapDefault::coap_b(), default::COAP_B_FEATURES;
         "static" => default::CoapDefault::default(), wiopt::STATIC_FEATURES;
     }
-    Cocoa2014(cocoa::Cocoa2014) {
+    Cocoa2014(cocoa::Cocoa2014, Inline) {
         "cocoa2014" => cocoa::Cocoa2014::default(), cocoa::v2014::FEATURES;
         "cocoa2014-opt" => cocoa::Cocoa2014::optimized(), cocoa::v2014::OPTIMIZED_FEATURES;
     }
-    Cocoa(cocoa::Cocoa) {
+    Cocoa(cocoa::Cocoa, Inline) {
         "cocoa" => cocoa::Cocoa::draft03(), cocoa::draft03::FEATURES;
         "cocoa-plus" => cocoa::Cocoa::plus(), cocoa::draft03::PLUS_FEATURES;
     }
-    CocoaS(cocoa::CocoaS) {
+    CocoaS(cocoa::CocoaS, Inline) {
         "cocoa-s" => cocoa::CocoaS::default(), cocoa::strong::FEATURES;
     }
-    Basic(basic::Basic) { "basic" => basic::Basic::default(), basic::FEATURES; }
-    Linux(linux::Linux) { "linux" => linux::Linux::default(), linux::FEATURES; }
-    PeakHopper(peak_hopper::PeakHopper) {
+    Basic(basic::Basic, Inline) { "basic" => basic::Basic::default(), basic::FEATURES; }
+    Linux(linux::Linux, Inline) { "linux" => linux::Linux::default(), linux::FEATURES; }
+    PeakHopper(peak_hopper::PeakHopper, Inline) {
         "peak-hopper" => peak_hopper::PeakHopper::default(), peak_hopper::FEATURES;
         "peak-hopper-cf" => peak_hopper::PeakHopper::californium_2014(), peak_hopper::CALIFORNIUM_FEATURES;
     }
-    DefaultFullBackoff(full_backoff::DefaultFullBackoff) {
+    DefaultFullBackoff(full_backoff::DefaultFullBackoff, Inline) {
         "default-fb1" => full_backoff::DefaultFullBackoff::variant_1(), full_backoff::DEFAULT_FB1_FEATURES;
         "default-fb2" => full_backoff::DefaultFullBackoff::variant_2(), full_backoff::DEFAULT_FB2_FEATURES;
     }
-    CocoaFullBackoff(full_backoff::CocoaFullBackoff) {
+    CocoaFullBackoff(full_backoff::CocoaFullBackoff, Inline) {
         "cocoa-fb1" => full_backoff::CocoaFullBackoff::variant_1(), full_backoff::COCOA_FB1_FEATURES;
         "cocoa-fb2" => full_backoff::CocoaFullBackoff::variant_2(), full_backoff::COCOA_FB2_FEATURES;
     }
-    Fasor(fasor::Fasor) {
+    Fasor(fasor::Fasor, Inline) {
         "fasor" => fasor::Fasor::default(), fasor::FEATURES;
         "fasor-pseudo" => fasor::Fasor::pseudocode(), fasor::PSEUDOCODE_FEATURES;
     }
-    Bdp(bdp::Bdp) {
+    Bdp(bdp::Bdp, Large) {
         "bdp" => bdp::Bdp::default(), bdp::FEATURES;
         "bdp-literal" => bdp::Bdp::literal(), bdp::LITERAL_FEATURES;
     }
-    SemiDynamic(wiopt::SemiDynamic) {
+    SemiDynamic(wiopt::SemiDynamic, Inline) {
         "semi-dynamic" => wiopt::SemiDynamic::default(), wiopt::SEMI_DYNAMIC_FEATURES;
     }
-    Rfc6298(wiopt::Rfc6298) { "rfc6298" => wiopt::Rfc6298::default(), wiopt::RFC6298_FEATURES; }
+    Rfc6298(wiopt::Rfc6298, Inline) { "rfc6298" => wiopt::Rfc6298::default(), wiopt::RFC6298_FEATURES; }
+    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+    Own(crate::dynamic::DynController, Inline) {}
 }
 
 #[cfg(test)]

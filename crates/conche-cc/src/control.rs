@@ -32,7 +32,7 @@ pub trait Controller {
     /// What is remembered for each destination.
     type Peer: Clone + Debug;
     /// What one exchange remembers between its events; `Default` is the state before its first transmission.
-    type Flight: Copy + Default + Debug;
+    type Flight: Clone + Default + Debug;
 
     /// Timers follow measurements of the path. RFC 7252 §4.8.1 lets only such a mechanism have an `ACK_TIMEOUT` under
     /// 1 s, or NSTART above 1.
@@ -81,6 +81,8 @@ pub struct Submission {
     pub may_confirm: bool,
     /// UDP payload plus the overhead that the endpoint is configured to count, in bytes.
     pub bytes: u32,
+    /// `PROBING_RATE` as the endpoint is configured (RFC 7252 §4.7, §4.8), in bytes a second; zero counts as 1.
+    pub probing_rate: u32,
 }
 
 /// What is on its way to a peer, counted by the endpoint so that no controller can leak a count.

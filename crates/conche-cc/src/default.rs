@@ -106,7 +106,7 @@ impl Controller for CoapDefault {
     fn peer(&self, _now: Instant) {}
 
     fn admit(&self, (): &mut (), now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable { Admission::Send } else { paced_by_probing_rate(now, &load.non) }
+        if message.confirmable { Admission::Send } else { paced_by_probing_rate(now, message, &load.non) }
     }
 
     fn sent(&self, (): &mut (), timer: &mut Timer, event: &Sent) -> Duration {

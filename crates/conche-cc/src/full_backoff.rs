@@ -119,7 +119,7 @@ impl Controller for DefaultFullBackoff {
     }
 
     fn admit(&self, _kept: &mut Kept, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable { Admission::Send } else { paced_by_probing_rate(now, &load.non) }
+        if message.confirmable { Admission::Send } else { paced_by_probing_rate(now, message, &load.non) }
     }
 
     fn sent(&self, kept: &mut Kept, timer: &mut Timer, event: &Sent) -> Duration {

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`control`] | the [`Controller`] trait: what a controller is told, and what it answers |
 //! | [`any`] | [`AnyController`]: an algorithm chosen at run time, by name |
+//! | `dynamic` | `DynController`: an algorithm from outside this crate, chosen at run time (feature `alloc`) |
 //! | [`default`], [`cocoa`], [`basic`], [`linux`], [`peak_hopper`], [`full_backoff`], [`fasor`], [`bdp`], [`wiopt`] | the algorithms |
 //! | [`features`] | what distinguishes them, as a table |
 //! | [`sample`], [`estimator`], [`backoff`], [`non`] | what several of them share: RTT samples and their smoothing, timers, Non-confirmable messages |
@@ -14,6 +15,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "alloc")]
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
@@ -28,6 +31,8 @@ pub mod bdp;
 pub mod cocoa;
 pub mod control;
 pub mod default;
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+pub mod dynamic;
 pub mod estimator;
 pub mod fasor;
 pub mod features;

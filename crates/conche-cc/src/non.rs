@@ -8,7 +8,7 @@
 //! - [`paced_by_probing_rate`] for those that have none (RFC 7252 §4.7): to a peer that does not respond,
 //!   `PROBING_RATE` on average.
 //!
-//! Under either rule a flow of at most one byte a second is let through.
+//! Under either rule a flow of at most `PROBING_RATE` is let through. What that is, each [`Submission`] tells.
 
 use core::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::control::{Admission, NonHistory, Submission};
 use crate::time::Instant;
 use crate::units::Micros;
 
-/// `PROBING_RATE` of RFC 7252 §4.8, in bytes a second.
+/// The default `PROBING_RATE` of RFC 7252 §4.8, in bytes a second.
 pub const PROBING_RATE: u32 = 1;
 
 /// Of this many Non-confirmable messages the last is sent as Confirmable: any 16 in a row hold two of those.
@@ -25,8 +25,8 @@ pub const CONFIRM_EVERY: u8 = 8;
 /// At most one message an RTO, every 8th as Confirmable where the application allows it.
 #[must_use]
 pub fn paced_by_rto(now: Instant, message: &Submission, history: &NonHistory, rto: Micros) -> Admission {
-    // A message that leaves as many seconds after the last as it has bytes keeps to one byte a second by itself.
-    let spacing = Duration::from(rto).min(at_probing_rate(message.bytes));
+    // A message that leaves as long after the last as its bytes take at PROBING_RATE keeps to that rate by itself.
+    let spacing = Duration::from(rto).min(at_probing_rate(message.bytes, message));
     match history.last.map(|last| last + spacing) {
         Some(earliest) if now < earliest => Admission::At(earliest),
         _ if message.may_confirm && history.since_confirmable >= CONFIRM_EVERY - 1 => Admission::SendConfirmable,
@@ -34,17 +34,18 @@ pub fn paced_by_rto(now: Instant, message: &Submission, history: &NonHistory, rt
     }
 }
 
-/// One byte a second on average since the peer was last heard; no limit while it answers.
+/// `PROBING_RATE` on average since the peer was last heard; no limit while it answers.
 #[must_use]
-pub fn paced_by_probing_rate(now: Instant, history: &NonHistory) -> Admission {
-    match history.unanswered_since.map(|since| since + at_probing_rate(history.unanswered_bytes)) {
+pub fn paced_by_probing_rate(now: Instant, message: &Submission, history: &NonHistory) -> Admission {
+    match history.unanswered_since.map(|since| since + at_probing_rate(history.unanswered_bytes, message)) {
         Some(earliest) if now < earliest => Admission::At(earliest),
         _ => Admission::Send,
     }
 }
 
-fn at_probing_rate(bytes: u32) -> Duration {
-    Duration::from_secs(u64::from(bytes / PROBING_RATE))
+/// How long `bytes` take at the `PROBING_RATE` that `message` goes by. All `u32` bytes at 1 B/s fit in 64 bits of nanoseconds.
+fn at_probing_rate(bytes: u32, message: &Submission) -> Duration {
+    Duration::from_nanos(u64::from(bytes) * 1_000_000_000 / u64::from(message.probing_rate.max(1)))
 }
 
 #[cfg(test)]
@@ -54,7 +55,7 @@ mod tests {
     const RTO: Micros = Micros::from_millis(1_450);
 
     fn message(bytes: u32) -> Submission {
-        Submission { confirmable: false, may_confirm: true, bytes }
+        Submission { confirmable: false, may_confirm: true, bytes, probing_rate: PROBING_RATE }
     }
 
     fn at(millis: u64) -> Instant {
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn the_first_message_leaves_at_once() {
         assert_eq!(paced_by_rto(at(5), &message(100), &NonHistory::default(), RTO), Admission::Send);
-        assert_eq!(paced_by_probing_rate(at(5), &NonHistory::default()), Admission::Send);
+        assert_eq!(paced_by_probing_rate(at(5), &message(100), &NonHistory::default()), Admission::Send);
     }
 
     #[test]
@@ -113,13 +114,53 @@ mod tests {
     #[test]
     fn a_silent_peer_gets_one_byte_a_second_on_average() {
         let history = NonHistory { unanswered_since: Some(at(5_000)), unanswered_bytes: 30, ..NonHistory::default() };
-        assert_eq!(paced_by_probing_rate(at(6_000), &history), Admission::At(at(35_000)));
-        assert_eq!(paced_by_probing_rate(at(35_000), &history), Admission::Send);
+        assert_eq!(paced_by_probing_rate(at(6_000), &message(100), &history), Admission::At(at(35_000)));
+        assert_eq!(paced_by_probing_rate(at(35_000), &message(100), &history), Admission::Send);
+    }
+
+    fn at_rate(probing_rate: u32, bytes: u32) -> Submission {
+        Submission { probing_rate, ..message(bytes) }
+    }
+
+    /// The bytes of 10-byte messages that a peer which never answers gets in 1000 s.
+    fn bytes_to_a_silent_peer(probing_rate: u32) -> u32 {
+        let (mut now, mut history) = (at(0), NonHistory::default());
+        while now <= at(1_000_000) {
+            match paced_by_probing_rate(now, &at_rate(probing_rate, 10), &history) {
+                Admission::At(later) => now = later,
+                _ => {
+                    history.unanswered_since.get_or_insert(now);
+                    history.unanswered_bytes += 10;
+                }
+            }
+        }
+        history.unanswered_bytes
+    }
+
+    #[test]
+    fn a_silent_peer_gets_bytes_in_proportion_to_the_configured_rate() {
+        // What the rate allows, and the first message, which nothing delays.
+        assert_eq!([0, 1, 10, 100].map(bytes_to_a_silent_peer), [1_010, 1_010, 10_010, 100_010]);
+    }
+
+    #[test]
+    fn the_configured_rate_is_allowed_under_the_longest_rto() {
+        let rto = Micros::from_millis(60_000);
+        let leaves = |rate| paced_by_rto(at(1), &at_rate(rate, 20), &sent_at(0, 1), rto);
+        let expected = [20_000, 20_000, 2_000, 200].map(|millis| Admission::At(at(millis)));
+        assert_eq!([0, 1, 10, 100].map(leaves), expected);
+    }
+
+    #[test]
+    fn the_longest_wait_for_the_lowest_rate_does_not_overflow() {
+        let history = NonHistory { unanswered_since: Some(at(0)), unanswered_bytes: u32::MAX, ..NonHistory::default() };
+        let earliest = at(u64::from(u32::MAX) * 1_000);
+        assert_eq!(paced_by_probing_rate(at(1), &message(100), &history), Admission::At(earliest));
     }
 
     #[test]
     fn a_peer_that_answers_is_not_limited_by_the_probing_rate() {
         let history = NonHistory { unanswered_bytes: 0, ..sent_at(5_000, 40) };
-        assert_eq!(paced_by_probing_rate(at(5_001), &history), Admission::Send);
+        assert_eq!(paced_by_probing_rate(at(5_001), &message(100), &history), Admission::Send);
     }
 }

@@ -6,6 +6,7 @@ use std::vec::Vec;
 use crate::control::{
     Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Controller, Expired, Load, Sent, Submission, Why,
 };
+use crate::non::PROBING_RATE;
 use crate::time::Instant;
 
 pub(crate) struct Drive<'a, C: Controller> {
@@ -110,7 +111,7 @@ impl<'a, C: Controller> Drive<'a, C> {
     }
 
     pub(crate) fn admit(&mut self, confirmable: bool) -> Admission {
-        let message = Submission { confirmable, may_confirm: true, bytes: self.bytes };
+        let message = Submission { confirmable, may_confirm: true, bytes: self.bytes, probing_rate: PROBING_RATE };
         self.controller.admit(&mut self.peer, self.now, &message, &self.load)
     }
 

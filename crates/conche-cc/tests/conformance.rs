@@ -73,6 +73,22 @@ proptest! {
         prop_assert_eq!(trace(&Linux::default(), &plan), trace(&AnyController::from(Linux::default()), &plan));
         prop_assert_eq!(trace(&Bdp::default(), &plan), trace(&AnyController::from(Bdp::default()), &plan));
     }
+
+    /// Neither does wrapping a controller from outside, as `AnyController` holds it.
+    #[test]
+    #[cfg(feature = "alloc")]
+    fn a_wrapped_controller_answers_as_it_does_and_keeps_its_promises(plan in plans()) {
+        use conche_cc::dynamic::DynController;
+        for named in ALL {
+            let (bare, wrapped) = (named.controller(), AnyController::from(DynController::new(named.controller())));
+            let trace = |controller: &AnyController| {
+                let mut endpoint = Endpoint::new(controller, promises(named), &plan);
+                endpoint.run(&plan);
+                endpoint.trace
+            };
+            prop_assert_eq!(trace(&bare), trace(&wrapped), "{}", named.name);
+        }
+    }
 }
 
 /// The gaps between the copies of `exchanges` consecutive exchanges of which nothing is ever acknowledged.

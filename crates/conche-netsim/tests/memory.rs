@@ -41,7 +41,7 @@ fn dumbbell(clients: usize) {
     let controller = AnyController::by_name("cocoa").expect("a controller");
     for node in clients.into_iter().chain([server]) {
         let seed = sim.streams().seed_bytes(Entity::Node(node), Purpose::named("endpoint"));
-        let host = Node::new(EndpointConfig::default(), controller, seed, Idle).expect("valid parameters");
+        let host = Node::new(EndpointConfig::default(), controller.clone(), seed, Idle).expect("valid parameters");
         sim.attach(node, host).expect("a node");
     }
     assert_eq!(sim.run(), Ended::Idle);

@@ -49,10 +49,10 @@ impl Settings {
         self.validate()?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
-        let mut endpoint = Endpoint::new(self.config.clone(), self.controller, seed)?;
+        let mut endpoint = Endpoint::new(self.config.clone(), self.controller.clone(), seed)?;
         let mut prefixes = Vec::new();
         for (prefix, controller) in &self.prefixes {
-            prefixes.push((*prefix, endpoint.add_controller(*controller)?));
+            prefixes.push((*prefix, endpoint.add_controller(controller.clone())?));
         }
         endpoint.choose_controller(Box::new(move |path: &Path| {
             let address = path.peer.ip().to_canonical();

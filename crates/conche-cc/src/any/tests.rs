@@ -51,16 +51,29 @@ fn the_state_of_another_algorithm_is_replaced() {
     old.clean(300);
     let mut new = Drive::new(&cocoa);
     new.peer = old.peer.clone();
-    new.flight = old.flight;
+    new.flight = old.flight.clone();
     assert_eq!(cocoa.snapshot(&new.peer), Snapshot::default());
     assert_eq!(new.base(), 2_000);
     assert_eq!(new.clean(300), 1_450);
 }
 
 #[test]
-fn any_state_is_little_larger_than_the_largest() {
+#[cfg(not(feature = "alloc"))]
+fn without_a_heap_any_state_is_little_larger_than_the_largest() {
     let largest = ALL.iter().map(|named| named.features.peer_bytes).max();
     assert!(largest.is_some_and(|bytes| size_of::<AnyPeer>() <= bytes + 8), "{} bytes", size_of::<AnyPeer>());
+}
+
+#[test]
+#[cfg(feature = "alloc")]
+fn with_a_heap_any_state_takes_32_bytes_at_most() {
+    assert!(size_of::<AnyPeer>() <= 32, "{} bytes", size_of::<AnyPeer>());
+}
+
+#[test]
+fn any_exchange_is_little_larger_than_the_largest() {
+    let largest = ALL.iter().map(|named| named.features.flight_bytes).max();
+    assert!(largest.is_some_and(|bytes| size_of::<AnyFlight>() <= bytes + 8), "{} bytes", size_of::<AnyFlight>());
 }
 
 /// A row of the README's table: names, bytes for a peer, for an exchange, and as published.

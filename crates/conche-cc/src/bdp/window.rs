@@ -12,12 +12,11 @@ pub(super) struct Window {
     throughputs: [BytesPerSecond; LENGTH as usize],
     /// Bit n: the transmission in slot n was a retransmission.
     retransmissions: u16,
-    /// The number of the next transmission, modulo [`NUMBERS`].
+    /// The number of the next transmission. Numbers below [`LENGTH`] are used once: until then the window fills.
     next: u16,
-    len: u16,
 }
 
-/// Transmissions are numbered modulo this, a multiple of the ring's length.
+/// So many transmissions have different numbers, a multiple of the ring's length.
 const NUMBERS: u16 = 60_000;
 
 impl Window {
@@ -32,15 +31,15 @@ impl Window {
         } else {
             self.retransmissions &= !bit
         }
-        self.next = (number + 1) % NUMBERS;
-        self.len = (self.len + 1).min(LENGTH);
+        self.next = if number < LENGTH + NUMBERS - 1 { number + 1 } else { LENGTH };
         number
     }
 
     /// Records the throughput of a transmission, unless it has left the window.
     pub(super) fn record(&mut self, number: u16, throughput: BytesPerSecond) {
-        let age = (self.next + NUMBERS - number % NUMBERS) % NUMBERS;
-        if (1..=self.len).contains(&age) {
+        // Two rounds more, so that the difference is not below zero whatever the numbers are.
+        let age = (u32::from(self.next) + 2 * u32::from(NUMBERS) - u32::from(number)) % u32::from(NUMBERS);
+        if (1..=u32::from(self.len())).contains(&age) {
             self.throughputs[usize::from(number % LENGTH)] = throughput;
         }
     }
@@ -52,21 +51,28 @@ impl Window {
         Some(recorded.fold((first, first), |(max, min), throughput| (max.max(throughput), min.min(throughput))))
     }
 
+    /// How many transmissions the window holds.
+    fn len(&self) -> u16 {
+        self.next.min(LENGTH)
+    }
+
     /// α: how much the largest throughput weighs against the smallest. Little, once a fifth of the window or more are
     /// retransmissions.
     pub(super) fn alpha(&self) -> Factor {
-        let lossy = self.retransmissions.count_ones() * 5 >= u32::from(self.len.max(1));
+        let lossy = self.retransmissions.count_ones() * 5 >= u32::from(self.len().max(1));
         if lossy { Factor::from_permille(200) } else { Factor::from_permille(600) }
     }
 
     /// The share of retransmissions in the window.
     pub(super) fn retransmitted(&self) -> Factor {
-        Factor::share(self.retransmissions.count_ones(), u32::from(self.len))
+        Factor::share(self.retransmissions.count_ones(), u32::from(self.len()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
 
     const RATE: BytesPerSecond = BytesPerSecond::new(500);
@@ -96,12 +102,36 @@ mod tests {
 
     #[test]
     fn numbers_stay_in_step_with_slots_when_they_wrap() {
-        let mut window = Window { next: NUMBERS - 1, len: 10, ..Window::default() };
+        let mut window = Window { next: LENGTH + NUMBERS - 1, ..Window::default() };
         let last = window.push(false);
         let wrapped = window.push(false);
         window.record(last, RATE);
         window.record(wrapped, BytesPerSecond::new(300));
-        assert_eq!((last, wrapped), (NUMBERS - 1, 0));
+        assert_eq!((last, wrapped), (LENGTH + NUMBERS - 1, LENGTH));
         assert_eq!(window.extremes(), Some((RATE, BytesPerSecond::new(300))));
+    }
+
+    #[test]
+    fn the_ring_is_the_last_ten_transmissions_for_longer_than_its_numbers_last() {
+        let mut window = Window::default();
+        let mut all: Vec<(u16, bool, BytesPerSecond)> = Vec::new();
+        let mut state = 7_u32;
+        for n in 0..2 * usize::from(NUMBERS) + 50 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let retransmission = state >> 30 == 0;
+            all.push((window.push(retransmission), retransmission, BytesPerSecond::ZERO));
+            // The throughput of one of the last 16, six of which may have left the window.
+            let recorded = n.saturating_sub(usize::from(state.to_be_bytes()[1] % 16));
+            all[recorded].2 = BytesPerSecond::new(1 + (state >> 16));
+            window.record(all[recorded].0, all[recorded].2);
+
+            let last = &all[all.len().saturating_sub(usize::from(LENGTH))..];
+            let retransmissions = last.iter().filter(|(_, retransmission, _)| *retransmission).count();
+            let share = Factor::share(u32::try_from(retransmissions).expect("ten"), u32::from(window.len()));
+            let rates = || last.iter().map(|(_, _, rate)| *rate).filter(|rate| *rate != BytesPerSecond::ZERO);
+            assert_eq!(usize::from(window.len()), last.len());
+            assert_eq!(window.retransmitted(), share, "transmission {n}");
+            assert_eq!(window.extremes(), rates().max().zip(rates().min()), "transmission {n}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use conche_cc::Instant;
 use conche_cc::control::{
     Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Expired, Load, NonHistory, Sent, Submission, Why,
 };
+use conche_cc::non::PROBING_RATE;
 
 use super::compare::{Observed, tolerance_ms};
 use super::schema::{Event, Kind, Millis, Vector};
@@ -175,7 +176,8 @@ impl<S: Subject> Endpoint<S> {
 
     /// A Non-confirmable message is admitted without moving the clock: the next may be submitted before it leaves.
     fn submit_non(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
-        let message = Submission { confirmable: false, may_confirm: true, bytes: bytes(event) };
+        let message =
+            Submission { confirmable: false, may_confirm: true, bytes: bytes(event), probing_rate: PROBING_RATE };
         let (at, as_con) = self.admit_non(&message)?;
         observed.set_instant("send_at_ms", at);
         observed.set("as_con", as_con);
@@ -207,7 +209,8 @@ impl<S: Subject> Endpoint<S> {
     }
 
     fn send(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
-        let message = Submission { confirmable: true, may_confirm: false, bytes: bytes(event) };
+        let message =
+            Submission { confirmable: true, may_confirm: false, bytes: bytes(event), probing_rate: PROBING_RATE };
         let load = self.load(event.x);
         match self.controller.admit(&mut self.peer, self.clock, &message, &load) {
             Admission::Send => {}

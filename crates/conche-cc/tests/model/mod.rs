@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use conche_cc::control::{
     Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Expired, Load, NonHistory, Sent, Submission, Why,
 };
+use conche_cc::non::PROBING_RATE;
 use conche_cc::{Controller, Instant};
 use proptest::prelude::*;
 
@@ -153,7 +154,8 @@ impl<'a, C: Controller> Endpoint<'a, C> {
     fn step(&mut self, step: Step) {
         match step {
             Step::Submit { confirmable, may_confirm, bytes } => {
-                self.queue.push_back(Submission { confirmable, may_confirm, bytes: u32::from(bytes) });
+                let (bytes, probing_rate) = (u32::from(bytes), PROBING_RATE);
+                self.queue.push_back(Submission { confirmable, may_confirm, bytes, probing_rate });
             }
             Step::Wait { millis } => self.wait_until(self.now + Duration::from_millis(u64::from(millis))),
             Step::Jump { hours } => {
@@ -184,7 +186,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
             self.abandon(&exchange, Why::Cancelled);
         }
         for _ in 0..count {
-            let message = Submission { confirmable: true, may_confirm: false, bytes: 60 };
+            let message = Submission { confirmable: true, may_confirm: false, bytes: 60, probing_rate: PROBING_RATE };
             let departure = self.departure_when_idle(&message);
             assert!(departure - self.now <= Duration::from_secs(3_600), "an idle peer waits {departure:?}");
             self.now = departure;

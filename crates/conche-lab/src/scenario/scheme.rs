@@ -90,7 +90,7 @@ impl Scheme {
     /// # Errors
     /// If an option is set that the algorithm does not have, or to a value that it cannot have.
     pub fn build(&self) -> Result<AnyController, ScenarioError> {
-        let mut controller = self.controller.controller;
+        let mut controller = self.controller.controller.clone();
         if let Some(default) = default_of(&mut controller) {
             default.ack_timeout = self.ack_timeout.map_or(default.ack_timeout, |span| span.0);
             default.ack_random_factor = self.factor()?.unwrap_or(default.ack_random_factor);

@@ -125,11 +125,10 @@ impl Setup<'_> {
         let streams = simulation.streams();
         let config = endpoint_config(&self.scenario.endpoint);
         let server = Application::Server(Server::new(&self.scenario.server, &self.scenario.endpoint));
-        let clients =
-            sites.clients.iter().zip(self.controllers.iter().cycle()).map(|(id, controller)| {
-                (*id, *controller, Application::Client(Client::new(sites.server, self.workload)))
-            });
-        for (id, controller, application) in clients.chain([(sites.server, self.controllers[0], server)]) {
+        let clients = sites.clients.iter().zip(self.controllers.iter().cycle()).map(|(id, controller)| {
+            (*id, controller.clone(), Application::Client(Client::new(sites.server, self.workload)))
+        });
+        for (id, controller, application) in clients.chain([(sites.server, self.controllers[0].clone(), server)]) {
             let seed = streams.seed_bytes(Entity::Node(id), Purpose::named("endpoint"));
             let node = Node::new(config.clone(), controller, seed, application)
                 .map_err(|error| impossible(error.to_string()))?;

@@ -64,8 +64,13 @@ impl<C: Controller> Exchanges<C> {
             // A Non-confirmable response waits for a message ID and for nothing else.
             return Turn::Leave { confirmable: false };
         }
-        let submission =
-            Submission { confirmable: exchange.confirmable, may_confirm: exchange.may_confirm, bytes: exchange.bytes };
+        let probing_rate = self.rules.transmission.probing_rate;
+        let submission = Submission {
+            confirmable: exchange.confirmable,
+            may_confirm: exchange.may_confirm,
+            bytes: exchange.bytes,
+            probing_rate,
+        };
         let load = state.load(state.queued.saturating_sub(1));
         let confirmable = match controller.admit(&mut state.control, now, &submission, &load) {
             Admission::At(at) if at > now => return Turn::Until(at),
@@ -76,7 +81,6 @@ impl<C: Controller> Exchanges<C> {
             Admission::Send | Admission::At(_) | Admission::OnEvent => exchange.confirmable,
         };
         // Converted or not, what was submitted as Non-confirmable keeps to PROBING_RATE.
-        let probing_rate = self.rules.transmission.probing_rate;
         match state.probing_allows_at(now, probing_rate).filter(|_| !exchange.confirmable) {
             Some(at) => Turn::Until(at),
             None => Turn::Leave { confirmable },

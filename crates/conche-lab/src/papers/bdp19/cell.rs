@@ -89,7 +89,12 @@ impl Workload {
 
 impl Cell<'_> {
     fn setup(&self) -> Setup<'_> {
-        Setup { scenario: self.scenario, medium: &self.medium.1, controller: self.controller, workload: &self.workload }
+        Setup {
+            scenario: self.scenario,
+            medium: &self.medium.1,
+            controller: self.controller.clone(),
+            workload: &self.workload,
+        }
     }
 
     fn stretch(&self, from: Duration, to: Duration, window: Duration) -> Stretch {

@@ -91,7 +91,7 @@ impl Setup<'_> {
         let overhead = u32::try_from(self.scenario.network.headers.compressed.0).unwrap_or(u32::MAX);
         let config = EndpointConfig { datagram_overhead: overhead, ..parameters.config() };
         let seed = streams.seed_bytes(Entity::Node(node), Purpose::named("endpoint"));
-        let node = Node::new(config, Recorded::silent(self.controller), seed, application);
+        let node = Node::new(config, Recorded::silent(self.controller.clone()), seed, application);
         node.map(|node| Mote::Coap(Box::new(node))).map_err(|error| error.to_string())
     }
 

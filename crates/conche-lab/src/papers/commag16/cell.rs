@@ -109,14 +109,15 @@ impl campaign::Cell for Cell<'_> {
         match self.workload {
             Workload::Continuous => {
                 let duration = self.scenario.continuous.duration.0;
-                let mut trial = Trial::new(&site, parameters, self.controller, replication.seed, |_| Part::CONTINUOUS)?;
+                let mut trial =
+                    Trial::new(&site, parameters, self.controller.clone(), replication.seed, |_| Part::CONTINUOUS)?;
                 trial.simulation.run_until(Instant::ZERO + duration);
                 Ok(Ran { outcome: Outcome::Continuous(trial.measure(duration)?), events: trial.simulation.events() })
             }
             Workload::Burst => {
                 let burst = self.scenario.burst;
                 let part = |index| if index < burst.continuous { Part::CONTINUOUS } else { Part::of(burst) };
-                let mut trial = Trial::new(&site, parameters, self.controller, replication.seed, part)?;
+                let mut trial = Trial::new(&site, parameters, self.controller.clone(), replication.seed, part)?;
                 let settled = trial.settle(burst, limit.0);
                 Ok(Ran { outcome: Outcome::Burst(settled), events: trial.simulation.events() })
             }
@@ -165,7 +166,7 @@ impl Trial {
     ) -> Result<Self, String> {
         let mut simulation = Simulation::new(&site.topology, seed, ()).map_err(|error| error.to_string())?;
         let streams = simulation.streams();
-        let (recorded, timeouts) = Recorded::new(controller);
+        let (recorded, timeouts) = Recorded::new(controller.clone());
         let mut attach = |node, controller, application| {
             let host = host(node, parameters, controller, &streams, application).map_err(|error| error.to_string())?;
             simulation.attach(node, host).map_err(|error| error.to_string())
@@ -191,7 +192,7 @@ impl Trial {
         servers.dedup();
         for server in servers {
             let responder = Some(Responder::new(Answers::All, Code::CONTENT, site.response.clone()));
-            attach(server, Recorded::silent(controller), Application { requester: None, responder })?;
+            attach(server, Recorded::silent(controller.clone()), Application { requester: None, responder })?;
         }
         Ok(Self { simulation, clients, timeouts })
     }

@@ -94,7 +94,10 @@ fn cells(scenario: &Scenario) -> Result<Vec<Cell<'_>>, ScenarioError> {
                 numbers.filter(enough).map(|clients| Where::Gprs(gprs, clients))
             });
             let places = gprs.chain(scenario.flocklab.iter().map(Where::FlockLab));
-            cells.extend(places.map(|place| Cell { scenario, scheme: &scheme.name, controller, workload, place }));
+            cells.extend(places.map(|place| {
+                let controller = controller.clone();
+                Cell { scenario, scheme: &scheme.name, controller, workload, place }
+            }));
         }
     }
     Ok(cells)

@@ -150,7 +150,7 @@ impl Cell<'_> {
         let mut simulation =
             Simulation::<Node<Application>>::new(&network.topology, seed, ()).map_err(|error| error.to_string())?;
         let streams = simulation.streams();
-        let (recorded, log) = Recorded::new(self.controller);
+        let (recorded, log) = Recorded::new(self.controller.clone());
         let mut choice = streams.stream(Entity::Run, Purpose::named("burst"));
         let requester = Requester::new(flows(&network.servers, &mut choice));
         // Control traffic goes on for ever, so that the end must be told.
@@ -164,7 +164,7 @@ impl Cell<'_> {
             let responder = Responder::new(Answers::All, Code::CONTENT, response.clone());
             let answering = Application { requester: None, responder: Some(responder) };
             let server_parameters = Parameters { nstart: 1, ..self.parameters() };
-            let node = host(*server, server_parameters, Recorded::silent(self.controller), &streams, answering)
+            let node = host(*server, server_parameters, Recorded::silent(self.controller.clone()), &streams, answering)
                 .map_err(|error| error.to_string())?;
             simulation.attach(*server, node).map_err(|error| error.to_string())?;
         }

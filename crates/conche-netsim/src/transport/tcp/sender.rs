@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use conche_proto::cc::Controller;
 use conche_proto::cc::control::{Admission, Load, Submission, Why};
+use conche_proto::cc::non::PROBING_RATE;
 use rand_core::RngCore;
 
 use super::exchange::{Exchange, Known};
@@ -231,7 +232,12 @@ impl<C: Controller> Sender<C> {
         if self.queue.len() >= window || self.place(self.queue.len()) >= self.end() {
             return Next::Nothing;
         }
-        let message = Submission { confirmable: true, may_confirm: true, bytes: self.config.segment_bytes };
+        let message = Submission {
+            confirmable: true,
+            may_confirm: true,
+            bytes: self.config.segment_bytes,
+            probing_rate: PROBING_RATE,
+        };
         let load = self.load(self.queue.len());
         match self.controller.admit(&mut self.peer, now, &message, &load) {
             Admission::Send | Admission::SendConfirmable => {

@@ -143,6 +143,25 @@ fn a_flood_of_non_confirmable_messages_to_a_silent_peer_keeps_to_probing_rate() 
     }
 }
 
+// RFC 7252 §4.7 (Q39)
+#[test]
+fn a_silent_peer_gets_what_the_configured_probing_rate_allows() {
+    const SECONDS: u64 = 10_000;
+    for probing_rate in [1, 10, 100] {
+        let transmission = TransmissionParameters { probing_rate, ..TransmissionParameters::default() };
+        let mut world = World::client_of(&with_transmission(transmission), by_name("default"));
+        while world.now.as_millis() < SECONDS * 1_000 {
+            let request = request_with_payload(Code::POST, "/t", 1_000).with_reliability(Reliability::NeverConfirmable);
+            world.request(request);
+            world.run(s(5));
+        }
+        let sizes = world.sent.iter().map(|datagram| datagram.bytes.len() as u64 + 28);
+        let (bytes, allowed) = (sizes.clone().sum::<u64>(), SECONDS * u64::from(probing_rate));
+        let largest = sizes.max().expect("the first leaves at once");
+        assert!(bytes.abs_diff(allowed) <= largest, "{bytes} B in {SECONDS} s at {probing_rate} B/s");
+    }
+}
+
 // RFC 7252 §4.7 (Q40)
 #[test]
 fn a_source_that_overdoes_it_is_limited_and_others_are_not() {
