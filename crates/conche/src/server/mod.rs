@@ -1,19 +1,24 @@
 //! Serving resources.
 
-mod extract;
+pub mod extract;
 mod handler;
-mod link;
 mod listen;
+mod middleware;
 mod request;
-mod resource;
 mod response;
-mod router;
+pub mod routing;
 
-pub use extract::{Conditions, Extract, Path, Payload, Peer, Query, Text};
+#[cfg(feature = "cbor")]
+pub use extract::Cbor;
+#[cfg(feature = "json")]
+pub use extract::Json;
+pub use extract::{Arguments, Conditions, Extension, FromRef, FromRequest, FromRequestParts};
+pub use extract::{Path, Payload, Peer, Query, Rejection, State, Text};
 pub use handler::Handler;
-pub use listen::{BindError, Server, ServerBuilder};
-pub use request::Request;
-pub use resource::{Resource, delete, fetch, get, ipatch, patch, post, put};
+pub use listen::{BindError, Server, ServerBuilder, Stopped};
+pub use middleware::{FromFn, FromFnService, HandleError, HandleErrorService, Next, from_fn, handle_error};
+pub use request::{Capture, Request};
 pub use response::{IntoResponse, Response};
-pub(crate) use router::Dispatch;
-pub use router::{RouteError, Router};
+pub use routing::{Resource, Route, RouteError, RouteFuture, Router, delete, fetch, get, ipatch, patch, post, put};
+
+pub(crate) use routing::Dispatch;
