@@ -2,10 +2,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use conche::server::{Conditions, Request, Response, Router, get, post};
+use conche::server::{Conditions, FromRef, Rejection, Request, Response, Router, State, get, post};
 use conche::{Code, ContentFormat, OptionNumber};
 
 /// How long `/separate` takes; far beyond the time after which a request is acknowledged without a response.
@@ -14,38 +14,69 @@ const SEPARATE_DELAY: Duration = Duration::from_secs(5);
 /// `/test` is read with GET, replaced with PUT and removed with DELETE, POST changes nothing; `/count` counts POSTs;
 /// `/separate` answers late; `/a/b` has a path of two segments.
 pub fn router() -> Router {
-    let test = Document::default();
-    let (read, write, remove) = (test.clone(), test.clone(), test);
-    let count = Arc::new(AtomicU64::new(0));
-    let (counting, counted) = (Arc::clone(&count), count);
+    let test = get(read).put(write).post(async || ()).delete(remove);
     Router::new()
-        .route(
-            "/test",
-            get(move |request: Request| std::future::ready(read.get(&request)))
-                .put(move |request: Request, conditions: Conditions| {
-                    std::future::ready(write.put(&request, &conditions))
-                })
-                .post(async || ())
-                .delete(move |conditions: Conditions| std::future::ready(remove.delete(&conditions)))
-                .conditional()
-                .title("A document")
-                .format(ContentFormat::TEXT_PLAIN),
-        )
-        .route(
-            "/count",
-            post(move || std::future::ready((counting.fetch_add(1, Ordering::Relaxed) + 1).to_string()))
-                .get(move || std::future::ready(counted.load(Ordering::Relaxed).to_string()))
-                .title("Counts POST requests"),
-        )
-        .route(
-            "/separate",
-            get(async || {
-                tokio::time::sleep(SEPARATE_DELAY).await;
-                "separate"
-            })
-            .title("Answers after 5 s"),
-        )
+        .route("/test", test.title("A document").format(ContentFormat::TEXT_PLAIN))
+        .route("/count", post(count).get(counted).title("Counts POST requests"))
+        .route("/separate", get(separate).title("Answers after 5 s"))
         .route("/a/b", get(async || "a/b").title("Two segments"))
+        .with_state(Demo::default())
+}
+
+/// What the resources share.
+#[derive(Clone, Default)]
+struct Demo {
+    document: Document,
+    count: Arc<AtomicU64>,
+}
+
+impl FromRef<Demo> for Document {
+    fn from_ref(demo: &Demo) -> Self {
+        demo.document.clone()
+    }
+}
+
+async fn read(
+    State(document): State<Document>,
+    conditions: Conditions,
+    request: Request,
+) -> Result<Response, Rejection> {
+    let document = document.locked();
+    conditions.check(etag(&document).as_ref().map(<[u8; 4]>::as_slice))?;
+    let Some(current) = document.as_ref() else { return Ok(Response::new(Code::NOT_FOUND)) };
+    let etag = current.etag();
+    if request.message().values(OptionNumber::ETAG).any(|known| known == etag) {
+        return Ok(Response::new(Code::VALID).etag(&etag));
+    }
+    Ok(Response::new(Code::CONTENT).payload(current.format, current.payload.clone()).etag(&etag))
+}
+
+async fn write(State(document): State<Document>, conditions: Conditions, request: Request) -> Result<Code, Rejection> {
+    let mut document = document.locked();
+    conditions.check(etag(&document).as_ref().map(<[u8; 4]>::as_slice))?;
+    let format = request.content_format().unwrap_or(ContentFormat::TEXT_PLAIN);
+    let new = Representation { format, payload: request.payload().to_vec() };
+    Ok(if document.replace(new).is_some() { Code::CHANGED } else { Code::CREATED })
+}
+
+async fn remove(State(document): State<Document>, conditions: Conditions) -> Result<Code, Rejection> {
+    let mut document = document.locked();
+    conditions.check(etag(&document).as_ref().map(<[u8; 4]>::as_slice))?;
+    *document = None;
+    Ok(Code::DELETED)
+}
+
+async fn count(State(demo): State<Demo>) -> String {
+    (demo.count.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+}
+
+async fn counted(State(demo): State<Demo>) -> String {
+    demo.count.load(Ordering::Relaxed).to_string()
+}
+
+async fn separate() -> &'static str {
+    tokio::time::sleep(SEPARATE_DELAY).await;
+    "separate"
 }
 
 /// A representation that clients may replace or remove.
@@ -74,36 +105,11 @@ impl Default for Document {
 }
 
 impl Document {
-    fn locked(&self) -> std::sync::MutexGuard<'_, Option<Representation>> {
+    fn locked(&self) -> MutexGuard<'_, Option<Representation>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn get(&self, request: &Request) -> Response {
-        match &*self.locked() {
-            None => Response::new(Code::NOT_FOUND),
-            Some(current) => {
-                let etag = current.etag();
-                if request.message().values(OptionNumber::ETAG).any(|known| known == etag) {
-                    return Response::new(Code::VALID).etag(&etag);
-                }
-                Response::new(Code::CONTENT).payload(current.format, current.payload.clone()).etag(&etag)
-            }
-        }
-    }
-
-    fn put(&self, request: &Request, conditions: &Conditions) -> Result<Response, Response> {
-        let mut document = self.locked();
-        conditions.check(document.as_ref().map(Representation::etag).as_ref().map(<[u8; 4]>::as_slice))?;
-        let format = request.content_format().unwrap_or(ContentFormat::TEXT_PLAIN);
-        let new = Representation { format, payload: request.payload().to_vec() };
-        let code = if document.replace(new).is_some() { Code::CHANGED } else { Code::CREATED };
-        Ok(Response::new(code))
-    }
-
-    fn delete(&self, conditions: &Conditions) -> Result<Response, Response> {
-        let mut document = self.locked();
-        conditions.check(document.as_ref().map(Representation::etag).as_ref().map(<[u8; 4]>::as_slice))?;
-        *document = None;
-        Ok(Response::new(Code::DELETED))
-    }
+fn etag(document: &Option<Representation>) -> Option<[u8; 4]> {
+    document.as_ref().map(Representation::etag)
 }
