@@ -106,14 +106,14 @@ where
 /// use conche::Code;
 /// use conche::server::{Router, get, handle_error};
 /// use tower::timeout::TimeoutLayer;
-/// use tower::{BoxError, Layer};
+/// use tower::{BoxError, ServiceBuilder};
 ///
 /// let late = handle_error(|error: BoxError| (Code::SERVICE_UNAVAILABLE, error.to_string()));
-/// let in_time = tower::layer::layer_fn(move |route| late.layer(TimeoutLayer::new(Duration::from_secs(5)).layer(route)));
+/// let in_time = ServiceBuilder::new().layer(late).layer(TimeoutLayer::new(Duration::from_secs(5)));
 /// let router: Router = Router::new().route("/", get(async || "at once")).layer(in_time);
 /// ```
 ///
-/// With `tower::ServiceBuilder`, it stands before the layers whose errors it handles.
+/// In a `tower::ServiceBuilder` it stands before the layers whose errors it handles.
 pub fn handle_error<F>(function: F) -> HandleError<F> {
     HandleError(function)
 }
