@@ -113,3 +113,40 @@ impl Document {
 fn etag(document: &Option<Representation>) -> Option<[u8; 4]> {
     document.as_ref().map(Representation::etag)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conche::codec::Body;
+    use conche::server::Route;
+
+    /// The code of the response to a request to /test, with an option.
+    async fn asked(service: &Route, method: Code, option: OptionNumber, value: &[u8]) -> Code {
+        let body = Body::builder().path("/test").option(option, value).build().expect("legal options");
+        let peer = "192.0.2.1:5683".parse().expect("an address");
+        service.respond(Request::from_body(peer, method, &body).expect("a method")).await.code()
+    }
+
+    // RFC 7252 §5.10.8
+    #[tokio::test]
+    async fn conditions_hold_or_not_for_each_method_and_post_understands_none() {
+        const IF_MATCH: OptionNumber = OptionNumber::IF_MATCH;
+        const IF_NONE_MATCH: OptionNumber = OptionNumber::IF_NONE_MATCH;
+        let service = router().into_service().expect("the routes make sense");
+        for (method, option, value, code) in [
+            (Code::GET, IF_MATCH, &b"\x01"[..], Code::PRECONDITION_FAILED),
+            (Code::GET, IF_MATCH, b"", Code::CONTENT),
+            (Code::GET, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
+            (Code::POST, IF_MATCH, b"\x01", Code::BAD_OPTION),
+            (Code::POST, IF_NONE_MATCH, b"", Code::BAD_OPTION),
+            (Code::PUT, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
+            (Code::DELETE, IF_MATCH, b"\x01", Code::PRECONDITION_FAILED),
+            (Code::DELETE, IF_MATCH, b"", Code::DELETED),
+            (Code::GET, IF_NONE_MATCH, b"", Code::NOT_FOUND),
+            (Code::GET, IF_MATCH, b"", Code::PRECONDITION_FAILED),
+            (Code::PUT, IF_NONE_MATCH, b"", Code::CREATED),
+        ] {
+            assert_eq!(asked(&service, method, option, value).await, code, "{method:?} with {option} {value:?}");
+        }
+    }
+}

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::routing::{Route, RouteFuture};
+use super::routing::{RequestService, Route, RouteFuture};
 use super::{IntoResponse, Request, Response};
 
 /// A layer that is an async function: it gets each request, and with [`Next`] it has the handler answer it.
@@ -57,18 +57,14 @@ pub struct Next(Route);
 impl Next {
     /// Has the request answered.
     pub async fn run(self, request: Request) -> Response {
-        self.0.answer(request).await
+        self.0.respond(request).await
     }
 }
 
 impl<F, I> Layer<I> for FromFn<F>
 where
     F: Clone,
-    I: Service<Request, Response: IntoResponse, Error: Into<Infallible>, Future: Send + 'static>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
+    I: RequestService,
 {
     type Service = FromFnService<F>;
 

@@ -229,6 +229,8 @@ pub use listen::{BindError, Server, ServerBuilder, Stopped};
 pub use middleware::{FromFn, FromFnService, HandleError, HandleErrorService, Next, from_fn, handle_error};
 pub use request::{Capture, Request};
 pub use response::{IntoResponse, Response};
-pub use routing::{Resource, Route, RouteError, RouteFuture, Router, delete, fetch, get, ipatch, patch, post, put};
+pub use routing::{
+    RequestService, Resource, Route, RouteError, RouteFuture, Router, delete, fetch, get, ipatch, patch, post, put,
+};
 
 pub(crate) use routing::Dispatch;

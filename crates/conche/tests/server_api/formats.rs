@@ -8,7 +8,7 @@ use conche::server::{Cbor, Json, Query, Router, get, post};
 use conche::{Code, ContentFormat, OptionNumber};
 use serde::{Deserialize, Serialize};
 
-use crate::{ask, post as send, read, request, service};
+use crate::{post as send, read, request, service};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Reading {
@@ -25,7 +25,7 @@ async fn json_is_read_checked_and_written() {
     let (code, payload) = send(&service, "/", json, good).await;
     assert_eq!((code, payload.as_str()), (Code::CHANGED, r#"{"sensor":"roof","celsius":-3}"#));
 
-    let unsaid = ask(&service, request(Code::POST, "/", |body| body.payload(&good[..]))).await;
+    let unsaid = service.respond(request(Code::POST, "/", |body| body.payload(&good[..]))).await;
     assert_eq!((unsaid.code(), unsaid.content_format()), (Code::CHANGED, Some(json)));
 
     let refused = send(&service, "/", ContentFormat::CBOR, good).await;
@@ -48,7 +48,7 @@ async fn cbor_is_read_checked_and_written() {
     let cbor = ContentFormat::CBOR;
     let good = b"\xa2\x66sensor\x64roof\x67celsius\x23";
     let request = request(Code::POST, "/", |body| body.content_format(cbor).payload(&good[..]));
-    let warmed = ask(&service, request).await;
+    let warmed = service.respond(request).await;
     assert_eq!((warmed.code(), warmed.content_format()), (Code::CHANGED, Some(cbor)));
     assert_eq!(warmed.payload_bytes(), b"\xa2\x66sensor\x64roof\x67celsius\x22");
 
@@ -72,7 +72,7 @@ async fn a_format_that_the_client_does_not_accept_is_4_06() {
     let service = service(Router::new().route("/json", get(async || Json(7))).route("/cbor", get(async || Cbor(7))));
     let accepting = async |path, format: ContentFormat| {
         let request = request(Code::GET, path, |body| body.uint(OptionNumber::ACCEPT, format.0.into()));
-        ask(&service, request).await.code()
+        service.respond(request).await.code()
     };
     assert_eq!(accepting("/json", ContentFormat::JSON).await, Code::CONTENT);
     assert_eq!(accepting("/json", ContentFormat::CBOR).await, Code::NOT_ACCEPTABLE);
@@ -95,7 +95,7 @@ async fn a_result_that_cannot_be_written_is_5_00() {
         Router::new().route("/json", get(async || Json(Stubborn))).route("/cbor", get(async || Cbor(Stubborn)));
     let service = service(router);
     for path in ["/json", "/cbor"] {
-        let response = ask(&service, request(Code::GET, path, |body| body)).await;
+        let response = service.respond(request(Code::GET, path, |body| body)).await;
         assert_eq!(read(response), (Code::INTERNAL_SERVER_ERROR, String::new()), "{path}");
     }
 }
@@ -128,7 +128,7 @@ async fn a_query_becomes_a_struct_or_says_which_argument_is_wrong() {
     let service = service(Router::new().route("/typed", get(typed)).route("/map", get(map)));
     let asked = async |path, query: &[&str]| {
         let request = request(Code::GET, path, |body| query.iter().fold(body, |body, argument| body.query(argument)));
-        read(ask(&service, request).await)
+        read(service.respond(request).await)
     };
     let content = |text: &str| (Code::CONTENT, text.to_owned());
     assert_eq!(asked("/typed", &["max=5"]).await, content("5 None [] false None"));

@@ -15,7 +15,7 @@ use tower::timeout::TimeoutLayer;
 use tower::util::{MapRequestLayer, MapResponseLayer};
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
-use crate::{ask, get_text, read, request, service};
+use crate::{get_text, read, request, service};
 
 #[tokio::test(start_paused = true)]
 async fn the_timeout_of_tower_ends_a_handler_and_its_error_becomes_a_response() {
@@ -109,7 +109,7 @@ async fn what_maps_requests_and_responses_sees_all_of_them_from_inside_out() {
     let service = service(router);
     assert_eq!(get_text(&service, "/").await, (Code::CONTENT, "attached, inner, outer".into()));
     assert_eq!(get_text(&service, "/no").await, (Code::NOT_FOUND, ", outer".into()));
-    let refused = ask(&service, request(Code::PUT, "/", |body| body)).await;
+    let refused = service.respond(request(Code::PUT, "/", |body| body)).await;
     assert_eq!(read(refused), (Code::METHOD_NOT_ALLOWED, ", inner, outer".into()));
     assert_eq!(get_text(&service, "/later").await, (Code::CONTENT, "not marked".into()));
 }
@@ -160,7 +160,7 @@ async fn a_layer_that_is_written_out_may_answer_in_place_of_the_handler() {
         assert_eq!(get_text(&service, "/").await.0, expected);
     }
     for _ in 0..3 {
-        let posted = ask(&service, request(Code::POST, "/", |body| body)).await;
+        let posted = service.respond(request(Code::POST, "/", |body| body)).await;
         assert_eq!(posted.code(), Code::CHANGED, "it was added after the layer");
     }
 }
@@ -180,9 +180,9 @@ async fn a_function_around_handlers_may_refuse_attach_and_change() {
 
     let length = async |Extension(Length(length)): Extension<Length>| length.to_string();
     let service = service(Router::new().route("/", post(length)).layer(from_fn(guard)));
-    let refused = ask(&service, request(Code::POST, "/", |body| body)).await;
+    let refused = service.respond(request(Code::POST, "/", |body| body)).await;
     assert_eq!(refused.code(), Code::FORBIDDEN);
-    let passed = ask(&service, request(Code::POST, "/", |body| body.payload("four"))).await;
+    let passed = service.respond(request(Code::POST, "/", |body| body.payload("four"))).await;
     assert_eq!(read(passed), (Code::CHANGED, "4".into()));
 }
 

@@ -10,7 +10,6 @@ mod running;
 use conche::codec::{Body, BodyBuilder};
 use conche::server::{Request, Response, Route, Router};
 use conche::{Code, ContentFormat};
-use tower::ServiceExt;
 
 /// A router as a service; it must make sense.
 fn service(router: Router) -> Route {
@@ -22,20 +21,15 @@ fn request(method: Code, path: &str, rest: impl FnOnce(BodyBuilder) -> BodyBuild
     Request::from_body("192.0.2.1:5683".parse().expect("an address"), method, &body).expect("a method")
 }
 
-async fn ask(service: &Route, request: Request) -> Response {
-    let Ok(response) = service.clone().oneshot(request).await;
-    response
-}
-
 /// Code and payload of the response to a GET.
 async fn get_text(service: &Route, path: &str) -> (Code, String) {
-    read(ask(service, request(Code::GET, path, |body| body)).await)
+    read(service.respond(request(Code::GET, path, |body| body)).await)
 }
 
 /// Code and payload of the response to a POST of this payload.
 async fn post(service: &Route, path: &str, format: ContentFormat, payload: &[u8]) -> (Code, String) {
     let request = request(Code::POST, path, |body| body.content_format(format).payload(payload));
-    read(ask(service, request).await)
+    read(service.respond(request).await)
 }
 
 fn read(response: Response) -> (Code, String) {

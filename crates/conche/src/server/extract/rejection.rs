@@ -13,10 +13,20 @@ pub struct Rejection {
     message: String,
 }
 
+/// The longest text. Most quote the request, and a response must not become too large by what a peer has sent.
+const LONGEST: usize = 256;
+
 impl Rejection {
-    /// A rejection with this code and text, which should say what was wrong, where, and what would be right.
+    /// A rejection with this code and text, which should say what was wrong, where, and what would be right. Of a text of
+    /// more than 256 bytes the end is cut off.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        const CUT: &str = "…";
+        let mut message = message.into();
+        if message.len() > LONGEST {
+            message.truncate(message.floor_char_boundary(LONGEST - CUT.len()));
+            message.push_str(CUT);
+        }
+        Self { code, message }
     }
 
     /// The code of the response.

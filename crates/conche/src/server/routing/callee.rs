@@ -1,16 +1,14 @@
 //! What answers a request in the end, before and after the state is known.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use conche_proto::codec::{Code, OptionNumber};
 use tower_layer::Layer;
-use tower_service::Service;
 
-use super::Route;
+use super::{RequestService, Route};
 use crate::server::extract::Needs;
 use crate::server::handler::{Answer, Handler};
-use crate::server::{IntoResponse, Request, Response};
+use crate::server::{Request, Response};
 
 /// A handler whose arguments are no longer in its type, and the layers around it.
 pub(super) struct Callee<S> {
@@ -20,10 +18,13 @@ pub(super) struct Callee<S> {
 
 enum Stage<S> {
     /// It waits for the state; layers are put around it when that is there.
-    Stateless(Arc<dyn Fn(&Arc<S>) -> Route + Send + Sync>),
+    Stateless(Make<S>),
     /// It has its state.
     Ready(Route),
 }
+
+/// Makes a route of a handler and its state.
+type Make<S> = Arc<dyn Fn(&Arc<S>) -> Route + Send + Sync>;
 
 impl<S: Send + Sync + 'static> Callee<S> {
     pub(super) fn new<Arguments, H: Handler<Arguments, S>>(handler: H) -> Self {
@@ -43,12 +44,7 @@ impl<S: Send + Sync + 'static> Callee<S> {
 
     pub(super) fn layer<L>(self, layer: L) -> Self
     where
-        L: Layer<Route> + Send + Sync + 'static,
-        L::Service: Service<Request, Response: IntoResponse, Error: Into<Infallible>, Future: Send + 'static>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
+        L: Layer<Route, Service: RequestService> + Send + Sync + 'static,
     {
         let stage = match self.stage {
             Stage::Stateless(make) => Stage::Stateless(Arc::new(move |state| make(state).layer(&layer))),

@@ -1,18 +1,15 @@
 //! A resource: its methods, and what `/.well-known/core` says of it.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
 use conche_proto::codec::{Code, ContentFormat};
 use tower_layer::Layer;
-use tower_service::Service;
 
 use super::callee::Callee;
 use super::link::Attributes;
-use super::{Route, RouteError};
-use crate::server::handler::{Answer, Handler};
-use crate::server::{IntoResponse, Request};
+use super::{RequestService, Route, RouteError};
+use crate::server::handler::Handler;
 
 /// What a path leads to, by method.
 ///
@@ -84,12 +81,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
     /// `tower::limit::GlobalConcurrencyLimitLayer` does.
     pub fn layer<L>(self, layer: L) -> Self
     where
-        L: Layer<Route> + Clone + Send + Sync + 'static,
-        L::Service: Service<Request, Response: IntoResponse, Error: Into<Infallible>, Future: Send + 'static>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
+        L: Layer<Route, Service: RequestService> + Clone + Send + Sync + 'static,
     {
         let methods = self.methods.into_iter().map(|(method, callee)| (method, callee.layer(layer.clone()))).collect();
         let others = self.others.unwrap_or_else(|| Callee::always(Code::METHOD_NOT_ALLOWED));
@@ -154,6 +146,11 @@ impl<S> Resource<S> {
         self.methods.iter().find(|(other, _)| *other == method).map(|(_, callee)| callee)
     }
 
+    /// What answers the other methods with 4.05, if there are layers to do so through.
+    pub(super) fn others(&self) -> Option<&Callee<S>> {
+        self.others.as_ref()
+    }
+
     pub(super) fn attributes(&self) -> &Attributes {
         &self.attributes
     }
@@ -169,16 +166,6 @@ impl<S> Resource<S> {
             Some(RouteError::captures(Some(*method), path, wanted, captures))
         });
         misled.map_or(Ok(()), Err)
-    }
-}
-
-impl Resource {
-    /// What answers a method that it has no handler for with 4.05, if there are layers to do so through.
-    pub(super) fn refuse_method(&self, request: Request) -> Result<Answer, Request> {
-        match &self.others {
-            Some(callee) => Ok(callee.call(request)),
-            None => Err(request),
-        }
     }
 }
 

@@ -24,14 +24,7 @@ impl Route {
     }
 
     /// A route from any service, which is cloned for each request.
-    pub fn from_service<T>(service: T) -> Self
-    where
-        T: Service<Request, Response: IntoResponse, Error: Into<Infallible>, Future: Send + 'static>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-    {
+    pub fn from_service(service: impl RequestService) -> Self {
         Self::new(move |request| {
             let mut service = service.clone();
             let method = request.method();
@@ -47,16 +40,13 @@ impl Route {
         })
     }
 
-    pub(super) fn layer<L>(self, layer: &L) -> Self
-    where
-        L: Layer<Self>,
-        L::Service: Service<Request, Response: IntoResponse, Error: Into<Infallible>, Future: Send + 'static>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-    {
+    pub(super) fn layer(self, layer: &impl Layer<Self, Service: RequestService>) -> Self {
         Self::from_service(layer.layer(self))
+    }
+
+    /// Answers a request, as the service does, which cannot fail.
+    pub async fn respond(&self, request: Request) -> Response {
+        self.answer(request).await
     }
 
     /// Starts to answer a request.
@@ -83,6 +73,30 @@ impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Route").finish_non_exhaustive()
     }
+}
+
+/// A service that can answer requests, as that of a layer must be: any that does not fail, and can be cloned and sent.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot answer requests",
+    note = "it must be a `Clone + Send + Sync + 'static` service of `conche::server::Request` that does not fail; \
+            `conche::server::handle_error` turns the errors of one that does into responses"
+)]
+pub trait RequestService:
+    Service<Request, Response: IntoResponse, Error: Into<Infallible>, Future: Send + 'static>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<T> RequestService for T where
+    T: Service<Request, Response: IntoResponse, Error: Into<Infallible>, Future: Send + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
 }
 
 /// The response that a [`Route`] is about to give.

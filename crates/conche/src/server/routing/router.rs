@@ -1,22 +1,17 @@
 //! [`Router`]: the resources of a server by path.
 
-use std::convert::Infallible;
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
-use smallvec::SmallVec;
+use conche_proto::codec::Code;
 use tower_layer::Layer;
-use tower_service::Service;
 
 use super::callee::Callee;
-use super::link::{self, Link};
+use super::link::Link;
 use super::pattern::{Pattern, Segment};
-use super::tree::{Captures, Node};
-use super::{Resource, Route, RouteError};
-use crate::server::handler::{Answer, Handler};
-use crate::server::{IntoResponse, Request, Response};
+use super::tree::Node;
+use super::{RequestService, Resource, Route, RouteError};
+use crate::server::handler::Handler;
 
 /// The resources of a server by path.
 ///
@@ -43,40 +38,30 @@ use crate::server::{IntoResponse, Request, Response};
 /// [`with_state`](Self::with_state) makes one of the other.
 #[must_use]
 pub struct Router<S = ()> {
-    entries: Vec<Entry<S>>,
+    pub(super) entries: Vec<Entry<S>>,
     /// Where in `entries` a path leads to.
-    tree: Node,
-    fallbacks: Vec<Fallback<S>>,
+    pub(super) tree: Node,
+    pub(super) fallbacks: Vec<Fallback<S>>,
     /// What answers with 4.04, if there are layers to do so through.
-    nowhere: Option<Callee<S>>,
-    max_payload: Option<usize>,
+    pub(super) nowhere: Option<Callee<S>>,
+    pub(super) max_payload: Option<usize>,
     mistake: Option<RouteError>,
 }
 
-struct Entry<S> {
+/// A resource and where it is.
+pub(super) struct Entry<S> {
     pattern: Pattern,
-    resource: Resource<S>,
-    link: Option<Link>,
+    pub(super) resource: Resource<S>,
+    pub(super) link: Option<Link>,
     /// The limit of the router that it was nested with.
-    max_payload: Option<usize>,
+    pub(super) max_payload: Option<usize>,
 }
 
 /// What answers for everything below a prefix that is not found.
-struct Fallback<S> {
-    prefix: Pattern,
-    callee: Callee<S>,
+pub(super) struct Fallback<S> {
+    pub(super) prefix: Pattern,
+    pub(super) callee: Callee<S>,
 }
-
-/// What becomes of a request.
-pub(crate) enum Dispatch {
-    /// It is answered at once.
-    Reply(Response),
-    /// A handler answers it.
-    Handle(Answer),
-}
-
-/// The well-known location of RFC 6690 §4.
-const WELL_KNOWN: [&[u8]; 2] = [b".well-known", b"core"];
 
 impl<S> Router<S> {
     /// A router without resources.
@@ -207,7 +192,8 @@ impl<S> Router<S> {
 
 impl<S: Send + Sync + 'static> Router<S> {
     /// Answers what no route matches, with any method, instead of 4.04. The fallback of a router that is nested answers
-    /// for what is below its prefix. It gets no captures; [`Request::message`] has the path.
+    /// for what is below its prefix. It gets no captures; [`Request::message`](crate::server::Request::message) has the
+    /// path.
     pub fn fallback<Arguments>(self, handler: impl Handler<Arguments, S>) -> Self {
         let everything = Pattern { text: "/".to_owned(), segments: Vec::new() };
         self.attempt(|router| router.add_fallback(everything, Callee::new(handler)))
@@ -222,12 +208,7 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// [`handle_error`](crate::server::handle_error) around it.
     pub fn layer<L>(self, layer: L) -> Self
     where
-        L: Layer<Route> + Clone + Send + Sync + 'static,
-        L::Service: Service<Request, Response: IntoResponse, Error: Into<Infallible>, Future: Send + 'static>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
+        L: Layer<Route, Service: RequestService> + Clone + Send + Sync + 'static,
     {
         let nowhere = self.nowhere.unwrap_or_else(|| Callee::always(Code::NOT_FOUND));
         let all = Self { nowhere: Some(nowhere), ..self };
@@ -270,113 +251,6 @@ impl<S: Send + Sync + 'static> Router<S> {
         let fallbacks = fallbacks.collect();
         Router { entries, tree, fallbacks, nowhere: nowhere.map(callees), max_payload, mistake }
     }
-}
-
-impl Router {
-    /// The router as a service, as a test calls it without a socket:
-    ///
-    /// ```
-    /// use conche::Code;
-    /// use conche::codec::Body;
-    /// use conche::server::{Request, Router, get};
-    /// use tower::ServiceExt;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let router = Router::new().route("/hello", get(async || "world"));
-    ///
-    /// let peer = "192.0.2.1:5683".parse()?;
-    /// let body = Body::builder().path("/hello").build()?;
-    /// let request = Request::from_body(peer, Code::GET, &body).ok_or("GET is a method")?;
-    /// let response = router.into_service()?.oneshot(request).await?;
-    /// assert_eq!((response.code(), response.payload_bytes()), (Code::CONTENT, &b"world"[..]));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// If a route makes no sense.
-    pub fn into_service(self) -> Result<Route, RouteError> {
-        let router = self.ready()?;
-        Ok(Route::new(move |request| match router.handle(request) {
-            Dispatch::Reply(response) => Box::pin(std::future::ready(response)),
-            Dispatch::Handle(answer) => answer,
-        }))
-    }
-
-    /// The router as a server needs it: free of mistakes, and with all handlers made.
-    pub(crate) fn ready(self) -> Result<Self, RouteError> {
-        self.check()?;
-        Ok(self.with_state(()))
-    }
-
-    pub(crate) fn dispatch(&self, peer: SocketAddr, message: OwnedMessage) -> Dispatch {
-        self.handle(Request::new(peer, message))
-    }
-
-    fn handle(&self, mut request: Request) -> Dispatch {
-        let mut captures = Captures::new();
-        let (callee, limit) = match self.find(&request, &mut captures) {
-            Found::Entry(Entry { resource, max_payload, .. }) => match resource.handler(request.method()) {
-                Some(callee) => (callee, max_payload.or(self.max_payload)),
-                None => {
-                    let refused = resource.refuse_method(request).map(Dispatch::Handle);
-                    return refused.unwrap_or_else(|_| Dispatch::Reply(Response::new(Code::METHOD_NOT_ALLOWED)));
-                }
-            },
-            Found::Fallback(callee) => (callee, self.max_payload),
-            Found::WellKnown => return Dispatch::Reply(self.well_known(request.message())),
-            Found::Nothing => {
-                return match &self.nowhere {
-                    Some(callee) => Dispatch::Handle(callee.call(request)),
-                    None => Dispatch::Reply(Response::new(Code::NOT_FOUND)),
-                };
-            }
-        };
-        if let Some(refusal) = callee.refusal(&request) {
-            return Dispatch::Reply(refusal);
-        }
-        if let Some(limit) = limit.filter(|limit| request.payload().len() > *limit) {
-            let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-            return Dispatch::Reply(Response::new(Code::REQUEST_ENTITY_TOO_LARGE).uint(OptionNumber::SIZE1, limit));
-        }
-        request.set_captures(captures);
-        Dispatch::Handle(callee.call(request))
-    }
-
-    fn find(&self, request: &Request, captures: &mut Captures) -> Found<'_> {
-        let path: SmallVec<[&[u8]; 8]> = request.message().values(OptionNumber::URI_PATH).collect();
-        if let Some(entry) = self.tree.find(&path, captures).and_then(|index| self.entries.get(index)) {
-            return Found::Entry(entry);
-        }
-        if path.as_slice() == WELL_KNOWN {
-            return Found::WellKnown;
-        }
-        let below = self.fallbacks.iter().filter(|fallback| fallback.prefix.is_prefix_of(&path));
-        let nearest = below.max_by_key(|fallback| fallback.prefix.segments.len());
-        nearest.map_or(Found::Nothing, |fallback| Found::Fallback(&fallback.callee))
-    }
-
-    fn well_known(&self, message: &OwnedMessage) -> Response {
-        if message.code() != Code::GET {
-            return Response::new(Code::METHOD_NOT_ALLOWED);
-        }
-        let links = self.entries.iter().filter_map(|entry| entry.link.as_ref());
-        let document = link::document(links, message.uri_queries());
-        let response = Response::new(Code::CONTENT).payload(ContentFormat::LINK_FORMAT, document);
-        match message.uint(OptionNumber::ACCEPT).and_then(|format| u16::try_from(format).ok()) {
-            Some(accept) => response.accepted_as(ContentFormat(accept)),
-            None => response,
-        }
-    }
-}
-
-/// What a path leads to.
-enum Found<'a> {
-    Entry(&'a Entry<()>),
-    Fallback(&'a Callee<()>),
-    WellKnown,
-    Nothing,
 }
 
 impl<S> Default for Router<S> {

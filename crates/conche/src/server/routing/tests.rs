@@ -116,6 +116,15 @@ fn query_arguments_are_found_by_key_and_errors_tell_missing_from_malformed() {
 }
 
 #[test]
+fn a_diagnostic_that_quotes_a_request_is_no_larger_than_a_response_may_be() {
+    let router = Router::new().route("/{*n}", get(async |Path(n): Path<u8>| n.to_string()));
+    let path: Vec<&[u8]> = vec![b"\x01\x02\xc3\xbc"; 200];
+    let (code, text) = Asked { path: &path, ..ask(Code::GET, "") }.of(&router);
+    assert_eq!(code, Code::NOT_FOUND);
+    assert!((250..=256).contains(&text.len()) && text.ends_with('…'), "{text}");
+}
+
+#[test]
 fn a_representation_in_another_format_than_accepted_becomes_4_06() {
     let router = Router::new().route("/text", get(async || "text").post(async || "done"));
     let accept = |code, options| Asked { options, ..ask(code, "/text") }.of(&router).0;
