@@ -4,11 +4,17 @@
 
 use std::collections::BTreeMap;
 
-use conche::server::{Cbor, Json, Query, Router, get, post};
+use conche::server::{Cbor, Json, Query, Route, Router, get, post};
 use conche::{Code, ContentFormat, OptionNumber};
 use serde::{Deserialize, Serialize};
 
-use crate::{post as send, read, request, service};
+use crate::{read, request, service};
+
+/// Code and payload of the response to a POST of this payload.
+async fn send(service: &Route, path: &str, format: ContentFormat, payload: &[u8]) -> (Code, String) {
+    let request = request(Code::POST, path, |body| body.content_format(format).payload(payload));
+    read(service.respond(request).await)
+}
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Reading {

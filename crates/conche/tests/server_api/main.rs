@@ -7,9 +7,9 @@ mod formats;
 mod layers;
 mod running;
 
+use conche::Code;
 use conche::codec::{Body, BodyBuilder};
 use conche::server::{Request, Response, Route, Router};
-use conche::{Code, ContentFormat};
 
 /// A router as a service; it must make sense.
 fn service(router: Router) -> Route {
@@ -24,12 +24,6 @@ fn request(method: Code, path: &str, rest: impl FnOnce(BodyBuilder) -> BodyBuild
 /// Code and payload of the response to a GET.
 async fn get_text(service: &Route, path: &str) -> (Code, String) {
     read(service.respond(request(Code::GET, path, |body| body)).await)
-}
-
-/// Code and payload of the response to a POST of this payload.
-async fn post(service: &Route, path: &str, format: ContentFormat, payload: &[u8]) -> (Code, String) {
-    let request = request(Code::POST, path, |body| body.content_format(format).payload(payload));
-    read(service.respond(request).await)
 }
 
 fn read(response: Response) -> (Code, String) {
