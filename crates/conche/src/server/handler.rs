@@ -14,6 +14,9 @@ pub(super) type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
 /// An async function of up to eight arguments that are each [`FromRequestParts`], the last one [`FromRequest`], with a
 /// result that is [`IntoResponse`].
 ///
+/// A closure that captures something is written `move || async move { … }`; what handlers share is better a
+/// [`State`](super::State).
+///
 /// `S` is the state that it is called with. `Arguments` only keeps the implementations for different functions apart.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",

@@ -67,17 +67,19 @@ impl<S> Callee<S> {
         self.needs
     }
 
-    /// The answer to a request with a condition that nobody would look at: an unrecognised critical option
-    /// (RFC 7252 §5.4.1).
+    /// The answer to a request with a condition that its handler would not look at.
     pub(super) fn refusal(&self, request: &Request) -> Option<Response> {
-        if self.needs.has_conditions() {
-            return None;
-        }
-        let conditions = [OptionNumber::IF_MATCH, OptionNumber::IF_NONE_MATCH];
-        let option = conditions.into_iter().find(|option| request.message().option(*option).is_some())?;
-        let message = format!("{option} is not supported by this resource for this method");
-        Some(Response::diagnostic(Code::BAD_OPTION, message))
+        if self.needs.has_conditions() { None } else { unconditional(request) }
     }
+}
+
+/// The answer to a request with a condition where nobody looks at it: an unrecognised critical option
+/// (RFC 7252 §5.4.1).
+pub(super) fn unconditional(request: &Request) -> Option<Response> {
+    let conditions = [OptionNumber::IF_MATCH, OptionNumber::IF_NONE_MATCH];
+    let option = conditions.into_iter().find(|option| request.message().option(*option).is_some())?;
+    let message = format!("{option} is not supported by this resource for this method");
+    Some(Response::diagnostic(Code::BAD_OPTION, message))
 }
 
 impl Callee<()> {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
 use smallvec::SmallVec;
 
-use super::callee::Callee;
+use super::callee::{Callee, unconditional};
 use super::link;
 use super::router::Entry;
 use super::tree::Captures;
@@ -73,7 +73,7 @@ impl Router {
                 None => return refuse(resource.others(), Code::METHOD_NOT_ALLOWED, request),
             },
             Found::Fallback(callee) => (callee, self.max_payload),
-            Found::WellKnown => return Dispatch::Reply(self.well_known(request.message())),
+            Found::WellKnown => return Dispatch::Reply(self.well_known(&request)),
             Found::Nothing => return refuse(self.nowhere.as_ref(), Code::NOT_FOUND, request),
         };
         if let Some(refusal) = callee.refusal(&request) {
@@ -89,26 +89,31 @@ impl Router {
 
     fn find(&self, request: &Request, captures: &mut Captures) -> Found<'_> {
         let path: SmallVec<[&[u8]; 8]> = request.message().values(OptionNumber::URI_PATH).collect();
-        if let Some(entry) = self.tree.find(&path, captures).and_then(|index| self.entries.get(index)) {
-            return Found::Entry(entry);
-        }
-        if path.as_slice() == WELL_KNOWN {
+        let entry = self.tree.find(&path, captures).and_then(|index| self.entries.get(index));
+        // As for other routes, the literal path is preferred to one that captures.
+        if path.as_slice() == WELL_KNOWN && (entry.is_none() || !captures.is_empty()) {
             return Found::WellKnown;
+        }
+        if let Some(entry) = entry {
+            return Found::Entry(entry);
         }
         let below = self.fallbacks.iter().filter(|fallback| fallback.prefix.is_prefix_of(&path));
         let nearest = below.max_by_key(|fallback| fallback.prefix.segments.len());
         nearest.map_or(Found::Nothing, |fallback| Found::Fallback(&fallback.callee))
     }
 
-    fn well_known(&self, message: &OwnedMessage) -> Response {
-        if message.code() != Code::GET {
+    fn well_known(&self, request: &Request) -> Response {
+        if request.method() != Code::GET {
             return Response::new(Code::METHOD_NOT_ALLOWED);
         }
+        if let Some(refusal) = unconditional(request) {
+            return refusal;
+        }
         let links = self.entries.iter().filter_map(|entry| entry.link.as_ref());
-        let document = link::document(links, message.uri_queries());
+        let document = link::document(links, request.queries());
         let response = Response::new(Code::CONTENT).payload(ContentFormat::LINK_FORMAT, document);
-        match message.uint(OptionNumber::ACCEPT).and_then(|format| u16::try_from(format).ok()) {
-            Some(accept) => response.accepted_as(ContentFormat(accept)),
+        match request.accept() {
+            Some(accept) => response.accepted_as(accept),
             None => response,
         }
     }

@@ -22,7 +22,8 @@ use crate::server::handler::Handler;
 ///
 /// What no route matches is answered with 4.04 or by the [`fallback`](Self::fallback), a method without a handler with
 /// 4.05, a payload beyond the limit with 4.13, a condition that the handler does not look at with 4.02. GET
-/// `/.well-known/core` lists the resources (RFC 6690), with filtering by query, unless there is a route for it.
+/// `/.well-known/core` lists the resources (RFC 6690), with filtering by query, unless there is a route for it
+/// without captures.
 ///
 /// ```
 /// use conche::server::{Path, Router, get};

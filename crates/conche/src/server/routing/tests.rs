@@ -269,7 +269,14 @@ fn well_known_core_lists_what_is_not_hidden_and_has_no_capture() {
     assert_eq!(list(&[(OptionNumber::URI_QUERY, b"rt=d*")]).1, "</test>;rt=\"demo\";ct=0");
     assert_eq!(list(&[(OptionNumber::URI_QUERY, b"rt=none")]), (Code::CONTENT, String::new()));
     assert_eq!(list(&[(OptionNumber::ACCEPT, &[50])]).0, Code::NOT_ACCEPTABLE);
+    assert_eq!(list(&[(OptionNumber::IF_MATCH, b"")]).0, Code::BAD_OPTION);
     assert_eq!(ask(Code::PUT, "/.well-known/core").of(&router).0, Code::METHOD_NOT_ALLOWED);
+    let captured =
+        router.clone().route("/{*all}", get(async || "captured")).route("/{a}/core", get(async || "captured"));
+    assert!(ask(Code::GET, "/.well-known/core").of(&captured).1.starts_with("</test>"));
+    assert_eq!(ask(Code::GET, "/.well-known/else").of(&captured).1, "captured");
+    let own = router.route("/.well-known/core", get(async || "own"));
+    assert_eq!(ask(Code::GET, "/.well-known/core").of(&own).1, "own");
 }
 
 #[test]
