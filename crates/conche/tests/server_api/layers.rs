@@ -70,20 +70,23 @@ async fn a_limit_of_concurrency_holds_for_each_handler_or_for_all() {
 
 #[tokio::test]
 async fn a_limit_that_is_put_around_handlers_before_their_state_holds_too() {
-    let gate = Arc::new(Semaphore::new(0));
-    let wait = async |State(gate): State<Arc<Semaphore>>| match gate.acquire().await {
-        Ok(_) => "through",
-        Err(_) => "closed",
+    #[derive(Clone)]
+    struct Gate(Arc<Semaphore>, Arc<AtomicU32>);
+
+    let wait = async |State(Gate(gate, running)): State<Gate>| {
+        running.fetch_add(1, Ordering::Relaxed);
+        if gate.acquire().await.is_ok() { "through" } else { "closed" }
     };
-    let shed = ServiceBuilder::new().layer(ConcurrencyLimitLayer::new(1));
-    let router = Router::new().route("/", get(wait)).layer(shed).with_state(Arc::clone(&gate));
+    let gate = Gate(Arc::new(Semaphore::new(0)), Arc::default());
+    let router = Router::new().route("/", get(wait)).layer(ConcurrencyLimitLayer::new(1)).with_state(gate.clone());
     let service = service(router);
     let waiting = [0, 1].map(|_| {
         let service = service.clone();
         tokio::spawn(async move { get_text(&service, "/").await.1 })
     });
     tokio::task::yield_now().await;
-    gate.close();
+    assert_eq!(gate.1.load(Ordering::Relaxed), 1, "the other one waits for it");
+    gate.0.close();
     for response in waiting {
         assert_eq!(response.await.expect("no panic"), "closed");
     }
