@@ -2,10 +2,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use conche::server::{Conditions, Request, Response, Router, get, post};
+use conche::server::{Conditions, FromRef, Rejection, Request, Response, Router, State, get, post};
 use conche::{Code, ContentFormat, OptionNumber};
 
 /// How long `/separate` takes; far beyond the time after which a request is acknowledged without a response.
@@ -14,38 +14,69 @@ const SEPARATE_DELAY: Duration = Duration::from_secs(5);
 /// `/test` is read with GET, replaced with PUT and removed with DELETE, POST changes nothing; `/count` counts POSTs;
 /// `/separate` answers late; `/a/b` has a path of two segments.
 pub fn router() -> Router {
-    let test = Document::default();
-    let (read, write, remove) = (test.clone(), test.clone(), test);
-    let count = Arc::new(AtomicU64::new(0));
-    let (counting, counted) = (Arc::clone(&count), count);
+    let test = get(read).put(write).post(async || ()).delete(remove);
     Router::new()
-        .route(
-            "/test",
-            get(move |request: Request| std::future::ready(read.get(&request)))
-                .put(move |request: Request, conditions: Conditions| {
-                    std::future::ready(write.put(&request, &conditions))
-                })
-                .post(async || ())
-                .delete(move |conditions: Conditions| std::future::ready(remove.delete(&conditions)))
-                .conditional()
-                .title("A document")
-                .format(ContentFormat::TEXT_PLAIN),
-        )
-        .route(
-            "/count",
-            post(move || std::future::ready((counting.fetch_add(1, Ordering::Relaxed) + 1).to_string()))
-                .get(move || std::future::ready(counted.load(Ordering::Relaxed).to_string()))
-                .title("Counts POST requests"),
-        )
-        .route(
-            "/separate",
-            get(async || {
-                tokio::time::sleep(SEPARATE_DELAY).await;
-                "separate"
-            })
-            .title("Answers after 5 s"),
-        )
+        .route("/test", test.title("A document").format(ContentFormat::TEXT_PLAIN))
+        .route("/count", post(count).get(counted).title("Counts POST requests"))
+        .route("/separate", get(separate).title("Answers after 5 s"))
         .route("/a/b", get(async || "a/b").title("Two segments"))
+        .with_state(Demo::default())
+}
+
+/// What the resources share.
+#[derive(Clone, Default)]
+struct Demo {
+    document: Document,
+    count: Arc<AtomicU64>,
+}
+
+impl FromRef<Demo> for Document {
+    fn from_ref(demo: &Demo) -> Self {
+        demo.document.clone()
+    }
+}
+
+async fn read(
+    State(document): State<Document>,
+    conditions: Conditions,
+    request: Request,
+) -> Result<Response, Rejection> {
+    let document = document.locked();
+    conditions.check(etag(&document).as_ref().map(<[u8; 4]>::as_slice))?;
+    let Some(current) = document.as_ref() else { return Ok(Response::new(Code::NOT_FOUND)) };
+    let etag = current.etag();
+    if request.message().values(OptionNumber::ETAG).any(|known| known == etag) {
+        return Ok(Response::new(Code::VALID).etag(&etag));
+    }
+    Ok(Response::new(Code::CONTENT).payload(current.format, current.payload.clone()).etag(&etag))
+}
+
+async fn write(State(document): State<Document>, conditions: Conditions, request: Request) -> Result<Code, Rejection> {
+    let mut document = document.locked();
+    conditions.check(etag(&document).as_ref().map(<[u8; 4]>::as_slice))?;
+    let format = request.content_format().unwrap_or(ContentFormat::TEXT_PLAIN);
+    let new = Representation { format, payload: request.payload().to_vec() };
+    Ok(if document.replace(new).is_some() { Code::CHANGED } else { Code::CREATED })
+}
+
+async fn remove(State(document): State<Document>, conditions: Conditions) -> Result<Code, Rejection> {
+    let mut document = document.locked();
+    conditions.check(etag(&document).as_ref().map(<[u8; 4]>::as_slice))?;
+    *document = None;
+    Ok(Code::DELETED)
+}
+
+async fn count(State(demo): State<Demo>) -> String {
+    (demo.count.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+}
+
+async fn counted(State(demo): State<Demo>) -> String {
+    demo.count.load(Ordering::Relaxed).to_string()
+}
+
+async fn separate() -> &'static str {
+    tokio::time::sleep(SEPARATE_DELAY).await;
+    "separate"
 }
 
 /// A representation that clients may replace or remove.
@@ -74,36 +105,48 @@ impl Default for Document {
 }
 
 impl Document {
-    fn locked(&self) -> std::sync::MutexGuard<'_, Option<Representation>> {
+    fn locked(&self) -> MutexGuard<'_, Option<Representation>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn get(&self, request: &Request) -> Response {
-        match &*self.locked() {
-            None => Response::new(Code::NOT_FOUND),
-            Some(current) => {
-                let etag = current.etag();
-                if request.message().values(OptionNumber::ETAG).any(|known| known == etag) {
-                    return Response::new(Code::VALID).etag(&etag);
-                }
-                Response::new(Code::CONTENT).payload(current.format, current.payload.clone()).etag(&etag)
-            }
+fn etag(document: &Option<Representation>) -> Option<[u8; 4]> {
+    document.as_ref().map(Representation::etag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conche::codec::Body;
+    use conche::server::Route;
+
+    /// The code of the response to a request to /test, with an option.
+    async fn asked(service: &Route, method: Code, option: OptionNumber, value: &[u8]) -> Code {
+        let body = Body::builder().path("/test").option(option, value).build().expect("legal options");
+        let peer = "192.0.2.1:5683".parse().expect("an address");
+        service.respond(Request::from_body(peer, method, &body).expect("a method")).await.code()
+    }
+
+    // RFC 7252 §5.10.8
+    #[tokio::test]
+    async fn conditions_hold_or_not_for_each_method_and_post_understands_none() {
+        const IF_MATCH: OptionNumber = OptionNumber::IF_MATCH;
+        const IF_NONE_MATCH: OptionNumber = OptionNumber::IF_NONE_MATCH;
+        let service = router().into_service().expect("the routes make sense");
+        for (method, option, value, code) in [
+            (Code::GET, IF_MATCH, &b"\x01"[..], Code::PRECONDITION_FAILED),
+            (Code::GET, IF_MATCH, b"", Code::CONTENT),
+            (Code::GET, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
+            (Code::POST, IF_MATCH, b"\x01", Code::BAD_OPTION),
+            (Code::POST, IF_NONE_MATCH, b"", Code::BAD_OPTION),
+            (Code::PUT, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
+            (Code::DELETE, IF_MATCH, b"\x01", Code::PRECONDITION_FAILED),
+            (Code::DELETE, IF_MATCH, b"", Code::DELETED),
+            (Code::GET, IF_NONE_MATCH, b"", Code::NOT_FOUND),
+            (Code::GET, IF_MATCH, b"", Code::PRECONDITION_FAILED),
+            (Code::PUT, IF_NONE_MATCH, b"", Code::CREATED),
+        ] {
+            assert_eq!(asked(&service, method, option, value).await, code, "{method:?} with {option} {value:?}");
         }
-    }
-
-    fn put(&self, request: &Request, conditions: &Conditions) -> Result<Response, Response> {
-        let mut document = self.locked();
-        conditions.check(document.as_ref().map(Representation::etag).as_ref().map(<[u8; 4]>::as_slice))?;
-        let format = request.content_format().unwrap_or(ContentFormat::TEXT_PLAIN);
-        let new = Representation { format, payload: request.payload().to_vec() };
-        let code = if document.replace(new).is_some() { Code::CHANGED } else { Code::CREATED };
-        Ok(Response::new(code))
-    }
-
-    fn delete(&self, conditions: &Conditions) -> Result<Response, Response> {
-        let mut document = self.locked();
-        conditions.check(document.as_ref().map(Representation::etag).as_ref().map(<[u8; 4]>::as_slice))?;
-        *document = None;
-        Ok(Response::new(Code::DELETED))
     }
 }

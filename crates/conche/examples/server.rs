@@ -10,7 +10,8 @@ async fn greet(Path(name): Path<String>) -> String {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hello = get(async || "hello, world").title("A greeting").resource_type("greeting");
-    let server = Server::builder().route("/hello", hello).route("/hello/{name}", get(greet)).bind("[::]:5683").await?;
+    let mut server =
+        Server::builder().route("/hello", hello).route("/hello/{name}", get(greet)).bind("[::]:5683").await?;
     println!("serving coap://{}", server.local_addr());
-    std::future::pending().await
+    Ok(server.wait().await?)
 }

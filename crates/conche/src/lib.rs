@@ -19,6 +19,8 @@
 //! # }
 //! ```
 //!
+//! The [tour of the server](server) shows routing, state, layers, JSON and CBOR.
+//!
 //! # What a user can rely on
 //!
 //! - Each socket has one task that drives one sans-I/O [`Endpoint`](conche_proto::Endpoint): the same protocol that the
@@ -30,6 +32,11 @@
 //! - Where the operating system tells of ICMP errors (Linux), a request to a port that nobody listens on fails at once.
 //! - Each exchange has a [`tracing`](https://docs.rs/tracing) span at level DEBUG, with its transmissions, the RTO and
 //!   how long it was queued.
+//!
+//! | cargo feature | what it adds |
+//! |---|---|
+//! | `json`, `cbor` | `Json` and `Cbor` as arguments and results of handlers |
+//! | `serde` | [`Query`](server::Query) with a struct; part of the two above |
 //!
 //! | module | what it holds |
 //! |---|---|

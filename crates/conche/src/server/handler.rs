@@ -2,66 +2,103 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 
-use super::{Extract, IntoResponse, Request, Response};
+use conche_proto::codec::{Code, ContentFormat};
+
+use super::extract::{FromRequest, FromRequestParts, Needs};
+use super::{IntoResponse, Request, Response};
 
 /// What a handler does with one request.
 pub(super) type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// A handler whose arguments are no longer in its type.
-pub(super) type AnyHandler = Arc<dyn Fn(Request) -> Answer + Send + Sync>;
-
-/// An async function of up to four arguments that are each [`Extract`], with a result that is [`IntoResponse`].
+/// An async function of up to eight arguments that are each [`FromRequestParts`], the last one [`FromRequest`], with a
+/// result that is [`IntoResponse`].
 ///
-/// `Arguments` only keeps the implementations for different numbers of arguments apart.
-pub trait Handler<Arguments>: Send + Sync + 'static {
+/// A closure that captures something is written `move || async move { … }`; what handlers share is better a
+/// [`State`](super::State).
+///
+/// `S` is the state that it is called with. `Arguments` only keeps the implementations for different functions apart.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler",
+    note = "a handler is an async function of up to eight arguments; each must implement `FromRequestParts`, the last \
+            one may implement `FromRequest` instead; its result must implement `IntoResponse`, its future `Send`"
+)]
+pub trait Handler<Arguments, S>: Send + Sync + 'static {
+    /// What its arguments ask of the route.
+    const NEEDS: Needs;
+
     /// Starts to answer a request.
-    fn call(&self, request: Request) -> Pin<Box<dyn Future<Output = Response> + Send>>;
+    fn call(&self, request: Request, state: &S) -> Pin<Box<dyn Future<Output = Response> + Send>>;
 }
 
-pub(super) fn erase<Arguments, H: Handler<Arguments>>(handler: H) -> AnyHandler {
-    Arc::new(move |request| handler.call(request))
+/// The response that `result` is to become, in the format that the client accepts.
+fn answer<T: IntoResponse>(
+    result: impl Future<Output = T> + Send + 'static,
+    method: Code,
+    accept: Option<ContentFormat>,
+) -> Answer {
+    Box::pin(async move {
+        let response = result.await.into_response(method);
+        match accept {
+            Some(accept) => response.accepted_as(accept),
+            None => response,
+        }
+    })
+}
+
+fn refused(rejection: impl IntoResponse, method: Code) -> Answer {
+    Box::pin(std::future::ready(rejection.into_response(method)))
+}
+
+impl<F, Fut, S> Handler<(), S> for F
+where
+    F: Fn() -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoResponse> + Send + 'static,
+{
+    const NEEDS: Needs = Needs::NOTHING;
+
+    fn call(&self, request: Request, _state: &S) -> Answer {
+        answer(self(), request.method(), request.accept())
+    }
 }
 
 macro_rules! handler {
-    ($($argument:ident)*) => {
-        /// Each of them in turn, up to the first that answers with an error.
-        impl<$($argument: Extract),*> Extract for ($($argument,)*) {
-            #[allow(unused_variables, reason = "there may be nothing to take out")]
-            fn extract(request: &Request) -> Result<Self, Response> {
-                Ok(($($argument::extract(request)?,)*))
-            }
-        }
-
-        impl<F, Fut, $($argument),*> Handler<($($argument,)*)> for F
+    ($($part:ident $marker:ident)*; $last:ident $last_marker:ident) => {
+        impl<F, Fut, S, $($part, $marker,)* $last, $last_marker>
+            Handler<($(($part, $marker),)* ($last, $last_marker),), S> for F
         where
-            F: Fn($($argument),*) -> Fut + Send + Sync + 'static,
+            F: Fn($($part,)* $last) -> Fut + Send + Sync + 'static,
             Fut: Future<Output: IntoResponse> + Send + 'static,
-            $($argument: Extract,)*
+            $($part: FromRequestParts<S, $marker>,)*
+            $last: FromRequest<S, $last_marker>,
         {
-            fn call(&self, request: Request) -> Answer {
-                // The arguments are taken out here, so that they need not be `Send` while they are.
-                #[allow(non_snake_case, reason = "the type parameters name the variables")]
-                let answer = match <($($argument,)*)>::extract(&request) {
-                    Ok(($($argument,)*)) => self($($argument),*),
-                    Err(response) => return Box::pin(std::future::ready(response)),
-                };
+            const NEEDS: Needs = <$last as FromRequest<S, $last_marker>>::NEEDS
+                $(.and(<$part as FromRequestParts<S, $marker>>::NEEDS))*;
+
+            // The arguments are taken out here and not in the future, so that they need not be `Send` while they are.
+            #[allow(non_snake_case, reason = "the type parameters name the variables")]
+            fn call(&self, request: Request, state: &S) -> Answer {
                 let (method, accept) = (request.method(), request.accept());
-                Box::pin(async move {
-                    let response = answer.await.into_response(method);
-                    match accept {
-                        Some(accept) => response.accepted_as(accept),
-                        None => response,
-                    }
-                })
+                $(
+                    let $part = match $part::from_request_parts(&request, state) {
+                        Ok(value) => value,
+                        Err(rejection) => return refused(rejection, method),
+                    };
+                )*
+                match $last::from_request(request, state) {
+                    Ok($last) => answer(self($($part,)* $last), method, accept),
+                    Err(rejection) => refused(rejection, method),
+                }
             }
         }
     };
 }
 
-handler! {}
-handler! { A }
-handler! { A B }
-handler! { A B C }
-handler! { A B C D }
+handler! { ; H MH }
+handler! { A MA; H MH }
+handler! { A MA B MB; H MH }
+handler! { A MA B MB C MC; H MH }
+handler! { A MA B MB C MC D MD; H MH }
+handler! { A MA B MB C MC D MD E ME; H MH }
+handler! { A MA B MB C MC D MD E ME G MG; H MH }
+handler! { A MA B MB C MC D MD E ME G MG I MI; H MH }

@@ -9,7 +9,7 @@ use conche_proto::{EndpointConfig, Stats};
 use ipnet::IpNet;
 use thiserror::Error;
 use tokio::net::ToSocketAddrs;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use super::{Resource, RouteError, Router};
 use crate::driver::{Driver, Handle, Role};
@@ -34,6 +34,7 @@ use crate::settings::{ConfigError, Settings};
 pub struct Server {
     handle: Handle,
     task: JoinHandle<()>,
+    ended: Option<Result<(), Stopped>>,
 }
 
 impl Server {
@@ -55,11 +56,34 @@ impl Server {
 
     /// Ends the server: new requests are answered with 5.03, running handlers are waited for, and so is the
     /// acknowledgement of responses that have to have one; but all this no longer than `within`.
-    pub async fn shutdown(self, within: Duration) {
-        let Self { handle, task } = self;
-        handle.shutdown(within).await;
+    pub async fn shutdown(mut self, within: Duration) {
+        self.handle.shutdown(within).await;
         // The task does not panic by our doing; if it has, the server is down all the same.
-        let _ = task.await;
+        let _ = self.wait().await;
+    }
+
+    /// Waits until the server does not serve any more, which is for ever while all goes well. A program that has nothing
+    /// else to do than to serve waits for this, and so notices if the task that drives the socket comes to an end.
+    ///
+    /// ```no_run
+    /// # async fn example(mut server: conche::Server) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let stop_signal = std::future::pending::<()>();
+    /// tokio::select! {
+    ///     ended = server.wait() => ended?,
+    ///     () = stop_signal => server.shutdown(std::time::Duration::from_secs(2)).await,
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Why it ended, if it was not told to. Asked again, the answer is the same. Dropping the future changes nothing.
+    pub async fn wait(&mut self) -> Result<(), Stopped> {
+        if self.ended.is_none() {
+            let ended = (&mut self.task).await.map_err(Stopped::from);
+            self.ended = Some(ended);
+        }
+        self.ended.clone().unwrap_or(Ok(()))
     }
 }
 
@@ -121,12 +145,12 @@ impl ServerBuilder {
     /// # Errors
     /// If a route or a setting makes no sense, or the address cannot be bound.
     pub async fn bind(self, address: impl ToSocketAddrs) -> Result<Server, BindError> {
-        self.router.check()?;
+        let router = self.router.ready()?;
         let mut failure = None;
         for address in tokio::net::lookup_host(address).await.map_err(BindError::Resolve)? {
             let endpoint = self.settings.endpoint()?;
-            match Driver::start(address, Role::Server, endpoint, self.router.clone(), self.handlers) {
-                Ok((handle, task)) => return Ok(Server { handle, task }),
+            match Driver::start(address, Role::Server, endpoint, router.clone(), self.handlers) {
+                Ok((handle, task)) => return Ok(Server { handle, task, ended: None }),
                 Err(source) => failure = Some(BindError::Socket { address, source }),
             }
         }
@@ -158,4 +182,27 @@ pub enum BindError {
         /// What the operating system says.
         source: io::Error,
     },
+}
+
+/// Why a server ended that was not told to.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// The task that drives its socket panicked, which is a defect of this crate.
+    #[error("the task that drives the server's socket panicked: {0}")]
+    Panicked(String),
+    /// The runtime that it was started on has ended.
+    #[error("the runtime that the server was started on has ended")]
+    Runtime,
+}
+
+impl From<JoinError> for Stopped {
+    fn from(error: JoinError) -> Self {
+        let Ok(panic) = error.try_into_panic() else { return Self::Runtime };
+        let text = match panic.downcast::<String>() {
+            Ok(text) => *text,
+            Err(panic) => panic.downcast_ref().copied().unwrap_or("without a text").to_owned(),
+        };
+        Self::Panicked(text)
+    }
 }

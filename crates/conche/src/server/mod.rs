@@ -1,19 +1,236 @@
-//! Serving resources.
+//! Serving resources: a tour.
+//!
+//! A [`Server`] is a socket with a [`Router`], which leads each request by its path to a [`Resource`] and by its method to
+//! a [`Handler`], an async function. What the function takes is made from the request, what it returns becomes the
+//! response. Whoever knows axum knows this; what is different is that a request is complete when it is handled, and that
+//! responses are small.
+//!
+//! # Routing
+//!
+//! ```
+//! use conche::ContentFormat;
+//! use conche::server::{Path, Router, get};
+//!
+//! async fn read(Path(sensor): Path<u32>) -> String {
+//!     format!("sensor {sensor} is fine")
+//! }
+//!
+//! async fn calibrate(Path(_sensor): Path<u32>) {}
+//!
+//! async fn file(Path(segments): Path<Vec<String>>) -> String {
+//!     segments.join(" > ")
+//! }
+//!
+//! let sensors = Router::new().route("/", get(async || "all are fine").title("Sensors").format(ContentFormat::TEXT_PLAIN));
+//! let sensors = sensors.route("/{id}", get(read).post(calibrate));
+//! let router: Router = Router::new()
+//!     .nest("/sensors", sensors)
+//!     .route("/files/{*path}", get(file))
+//!     .fallback(async || (conche::Code::NOT_FOUND, "see /.well-known/core"));
+//! ```
+//!
+//! `/.well-known/core` is there by itself and lists what has no captures, with what [`Resource`] was told of it. Routes
+//! that contradict each other are an error of [`ServerBuilder::bind`], as are handlers that take another number of
+//! captures than their route has.
+//!
+//! # Extracting
+//!
+//! An argument is something that can be had from a request, and what cannot be had answers the request instead of the
+//! handler: [`extract`] lists what there is, with the codes, and shows how to write one. Those that consume the request
+//! come last.
+//!
+//! ```
+//! use conche::server::{Conditions, Path, Peer, Query, Rejection, Router, Text, put};
+//!
+//! async fn write(
+//!     Peer(from): Peer,
+//!     Path((floor, room)): Path<(i8, String)>,
+//!     conditions: Conditions,
+//!     query: Query,
+//!     Text(text): Text,
+//! ) -> Result<(), Rejection> {
+//!     let priority: Option<u8> = query.parse_optional("priority")?;
+//!     conditions.check(None)?;
+//!     println!("{from} sets {room} on floor {floor} to {text} with priority {priority:?}");
+//!     Ok(())
+//! }
+//!
+//! let router: Router = Router::new().route("/floors/{floor}/rooms/{room}", put(write));
+//! ```
+//!
+//! A request with If-Match or If-None-Match reaches only handlers that take [`Conditions`]; others do not understand these
+//! critical options, so that the answer is 4.02.
+//!
+//! # Answering
+//!
+//! A handler returns what is [`IntoResponse`]: a text, bytes, a pair of [`ContentFormat`](crate::ContentFormat) and bytes,
+//! a [`Code`](crate::Code) alone or with one of these, `()`, an [`Option`] (4.04), a [`Result`], or a [`Response`] with
+//! any options. The code follows from the method unless it is given. A representation in another format than the client
+//! accepts becomes 4.06. A handler may take its time: after a while the request is acknowledged, and the response follows
+//! separately.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use conche::server::{Response, Router, get};
+//! use conche::{Code, ContentFormat};
+//!
+//! async fn measure() -> Response {
+//!     tokio::time::sleep(Duration::from_secs(5)).await;
+//!     Response::new(Code::CONTENT).payload(ContentFormat::OCTET_STREAM, [7, 7]).etag(b"v1").max_age(Duration::from_secs(5))
+//! }
+//!
+//! let router: Router = Router::new().route("/measurement", get(measure));
+//! ```
+//!
+//! # State
+//!
+//! What handlers share is the state of their router; [`State`] is a clone of it, or of a part that [`FromRef`] takes out.
+//! A `Router<S>` waits for a state, and only a `Router`, which waits for none, can be served.
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//!
+//! use conche::server::{Router, State, Text, get};
+//!
+//! type Notes = Arc<Mutex<Vec<String>>>;
+//!
+//! async fn add(State(notes): State<Notes>, Text(note): Text) {
+//!     notes.lock().expect("no handler panics").push(note);
+//! }
+//!
+//! async fn all(State(notes): State<Notes>) -> String {
+//!     notes.lock().expect("no handler panics").join("\n")
+//! }
+//!
+//! let router: Router = Router::new().route("/notes", get(all).post(add)).with_state(Notes::default());
+//! ```
+//!
+//! # JSON and CBOR
+//!
+//! With the features `json` and `cbor`, `Json` and `Cbor` are arguments and results. The feature `serde`, which both
+//! include, lets [`Query`] be a struct.
+//!
+//! ```
+//! # #[cfg(feature = "json")] {
+//! use conche::server::{Json, Query, Router, post};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Reading { celsius: f32 }
+//!
+//! #[derive(Deserialize)]
+//! struct Correction { offset: Option<f32> }
+//!
+//! async fn correct(Query(by): Query<Correction>, Json(reading): Json<Reading>) -> Json<Reading> {
+//!     Json(Reading { celsius: reading.celsius + by.offset.unwrap_or(0.1) })
+//! }
+//!
+//! let router: Router = Router::new().route("/correction", post(correct));
+//! # }
+//! ```
+//!
+//! # Layers
+//!
+//! Handlers are [`tower`](https://docs.rs/tower) services to [`Router::layer`] and [`Resource::layer`], which put
+//! `tower`'s or one's own layers around them. [`from_fn`] makes a layer of an async function, [`handle_error`] a response
+//! of what a service such as `tower`'s timeout fails with. In a test, [`Router::into_service`] needs no socket.
+//!
+//! ```
+//! use conche::server::{Next, Request, Response, Router, from_fn, get};
+//! use tower::limit::GlobalConcurrencyLimitLayer;
+//!
+//! async fn log(request: Request, next: Next) -> Response {
+//!     let asked = format!("{request:?}");
+//!     let response = next.run(request).await;
+//!     println!("{asked}: {:?}", response.code());
+//!     response
+//! }
+//!
+//! let expensive = get(async || "42").layer(GlobalConcurrencyLimitLayer::new(4));
+//! let router: Router = Router::new().route("/answer", expensive).layer(from_fn(log));
+//! ```
+//!
+//! # Errors
+//!
+//! An error is a response. [`Rejection`] is one with a text for humans; an error type of one's own implements
+//! [`IntoResponse`], so that handlers can use `?`:
+//!
+//! ```
+//! use conche::Code;
+//! use conche::server::{IntoResponse, Response, Router, get};
+//!
+//! struct Failed(std::io::Error);
+//!
+//! impl From<std::io::Error> for Failed {
+//!     fn from(error: std::io::Error) -> Self {
+//!         Self(error)
+//!     }
+//! }
+//!
+//! impl IntoResponse for Failed {
+//!     fn into_response(self, _method: Code) -> Response {
+//!         Response::diagnostic(Code::INTERNAL_SERVER_ERROR, self.0.kind().to_string())
+//!     }
+//! }
+//!
+//! async fn read() -> Result<String, Failed> {
+//!     Ok(std::fs::read_to_string("/sys/class/thermal/thermal_zone0/temp")?)
+//! }
+//!
+//! let router: Router = Router::new().route("/temperature", get(read));
+//! ```
+//!
+//! A handler that panics becomes 5.00, and a line in the log. [`Server::wait`] tells when the server itself has ended.
+//!
+//! # Tracing
+//!
+//! Each request has a span at level DEBUG, in which its handler runs; what goes wrong on the server's side is logged at
+//! ERROR. A program sees nothing of this without a subscriber, such as this one, for which `RUST_LOG=conche=debug` tells
+//! more:
+//!
+//! ```no_run
+//! use tracing_subscriber::EnvFilter;
+//!
+//! tracing_subscriber::fmt().with_env_filter(EnvFilter::from_default_env()).init();
+//! ```
+//!
+//! # Limits
+//!
+//! A payload is at most as large as one message ([`Limits`](crate::Limits)); [`Router::max_payload`] sets a lower limit,
+//! beyond which the answer is 4.13. [`ServerBuilder::concurrency`] bounds the handlers that wait at the same time; beyond
+//! that the answer is 5.03. A handler that computes for long holds up all others: such work belongs into
+//! `tokio::task::spawn_blocking`.
+//!
+//! # Congestion control
+//!
+//! It governs separate responses, which a server retransmits as a client does its requests.
+//! [`ServerBuilder::controller`] chooses one for all clients and [`ServerBuilder::controller_for`] one for those of a
+//! prefix. [`cc`](crate::cc) has them; one of one's own implements its trait [`Controller`](crate::cc::Controller).
 
-mod extract;
+pub mod extract;
 mod handler;
-mod link;
 mod listen;
+mod middleware;
 mod request;
-mod resource;
 mod response;
-mod router;
+pub mod routing;
 
-pub use extract::{Conditions, Extract, Path, Payload, Peer, Query, Text};
+#[cfg(feature = "cbor")]
+pub use extract::Cbor;
+#[cfg(feature = "json")]
+pub use extract::Json;
+pub use extract::{
+    Arguments, Conditions, Extension, FromRef, FromRequest, FromRequestParts, Path, Payload, Peer, Query, Rejection,
+    State, Text,
+};
 pub use handler::Handler;
-pub use listen::{BindError, Server, ServerBuilder};
-pub use request::Request;
-pub use resource::{Resource, delete, fetch, get, ipatch, patch, post, put};
+pub use listen::{BindError, Server, ServerBuilder, Stopped};
+pub use middleware::{FromFn, FromFnService, HandleError, HandleErrorService, Next, from_fn, handle_error};
+pub use request::{Capture, Request};
 pub use response::{IntoResponse, Response};
-pub(crate) use router::Dispatch;
-pub use router::{RouteError, Router};
+pub use routing::{
+    RequestService, Resource, Route, RouteError, RouteFuture, Router, delete, fetch, get, ipatch, patch, post, put,
+};
+
+pub(crate) use routing::Dispatch;

@@ -1,5 +1,6 @@
 //! The CoRE link format (RFC 6690): writing links, and filtering them by a query.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 use fluent_uri::pct_enc::{EString, encoder::Path};
@@ -90,9 +91,9 @@ impl fmt::Display for Link {
 }
 
 /// A document of links, those that all arguments of the query ask for.
-pub(super) fn document<'a>(links: &[Link], query: impl Iterator<Item = std::borrow::Cow<'a, str>>) -> String {
+pub(super) fn document<'a>(links: impl Iterator<Item = &'a Link>, query: impl Iterator<Item = Cow<'a, str>>) -> String {
     let query: Vec<_> = query.collect();
-    let wanted = links.iter().filter(|link| query.iter().all(|argument| link.matches(argument)));
+    let wanted = links.filter(|link| query.iter().all(|argument| link.matches(argument)));
     let mut document = String::new();
     for link in wanted {
         let comma = if document.is_empty() { "" } else { "," };
@@ -112,7 +113,6 @@ impl fluent_uri::pct_enc::Encoder for Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::borrow::Cow;
 
     fn attributes(pairs: &[(&str, &str)]) -> Attributes {
         let mut attributes = Attributes::default();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn found(query: &str) -> String {
-        document(&links(), query.split('&').filter(|argument| !argument.is_empty()).map(Cow::from))
+        document(links().iter(), query.split('&').filter(|argument| !argument.is_empty()).map(Cow::from))
     }
 
     #[test]

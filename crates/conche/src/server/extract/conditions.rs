@@ -1,0 +1,61 @@
+//! [`Conditions`]: If-Match and If-None-Match.
+
+use std::convert::Infallible;
+
+use conche_proto::codec::{Code, OptionNumber};
+
+use super::{FromRequestParts, Needs, Rejection};
+use crate::server::Request;
+
+/// The conditions of a request (RFC 7252 §5.10.8). A handler that does not take them does not understand them: to a
+/// conditional request the answer is then 4.02, for each method on its own.
+///
+/// ```
+/// use conche::server::extract::Rejection;
+/// use conche::server::{Conditions, Router, Text, put};
+///
+/// async fn write(conditions: Conditions, Text(_new): Text) -> Result<(), Rejection> {
+///     conditions.check(Some(b"v1"))?;
+///     Ok(())
+/// }
+///
+/// let router: Router = Router::new().route("/document", put(write));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conditions {
+    if_match: Vec<Vec<u8>>,
+    if_none_match: bool,
+}
+
+impl Conditions {
+    /// Whether they hold for a resource that now has this ETag, or does not exist.
+    ///
+    /// # Errors
+    /// 4.12 if they do not.
+    pub fn check(&self, etag: Option<&[u8]>) -> Result<(), Rejection> {
+        // An empty If-Match asks whether the resource exists at all.
+        let wanted = |tag: &Vec<u8>| etag.is_some_and(|etag| tag.is_empty() || tag == etag);
+        if !self.if_match.is_empty() && !self.if_match.iter().any(wanted) {
+            let now = if etag.is_some() { "has another ETag" } else { "does not exist" };
+            return Err(Rejection::new(Code::PRECONDITION_FAILED, format!("If-Match: the resource {now}")));
+        }
+        if self.if_none_match && etag.is_some() {
+            return Err(Rejection::new(Code::PRECONDITION_FAILED, "If-None-Match: the resource exists"));
+        }
+        Ok(())
+    }
+}
+
+impl<S> FromRequestParts<S> for Conditions {
+    type Rejection = Infallible;
+
+    const NEEDS: Needs = Needs::CONDITIONS;
+
+    fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Infallible> {
+        let message = request.message();
+        Ok(Self {
+            if_match: message.values(OptionNumber::IF_MATCH).map(<[u8]>::to_vec).collect(),
+            if_none_match: message.option(OptionNumber::IF_NONE_MATCH).is_some(),
+        })
+    }
+}

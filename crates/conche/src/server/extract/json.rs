@@ -1,0 +1,40 @@
+//! [`Json`]: JSON as argument and as result (RFC 8259).
+
+use conche_proto::codec::{Code, ContentFormat};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tracing::error;
+
+use super::payload::expect_format;
+use super::{FromRequest, Rejection};
+use crate::server::{IntoResponse, Request, Response};
+
+/// A value that stands as JSON in the payload, Content-Format 50.
+///
+/// As an argument: another Content-Format is answered with 4.15, what is not JSON or not a `T` with 4.00 and the place.
+/// As a result: 2.05 or 2.04, as the method has it; 4.06 if the client accepts only something else; 5.00, with a line in
+/// the log, if the value cannot be written as JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<S, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Rejection;
+
+    fn from_request(request: Request, _state: &S) -> Result<Self, Rejection> {
+        expect_format(&request, ContentFormat::JSON, "application/json")?;
+        let value = serde_json::from_slice(request.payload());
+        value.map(Self).map_err(|error| Rejection::new(Code::BAD_REQUEST, format!("the JSON payload: {error}")))
+    }
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self, method: Code) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(payload) => (ContentFormat::JSON, payload).into_response(method),
+            Err(error) => {
+                error!(%error, "a handler's result cannot be written as JSON; its request is answered with 5.00");
+                Response::new(Code::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+}

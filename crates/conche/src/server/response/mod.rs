@@ -1,0 +1,143 @@
+//! What a handler answers.
+
+mod into_response;
+
+pub use into_response::IntoResponse;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use conche_proto::Reliability;
+use conche_proto::codec::{BodyBuilder, BuildError, Code, ContentFormat, OptionNumber};
+
+/// A response to send.
+///
+/// ```
+/// use conche::server::Response;
+/// use conche::{Code, ContentFormat};
+/// use std::time::Duration;
+///
+/// let response = Response::new(Code::CONTENT)
+///     .text("21.5")
+///     .etag(b"v7")
+///     .max_age(Duration::from_secs(30));
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Response {
+    code: Code,
+    format: Option<ContentFormat>,
+    payload: Bytes,
+    /// All other options. Most responses have none, and a response is small wherever it may stand for an error.
+    options: Option<Box<BodyBuilder>>,
+    reliability: Option<Reliability>,
+}
+
+impl Response {
+    /// A response without options and payload.
+    pub fn new(code: Code) -> Self {
+        Self { code, format: None, payload: Bytes::new(), options: None, reliability: None }
+    }
+
+    /// An error with a diagnostic payload for humans (RFC 7252 §5.5.2).
+    pub fn diagnostic(code: Code, message: impl Into<String>) -> Self {
+        Self { payload: message.into().into(), ..Self::new(code) }
+    }
+
+    /// Its code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The same response with another code.
+    pub fn with_code(self, code: Code) -> Self {
+        Self { code, ..self }
+    }
+
+    /// A payload that is UTF-8 text, with its Content-Format.
+    pub fn text(self, payload: impl Into<String>) -> Self {
+        self.payload(ContentFormat::TEXT_PLAIN, payload.into())
+    }
+
+    /// A payload and what it is.
+    pub fn payload(self, format: ContentFormat, payload: impl Into<Bytes>) -> Self {
+        Self { format: Some(format), payload: payload.into(), ..self }
+    }
+
+    /// What the payload is.
+    #[must_use]
+    pub fn content_format(&self) -> Option<ContentFormat> {
+        self.format
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn payload_bytes(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// Adds an ETag: 1 to 8 bytes that name this representation (RFC 7252 §5.10.6).
+    pub fn etag(self, tag: &[u8]) -> Self {
+        self.option(OptionNumber::ETAG, tag)
+    }
+
+    /// How long the response may be cached, in whole seconds (RFC 7252 §5.10.5).
+    pub fn max_age(self, age: Duration) -> Self {
+        self.uint(OptionNumber::MAX_AGE, u32::try_from(age.as_secs()).unwrap_or(u32::MAX))
+    }
+
+    /// Where the resource is that the request made, as an absolute path (RFC 7252 §5.10.7).
+    pub fn location(self, path: &str) -> Self {
+        let segments = path.strip_prefix('/').unwrap_or(path).split('/');
+        segments.fold(self, |response, segment| response.option(OptionNumber::LOCATION_PATH, segment.as_bytes()))
+    }
+
+    /// Adds any option.
+    pub fn option(self, number: OptionNumber, value: &[u8]) -> Self {
+        self.change(|options| options.option(number, value))
+    }
+
+    /// Adds any option of format uint.
+    pub fn uint(self, number: OptionNumber, value: u32) -> Self {
+        self.change(|options| options.uint(number, value))
+    }
+
+    fn change(mut self, change: impl FnOnce(BodyBuilder) -> BodyBuilder) -> Self {
+        let options = self.options.get_or_insert_default();
+        **options = change(std::mem::take(&mut **options));
+        self
+    }
+
+    /// How it is sent if it becomes a separate response; otherwise as the request was.
+    pub fn reliability(self, reliability: Reliability) -> Self {
+        Self { reliability: Some(reliability), ..self }
+    }
+
+    /// It answers a request for `accept`. A representation in another format becomes 4.06 (RFC 7252 §5.10.4).
+    pub(super) fn accepted_as(self, accept: ContentFormat) -> Self {
+        match self.format {
+            Some(format) if self.code == Code::CONTENT && format != accept => Self::diagnostic(
+                Code::NOT_ACCEPTABLE,
+                format!("Content-Format {} is available, {} is not", format.0, accept.0),
+            ),
+            _ => self,
+        }
+    }
+
+    pub(crate) fn build(self) -> Result<conche_proto::Response, BuildError> {
+        let options = self.options.map_or_else(BodyBuilder::new, |options| *options);
+        let options = match self.format {
+            Some(format) => options.content_format(format),
+            None => options,
+        };
+        let body = options.payload(self.payload).build()?;
+        Ok(conche_proto::Response { code: self.code, body, reliability: self.reliability })
+    }
+
+    /// The same response to say what went wrong: a text is then a diagnostic payload, which has no Content-Format.
+    fn into_error(self, code: Code) -> Self {
+        let format = self.format.filter(|format| *format != ContentFormat::TEXT_PLAIN);
+        Self { code, format, ..self }
+    }
+}

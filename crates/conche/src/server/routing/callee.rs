@@ -1,0 +1,104 @@
+//! What answers a request in the end, before and after the state is known.
+
+use std::sync::Arc;
+
+use conche_proto::codec::{Code, OptionNumber};
+use tower_layer::Layer;
+
+use super::{RequestService, Route};
+use crate::server::extract::Needs;
+use crate::server::handler::{Answer, Handler};
+use crate::server::{Request, Response};
+
+/// A handler whose arguments are no longer in its type, and the layers around it.
+pub(super) struct Callee<S> {
+    needs: Needs,
+    stage: Stage<S>,
+}
+
+enum Stage<S> {
+    /// It waits for the state; layers are put around it when that is there.
+    Stateless(Make<S>),
+    /// It has its state.
+    Ready(Route),
+}
+
+/// Makes a route of a handler and its state.
+type Make<S> = Arc<dyn Fn(&Arc<S>) -> Route + Send + Sync>;
+
+impl<S: Send + Sync + 'static> Callee<S> {
+    pub(super) fn new<Arguments, H: Handler<Arguments, S>>(handler: H) -> Self {
+        let handler = Arc::new(handler);
+        let make = move |state: &Arc<S>| {
+            let (handler, state) = (Arc::clone(&handler), Arc::clone(state));
+            Route::new(move |request| handler.call(request, &state))
+        };
+        Self { needs: H::NEEDS, stage: Stage::Stateless(Arc::new(make)) }
+    }
+
+    /// Answers everything with this code.
+    pub(super) fn always(code: Code) -> Self {
+        let answer = move |_request| -> Answer { Box::pin(std::future::ready(Response::new(code))) };
+        Self { needs: Needs::NOTHING, stage: Stage::Ready(Route::new(answer)) }
+    }
+
+    pub(super) fn layer<L>(self, layer: L) -> Self
+    where
+        L: Layer<Route, Service: RequestService> + Send + Sync + 'static,
+    {
+        let stage = match self.stage {
+            Stage::Stateless(make) => Stage::Stateless(Arc::new(move |state| make(state).layer(&layer))),
+            Stage::Ready(route) => Stage::Ready(route.layer(&layer)),
+        };
+        Self { stage, ..self }
+    }
+
+    pub(super) fn with_state<S2>(self, state: &Arc<S>) -> Callee<S2> {
+        let route = match self.stage {
+            Stage::Stateless(make) => make(state),
+            Stage::Ready(route) => route,
+        };
+        Callee { needs: self.needs, stage: Stage::Ready(route) }
+    }
+}
+
+impl<S> Callee<S> {
+    pub(super) fn needs(&self) -> Needs {
+        self.needs
+    }
+
+    /// The answer to a request with a condition that its handler would not look at.
+    pub(super) fn refusal(&self, request: &Request) -> Option<Response> {
+        if self.needs.has_conditions() { None } else { unconditional(request) }
+    }
+}
+
+/// The answer to a request with a condition where nobody looks at it: an unrecognised critical option
+/// (RFC 7252 §5.4.1).
+pub(super) fn unconditional(request: &Request) -> Option<Response> {
+    let conditions = [OptionNumber::IF_MATCH, OptionNumber::IF_NONE_MATCH];
+    let option = conditions.into_iter().find(|option| request.message().option(*option).is_some())?;
+    let message = format!("{option} is not supported by this resource for this method");
+    Some(Response::diagnostic(Code::BAD_OPTION, message))
+}
+
+impl Callee<()> {
+    /// Starts to answer a request.
+    pub(super) fn call(&self, request: Request) -> Answer {
+        match &self.stage {
+            Stage::Ready(route) => route.answer(request),
+            // A server gives all handlers their state before it starts.
+            Stage::Stateless(make) => make(&Arc::new(())).answer(request),
+        }
+    }
+}
+
+impl<S> Clone for Callee<S> {
+    fn clone(&self) -> Self {
+        let stage = match &self.stage {
+            Stage::Stateless(make) => Stage::Stateless(Arc::clone(make)),
+            Stage::Ready(route) => Stage::Ready(route.clone()),
+        };
+        Self { needs: self.needs, stage }
+    }
+}

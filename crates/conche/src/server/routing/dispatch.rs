@@ -1,0 +1,133 @@
+//! Leading a request through a [`Router`] to what answers it.
+
+use std::net::SocketAddr;
+
+use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
+use smallvec::SmallVec;
+
+use super::callee::{Callee, unconditional};
+use super::link;
+use super::router::Entry;
+use super::tree::Captures;
+use super::{Route, RouteError, Router};
+use crate::server::handler::Answer;
+use crate::server::{Request, Response};
+
+/// What becomes of a request.
+pub(crate) enum Dispatch {
+    /// It is answered at once.
+    Reply(Response),
+    /// A handler answers it.
+    Handle(Answer),
+}
+
+/// The well-known location of RFC 6690 §4.
+const WELL_KNOWN: [&[u8]; 2] = [b".well-known", b"core"];
+
+impl Router {
+    /// The router as a service, as a test needs it, which uses no socket:
+    ///
+    /// ```
+    /// use conche::Code;
+    /// use conche::codec::Body;
+    /// use conche::server::{Request, Router, get};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let router = Router::new().route("/hello", get(async || "world"));
+    ///
+    /// let peer = "192.0.2.1:5683".parse()?;
+    /// let body = Body::builder().path("/hello").build()?;
+    /// let request = Request::from_body(peer, Code::GET, &body).ok_or("GET is a method")?;
+    /// let response = router.into_service()?.respond(request).await;
+    /// assert_eq!((response.code(), response.payload_bytes()), (Code::CONTENT, &b"world"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If a route makes no sense.
+    pub fn into_service(self) -> Result<Route, RouteError> {
+        let router = self.ready()?;
+        Ok(Route::new(move |request| match router.handle(request) {
+            Dispatch::Reply(response) => Box::pin(std::future::ready(response)),
+            Dispatch::Handle(answer) => answer,
+        }))
+    }
+
+    /// The router as a server needs it: free of mistakes, and with all handlers made.
+    pub(crate) fn ready(self) -> Result<Self, RouteError> {
+        self.check()?;
+        Ok(self.with_state(()))
+    }
+
+    pub(crate) fn dispatch(&self, peer: SocketAddr, message: OwnedMessage) -> Dispatch {
+        self.handle(Request::new(peer, message))
+    }
+
+    fn handle(&self, mut request: Request) -> Dispatch {
+        let mut captures = Captures::new();
+        let (callee, limit) = match self.find(&request, &mut captures) {
+            Found::Entry(Entry { resource, max_payload, .. }) => match resource.handler(request.method()) {
+                Some(callee) => (callee, max_payload.or(self.max_payload)),
+                None => return refuse(resource.others(), Code::METHOD_NOT_ALLOWED, request),
+            },
+            Found::Fallback(callee) => (callee, self.max_payload),
+            Found::WellKnown => return Dispatch::Reply(self.well_known(&request)),
+            Found::Nothing => return refuse(self.nowhere.as_ref(), Code::NOT_FOUND, request),
+        };
+        if let Some(refusal) = callee.refusal(&request) {
+            return Dispatch::Reply(refusal);
+        }
+        if let Some(limit) = limit.filter(|limit| request.payload().len() > *limit) {
+            let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+            return Dispatch::Reply(Response::new(Code::REQUEST_ENTITY_TOO_LARGE).uint(OptionNumber::SIZE1, limit));
+        }
+        request.set_captures(captures);
+        Dispatch::Handle(callee.call(request))
+    }
+
+    fn find(&self, request: &Request, captures: &mut Captures) -> Found<'_> {
+        let path: SmallVec<[&[u8]; 8]> = request.message().values(OptionNumber::URI_PATH).collect();
+        let entry = self.tree.find(&path, captures).and_then(|index| self.entries.get(index));
+        // As for other routes, the literal path is preferred to one that captures.
+        if path.as_slice() == WELL_KNOWN && (entry.is_none() || !captures.is_empty()) {
+            return Found::WellKnown;
+        }
+        if let Some(entry) = entry {
+            return Found::Entry(entry);
+        }
+        let below = self.fallbacks.iter().filter(|fallback| fallback.prefix.is_prefix_of(&path));
+        let nearest = below.max_by_key(|fallback| fallback.prefix.segments.len());
+        nearest.map_or(Found::Nothing, |fallback| Found::Fallback(&fallback.callee))
+    }
+
+    fn well_known(&self, request: &Request) -> Response {
+        if request.method() != Code::GET {
+            return Response::new(Code::METHOD_NOT_ALLOWED);
+        }
+        if let Some(refusal) = unconditional(request) {
+            return refusal;
+        }
+        let links = self.entries.iter().filter_map(|entry| entry.link.as_ref());
+        let document = link::document(links, request.queries());
+        let response = Response::new(Code::CONTENT).payload(ContentFormat::LINK_FORMAT, document);
+        match request.accept() {
+            Some(accept) => response.accepted_as(accept),
+            None => response,
+        }
+    }
+}
+
+/// Answers with a code, through layers if there are some.
+fn refuse(layers: Option<&Callee<()>>, code: Code, request: Request) -> Dispatch {
+    layers.map_or_else(|| Dispatch::Reply(Response::new(code)), |callee| Dispatch::Handle(callee.call(request)))
+}
+
+/// What a path leads to.
+enum Found<'a> {
+    Entry(&'a Entry<()>),
+    Fallback(&'a Callee<()>),
+    WellKnown,
+    Nothing,
+}

@@ -1,0 +1,22 @@
+//! From a request's path and method to its handler: [`Router`], [`Resource`] and what a layer wraps, [`Route`].
+
+mod callee;
+mod dispatch;
+mod error;
+mod link;
+mod pattern;
+mod resource;
+mod route;
+mod router;
+mod tree;
+
+pub use error::RouteError;
+pub use resource::{Resource, delete, fetch, get, ipatch, patch, post, put};
+pub use route::{RequestService, Route, RouteFuture};
+pub use router::Router;
+
+pub(crate) use dispatch::Dispatch;
+pub(super) use tree::{Captured, Captures};
+
+#[cfg(test)]
+mod tests;

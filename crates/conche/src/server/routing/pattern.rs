@@ -1,0 +1,84 @@
+//! The path of a route, as it is written and as segments.
+
+use super::RouteError;
+
+/// The path of a route.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pattern {
+    /// As it is written.
+    pub(super) text: String,
+    pub(super) segments: Vec<Segment>,
+}
+
+/// One segment of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Segment {
+    /// This text.
+    Literal(Box<str>),
+    /// `{name}`: any one segment.
+    Capture,
+    /// `{*name}`: all that follow, of which there must be one at least.
+    Rest,
+}
+
+impl Pattern {
+    /// Reads a path.
+    pub(super) fn parse(text: &str) -> Result<Self, RouteError> {
+        let malformed = |hint| RouteError::Malformed { path: text.to_owned(), hint };
+        let path = text.strip_prefix('/').ok_or_else(|| malformed("it must begin with \"/\""))?;
+        let mut segments = Vec::new();
+        if !path.is_empty() {
+            for segment in path.split('/') {
+                if segments.last() == Some(&Segment::Rest) {
+                    return Err(malformed("\"{*…}\" must be the last segment, as it matches all that follow"));
+                }
+                segments.push(Segment::parse(segment).map_err(malformed)?);
+            }
+        }
+        Ok(Self { text: text.to_owned(), segments })
+    }
+
+    /// This path below a prefix. The root of what is nested is the prefix itself.
+    pub(super) fn below(&self, prefix: &Self) -> Self {
+        let text = match self.segments.as_slice() {
+            [] => prefix.text.clone(),
+            _ => format!("{}{}", prefix.text, self.text),
+        };
+        Self { text, segments: [prefix.segments.as_slice(), &self.segments].concat() }
+    }
+
+    /// How many values it captures.
+    pub(super) fn captures(&self) -> usize {
+        self.segments.iter().filter(|segment| segment.literal().is_none()).count()
+    }
+
+    /// Whether the path lies at it or below.
+    pub(super) fn is_prefix_of(&self, path: &[&[u8]]) -> bool {
+        self.segments.len() <= path.len()
+            && self.segments.iter().zip(path).all(|(segment, text)| match segment {
+                Segment::Literal(literal) => literal.as_bytes() == *text,
+                Segment::Capture | Segment::Rest => true,
+            })
+    }
+}
+
+impl Segment {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        const HINT: &str = "braces must enclose a whole segment, as in \"/sensors/{id}\" or \"/files/{*path}\"";
+        let is_name = |name: &str| !name.is_empty() && !name.contains(['{', '}', '*']);
+        match text.strip_prefix('{').map(|text| text.strip_suffix('}')) {
+            None if !text.contains(['{', '}']) => Ok(Self::Literal(text.into())),
+            Some(Some(name)) if is_name(name) => Ok(Self::Capture),
+            Some(Some(name)) if name.strip_prefix('*').is_some_and(is_name) => Ok(Self::Rest),
+            _ => Err(HINT),
+        }
+    }
+
+    /// Its text, if it is a literal.
+    pub(super) fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Literal(text) => Some(text),
+            Self::Capture | Self::Rest => None,
+        }
+    }
+}

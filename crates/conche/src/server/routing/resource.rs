@@ -1,0 +1,194 @@
+//! A resource: its methods, and what `/.well-known/core` says of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use conche_proto::codec::{Code, ContentFormat};
+use tower_layer::Layer;
+
+use super::callee::Callee;
+use super::link::Attributes;
+use super::{RequestService, Route, RouteError};
+use crate::server::handler::Handler;
+
+/// What a path leads to, by method.
+///
+/// ```
+/// use conche::ContentFormat;
+/// use conche::server::{Router, get};
+///
+/// async fn read() -> &'static str { "21.5" }
+/// async fn calibrate() {}
+///
+/// let router: Router = Router::new().route(
+///     "/temperature",
+///     get(read).post(calibrate).title("Outdoor temperature").resource_type("temperature-c").format(ContentFormat::TEXT_PLAIN),
+/// );
+/// ```
+///
+/// `S` is the state that its handlers still wait for; see [`Router::with_state`](super::Router::with_state).
+#[must_use]
+pub struct Resource<S = ()> {
+    methods: Vec<(Code, Callee<S>)>,
+    /// Answers the other methods with 4.05, if there are layers to do so through.
+    others: Option<Callee<S>>,
+    attributes: Attributes,
+    hidden: bool,
+}
+
+macro_rules! methods {
+    ($($name:ident $code:ident $rfc:literal)*) => {
+        impl<S: Send + Sync + 'static> Resource<S> {
+            $(
+                #[doc = concat!("Answers ", stringify!($code), " (", $rfc, ") with `handler`.")]
+                pub fn $name<Arguments>(self, handler: impl Handler<Arguments, S>) -> Self {
+                    self.on(Code::$code, handler)
+                }
+            )*
+        }
+
+        $(
+            #[doc = concat!("A resource that answers ", stringify!($code), " (", $rfc, ") with `handler`.")]
+            pub fn $name<Arguments, S: Send + Sync + 'static>(handler: impl Handler<Arguments, S>) -> Resource<S> {
+                Resource::new().$name(handler)
+            }
+        )*
+    };
+}
+
+methods! {
+    get GET "RFC 7252 §5.8.1"
+    post POST "RFC 7252 §5.8.2"
+    put PUT "RFC 7252 §5.8.3"
+    delete DELETE "RFC 7252 §5.8.4"
+    fetch FETCH "RFC 8132 §2"
+    patch PATCH "RFC 8132 §3"
+    ipatch IPATCH "RFC 8132 §3"
+}
+
+impl<S: Send + Sync + 'static> Resource<S> {
+    /// Answers this method with `handler`, instead of the one that it had.
+    pub fn on<Arguments>(mut self, method: Code, handler: impl Handler<Arguments, S>) -> Self {
+        self.methods.retain(|(other, _)| *other != method);
+        self.methods.push((method, Callee::new(handler)));
+        self
+    }
+
+    /// Puts a layer around all handlers that it has so far, and around the 4.05 to other methods. A layer that is added
+    /// later is further outside.
+    ///
+    /// Each handler is wrapped on its own: a limit of concurrency holds for each method, unless the layer shares it, as
+    /// `tower::limit::GlobalConcurrencyLimitLayer` does.
+    pub fn layer<L>(self, layer: L) -> Self
+    where
+        L: Layer<Route, Service: RequestService> + Clone + Send + Sync + 'static,
+    {
+        let methods = self.methods.into_iter().map(|(method, callee)| (method, callee.layer(layer.clone()))).collect();
+        let others = self.others.unwrap_or_else(|| Callee::always(Code::METHOD_NOT_ALLOWED));
+        Self { methods, others: Some(others.layer(layer)), ..self }
+    }
+
+    /// Gives its handlers the state that they wait for.
+    pub fn with_state<S2>(self, state: S) -> Resource<S2> {
+        self.with_shared(&Arc::new(state))
+    }
+
+    pub(super) fn with_shared<S2>(self, state: &Arc<S>) -> Resource<S2> {
+        let Self { methods, others, attributes, hidden } = self;
+        let methods = methods.into_iter().map(|(method, callee)| (method, callee.with_state(state))).collect();
+        Resource { methods, others: others.map(|callee| callee.with_state(state)), attributes, hidden }
+    }
+}
+
+impl<S> Resource<S> {
+    /// A resource that answers every method with 4.05.
+    pub fn new() -> Self {
+        Self { methods: Vec::new(), others: None, attributes: Attributes::default(), hidden: false }
+    }
+
+    /// `title`: what humans call it.
+    pub fn title(self, title: &str) -> Self {
+        self.attribute("title", title)
+    }
+
+    /// Adds to `rt`: what it is, semantically (RFC 6690 §3.1).
+    pub fn resource_type(self, kind: &str) -> Self {
+        self.attribute("rt", kind)
+    }
+
+    /// Adds to `if`: how to interact with it (RFC 6690 §3.2).
+    pub fn interface(self, description: &str) -> Self {
+        self.attribute("if", description)
+    }
+
+    /// Adds to `ct`: a Content-Format in which it is available (RFC 7252 §7.2.1).
+    pub fn format(self, format: ContentFormat) -> Self {
+        self.attribute("ct", &format.0.to_string())
+    }
+
+    /// `sz`: about how many bytes its representation has (RFC 6690 §3.3).
+    pub fn size(self, bytes: u32) -> Self {
+        self.attribute("sz", &bytes.to_string())
+    }
+
+    /// Adds any link attribute. Values of one that is given more than once stand in one list, separated by spaces.
+    pub fn attribute(mut self, name: &str, value: &str) -> Self {
+        self.attributes.add(name, value);
+        self
+    }
+
+    /// Leaves it out of `/.well-known/core`.
+    pub fn hidden(self) -> Self {
+        Self { hidden: true, ..self }
+    }
+
+    pub(super) fn handler(&self, method: Code) -> Option<&Callee<S>> {
+        self.methods.iter().find(|(other, _)| *other == method).map(|(_, callee)| callee)
+    }
+
+    /// What answers the other methods with 4.05, if there are layers to do so through.
+    pub(super) fn others(&self) -> Option<&Callee<S>> {
+        self.others.as_ref()
+    }
+
+    pub(super) fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    pub(super) fn is_listed(&self) -> bool {
+        !self.hidden
+    }
+
+    /// Whether each handler gets the captures that it takes.
+    pub(super) fn check(&self, path: &str, captures: usize) -> Result<(), RouteError> {
+        let misled = self.methods.iter().find_map(|(method, callee)| {
+            let wanted = callee.needs().wanted_captures().filter(|wanted| *wanted != captures)?;
+            Some(RouteError::captures(Some(*method), path, wanted, captures))
+        });
+        misled.map_or(Ok(()), Err)
+    }
+}
+
+impl<S> Default for Resource<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S> Clone for Resource<S> {
+    fn clone(&self) -> Self {
+        let Self { methods, others, attributes, hidden } = self;
+        Self { methods: methods.clone(), others: others.clone(), attributes: attributes.clone(), hidden: *hidden }
+    }
+}
+
+impl<S> fmt::Debug for Resource<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let methods: Vec<Code> = self.methods.iter().map(|(method, _)| *method).collect();
+        f.debug_struct("Resource")
+            .field("methods", &methods)
+            .field("attributes", &self.attributes)
+            .field("hidden", &self.hidden)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,124 @@
+//! [`Route`]: one handler as a `tower` service, which is what layers wrap.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::server::handler::Answer;
+use crate::server::{IntoResponse, Request, Response};
+
+/// A handler as a [`Service`], whatever arguments and layers it has. A layer gets it from
+/// [`Router::layer`](super::Router::layer) or [`Resource::layer`](super::Resource::layer) to wrap it.
+#[derive(Clone)]
+pub struct Route(Arc<dyn Fn(Request) -> Answer + Send + Sync>);
+
+impl Route {
+    pub(in crate::server) fn new(answer: impl Fn(Request) -> Answer + Send + Sync + 'static) -> Self {
+        Self(Arc::new(answer))
+    }
+
+    /// A route from any service, which is cloned for each request.
+    pub fn from_service(service: impl RequestService) -> Self {
+        Self::new(move |request| {
+            let mut service = service.clone();
+            let method = request.method();
+            Box::pin(async move {
+                if let Err(error) = poll_fn(|context| service.poll_ready(context)).await {
+                    match error.into() {}
+                }
+                match service.call(request).await {
+                    Ok(response) => response.into_response(method),
+                    Err(error) => match error.into() {},
+                }
+            })
+        })
+    }
+
+    pub(super) fn layer(self, layer: &impl Layer<Self, Service: RequestService>) -> Self {
+        Self::from_service(layer.layer(self))
+    }
+
+    /// Answers a request, as the service does, which cannot fail.
+    pub async fn respond(&self, request: Request) -> Response {
+        self.answer(request).await
+    }
+
+    /// Starts to answer a request.
+    pub(in crate::server) fn answer(&self, request: Request) -> Answer {
+        (self.0)(request)
+    }
+}
+
+impl Service<Request> for Route {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = RouteFuture;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> RouteFuture {
+        RouteFuture(self.answer(request))
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Route").finish_non_exhaustive()
+    }
+}
+
+/// A service that can answer requests, as that of a layer must be: any that does not fail, and can be cloned and sent.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot answer requests",
+    note = "it must be a `Clone + Send + Sync + 'static` service of `conche::server::Request` that does not fail; \
+            `conche::server::handle_error` turns the errors of one that does into responses"
+)]
+pub trait RequestService:
+    Service<Request, Response: IntoResponse, Error: Into<Infallible>, Future: Send + 'static>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<T> RequestService for T where
+    T: Service<Request, Response: IntoResponse, Error: Into<Infallible>, Future: Send + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// The response that a [`Route`] is about to give.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct RouteFuture(Answer);
+
+impl RouteFuture {
+    pub(in crate::server) fn new(answer: impl Future<Output = Response> + Send + 'static) -> Self {
+        Self(Box::pin(answer))
+    }
+}
+
+impl Future for RouteFuture {
+    type Output = Result<Response, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(context).map(Ok)
+    }
+}
+
+impl fmt::Debug for RouteFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteFuture").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,295 @@
+//! [`Router`]: the resources of a server by path.
+
+use std::fmt;
+use std::sync::Arc;
+
+use conche_proto::codec::Code;
+use tower_layer::Layer;
+
+use super::callee::Callee;
+use super::link::Link;
+use super::pattern::{Pattern, Segment};
+use super::tree::Node;
+use super::{RequestService, Resource, Route, RouteError};
+use crate::server::handler::Handler;
+
+/// The resources of a server by path.
+///
+/// A route is an absolute path. A segment `{name}` matches any one segment and a last segment `{*name}` all that follow,
+/// one at least; the handler gets what they matched with [`Path`](crate::server::Path). Where several routes match, the
+/// literal segment is preferred to `{name}`, and that to `{*name}`. Segments are compared as they arrive in the Uri-Path
+/// options: an encoded slash does not separate any, and a slash at the end is one more, empty segment.
+///
+/// What no route matches is answered with 4.04 or by the [`fallback`](Self::fallback), a method without a handler with
+/// 4.05, a payload beyond the limit with 4.13, a condition that the handler does not look at with 4.02. GET
+/// `/.well-known/core` lists the resources (RFC 6690), with filtering by query, unless there is a route for it
+/// without captures.
+///
+/// ```
+/// use conche::server::{Path, Router, get};
+///
+/// async fn read(Path(sensor): Path<u32>) -> String {
+///     format!("sensor {sensor} is fine")
+/// }
+///
+/// let router: Router = Router::new().route("/sensors/{id}", get(read));
+/// ```
+///
+/// `S` is the state that its handlers still wait for: a `Router`, which is a `Router<()>`, waits for none.
+/// [`with_state`](Self::with_state) makes one of the other.
+#[must_use]
+pub struct Router<S = ()> {
+    pub(super) entries: Vec<Entry<S>>,
+    /// Where in `entries` a path leads to.
+    pub(super) tree: Node,
+    pub(super) fallbacks: Vec<Fallback<S>>,
+    /// What answers with 4.04, if there are layers to do so through.
+    pub(super) nowhere: Option<Callee<S>>,
+    pub(super) max_payload: Option<usize>,
+    mistake: Option<RouteError>,
+}
+
+/// A resource and where it is.
+pub(super) struct Entry<S> {
+    pattern: Pattern,
+    pub(super) resource: Resource<S>,
+    pub(super) link: Option<Link>,
+    /// The limit of the router that it was nested with.
+    pub(super) max_payload: Option<usize>,
+}
+
+/// What answers for everything below a prefix that is not found.
+pub(super) struct Fallback<S> {
+    pub(super) prefix: Pattern,
+    pub(super) callee: Callee<S>,
+}
+
+impl<S> Router<S> {
+    /// A router without resources.
+    pub fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            tree: Node::default(),
+            fallbacks: Vec::new(),
+            nowhere: None,
+            max_payload: None,
+            mistake: None,
+        }
+    }
+
+    /// Adds a resource. A route that is malformed or there already makes the server refuse to start.
+    pub fn route(self, path: &str, resource: Resource<S>) -> Self {
+        self.attempt(|router| router.insert(Pattern::parse(path)?, resource, None))
+    }
+
+    /// Adds all resources of another router below a prefix: its `/` is the prefix itself. What the prefix captures comes
+    /// before what its routes capture. Its fallback answers for what is below the prefix, its limit of the payload holds
+    /// for its resources.
+    ///
+    /// ```
+    /// use conche::server::{Path, Router, get};
+    ///
+    /// async fn name(Path((floor, room)): Path<(i8, String)>) -> String {
+    ///     format!("{room} on floor {floor}")
+    /// }
+    ///
+    /// let rooms = Router::new().route("/{room}", get(name));
+    /// let router: Router = Router::new().nest("/floors/{floor}/rooms", rooms);
+    /// ```
+    pub fn nest(self, prefix: &str, router: Self) -> Self {
+        self.attempt(|outer| {
+            let parsed = Pattern::parse(prefix)?;
+            let refused = |hint| Err(RouteError::Nest { prefix: prefix.to_owned(), hint });
+            match parsed.segments.last() {
+                None => return refused("use merge, which adds its resources where they are"),
+                Some(Segment::Rest) => return refused("nothing can follow \"{*…}\""),
+                Some(Segment::Literal(last)) if last.is_empty() => {
+                    return refused("leave out the slash at the end");
+                }
+                Some(_) => {}
+            }
+            outer.absorb(router, Some(&parsed))
+        })
+    }
+
+    /// Adds all resources of another router where they are. Its limit of the payload goes on to hold for them.
+    pub fn merge(self, router: Self) -> Self {
+        self.attempt(|outer| {
+            outer.nowhere = outer.nowhere.take().or_else(|| router.nowhere.clone());
+            outer.absorb(router, None)
+        })
+    }
+
+    /// Answers larger payloads with 4.13. By default nothing is refused here: the largest message that the endpoint
+    /// accepts is the limit.
+    pub fn max_payload(self, bytes: usize) -> Self {
+        Self { max_payload: Some(bytes), ..self }
+    }
+
+    /// Changes it unless there was a mistake before. The first mistake is the one to report.
+    fn attempt(mut self, change: impl FnOnce(&mut Self) -> Result<(), RouteError>) -> Self {
+        if self.mistake.is_none() {
+            self.mistake = change(&mut self).err();
+        }
+        self
+    }
+
+    fn absorb(&mut self, router: Self, prefix: Option<&Pattern>) -> Result<(), RouteError> {
+        router.mistake.map_or(Ok(()), Err)?;
+        let place = |pattern: Pattern| match prefix {
+            Some(prefix) => pattern.below(prefix),
+            None => pattern,
+        };
+        for entry in router.entries {
+            self.insert(place(entry.pattern), entry.resource, entry.max_payload.or(router.max_payload))?;
+        }
+        for fallback in router.fallbacks {
+            self.add_fallback(place(fallback.prefix), fallback.callee)?;
+        }
+        Ok(())
+    }
+
+    fn insert(
+        &mut self,
+        pattern: Pattern,
+        resource: Resource<S>,
+        max_payload: Option<usize>,
+    ) -> Result<(), RouteError> {
+        let slot = self.tree.slot(&pattern.segments);
+        if let Some(other) = slot.and_then(|index| self.entries.get(index)) {
+            return Err(RouteError::Duplicate { path: pattern.text, other: other.pattern.text.clone() });
+        }
+        *slot = Some(self.entries.len());
+        // A target with a capture would be a URI template, which a link cannot have.
+        let literal: Option<Vec<&str>> = pattern.segments.iter().map(Segment::literal).collect();
+        let link =
+            literal.filter(|_| resource.is_listed()).map(|segments| Link::new(segments, resource.attributes().clone()));
+        self.entries.push(Entry { pattern, resource, link, max_payload });
+        Ok(())
+    }
+
+    fn add_fallback(&mut self, prefix: Pattern, callee: Callee<S>) -> Result<(), RouteError> {
+        if self.fallbacks.iter().any(|other| other.prefix.segments == prefix.segments) {
+            return Err(RouteError::Fallbacks { prefix: prefix.text });
+        }
+        self.fallbacks.push(Fallback { prefix, callee });
+        Ok(())
+    }
+
+    /// Why no server could be started with it, if so.
+    pub(crate) fn check(&self) -> Result<(), RouteError> {
+        self.mistake.clone().map_or(Ok(()), Err)?;
+        for Entry { pattern, resource, .. } in &self.entries {
+            resource.check(&pattern.text, pattern.captures())?;
+        }
+        for Fallback { prefix, callee } in &self.fallbacks {
+            if let Some(wanted) = callee.needs().wanted_captures() {
+                return Err(RouteError::captures(None, &prefix.text, wanted, 0));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S: Send + Sync + 'static> Router<S> {
+    /// Answers what no route matches, with any method, instead of 4.04. The fallback of a router that is nested answers
+    /// for what is below its prefix. It gets no captures; [`Request::message`](crate::server::Request::message) has the
+    /// path.
+    pub fn fallback<Arguments>(self, handler: impl Handler<Arguments, S>) -> Self {
+        let everything = Pattern { text: "/".to_owned(), segments: Vec::new() };
+        self.attempt(|router| router.add_fallback(everything, Callee::new(handler)))
+    }
+
+    /// Puts a `tower` layer around all handlers that were added so far, the fallback and the answers 4.04 and 4.05 among
+    /// them. A layer that is added later is further outside.
+    ///
+    /// Each handler is wrapped on its own: a limit of concurrency holds for each, unless the layer shares it, as
+    /// `tower::limit::GlobalConcurrencyLimitLayer` does. What the router itself refuses (4.02, 4.13) and the list of
+    /// resources do not go through layers. A layer whose service fails needs a
+    /// [`handle_error`](crate::server::handle_error) around it.
+    pub fn layer<L>(self, layer: L) -> Self
+    where
+        L: Layer<Route, Service: RequestService> + Clone + Send + Sync + 'static,
+    {
+        let nowhere = self.nowhere.unwrap_or_else(|| Callee::always(Code::NOT_FOUND));
+        let all = Self { nowhere: Some(nowhere), ..self };
+        all.map(|resource| resource.layer(layer.clone()), |callee| callee.layer(layer.clone()))
+    }
+
+    /// Gives the handlers that were added so far the state that they wait for, and [`State`](crate::server::State)
+    /// takes out.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// use conche::server::{Router, State, post};
+    ///
+    /// async fn count(State(count): State<Arc<AtomicU64>>) -> String {
+    ///     count.fetch_add(1, Ordering::Relaxed).to_string()
+    /// }
+    ///
+    /// let router: Router = Router::new().route("/count", post(count)).with_state(Arc::default());
+    /// ```
+    pub fn with_state<S2: Send + Sync + 'static>(self, state: S) -> Router<S2> {
+        let state = Arc::new(state);
+        self.map(|resource| resource.with_shared(&state), |callee| callee.with_state(&state))
+    }
+
+    fn map<S2>(
+        self,
+        mut resources: impl FnMut(Resource<S>) -> Resource<S2>,
+        mut callees: impl FnMut(Callee<S>) -> Callee<S2>,
+    ) -> Router<S2> {
+        let Self { entries, tree, fallbacks, nowhere, max_payload, mistake } = self;
+        let entries = entries.into_iter().map(|entry| {
+            let Entry { pattern, resource, link, max_payload } = entry;
+            Entry { pattern, resource: resources(resource), link, max_payload }
+        });
+        let entries = entries.collect();
+        let fallbacks = fallbacks.into_iter();
+        let fallbacks = fallbacks.map(|Fallback { prefix, callee }| Fallback { prefix, callee: callees(callee) });
+        let fallbacks = fallbacks.collect();
+        Router { entries, tree, fallbacks, nowhere: nowhere.map(callees), max_payload, mistake }
+    }
+}
+
+impl<S> Default for Router<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S> Clone for Router<S> {
+    fn clone(&self) -> Self {
+        let Self { entries, tree, fallbacks, nowhere, max_payload, mistake } = self;
+        Self {
+            entries: entries.clone(),
+            tree: tree.clone(),
+            fallbacks: fallbacks.clone(),
+            nowhere: nowhere.clone(),
+            max_payload: *max_payload,
+            mistake: mistake.clone(),
+        }
+    }
+}
+
+impl<S> Clone for Entry<S> {
+    fn clone(&self) -> Self {
+        let Self { pattern, resource, link, max_payload } = self;
+        Self { pattern: pattern.clone(), resource: resource.clone(), link: link.clone(), max_payload: *max_payload }
+    }
+}
+
+impl<S> Clone for Fallback<S> {
+    fn clone(&self) -> Self {
+        Self { prefix: self.prefix.clone(), callee: self.callee.clone() }
+    }
+}
+
+impl<S> fmt::Debug for Router<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let routes = self.entries.iter().map(|entry| (&entry.pattern.text, &entry.resource));
+        f.debug_map().entries(routes).finish()
+    }
+}
