@@ -11,6 +11,7 @@ use rand_core::RngCore;
 /// An exchange to open.
 pub(super) struct Opening {
     pub(super) purpose: Purpose,
+    pub(super) local: Option<core::net::IpAddr>,
     pub(super) code: Code,
     pub(super) body: Body,
     pub(super) token: Token,
@@ -36,6 +37,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let opening = Opening {
             purpose: Purpose::Request,
+            local: None,
             code: request.code,
             body: request.body,
             token,
@@ -55,6 +57,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let peer = self.open_peer(now, to)?;
         let opening = Opening {
             purpose: Purpose::Ping,
+            local: None,
             code: Code::EMPTY,
             body: Body::EMPTY,
             token: Token::EMPTY,
@@ -105,6 +108,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             generation: self.generation,
             peer,
             purpose: opening.purpose,
+            local: opening.local,
             state: State::Queued,
             state_until: now + self.config.queue_lifetime,
             deadline: opening.deadline,

@@ -85,6 +85,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     controllers: Vec<C>,
     choose: Option<ChooseController<P>>,
     random: ChaCha8Rng,
+    /// Which of our addresses the datagram that is being taken in was sent to.
+    local: Option<core::net::IpAddr>,
     peers: Peers<P, C, RandomState>,
     exchanges: Slab<Exchange<C>>,
     /// Counts exchanges; tells apart those that had the same place one after the other.
@@ -138,6 +140,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             derived,
             controllers: Vec::from([controller]),
             choose: None,
+            local: None,
             peers,
             exchanges: Slab::new(),
             generation: 0,
@@ -184,7 +187,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(Undrained);
         }
         match input {
-            Input::Datagram(datagram) => self.receive(now, datagram.from, datagram.bytes),
+            Input::Datagram(datagram) if datagram.multicast => {}
+            Input::Datagram(datagram) => {
+                self.local = datagram.local;
+                self.receive(now, datagram.from, datagram.bytes);
+            }
             Input::Unreachable { peer, quoted } => self.unreachable(now, peer, quoted),
         }
         Ok(())

@@ -23,7 +23,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Err(error) => {
                 self.stats.malformed += 1;
                 if let Some(header) = error.header.filter(|header| header.ty == Type::Confirmable) {
-                    self.outbox.push_back(Departure::Empty { to: from, ty: Type::Reset, id: header.id });
+                    self.outbox.push_back(Departure::Empty {
+                        to: from,
+                        local: self.local,
+                        ty: Type::Reset,
+                        id: header.id,
+                    });
                 }
                 return;
             }
@@ -83,7 +88,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A message without context or of a reserved class; a ping is answered in the same way.
     fn reject(&mut self, from: P, message: &Message<'_>) {
         if message.ty() == Type::Confirmable {
-            self.outbox.push_back(Departure::Empty { to: from, ty: Type::Reset, id: message.id() });
+            self.outbox.push_back(Departure::Empty { to: from, local: self.local, ty: Type::Reset, id: message.id() });
         }
     }
 
@@ -99,7 +104,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some((code, diagnostic)) = self.refusal(message) {
             return self.refuse(now, from, message, code, &diagnostic);
         }
-        let received = Received { from, id: message.id(), confirmable, idempotent: message.code().is_idempotent() };
+        let received = Received {
+            from,
+            local: self.local,
+            id: message.id(),
+            confirmable,
+            idempotent: message.code().is_idempotent(),
+        };
         let pending = Reply::Pending { token: message.token(), confirmable, acknowledged: false };
         let Ok((index, generation)) = self.received.insert(now, received, pending) else {
             self.stats.overloaded += 1;
@@ -169,7 +180,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let token = message.token();
         let mut datagram = vec![0; 4 + usize::from(token.len()) + body.len()].into_boxed_slice();
         encode(&mut datagram, ty, code, id, &token, &body);
-        self.outbox.push_back(Departure::Message { to: from, datagram });
+        self.outbox.push_back(Departure::Message { to: from, local: self.local, datagram });
     }
 
     fn receive_separate_response(&mut self, now: Instant, from: P, peer: Option<u32>, message: &Message<'_>) {
@@ -190,10 +201,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         if confirmable {
-            let received = Received { from, id: message.id(), confirmable, idempotent: true };
+            let received = Received { from, local: self.local, id: message.id(), confirmable, idempotent: true };
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's retransmissions.
             let _ = self.received.insert(now, received, Reply::EmptyAck);
-            self.outbox.push_back(Departure::Empty { to: from, ty: Type::Acknowledgement, id: message.id() });
+            self.outbox.push_back(Departure::Empty {
+                to: from,
+                local: self.local,
+                ty: Type::Acknowledgement,
+                id: message.id(),
+            });
         }
         self.deliver(now, index, AckKind::Separate, OwnedMessage::from(*message));
     }

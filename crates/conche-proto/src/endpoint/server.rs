@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::net::IpAddr;
 
 use super::client::Opening;
 use super::transmit::{Departure, encode};
@@ -16,6 +17,7 @@ use conche_cc::{Controller, Instant};
 #[derive(Clone, Copy)]
 struct Pending<P> {
     from: P,
+    local: Option<IpAddr>,
     id: MessageId,
     token: Token,
     confirmable: bool,
@@ -105,7 +107,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn pending(&self, request: RequestId) -> Result<Pending<P>, RespondError> {
         match self.received.get(request.index, request.generation) {
             Some((from, id, &Reply::Pending { token, confirmable, acknowledged })) => {
-                Ok(Pending { from, id, token, confirmable, acknowledged })
+                Ok(Pending { from, local: self.received.local(request.index), id, token, confirmable, acknowledged })
             }
             _ => Err(RespondError::NotPending),
         }
@@ -131,6 +133,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let peer = self.open_peer(now, pending.from)?;
         let opening = Opening {
             purpose: Purpose::Response,
+            local: pending.local,
             code: response.code,
             body: response.body,
             token: pending.token,
@@ -152,7 +155,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let lifetime = self.derived.exchange_lifetime;
         let id = self.peers.get_mut(peer).ids.allocate(now, lifetime).map_err(|_| RespondError::NoMessageId)?;
         let datagram = encoded(Type::NonConfirmable, response.code, id, &pending.token, response, bytes);
-        self.outbox.push_back(Departure::Message { to: pending.from, datagram });
+        self.outbox.push_back(Departure::Message { to: pending.from, local: pending.local, datagram });
         Ok(())
     }
 }

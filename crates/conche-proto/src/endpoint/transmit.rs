@@ -1,6 +1,7 @@
 //! The way out: what leaves when the endpoint is polled, and what timers do.
 
 use alloc::boxed::Box;
+use core::net::IpAddr;
 
 use super::{Ecn, Endpoint, Failure, TimerKey, Transmit};
 use crate::PeerKey;
@@ -19,33 +20,34 @@ pub(super) enum Departure<P> {
     /// The reply that the deduplication table remembers.
     Remembered { index: u32, generation: u32 },
     /// An Empty ACK or a Reset.
-    Empty { to: P, ty: Type, id: MessageId },
+    Empty { to: P, local: Option<IpAddr>, ty: Type, id: MessageId },
     /// A message that nothing remembers.
-    Message { to: P, datagram: Box<[u8]> },
+    Message { to: P, local: Option<IpAddr>, datagram: Box<[u8]> },
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Writes a departure to `buf`; `None` if it has become void.
     pub(super) fn depart(&mut self, now: Instant, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
         let answer =
-            |to, len| Some(Transmit { to, local: None, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 });
+            |to, local, len| Some(Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 });
         match departure {
             Departure::Exchange { index, generation } => self.depart_exchange(now, index, generation, buf),
             Departure::Remembered { index, generation } => {
                 let (to, id, reply) = self.received.get(index, generation)?;
+                let local = self.received.local(index);
                 match reply {
-                    Reply::Datagram(datagram) => answer(to, write(datagram, buf)),
+                    Reply::Datagram(datagram) => answer(to, local, write(datagram, buf)),
                     Reply::EmptyAck | Reply::Pending { acknowledged: true, confirmable: true, .. } => {
-                        answer(to, write(&encode_empty(Type::Acknowledgement, id), buf))
+                        answer(to, local, write(&encode_empty(Type::Acknowledgement, id), buf))
                     }
                     Reply::Silence | Reply::Pending { .. } => None,
                 }
             }
-            Departure::Empty { to, ty, id } => {
+            Departure::Empty { to, local, ty, id } => {
                 self.stats.resets_sent += u64::from(ty == Type::Reset);
-                answer(to, write(&encode_empty(ty, id), buf))
+                answer(to, local, write(&encode_empty(ty, id), buf))
             }
-            Departure::Message { to, datagram } => answer(to, write(&datagram, buf)),
+            Departure::Message { to, local, datagram } => answer(to, local, write(&datagram, buf)),
         }
     }
 
@@ -83,7 +85,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.stats.retransmissions += u64::from(attempt > 0);
         Some(Transmit {
             to: peer.key,
-            local: None,
+            local: exchange.local,
             ecn: Ecn::NotCapable,
             len,
             exchange: Some(exchange.id(index)),

@@ -46,6 +46,7 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) generation: u32,
     pub(crate) peer: u32,
     pub(crate) purpose: Purpose,
+    pub(crate) local: Option<core::net::IpAddr>,
     pub(crate) state: State,
     /// When the state's own timer is due.
     pub(crate) state_until: Instant,

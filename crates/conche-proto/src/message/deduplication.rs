@@ -33,6 +33,7 @@ struct Entry<P> {
     next: u32,
     expires: Instant,
     from: P,
+    local: Option<core::net::IpAddr>,
     id: MessageId,
     reply: Reply,
 }
@@ -61,6 +62,7 @@ pub(crate) enum Reply {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<P> {
     pub(crate) from: P,
+    pub(crate) local: Option<core::net::IpAddr>,
     pub(crate) id: MessageId,
     /// Confirmable, so remembered for EXCHANGE_LIFETIME; otherwise for NON_LIFETIME.
     pub(crate) confirmable: bool,
@@ -142,10 +144,10 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
         let bytes = self.bytes_of(&reply);
         self.make_room(bytes)?;
         self.generation = self.generation.wrapping_add(1);
-        let Received { from, id, confirmable, idempotent } = received;
+        let Received { from, local, id, confirmable, idempotent } = received;
         let lifetime = usize::from(!confirmable);
         let (generation, expires) = (self.generation, now + self.lifetimes[lifetime]);
-        let entry = Entry { generation, next: NIL, expires, from, id, reply };
+        let entry = Entry { generation, next: NIL, expires, from, local, id, reply };
         let index = self.entries.insert(entry).ok_or(TableFull)?;
         self.reply_bytes += bytes;
         let Self { index: table, hasher, entries, .. } = self;
@@ -159,6 +161,11 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
     pub(crate) fn get(&self, index: u32, generation: u32) -> Option<(P, MessageId, &Reply)> {
         let entry = self.entries.get(index).filter(|entry| entry.generation == generation)?;
         Some((entry.from, entry.id, &entry.reply))
+    }
+
+    /// Which of our addresses the message of the live entry at `index` was sent to.
+    pub(crate) fn local(&self, index: u32) -> Option<core::net::IpAddr> {
+        self.entries.get(index)?.local
     }
 
     /// The generation of the live entry at `index`.

@@ -19,7 +19,7 @@ fn small_table() -> Deduplication<u32, RandomState> {
 }
 
 fn post(id: u16) -> Received<u32> {
-    Received { from: 7, id: MessageId(id), confirmable: true, idempotent: false }
+    Received { from: 7, local: None, id: MessageId(id), confirmable: true, idempotent: false }
 }
 
 fn get(id: u16) -> Received<u32> {
