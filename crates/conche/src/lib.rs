@@ -50,9 +50,10 @@ pub use client::{Client, Error};
 pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
-    Course, EndpointConfig, Envelope, Failure, Limits, Reliability, RequestError, Stats, TransmissionParameters,
+    ControllerId, Course, EndpointConfig, Envelope, Failure, Limits, PeerSnapshot, Reliability, RequestError, Stats,
+    TransmissionParameters,
 };
 pub use ipnet::IpNet;
 pub use server::Server;
-pub use settings::ConfigError;
+pub use settings::{ConfigError, SharedController};
 pub use uri::{Uri, UriError};
