@@ -98,7 +98,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         let confirmable = message.ty() == Type::Confirmable;
-        if let Some((index, generation)) = self.received.find(now, from, message.id()) {
+        if let Some((index, generation)) = self.received.find(now, from, self.local, message.id()) {
             return self.receive_copy(from, message, index, generation);
         }
         if let Some((code, diagnostic)) = self.refusal(message) {
@@ -185,7 +185,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     fn receive_separate_response(&mut self, now: Instant, from: P, peer: Option<u32>, message: &Message<'_>) {
         let confirmable = message.ty() == Type::Confirmable;
-        if confirmable && let Some((index, generation)) = self.received.find(now, from, message.id()) {
+        if confirmable && let Some((index, generation)) = self.received.find(now, from, self.local, message.id()) {
             return self.receive_copy(from, message, index, generation);
         }
         let Some(index) = peer.and_then(|peer| self.request_with_token(peer, message.token())) else {

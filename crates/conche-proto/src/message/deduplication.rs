@@ -127,10 +127,16 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
     }
 
     /// The entry of a message that was received before and within its lifetime.
-    pub(crate) fn find(&mut self, now: Instant, from: P, id: MessageId) -> Option<(u32, u32)> {
+    pub(crate) fn find(
+        &mut self,
+        now: Instant,
+        from: P,
+        local: Option<core::net::IpAddr>,
+        id: MessageId,
+    ) -> Option<(u32, u32)> {
         self.purge(now);
-        let hash = self.hasher.hash_one((from, id));
-        let &index = self.index.find(hash, |&index| is_of(self.entries.get(index), from, id))?;
+        let hash = self.hasher.hash_one((from, local, id));
+        let &index = self.index.find(hash, |&index| is_of(self.entries.get(index), from, local, id))?;
         Some((index, self.generation(index)?))
     }
 
@@ -151,8 +157,9 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
         let index = self.entries.insert(entry).ok_or(TableFull)?;
         self.reply_bytes += bytes;
         let Self { index: table, hasher, entries, .. } = self;
-        let rehash = |&index: &u32| entries.get(index).map_or(0, |entry| hasher.hash_one((entry.from, entry.id)));
-        table.insert_unique(hasher.hash_one((from, id)), index, rehash);
+        let rehash =
+            |&index: &u32| entries.get(index).map_or(0, |entry| hasher.hash_one((entry.from, entry.local, entry.id)));
+        table.insert_unique(hasher.hash_one((from, local, id)), index, rehash);
         self.push(lifetime, if idempotent { Queue::Idempotent } else { Queue::NotIdempotent }, index);
         Ok((index, generation))
     }
@@ -277,7 +284,7 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
     /// Removes an entry that has left its queue.
     fn remove(&mut self, index: u32) {
         let Some(entry) = self.entries.remove(index) else { return };
-        let hash = self.hasher.hash_one((entry.from, entry.id));
+        let hash = self.hasher.hash_one((entry.from, entry.local, entry.id));
         if let Ok(place) = self.index.find_entry(hash, |&found| found == index) {
             place.remove();
         }
@@ -292,8 +299,8 @@ impl<P: PeerKey, S: BuildHasher> Deduplication<P, S> {
     }
 }
 
-fn is_of<P: PeerKey>(entry: Option<&Entry<P>>, from: P, id: MessageId) -> bool {
-    entry.is_some_and(|entry| entry.id == id && entry.from == from)
+fn is_of<P: PeerKey>(entry: Option<&Entry<P>>, from: P, local: Option<core::net::IpAddr>, id: MessageId) -> bool {
+    entry.is_some_and(|entry| entry.id == id && entry.from == from && entry.local == local)
 }
 
 #[cfg(test)]

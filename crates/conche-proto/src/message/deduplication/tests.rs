@@ -31,7 +31,7 @@ fn pending() -> Reply {
 }
 
 fn knows(table: &mut Deduplication<u32, RandomState>, id: u16) -> bool {
-    table.find(Instant::ZERO, 7, MessageId(id)).is_some()
+    table.find(Instant::ZERO, 7, None, MessageId(id)).is_some()
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn entries_live_exactly_their_lifetime() {
     assert_eq!(table.len(), 2);
     table.purge(Instant::ZERO + NON_LIFETIME);
     assert!(!knows(&mut table, 2) && knows(&mut table, 1));
-    assert_eq!(table.find(Instant::ZERO + LIFETIME, 7, MessageId(1)), None);
+    assert_eq!(table.find(Instant::ZERO + LIFETIME, 7, None, MessageId(1)), None);
     assert_eq!((table.len(), table.bytes()), (0, 0));
 }
 
