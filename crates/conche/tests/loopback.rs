@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use conche::server::{Path, Response, Router, Text, get, post, put};
-use conche::{
-    Client, Code, ContentFormat, EndpointConfig, Error, Failure, OptionNumber, RequestError, Server, Token,
-};
+use conche::{Client, Code, ContentFormat, EndpointConfig, Error, Failure, OptionNumber, RequestError, Server, Token};
 use tokio::net::UdpSocket;
 use tokio::sync::{Notify, Semaphore};
 

@@ -232,3 +232,6 @@ pub(super) fn is_passing(error: &io::Error) -> bool {
     }
     error.kind() == Kind::OutOfMemory
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
