@@ -77,11 +77,12 @@ impl Exchanges {
         Some(waiting)
     }
 
-    /// The peer acknowledged an exchange; for one that ends by it the answer is `true`.
-    pub(super) fn acknowledged(&self, exchange: ExchangeId) -> bool {
-        let Some(waiting) = self.waiting.get(&exchange).filter(|waiting| !waiting.ping) else { return true };
-        waiting.span.in_scope(|| debug!("acknowledged; the response follows"));
-        false
+    /// The peer acknowledged an exchange, which ends a ping.
+    pub(super) fn acknowledged(&mut self, exchange: ExchangeId, course: Course) {
+        match self.waiting.get(&exchange) {
+            Some(waiting) if !waiting.ping => waiting.span.in_scope(|| debug!("acknowledged; the response follows")),
+            _ => self.end(exchange, format_args!("acknowledged"), course, |_| Ok(Outcome::Pong { course })),
+        }
     }
 
     /// A datagram of an exchange leaves: it does not wait for its turn any more. Logs it with the RTO that the controller

@@ -5,8 +5,8 @@
 //!   whether that is an address of ours at all, or one of a group or of everybody (RFC 7252 §8).
 //! - Its ECN codepoint (IP_TOS, IPV6_TCLASS; RFC 3168 §5).
 //! - ICMP errors of datagrams of ours, also for an unconnected socket (IP_RECVERR). Each quotes the beginning of our
-//!   datagram, with which the endpoint tells a forged error from a genuine one. Which of our addresses an error was sent to
-//!   is not looked at: the kernel reports 0.0.0.0 or the wrong one.
+//!   datagram, with which the endpoint tells a forged error from a genuine one. Of which
+//!   address of ours an error is, the kernel does not say (its `ipi_spec_dst` is 0.0.0.0), nor need it.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};

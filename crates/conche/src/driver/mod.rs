@@ -274,12 +274,7 @@ impl<C: SharedController> Driver<C> {
                 let code = message.code();
                 self.exchanges.end(exchange, code, course, |from| Ok(Outcome::Response { from, message, course }));
             }
-            Event::Acknowledged { exchange, course, .. } => {
-                if self.exchanges.acknowledged(exchange) {
-                    self.exchanges
-                        .end(exchange, format_args!("acknowledged"), course, |_| Ok(Outcome::Pong { course }));
-                }
-            }
+            Event::Acknowledged { exchange, course, .. } => self.exchanges.acknowledged(exchange, course),
             Event::Failed { exchange, peer, reason: failure, course } => {
                 debug!(%peer, %failure, "an exchange failed");
                 self.exchanges.end(exchange, format_args!("{failure}"), course, |_| {
