@@ -26,12 +26,55 @@
 //! - Each socket has one task that drives one sans-I/O [`Endpoint`](conche_proto::Endpoint): the same protocol that the
 //!   simulator runs. Retransmission, deduplication, separate responses and congestion control are its affair.
 //! - Dropping a request's future cancels it and frees what it holds. A handler that takes long becomes a separate
-//!   response by itself; one that panics becomes 5.00.
-//! - Nothing that a peer or a program can fill is unbounded, and what is full is an error: [`Error::Busy`],
-//!   [`Error::Refused`], or 5.03 to the peer.
-//! - Where the operating system tells of ICMP errors (Linux), a request to a port that nobody listens on fails at once.
-//! - Each exchange has a [`tracing`](https://docs.rs/tracing) span at level DEBUG, with its transmissions, the RTO and
-//!   how long it was queued.
+//!   response by itself; one that panics becomes 5.00. A server that is shut down answers 5.03 what it gives up.
+//! - A request's [`timeout`](client::RequestBuilder::timeout) bounds everything, and [`Error::was_sent`] tells whether
+//!   sending it again could have an effect twice.
+//! - What the operating system refuses to send fails at once with [`Error::Send`]. Where it tells of ICMP errors (Linux),
+//!   so does a request to a port that nobody listens on, unless
+//!   [`retry_unreachable`](client::ClientBuilder::retry_unreachable) says otherwise.
+//! - A server that has several addresses answers from the one that it was asked at. It does not answer multicast.
+//!
+//! # Waiting and limits
+//!
+//! Requests wait for their turn: [`Client`] says in which order and for how long. Nothing that a peer or a program can fill
+//! is unbounded, and what is full is said:
+//!
+//! | what is full | who learns of it | setting |
+//! |---|---|---|
+//! | requests that wait | [`Error::Busy`] | [`Waiting`](client::Waiting) |
+//! | requests that wait, as far as [`try_send`](client::RequestBuilder::try_send) likes | [`Error::Busy`] | [`Limits`]: `queue_per_peer`, `queue` |
+//! | exchanges, or destinations used lately | [`Error::Busy`] | [`Limits`]: `exchanges`, `peers` |
+//! | handlers that wait for something | the client: 5.03 with Max-Age | [`concurrency`](server::ServerBuilder::concurrency) |
+//! | what is remembered of requests received | the client: 5.03 | [`Limits`]: `deduplication_bytes` |
+//!
+//! # Congestion control
+//!
+//! A client or server has one controller for all peers or one for each [prefix](client::ClientBuilder::controller_for).
+//! [`AnyController`] is one of this crate's, chosen by name at run time. One of your own implements [`cc::Controller`], whose
+//! documentation says what it is told and asked, and goes to
+//! [`own_controller`](client::ClientBuilder::own_controller); the endpoint holds its [`Envelope`] around every controller.
+//! [`Client::snapshot`] shows what a controller knows of a path, [`Client::reset_path`] has it forget that.
+//!
+//! # Both roles on one socket
+//!
+//! [`Server::client`] sends from the server's socket, for protocols in which a node is known by one address, as in LwM2M.
+//!
+//! # Logs
+//!
+//! Events and spans go to [`tracing`](https://docs.rs/tracing). A program shows them by installing a subscriber, such as
+//! that of `tracing-subscriber`:
+//!
+//! ```
+//! tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).init();
+//! ```
+//!
+//! - DEBUG: a span for each exchange, with its transmissions, the RTO and how long it was queued; a span for each request
+//!   that is handled, in which the handler runs.
+//! - WARN: a setting that is legal but unwise; requests that are refused and responses that cannot be sent.
+//! - ERROR: a handler panicked. Of what a peer can cause, one message a second is logged, with the number of those held
+//!   back.
+//!
+//! # Modules
 //!
 //! | cargo feature | what it adds |
 //! |---|---|
@@ -44,6 +87,10 @@
 //! | [`server`] | [`Server`], routing, handlers and what they take and return |
 //! | [`uri`] | `coap` URIs |
 //! | `driver` | the task behind each socket |
+//!
+//! # Features
+//!
+//! `json` and `cbor` (neither is on by default) read and write payloads with [`serde`](https://docs.rs/serde).
 
 #![forbid(unsafe_code)]
 
@@ -57,9 +104,10 @@ pub use client::{Client, Error};
 pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
-    Course, EndpointConfig, Envelope, Failure, Limits, Reliability, RequestError, Stats, TransmissionParameters,
+    ControllerId, Course, EndpointConfig, Envelope, Failure, Limits, PeerSnapshot, Reliability, RequestError, Stats,
+    TransmissionParameters,
 };
 pub use ipnet::IpNet;
 pub use server::Server;
-pub use settings::ConfigError;
+pub use settings::{ConfigError, SharedController};
 pub use uri::{Uri, UriError};

@@ -1,36 +1,66 @@
 //! What client and server have in common: the endpoint's configuration, and which controller is for whom.
 
-use conche_proto::cc::AnyController;
+use std::net::IpAddr;
+
 use conche_proto::cc::cocoa::Cocoa;
+use conche_proto::cc::{AnyController, Controller};
 use conche_proto::{Endpoint, EndpointConfig};
 use ipnet::IpNet;
 use thiserror::Error;
+use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::driver::Path;
+use crate::driver::{Address, Binding, Driver, Handle, Handlers, Role, Start, Waiting};
+use crate::server::Router;
+
+/// A controller that a client or a server can have: any [`Controller`] that other threads may use. There is nothing to
+/// implement.
+pub trait SharedController: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static {}
+
+impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> SharedController for C {}
 
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct Settings<C = AnyController> {
     pub(crate) config: EndpointConfig,
-    pub(crate) controller: AnyController,
+    pub(crate) controller: C,
     /// Longest prefix first.
-    prefixes: Vec<(IpNet, AnyController)>,
+    prefixes: Vec<(IpNet, C)>,
+    pub(crate) waiting: Waiting,
+    /// The name of the only network interface to use.
+    pub(crate) interface: Option<String>,
+    /// ICMP errors do not end Confirmable exchanges.
+    pub(crate) retry_unreachable: bool,
 }
 
 impl Default for Settings {
     /// CoCoA as draft-ietf-core-cocoa-03 has it: the one that was standardised furthest, and the safest that adapts.
     fn default() -> Self {
-        Self { config: EndpointConfig::default(), controller: Cocoa::draft03().into(), prefixes: Vec::new() }
+        Self {
+            config: EndpointConfig::default(),
+            controller: Cocoa::draft03().into(),
+            prefixes: Vec::new(),
+            waiting: Waiting::default(),
+            interface: None,
+            retry_unreachable: false,
+        }
     }
 }
 
-impl Settings {
-    pub(crate) fn set_controller_for(&mut self, prefix: IpNet, controller: AnyController) {
+impl<C> Settings<C> {
+    /// The same settings with a controller of another type; those for prefixes are forgotten.
+    pub(crate) fn with_controller<D>(self, controller: D) -> Settings<D> {
+        let Self { config, waiting, interface, retry_unreachable, .. } = self;
+        Settings { config, controller, prefixes: Vec::new(), waiting, interface, retry_unreachable }
+    }
+
+    pub(crate) fn set_controller_for(&mut self, prefix: IpNet, controller: C) {
         self.prefixes.retain(|(other, _)| *other != prefix);
         self.prefixes.push((prefix, controller));
         self.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.prefix_len()));
     }
+}
 
+impl<C: SharedController> Settings<C> {
     /// Why no endpoint could be made, if so.
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if self.prefixes.len() > MOST_PREFIXES {
@@ -44,8 +74,31 @@ impl Settings {
         Ok(())
     }
 
+    /// Opens a socket and starts to drive an endpoint on it.
+    pub(crate) fn start(
+        &self,
+        binding: Binding,
+        role: Role,
+        router: Router,
+        handlers: Handlers,
+    ) -> Result<(Handle, JoinHandle<()>), StartError> {
+        let endpoint = self.endpoint()?;
+        let start = Start {
+            binding,
+            interface: self.interface.clone(),
+            role,
+            router,
+            handlers,
+            waiting: self.waiting,
+            retry_unreachable: self.retry_unreachable,
+            limits: self.config.limits.clone(),
+            queue_lifetime: self.config.queue_lifetime,
+        };
+        Ok(Driver::start(start, endpoint)?)
+    }
+
     /// An endpoint whose randomness comes from the operating system.
-    pub(crate) fn endpoint(&self) -> Result<Endpoint<Path, AnyController>, ConfigError> {
+    fn endpoint(&self) -> Result<Endpoint<Address, C>, ConfigError> {
         self.validate()?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
@@ -54,17 +107,36 @@ impl Settings {
         for (prefix, controller) in &self.prefixes {
             prefixes.push((*prefix, endpoint.add_controller(controller.clone())?));
         }
-        endpoint.choose_controller(Box::new(move |path: &Path| {
-            let address = path.peer.ip().to_canonical();
+        endpoint.choose_controller(Box::new(move |peer: &Address| {
+            let address = peer.canonical().ip();
             let chosen = prefixes.iter().find(|(prefix, _)| prefix.contains(&address));
             chosen.map_or_else(Default::default, |(_, controller)| *controller)
         }));
+        endpoint.set_source_groups(Box::new(|peer: &Address| prefix(peer.canonical().ip())));
         Ok(endpoint)
+    }
+}
+
+/// The prefix that a source counts in where sources share something bounded: /16 of IPv4 and /32 of IPv6, the largest that
+/// one operator usually has. So an attacker whose network lets no foreign source address out (BCP 38) is one of many.
+fn prefix(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(address) => u64::from(u32::from(address) >> 16),
+        IpAddr::V6(address) => 1 << 32 | (u128::from(address) >> 96) as u64,
     }
 }
 
 /// The endpoint tells 256 controllers apart, one of which is for what no prefix covers.
 const MOST_PREFIXES: usize = 255;
+
+/// Why no driver could be started.
+#[derive(Debug, Error)]
+pub(crate) enum StartError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Socket(#[from] std::io::Error),
+}
 
 /// Settings with which no endpoint can be made.
 #[derive(Debug, Error)]
@@ -88,6 +160,7 @@ pub enum ConfigError {
 mod tests {
     use super::*;
     use conche_proto::{Instant, Request, codec::Body, codec::Code};
+    use std::net::SocketAddr;
 
     #[test]
     fn the_longest_prefix_chooses_the_controller_also_for_mapped_addresses() {
@@ -98,7 +171,7 @@ mod tests {
         settings.set_controller_for("2001:db8::/32".parse().expect("a prefix"), by_name("cocoa2014"));
         let mut endpoint = settings.endpoint().expect("legal settings");
         let mut controller = |peer: &str| {
-            let peer = Path { peer: peer.parse().expect("an address"), local: None };
+            let peer = Address::from(peer.parse::<SocketAddr>().expect("an address"));
             endpoint.request(Instant::ZERO, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
             endpoint.snapshot(&peer).expect("there is a peer").controller
         };

@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use conche::server::{Path, Response, Router, Text, get, post, put};
-use conche::{
-    Client, Code, ContentFormat, EndpointConfig, Error, Failure, Limits, OptionNumber, RequestError, Server, Token,
-};
+use conche::{Client, Code, ContentFormat, EndpointConfig, Error, Failure, OptionNumber, RequestError, Server, Token};
 use tokio::net::UdpSocket;
 use tokio::sync::{Notify, Semaphore};
 
@@ -201,19 +199,6 @@ async fn dropping_a_request_frees_its_slot_at_once() {
     let length = silent.recv(&mut datagram).await.expect("a request");
     assert!(datagram[..length].ends_with(b"second"), "the first is not even retransmitted");
     second.abort();
-}
-
-#[tokio::test]
-async fn a_full_queue_is_an_error_at_once() {
-    let (_silent, there) = silence().await;
-    let limits = Limits { queue_per_peer: 2, ..Limits::default() };
-    let config = EndpointConfig { limits, ..EndpointConfig::default() };
-    let client = Client::builder().config(config).build().expect("legal settings");
-    let requests: Vec<_> = (0..3).map(|_| tokio::spawn(client.get(&there).send())).collect();
-    tokio::task::yield_now().await;
-    let refused = client.get(&there).await;
-    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
-    requests.iter().for_each(|request| request.abort());
 }
 
 #[tokio::test]

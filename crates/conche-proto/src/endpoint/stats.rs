@@ -36,3 +36,41 @@ pub struct Stats {
     /// Reset messages sent.
     pub resets_sent: u64,
 }
+
+/// Adds up the counters of several endpoints.
+impl core::ops::AddAssign for Stats {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            datagrams_received,
+            datagrams_sent,
+            bytes_received,
+            bytes_sent,
+            exchanges,
+            retransmissions,
+            timeouts,
+            requests_received,
+            duplicates,
+            malformed,
+            unmatched,
+            overloaded,
+            multicast,
+            limited,
+            resets_sent,
+        } = other;
+        self.datagrams_received += datagrams_received;
+        self.datagrams_sent += datagrams_sent;
+        self.bytes_received += bytes_received;
+        self.bytes_sent += bytes_sent;
+        self.exchanges += exchanges;
+        self.retransmissions += retransmissions;
+        self.timeouts += timeouts;
+        self.requests_received += requests_received;
+        self.duplicates += duplicates;
+        self.malformed += malformed;
+        self.unmatched += unmatched;
+        self.overloaded += overloaded;
+        self.multicast += multicast;
+        self.limited += limited;
+        self.resets_sent += resets_sent;
+    }
+}

@@ -1,5 +1,6 @@
 //! Why a request has no response.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
@@ -7,9 +8,9 @@ use conche_proto::codec::{BuildError, Code};
 use conche_proto::{Course, Failure, RequestError};
 use thiserror::Error;
 
-use crate::driver::ExchangeError;
-use crate::settings::ConfigError;
-use crate::uri::{Host, Uri, UriError};
+use crate::driver::{Busy, ExchangeError, is_unreachable};
+use crate::settings::{ConfigError, StartError};
+use crate::uri::UriError;
 
 /// Why a request has no response. A response with an error code is no such error, unless
 /// [`Response::successful`](super::Response::successful) makes it one.
@@ -39,27 +40,62 @@ pub enum Error {
     /// No socket could be opened.
     #[error("no socket could be opened")]
     Socket(#[source] io::Error),
+    /// The client has one socket, which does not reach addresses of this IP version.
+    #[error("{peer} cannot be reached from a socket that is bound to {local}: the IP versions differ")]
+    IpVersion {
+        /// Whom the request is for.
+        peer: SocketAddr,
+        /// What the socket is bound to.
+        local: SocketAddr,
+    },
     /// The request's options are not legal.
     #[error("the request is not legal")]
     Request(#[from] BuildError),
-    /// The request was not accepted, since it is too large or a queue is full.
+    /// The value that shall be the payload cannot be written in this format.
+    #[error("the payload cannot be written as {format}: {problem}")]
+    Encode {
+        /// JSON or CBOR.
+        format: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The payload of the response cannot be read as the value that was asked for.
+    #[error("the payload cannot be read as {format}: {problem}")]
+    Decode {
+        /// JSON or CBOR.
+        format: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Something is full, so that the request was not taken in.
+    #[error(transparent)]
+    Busy(#[from] Busy),
+    /// The request was not accepted: it is too large, or its token is in use.
     #[error(transparent)]
     Refused(#[from] RequestError),
-    /// Requests come faster than the client takes them in.
-    #[error("too many requests at once: wait for some to end")]
-    Busy,
+    /// The operating system would not send the request, and would not send it later either: there is no route, a firewall
+    /// forbids it, or the address is one of a kind that nothing is sent to.
+    #[error("{peer}: the operating system does not send the request{}", again(*transmissions))]
+    Send {
+        /// Whom it was for.
+        peer: SocketAddr,
+        /// What the operating system says.
+        source: io::Error,
+        /// Copies that had left before.
+        transmissions: u16,
+    },
     /// The exchange failed.
-    #[error("{peer}: {failure}{}", told(course))]
+    #[error("{peer}: {}", Told(*failure, course))]
     Failed {
         /// Whom it was with.
         peer: SocketAddr,
         /// Why.
         failure: Failure,
-        /// How it went.
+        /// How it went. Without any transmission the request was certainly not received.
         course: Course,
     },
-    /// The task that drives the socket has ended, with its runtime.
-    #[error("the client's task has ended: does its runtime still run?")]
+    /// The task that drives the socket has ended: with its server, or with its runtime.
+    #[error("the client's task has ended: does its server or its runtime still run?")]
     Stopped,
     /// A response with an error code, made an error by [`Response::successful`](super::Response::successful).
     #[error("the server answers {code:?}{}", diagnostic.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
@@ -71,13 +107,25 @@ pub enum Error {
     },
 }
 
-/// What of the course explains a failure.
-fn told(course: &Course) -> String {
-    match course.transmissions {
-        0 => String::new(),
-        1 => format!(" (sent once, waited {:.1?})", course.elapsed),
-        copies => format!(" (sent {copies} times within {:.1?})", course.elapsed),
+/// A failure, and what of the course explains it.
+struct Told<'a>(Failure, &'a Course);
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(failure, course) = self;
+        match course.transmissions {
+            0 if matches!(failure, Failure::Deadline | Failure::QueueExpired) => {
+                write!(f, "it was never sent: {:.1?} passed before its turn came", course.queued)
+            }
+            0 => write!(f, "{failure}"),
+            1 => write!(f, "{failure} (sent once, waited {:.1?})", course.elapsed),
+            copies => write!(f, "{failure} (sent {copies} times within {:.1?})", course.elapsed),
+        }
     }
+}
+
+fn again(transmissions: u16) -> &'static str {
+    if transmissions == 0 { "" } else { " again" }
 }
 
 impl Error {
@@ -86,6 +134,7 @@ impl Error {
     pub fn is_timeout_or_unreachable(&self) -> bool {
         match self {
             Self::Resolve { .. } | Self::NoAddress { .. } => true,
+            Self::Send { source, .. } => is_unreachable(source),
             Self::Failed { failure, .. } => matches!(
                 failure,
                 Failure::TimedOut
@@ -98,30 +147,45 @@ impl Error {
         }
     }
 
-    pub(super) fn exchange(peer: SocketAddr, error: ExchangeError) -> Self {
-        match error {
-            ExchangeError::Busy => Self::Busy,
-            ExchangeError::Refused(refusal) => Self::Refused(refusal),
-            ExchangeError::Failed { failure, course } => Self::Failed { peer, failure, course },
-            ExchangeError::Stopped => Self::Stopped,
+    /// The request may have reached the server and had its effect. Without this it certainly did not, and sending it again
+    /// does no harm.
+    #[must_use]
+    pub fn was_sent(&self) -> bool {
+        match self {
+            Self::Failed { course, .. } => course.transmissions > 0,
+            Self::Send { transmissions, .. } => *transmissions > 0,
+            Self::Response { .. } | Self::Decode { .. } | Self::Stopped => true,
+            _ => false,
         }
     }
 
-    pub(super) fn no_address(uri: &Uri) -> Self {
-        let host = match uri.host() {
-            Host::Address(address) => address.to_string(),
-            Host::Scoped { address, zone } => format!("{address}%{zone}"),
-            Host::Name(name) => name.clone(),
-        };
-        Self::NoAddress { host }
+    pub(super) fn exchange(peer: SocketAddr, error: ExchangeError) -> Self {
+        match error {
+            ExchangeError::Busy(busy) => Self::Busy(busy),
+            ExchangeError::Refused(refusal) => Self::Refused(refusal),
+            ExchangeError::Failed { failure, course } => Self::Failed { peer, failure, course },
+            ExchangeError::Send { source, transmissions } => Self::Send { peer, source, transmissions },
+            ExchangeError::Stopped => Self::Stopped,
+        }
     }
 
     /// The request certainly had no effect at this address, so that the host's next address may be tried. After a
     /// retransmission an earlier copy may have had one.
     pub(super) fn is_worth_another_address(&self) -> bool {
-        matches!(
-            self,
-            Self::Failed { failure: Failure::Unreachable, course, .. } if course.transmissions <= 1
-        )
+        match self {
+            Self::Failed { failure: Failure::Unreachable, course, .. } => course.transmissions <= 1,
+            Self::Send { transmissions, .. } => *transmissions == 0,
+            Self::IpVersion { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<StartError> for Error {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Config(error) => Self::Config(error),
+            StartError::Socket(error) => Self::Socket(error),
+        }
     }
 }

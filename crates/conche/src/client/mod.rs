@@ -1,25 +1,29 @@
 //! Requesting resources.
 
+mod builder;
 mod error;
 mod request;
 mod response;
+mod sockets;
 
+pub use builder::ClientBuilder;
 pub use error::Error;
 pub use request::RequestBuilder;
 pub use response::Response;
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+pub use crate::driver::{Busy, Full, Waiting};
 
-use conche_proto::cc::AnyController;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
 use conche_proto::codec::Code;
-use conche_proto::{Course, EndpointConfig};
-use ipnet::IpNet;
+use conche_proto::{Course, Failure, PeerSnapshot, Stats};
+use tokio::time::{Instant, timeout_at};
 
-use crate::driver::{Driver, Handle, Opening, Outcome, Role};
-use crate::server::Router;
-use crate::settings::{ConfigError, Settings};
+use crate::driver::{Handle, Opening, Outcome, Patience, Place};
 use crate::uri::{Host, Uri, UriError};
+use sockets::Sockets;
 
 /// A CoAP client. Cloning it is cheap; all clones share their sockets, queues and what was learnt of the paths.
 ///
@@ -38,23 +42,27 @@ use crate::uri::{Host, Uri, UriError};
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Waiting
+///
+/// Congestion control lets few requests be under way to one destination at the same time; with NSTART = 1, as RFC 7252
+/// §4.7 has it, one that is not acknowledged yet. Any number of requests may be awaited all the same: each waits for its
+/// turn, first come first served among those for one destination, and held up by none for another. It waits at most for
+/// its own [`timeout`](RequestBuilder::timeout) or, without one, for
+/// [`queue_lifetime`](crate::EndpointConfig::queue_lifetime). Dropping its future takes it out of the line.
+///
+/// [`Waiting`] bounds how many may wait; those beyond fail with [`Error::Busy`], which names what is full and which setting
+/// raises it. Whoever would rather not wait in a long line sends with [`try_send`](RequestBuilder::try_send).
 #[derive(Clone, Debug)]
 pub struct Client {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    settings: Settings,
-    v4: Mutex<Option<Handle>>,
-    v6: Mutex<Option<Handle>>,
+    sockets: Arc<Sockets>,
 }
 
 impl Client {
     /// A client with CoCoA (draft-ietf-core-cocoa-03) as its congestion control and RFC 7252's parameters.
     #[must_use]
     pub fn new() -> Self {
-        Self::with(Settings::default())
+        Self::builder().build().expect("the defaults do not contradict each other")
     }
 
     /// A client with other settings.
@@ -62,8 +70,13 @@ impl Client {
         ClientBuilder::default()
     }
 
-    fn with(settings: Settings) -> Self {
-        Self { shared: Arc::new(Shared { settings, v4: Mutex::default(), v6: Mutex::default() }) }
+    fn with(sockets: Sockets) -> Self {
+        Self { sockets: Arc::new(sockets) }
+    }
+
+    /// A client that sends from the socket of a server.
+    pub(crate) fn of_server(handle: Handle) -> Self {
+        Self::with(Sockets::Server(handle))
     }
 
     /// GET: reads a resource (RFC 7252 §5.8.1).
@@ -99,34 +112,57 @@ impl Client {
         let uri = uri.try_into().map_err(|error| Error::Uri(error.into()))?;
         let mut failure = None;
         for address in resolve(&uri).await? {
-            match self.open(address, Opening::Ping).await {
+            match self.open(address, |_| Opening::Ping, None, Patience::Wait).await {
                 Ok(Outcome::Pong { course } | Outcome::Response { course, .. }) => return Ok(course),
                 Err(error) if error.is_worth_another_address() => failure = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        Err(failure.unwrap_or_else(|| Error::no_address(&uri)))
+        Err(failure.unwrap_or_else(|| Error::NoAddress { host: name(&uri) }))
     }
 
-    async fn open(&self, to: SocketAddr, what: Opening) -> Result<Outcome, Error> {
-        let exchange = self.handle(to)?.open(to, what).map_err(|error| Error::exchange(to, error))?;
-        exchange.await.map_err(|error| Error::exchange(to, error))
-    }
-
-    /// The driver for a destination, started if there is none.
-    fn handle(&self, to: SocketAddr) -> Result<Handle, Error> {
-        let (slot, any): (_, SocketAddr) = match to {
-            SocketAddr::V4(_) => (&self.shared.v4, (Ipv4Addr::UNSPECIFIED, 0).into()),
-            SocketAddr::V6(_) => (&self.shared.v6, (Ipv6Addr::UNSPECIFIED, 0).into()),
-        };
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(handle) = slot.as_ref().filter(|handle| !handle.is_stopped()) {
-            return Ok(handle.clone());
+    /// The counters of its endpoints, added up. They begin anew when a socket has to be opened again.
+    pub async fn stats(&self) -> Stats {
+        let mut sum = Stats::default();
+        for handle in self.sockets.open() {
+            sum += handle.stats().await.unwrap_or_default();
         }
-        let endpoint = self.shared.settings.endpoint()?;
-        // Whatever requests arrive, an empty router answers with 4.04.
-        let (handle, _task) = Driver::start(any, Role::Client, endpoint, Router::new(), 0).map_err(Error::Socket)?;
-        Ok(slot.insert(handle).clone())
+        sum
+    }
+
+    /// What is known of the path to a destination; `None` if nothing is.
+    pub async fn snapshot(&self, peer: SocketAddr) -> Option<PeerSnapshot> {
+        for handle in self.sockets.open() {
+            if let Some(snapshot) = handle.snapshot(peer).await {
+                return Some(snapshot);
+            }
+        }
+        None
+    }
+
+    /// Forgets what was learnt of the path to a destination, as after a change of the network that the program knows of.
+    /// Requests that are under way keep their timers.
+    pub async fn reset_path(&self, peer: SocketAddr) {
+        for handle in self.sockets.open() {
+            handle.reset_path(peer).await;
+        }
+    }
+
+    /// Opens an exchange when its turn has come, and waits for its end. What it is may depend on the time that is left.
+    async fn open(
+        &self,
+        to: SocketAddr,
+        what: impl FnOnce(Option<Duration>) -> Opening,
+        deadline: Option<Instant>,
+        patience: Patience,
+    ) -> Result<Outcome, Error> {
+        let (handle, address) = self.sockets.toward(to)?;
+        let mut place = handle.join(address, patience)?;
+        if !place.is_next() {
+            wait_for_turn(&mut place, to, deadline, handle.queue_lifetime()).await?;
+        }
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        handle.open(place, what(left)).await.map_err(|error| Error::exchange(to, error))
     }
 }
 
@@ -136,59 +172,39 @@ impl Default for Client {
     }
 }
 
+async fn wait_for_turn(
+    place: &mut Place,
+    peer: SocketAddr,
+    deadline: Option<Instant>,
+    queue_lifetime: Duration,
+) -> Result<(), Error> {
+    let start = Instant::now();
+    let expiry = start.checked_add(queue_lifetime);
+    let Some(end) = [deadline, expiry].into_iter().flatten().min() else {
+        place.turn().await;
+        return Ok(());
+    };
+    timeout_at(end, place.turn()).await.map_err(|_| {
+        let failure = if Some(end) == deadline { Failure::Deadline } else { Failure::QueueExpired };
+        Error::Failed { peer, failure, course: Course { queued: start.elapsed(), ..Course::default() } }
+    })
+}
+
 /// The addresses that a URI's host has, in the order of preference that the operating system gives them.
 async fn resolve(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
-    let name = match uri.host() {
-        Host::Address(address) => return Ok(vec![SocketAddr::new(*address, uri.port())]),
+    if let Host::Address(address) = uri.host() {
+        return Ok(vec![SocketAddr::new(*address, uri.port())]);
+    }
+    let host = name(uri);
+    let found = tokio::net::lookup_host((host.as_str(), uri.port())).await.map(Iterator::collect);
+    found.map_err(|source| Error::Resolve { host, source })
+}
+
+/// The host of a URI, as a resolver takes it.
+fn name(uri: &Uri) -> String {
+    match uri.host() {
+        Host::Address(address) => address.to_string(),
         Host::Scoped { address, zone } => format!("{address}%{zone}"),
         Host::Name(name) => name.clone(),
-    };
-    let found = tokio::net::lookup_host((name.as_str(), uri.port())).await.map(Iterator::collect);
-    found.map_err(|source| Error::Resolve { host: name, source })
-}
-
-/// Makes a [`Client`].
-///
-/// ```
-/// use conche::{AnyController, Client};
-///
-/// let client = Client::builder()
-///     .controller(AnyController::by_name("cocoa-s")?)
-///     .controller_for("2001:db8::/32".parse()?, AnyController::by_name("default")?)
-///     .build()?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug, Default)]
-#[must_use]
-pub struct ClientBuilder {
-    settings: Settings,
-}
-
-impl ClientBuilder {
-    /// Congestion control toward all destinations for which no other is set.
-    pub fn controller(mut self, controller: impl Into<AnyController>) -> Self {
-        self.settings.controller = controller.into();
-        self
-    }
-
-    /// Congestion control toward the destinations of a prefix. The longest prefix decides.
-    pub fn controller_for(mut self, prefix: IpNet, controller: impl Into<AnyController>) -> Self {
-        self.settings.set_controller_for(prefix, controller.into());
-        self
-    }
-
-    /// Transmission parameters, limits and the safety envelope.
-    pub fn config(mut self, config: EndpointConfig) -> Self {
-        self.settings.config = config;
-        self
-    }
-
-    /// The client. Sockets are opened when they are needed.
-    ///
-    /// # Errors
-    /// If the settings contradict each other.
-    pub fn build(self) -> Result<Client, ConfigError> {
-        self.settings.validate()?;
-        Ok(Client::with(self.settings))
     }
 }

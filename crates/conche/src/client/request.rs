@@ -1,15 +1,18 @@
 //! A request that is being put together.
 
 use std::future::{Future, IntoFuture};
+use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
+use bytes::Bytes;
 use conche_proto::codec::{BodyBuilder, Code, ContentFormat, OptionNumber, Token};
 use conche_proto::{Reliability, Request};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
-use super::{Client, Error, Response, resolve};
-use crate::driver::{Opening, Outcome};
+use super::{Client, Error, Response, name, resolve};
+use crate::driver::{Opening, Outcome, Patience};
 use crate::uri::{Uri, UriError};
 
 /// A request that is being put together; awaiting it sends it.
@@ -39,24 +42,65 @@ pub struct RequestBuilder {
     reliability: Reliability,
     timeout: Option<Duration>,
     token: Option<Token>,
+    /// What is wrong with the payload, to be told when it is sent.
+    mistake: Option<Mistake>,
+}
+
+/// A value that cannot be a payload.
+#[derive(Clone, Debug)]
+struct Mistake {
+    format: &'static str,
+    problem: String,
 }
 
 impl RequestBuilder {
     pub(super) fn new(client: Client, method: Code, uri: Result<Uri, UriError>) -> Self {
         let body = BodyBuilder::new();
-        Self { client, method, uri, body, reliability: Reliability::Confirmable, timeout: None, token: None }
+        Self {
+            client,
+            method,
+            uri,
+            body,
+            reliability: Reliability::Confirmable,
+            timeout: None,
+            token: None,
+            mistake: None,
+        }
     }
 
     /// The payload and what it is.
-    pub fn payload(self, format: ContentFormat, payload: impl Into<Vec<u8>>) -> Self {
-        let payload: Vec<u8> = payload.into();
-        Self { body: self.body.content_format(format).payload(payload), ..self }
+    pub fn payload(self, format: ContentFormat, payload: impl Into<Bytes>) -> Self {
+        self.content_format(format).bytes(payload)
     }
 
     /// The payload, without saying what it is.
-    pub fn bytes(self, payload: impl Into<Vec<u8>>) -> Self {
-        let payload: Vec<u8> = payload.into();
+    pub fn bytes(self, payload: impl Into<Bytes>) -> Self {
+        let payload: Bytes = payload.into();
         Self { body: self.body.payload(payload), ..self }
+    }
+
+    /// A value as payload, in JSON (RFC 8259). One that cannot be written is reported when the request is sent.
+    #[cfg(feature = "json")]
+    pub fn json(self, value: &(impl serde::Serialize + ?Sized)) -> Self {
+        match serde_json::to_vec(value) {
+            Ok(payload) => self.payload(ContentFormat::JSON, payload),
+            Err(error) => self.mistaken("JSON", &error),
+        }
+    }
+
+    /// A value as payload, in CBOR (RFC 8949). One that cannot be written is reported when the request is sent.
+    #[cfg(feature = "cbor")]
+    pub fn cbor(self, value: &(impl serde::Serialize + ?Sized)) -> Self {
+        let mut payload = Vec::new();
+        match ciborium::into_writer(value, &mut payload) {
+            Ok(()) => self.payload(ContentFormat::CBOR, payload),
+            Err(error) => self.mistaken("CBOR", &error),
+        }
+    }
+
+    #[cfg(any(feature = "json", feature = "cbor"))]
+    fn mistaken(self, format: &'static str, error: &dyn std::error::Error) -> Self {
+        Self { mistake: Some(Mistake { format, problem: error.to_string() }), ..self }
     }
 
     /// What the payload is.
@@ -97,8 +141,8 @@ impl RequestBuilder {
         Self { reliability, ..self }
     }
 
-    /// How long to wait for the response, queueing and all retransmissions included. By default as long as the protocol
-    /// does, which is minutes.
+    /// How long to wait for the response, all included: the resolution of the name, waiting for its turn, and all
+    /// retransmissions. By default as long as the protocol does, which is minutes.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
@@ -108,33 +152,55 @@ impl RequestBuilder {
         Self { token: Some(token), ..self }
     }
 
-    /// Sends the request and waits for the response.
+    /// Sends the request when its turn has come, and waits for the response; so does awaiting the builder itself.
     ///
     /// # Errors
     /// If no response comes. A response with an error code is a response.
     pub async fn send(self) -> Result<Response, Error> {
+        self.send_with(Patience::Wait).await
+    }
+
+    /// As [`send`](Self::send), but only if few requests wait: no more than
+    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) for its destination, and
+    /// [`Limits::queue`](crate::Limits::queue) for all.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] at once if that many wait already; otherwise as for [`send`](Self::send).
+    pub async fn try_send(self) -> Result<Response, Error> {
+        self.send_with(Patience::Hurry).await
+    }
+
+    async fn send_with(self, patience: Patience) -> Result<Response, Error> {
+        if let Some(Mistake { format, problem }) = self.mistake {
+            return Err(Error::Encode { format, problem });
+        }
         let uri = self.uri?;
         let body = uri.options(self.body).build()?;
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut failure = None;
-        for address in resolve(&uri).await? {
-            let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let request = Request {
-                code: self.method,
-                body: body.clone(),
-                reliability: self.reliability,
-                timeout,
-                token: self.token,
+        for address in resolve_until(deadline, &uri).await? {
+            let request = |timeout| {
+                let (code, body) = (self.method, body.clone());
+                Opening::Request(Request { code, body, reliability: self.reliability, timeout, token: self.token })
             };
-            match self.client.open(address, Opening::Request(request)).await {
+            match self.client.open(address, request, deadline, patience).await {
                 Ok(Outcome::Response { from, message, course }) => return Ok(Response::new(from, message, course)),
                 Ok(Outcome::Pong { .. }) => unreachable!("only pings end with an acknowledgement"),
                 Err(error) if error.is_worth_another_address() => failure = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        Err(failure.unwrap_or_else(|| Error::no_address(&uri)))
+        Err(failure.unwrap_or_else(|| Error::NoAddress { host: name(&uri) }))
     }
+}
+
+async fn resolve_until(deadline: Option<Instant>, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
+    let Some(deadline) = deadline else { return resolve(uri).await };
+    timeout_at(deadline, resolve(uri)).await.unwrap_or_else(|_| {
+        let source =
+            io::Error::new(io::ErrorKind::TimedOut, "the request's timeout passed before the resolver answered");
+        Err(Error::Resolve { host: name(uri), source })
+    })
 }
 
 impl IntoFuture for RequestBuilder {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::str::Utf8Error;
 use std::time::Duration;
 
+use bytes::Bytes;
 use conche_proto::Course;
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
 
@@ -52,6 +53,32 @@ impl Response {
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.message.payload()
+    }
+
+    /// The payload, to be kept longer than the response.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        Bytes::copy_from_slice(self.payload())
+    }
+
+    /// The payload, read as JSON (RFC 8259), whatever its Content-Format.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] if it is no JSON, or not of this type.
+    #[cfg(feature = "json")]
+    pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_slice(self.payload())
+            .map_err(|error| Error::Decode { format: "JSON", problem: error.to_string() })
+    }
+
+    /// The payload, read as CBOR (RFC 8949), whatever its Content-Format.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] if it is no CBOR, or not of this type.
+    #[cfg(feature = "cbor")]
+    pub fn cbor<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
+        ciborium::from_reader(self.payload())
+            .map_err(|error| Error::Decode { format: "CBOR", problem: error.to_string() })
     }
 
     /// The payload as text.

@@ -1,7 +1,8 @@
 //! How the rest of the program talks to a driver: bounded, and without leaving anything behind.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,16 +10,23 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use conche_proto::codec::OwnedMessage;
-use conche_proto::{Course, Failure, Request, RequestError, Stats};
+use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, Stats};
 use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::Address;
+use super::turns::{Busy, Patience, Place, Turns};
 
 /// What a driver is told.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Open an exchange.
-    Open { to: SocketAddr, what: Opening, ticket: u64, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
+    /// Open an exchange with whom the place is for.
+    Open { what: Opening, ticket: u64, place: Place, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
+    /// Tell what is known of a peer.
+    Snapshot { of: Address, answer: oneshot::Sender<Option<PeerSnapshot>> },
+    /// Forget what was learnt of the path to a peer.
+    ResetPath { to: Address, done: oneshot::Sender<()> },
     /// Take no new requests, finish the running ones within the time, and end.
     Shutdown { within: Duration },
 }
@@ -40,12 +48,14 @@ pub(crate) enum Outcome {
 /// Why an exchange did not end well.
 #[derive(Debug)]
 pub(crate) enum ExchangeError {
-    /// As many commands wait as are allowed.
-    Busy,
+    /// The endpoint has no room for it.
+    Busy(Busy),
     /// The endpoint would not open it.
     Refused(RequestError),
     /// It failed.
     Failed { failure: Failure, course: Course },
+    /// The operating system would not send its datagram, after so many were sent.
+    Send { source: io::Error, transmissions: u16 },
     /// The driver is gone.
     Stopped,
 }
@@ -53,46 +63,101 @@ pub(crate) enum ExchangeError {
 /// A way to talk to a driver, which ends when the last one is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
-    pub(super) commands: mpsc::Sender<Command>,
-    pub(super) cancelled: Arc<Cancelled>,
-    pub(super) local: SocketAddr,
-    tickets: Arc<AtomicU64>,
+    /// Unbounded, but not without bounds: an exchange to open has a place, of which the endpoint's queue gives out as many
+    /// as fit, and for each of the other commands somebody waits.
+    commands: mpsc::UnboundedSender<Command>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    cancelled: Arc<Cancelled>,
+    turns: Arc<Turns>,
+    local: SocketAddr,
+    /// The socket is an IPv6 one that also reaches IPv4.
+    is_dual: bool,
+    tickets: AtomicU64,
+    queue_lifetime: Duration,
 }
 
 impl Handle {
-    pub(super) fn new(commands: mpsc::Sender<Command>, cancelled: Arc<Cancelled>, local: SocketAddr) -> Self {
-        Self { commands, cancelled, local, tickets: Arc::default() }
+    pub(super) fn new(
+        commands: mpsc::UnboundedSender<Command>,
+        cancelled: Arc<Cancelled>,
+        turns: Arc<Turns>,
+        (local, is_dual): (SocketAddr, bool),
+        queue_lifetime: Duration,
+    ) -> Self {
+        let shared = Shared { cancelled, turns, local, is_dual, tickets: AtomicU64::new(0), queue_lifetime };
+        Self { commands, shared: Arc::new(shared) }
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
-        self.local
+        self.shared.local
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.commands.is_closed()
     }
 
-    /// Opens an exchange. Dropping the future cancels it.
-    pub(crate) fn open(&self, to: SocketAddr, what: Opening) -> Result<Exchange, ExchangeError> {
-        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+    /// How long a request may wait for its turn.
+    pub(crate) fn queue_lifetime(&self) -> Duration {
+        self.shared.queue_lifetime
+    }
+
+    /// What the driver calls a peer; `None` if its socket does not reach that IP version.
+    pub(crate) fn reach(&self, to: SocketAddr) -> Option<Address> {
+        match (self.shared.local, to) {
+            (SocketAddr::V4(_), SocketAddr::V4(_)) | (SocketAddr::V6(_), SocketAddr::V6(_)) => Some(to.into()),
+            (SocketAddr::V6(_), SocketAddr::V4(v4)) if self.shared.is_dual => {
+                Some(SocketAddr::from((IpAddr::from(v4.ip().to_ipv6_mapped()), v4.port())).into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Joins the line of a destination.
+    pub(crate) fn join(&self, to: Address, patience: Patience) -> Result<Place, Busy> {
+        self.shared.turns.join(to, patience)
+    }
+
+    /// Opens an exchange whose turn it is. Dropping the future cancels it.
+    pub(crate) fn open(&self, place: Place, what: Opening) -> Exchange {
+        let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
         let (outcome, receiver) = oneshot::channel();
-        self.commands.try_send(Command::Open { to, what, ticket, outcome }).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => ExchangeError::Busy,
-            mpsc::error::TrySendError::Closed(_) => ExchangeError::Stopped,
-        })?;
-        Ok(Exchange { ticket, receiver, over: false, handle: self.clone() })
+        // If the driver is gone, so is the sender of the outcome.
+        let _ = self.commands.send(Command::Open { what, ticket, place, outcome });
+        Exchange { ticket, receiver, over: false, handle: self.clone() }
     }
 
     /// The counters of the endpoint; `None` if the driver is gone.
     pub(crate) async fn stats(&self) -> Option<Stats> {
-        let (answer, receiver) = oneshot::channel();
-        self.commands.send(Command::Stats { answer }).await.ok()?;
-        receiver.await.ok()
+        self.ask(|answer| Command::Stats { answer }).await
     }
 
-    pub(crate) async fn shutdown(&self, within: Duration) {
+    /// What is known of a peer; `None` if nothing is.
+    pub(crate) async fn snapshot(&self, of: SocketAddr) -> Option<PeerSnapshot> {
+        let of = self.reach(of)?;
+        self.ask(|answer| Command::Snapshot { of, answer }).await.flatten()
+    }
+
+    /// Forgets what was learnt of the path to a peer.
+    pub(crate) async fn reset_path(&self, to: SocketAddr) {
+        if let Some(to) = self.reach(to) {
+            // Without a driver there is nothing to forget.
+            let _ = self.ask(|done| Command::ResetPath { to, done }).await;
+        }
+    }
+
+    pub(crate) fn shutdown(&self, within: Duration) {
         // An error says that the driver has ended already.
-        let _ = self.commands.send(Command::Shutdown { within }).await;
+        let _ = self.commands.send(Command::Shutdown { within });
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
+        let (answer, receiver) = oneshot::channel();
+        self.commands.send(command(answer)).ok()?;
+        receiver.await.ok()
     }
 }
 
@@ -120,7 +185,9 @@ impl Future for Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.over {
-            self.handle.cancelled.add(self.ticket);
+            // In this order: a driver that finds the ticket before it opens the exchange sees that nobody waits for it.
+            self.receiver.close();
+            self.handle.shared.cancelled.add(self.ticket);
         }
     }
 }

@@ -1,20 +1,26 @@
 //! What Linux tells of a datagram beyond its bytes and its sender.
 //!
 //! - To which of our addresses it was sent (IP_PKTINFO, IPV6_PKTINFO), so that a server with several addresses answers
-//!   from the one that it was asked at, without which the client would not accept the answer (RFC 7252 §5.3.2).
+//!   from the one that it was asked at, without which the client would not accept the answer (RFC 7252 §5.3.2); and
+//!   whether that is an address of ours at all, or one of a group or of everybody (RFC 7252 §8).
+//! - Its ECN codepoint (IP_TOS, IPV6_TCLASS; RFC 3168 §5).
 //! - ICMP errors of datagrams of ours, also for an unconnected socket (IP_RECVERR). Each quotes the beginning of our
-//!   datagram, with which the endpoint tells a forged error from a genuine one.
+//!   datagram, with which the endpoint tells a forged error from a genuine one. Of which
+//!   address of ours an error is, the kernel does not say (its `ipi_spec_dst` is 0.0.0.0), nor need it.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
 
+use conche_proto::Ecn;
+use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, RecvMsg, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
 };
 
-use super::Path;
+use super::Address;
+use super::socket::{Arrival, Departure};
 
 /// ICMP Destination Unreachable (RFC 792); all codes but "fragmentation needed" mean that the datagram is lost for good.
 const DESTINATION_UNREACHABLE: u8 = 3;
@@ -22,65 +28,105 @@ const FRAGMENTATION_NEEDED: u8 = 4;
 /// ICMPv6 Destination Unreachable (RFC 4443 §3.1).
 const DESTINATION_UNREACHABLE_V6: u8 = 1;
 
+/// The two bits of the type of service or traffic class that are for ECN.
+const ECN_MASK: u8 = 0b11;
+
 /// Room for what comes with a datagram or an error.
 pub(super) fn control_buffer() -> Vec<u8> {
-    nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::in6_pktinfo)
+    nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::in_pktinfo, libc::in6_pktinfo, u8, libc::c_int)
 }
 
-pub(super) fn hear_icmp_errors(socket: &socket2::Socket, v6: bool) -> io::Result<()> {
-    // An IPv6 socket that also serves IPv4 hears of both kinds.
+/// Has the socket tell all this. Where to a datagram was sent is asked only `at_any_address`: otherwise it is known.
+///
+/// An IPv6 socket that also serves IPv4 has the options of both.
+pub(super) fn hear(socket: &socket2::Socket, v6: bool, at_any_address: bool) -> io::Result<()> {
     setsockopt(socket, sockopt::Ipv4RecvErr, &true)?;
-    if v6 {
-        setsockopt(socket, sockopt::Ipv6RecvErr, &true)?;
-    }
-    Ok(())
-}
-
-pub(super) fn hear_destinations(socket: &socket2::Socket, v6: bool) -> io::Result<()> {
-    if v6 {
-        setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?;
-    } else {
+    setsockopt(socket, sockopt::IpRecvTos, &true)?;
+    // Without it, whoever joins a group on this host makes all sockets members (ip(7)). Older kernels lack that of IPv6.
+    socket.set_multicast_all_v4(false)?;
+    if at_any_address {
         setsockopt(socket, sockopt::Ipv4PacketInfo, &true)?;
     }
+    if v6 {
+        setsockopt(socket, sockopt::Ipv6RecvErr, &true)?;
+        setsockopt(socket, sockopt::Ipv6RecvTClass, &true)?;
+        let _ = socket.set_multicast_all_v6(false);
+        if at_any_address {
+            setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?;
+        }
+    }
     Ok(())
 }
 
-/// The next datagram: its path, and how many bytes of it are now at the front of the buffer.
-pub(super) fn receive(socket: &impl AsRawFd, buffer: &mut [u8], control: &mut [u8]) -> io::Result<(Path, usize)> {
+/// The next datagram, of which so many bytes are now at the front of the buffer.
+pub(super) fn receive(socket: &impl AsRawFd, buffer: &mut [u8], control: &mut [u8]) -> io::Result<Arrival> {
     let mut parts = [IoSliceMut::new(buffer)];
     let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(control), MsgFlags::MSG_DONTWAIT)?;
-    let path = path(&message)?.ok_or(io::ErrorKind::InvalidData)?;
-    Ok((path, message.bytes))
+    let from = address(message.address.as_ref()).ok_or(io::ErrorKind::InvalidData)?;
+    let mut arrival = Arrival::new(from, message.bytes);
+    for control in message.cmsgs()? {
+        match control {
+            ControlMessageOwned::Ipv4PacketInfo(info) => {
+                let [to, ours] = [info.ipi_addr, info.ipi_spec_dst].map(|it| Ipv4Addr::from(u32::from_be(it.s_addr)));
+                // What was sent to a group or to everybody, the kernel would answer from another address than that.
+                arrival.multicast |= to != ours || to.is_multicast() || to.is_broadcast();
+                arrival.local.get_or_insert(ours.into());
+            }
+            ControlMessageOwned::Ipv6PacketInfo(info) => {
+                let to = Ipv6Addr::from(info.ipi6_addr.s6_addr);
+                arrival.multicast |= to.to_canonical().is_multicast();
+                // An IPv6 socket answers IPv4 from a mapped address.
+                arrival.local = Some(to.into());
+            }
+            ControlMessageOwned::Ipv4Tos(tos) => arrival.ecn = ecn(tos),
+            ControlMessageOwned::Ipv6TClass(class) => arrival.ecn = ecn(class.to_le_bytes()[0]),
+            _ => {}
+        }
+    }
+    arrival.local = arrival.local.filter(|_| !arrival.multicast);
+    Ok(arrival)
 }
 
-/// Sends a datagram from the local address of its path.
-pub(super) fn send(socket: &impl AsRawFd, datagram: &[u8], peer: SocketAddr, local: IpAddr) -> io::Result<()> {
-    let (v4, v6);
-    // In an IPv6 socket an IPv4 address is written as a mapped one.
-    let control = match local {
-        IpAddr::V4(address) => {
+/// Sends a datagram from the local address and with the codepoint that are asked for.
+pub(super) fn send(socket: &impl AsRawFd, datagram: &[u8], departure: &Departure) -> io::Result<()> {
+    let (v4, v6, tos, class);
+    let local = match departure.local {
+        None => None,
+        Some(IpAddr::V4(address)) => {
             let source = libc::in_addr { s_addr: u32::from(address).to_be() };
             v4 = libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: source, ipi_addr: libc::in_addr { s_addr: 0 } };
-            ControlMessage::Ipv4PacketInfo(&v4)
+            Some(ControlMessage::Ipv4PacketInfo(&v4))
         }
-        IpAddr::V6(address) => {
+        Some(IpAddr::V6(address)) => {
             let source = libc::in6_addr { s6_addr: address.octets() };
             v6 = libc::in6_pktinfo { ipi6_addr: source, ipi6_ifindex: 0 };
-            ControlMessage::Ipv6PacketInfo(&v6)
+            Some(ControlMessage::Ipv6PacketInfo(&v6))
         }
     };
-    let peer = SockaddrStorage::from(peer);
-    sendmsg(socket.as_raw_fd(), &[IoSlice::new(datagram)], &[control], MsgFlags::MSG_DONTWAIT, Some(&peer))?;
+    let ecn = match departure.ecn {
+        Ecn::NotCapable => None,
+        codepoint if departure.to.ip().to_canonical().is_ipv4() => {
+            tos = bits(codepoint);
+            Some(ControlMessage::Ipv4Tos(&tos))
+        }
+        codepoint => {
+            class = bits(codepoint).into();
+            Some(ControlMessage::Ipv6TClass(&class))
+        }
+    };
+    let control: smallvec::SmallVec<[_; 2]> = local.into_iter().chain(ecn).collect();
+    let to = SockaddrStorage::from(departure.to);
+    sendmsg(socket.as_raw_fd(), &[IoSlice::new(datagram)], &control, MsgFlags::MSG_DONTWAIT, Some(&to))?;
     Ok(())
 }
 
-/// The next queued error: the path of the datagram that it is about, and how many of its bytes are now at the front of
-/// the buffer. `None` if the error is of a kind that must not end an exchange (RFC 7252 §4.2).
+/// The next queued error: whom the datagram was for that it is about, and how many of that one's bytes are now at the
+/// front of the buffer. `None` if the error is of a kind that must not end an exchange (RFC 7252 §4.2).
 pub(super) fn receive_error(
     socket: &impl AsRawFd,
     buffer: &mut [u8],
     control: &mut [u8],
-) -> io::Result<Option<(Path, usize)>> {
+) -> io::Result<Option<(Address, usize)>> {
     let mut parts = [IoSliceMut::new(buffer)];
     let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(control), MsgFlags::MSG_ERRQUEUE)?;
     let unreachable = message.cmsgs()?.any(|control| match control {
@@ -89,7 +135,13 @@ pub(super) fn receive_error(
         }
         _ => false,
     });
-    Ok(path(&message)?.filter(|_| unreachable).map(|path| (path, message.bytes)))
+    Ok(address(message.address.as_ref()).filter(|_| unreachable).map(|peer| (peer, message.bytes)))
+}
+
+/// The kernel had no memory or room for the datagram just now.
+pub(super) fn is_passing(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(errno, Some(Errno::ENOBUFS | Errno::ENOMEM | Errno::EAGAIN | Errno::EINTR))
 }
 
 fn is_unreachable(error: &libc::sock_extended_err) -> bool {
@@ -100,18 +152,27 @@ fn is_unreachable(error: &libc::sock_extended_err) -> bool {
     }
 }
 
-/// The other end, and our own address where the socket hears of it and it is one that can be answered from.
-fn path(message: &RecvMsg<'_, '_, SockaddrStorage>) -> io::Result<Option<Path>> {
-    let address = message.address.as_ref();
-    let v4 = || address?.as_sockaddr_in().map(|address| SocketAddrV4::from(*address).into());
-    let v6 = || address?.as_sockaddr_in6().map(|address| SocketAddrV6::from(*address).into());
-    let local = message.cmsgs()?.find_map(|control| match control {
-        ControlMessageOwned::Ipv4PacketInfo(info) => {
-            Some(IpAddr::from(Ipv4Addr::from(u32::from_be(info.ipi_spec_dst.s_addr))))
-        }
-        ControlMessageOwned::Ipv6PacketInfo(info) => Some(IpAddr::from(Ipv6Addr::from(info.ipi6_addr.s6_addr))),
-        _ => None,
-    });
-    let local = local.filter(|local| !local.to_canonical().is_multicast());
-    Ok(v4().or_else(v6).map(|peer| Path { peer, local }))
+fn address(address: Option<&SockaddrStorage>) -> Option<Address> {
+    let address = address?;
+    let v4 = || address.as_sockaddr_in().map(|address| SocketAddr::from(SocketAddrV4::from(*address)));
+    let v6 = || address.as_sockaddr_in6().map(|address| SocketAddr::from(SocketAddrV6::from(*address)));
+    v4().or_else(v6).map(Address::from)
+}
+
+fn ecn(traffic_class: u8) -> Ecn {
+    match traffic_class & ECN_MASK {
+        0b00 => Ecn::NotCapable,
+        0b01 => Ecn::Capable1,
+        0b10 => Ecn::Capable0,
+        _ => Ecn::CongestionExperienced,
+    }
+}
+
+fn bits(ecn: Ecn) -> u8 {
+    match ecn {
+        Ecn::NotCapable => 0b00,
+        Ecn::Capable1 => 0b01,
+        Ecn::Capable0 => 0b10,
+        Ecn::CongestionExperienced => 0b11,
+    }
 }

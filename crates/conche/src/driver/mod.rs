@@ -3,43 +3,53 @@
 //! It waits for what comes first: datagrams, commands, cancellations, handlers that end, the endpoint's timer. After each
 //! it polls the endpoint until that has nothing more to do. It decides nothing about the protocol.
 
+mod address;
 mod clock;
+mod exchanges;
 mod handle;
 #[cfg(target_os = "linux")]
 mod linux;
-mod path;
 mod serving;
 mod socket;
+mod throttle;
+mod turns;
 
+pub(crate) use address::{Address, Role};
 pub(crate) use handle::{ExchangeError, Handle, Opening, Outcome};
-pub(crate) use path::{Path, Role};
+pub(crate) use serving::Handlers;
+pub(crate) use socket::{Binding, is_unreachable};
+pub use turns::{Busy, Full, Waiting};
+pub(crate) use turns::{Patience, Place};
 
-use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
-use conche_proto::{Course, Endpoint, Event, ExchangeId, Input, Output, RequestId, RespondError, Transmit};
+use conche_proto::{
+    Endpoint, Event, ExchangeId, Input, Instant, Limits, Output, RequestId, RespondError, Transmit, Undrained,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::field::Empty;
-use tracing::{Level, Span, debug, debug_span, enabled, error, warn};
+use tracing::{debug, debug_span, warn};
 
 use crate::server::{Response, Router};
+use crate::settings::SharedController;
 use clock::Clock;
+use exchanges::Exchanges;
 use handle::{Cancelled, Command};
 use serving::Serving;
-use socket::{Received, Socket};
-
-/// Commands that may wait for a driver.
-const COMMANDS: usize = 1024;
+use socket::{Departure, Received, Socket};
+use throttle::Throttle;
+use turns::Turns;
 
 /// Datagrams and commands that are taken in before the endpoint is polled. Enough to share the cost of waking up, few
 /// enough to stay far below [`Limits::outputs`](conche_proto::Limits::outputs).
 const BATCH: usize = 64;
+
+/// Datagrams that leave on one reading of the clock.
+const SENT_AT_ONCE: usize = 16;
 
 /// The largest UDP payload.
 const LARGEST_DATAGRAM: usize = 65_535;
@@ -47,52 +57,81 @@ const LARGEST_DATAGRAM: usize = 65_535;
 /// A pause after an error of the socket that is not about a peer, so that a lasting one cannot keep a core busy.
 const PAUSE: Duration = Duration::from_millis(10);
 
-pub(crate) struct Driver {
+/// Of the time for a shutdown, one part in so many is left for telling those whose handlers have not ended.
+const FAREWELL_PART: u32 = 4;
+
+/// It is no more than this, in which a farewell is retransmitted once.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(5);
+
+/// As good as for ever, and no time that overflows.
+const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 86_400);
+
+pub(crate) struct Driver<C: SharedController> {
     socket: Socket,
-    endpoint: Endpoint<Path, AnyController>,
+    endpoint: Endpoint<Address, C>,
     clock: Clock,
+    /// What the clock showed when the task woke up.
+    now: Instant,
     serving: Serving,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::UnboundedReceiver<Command>,
     cancelled: Arc<Cancelled>,
-    waiting: HashMap<ExchangeId, Waiting>,
-    tickets: HashMap<u64, ExchangeId>,
-    closing: Option<tokio::time::Instant>,
-    buffer: Box<[u8]>,
+    exchanges: Exchanges,
+    retry_unreachable: bool,
+    closing: Option<Closing>,
+    incoming: Box<[u8]>,
+    outgoing: Box<[u8]>,
+    receive_errors: Throttle,
+    response_errors: Throttle,
 }
 
-/// Somebody waits for the end of an exchange.
-struct Waiting {
-    ticket: u64,
-    /// It is a ping, which an acknowledgement ends.
-    ping: bool,
-    outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
-    span: Span,
+/// What a driver is started with, beside its endpoint.
+pub(crate) struct Start {
+    pub(crate) binding: Binding,
+    pub(crate) interface: Option<String>,
+    pub(crate) role: Role,
+    pub(crate) router: Router,
+    pub(crate) handlers: Handlers,
+    pub(crate) waiting: Waiting,
+    /// ICMP errors do not end Confirmable exchanges.
+    pub(crate) retry_unreachable: bool,
+    /// Those of the endpoint.
+    pub(crate) limits: Limits,
+    /// That of the endpoint.
+    pub(crate) queue_lifetime: Duration,
 }
 
-impl Driver {
-    /// Binds a socket and starts to drive an endpoint on it. The task ends when the last handle is dropped.
-    pub(crate) fn start(
-        address: SocketAddr,
-        role: Role,
-        endpoint: Endpoint<Path, AnyController>,
-        router: Router,
-        handlers: usize,
-    ) -> io::Result<(Handle, JoinHandle<()>)> {
-        let socket = Socket::bind(address, role)?;
+/// A shutdown is under way.
+struct Closing {
+    /// When handlers that have not ended are given up. `None`: they were.
+    farewell: Option<tokio::time::Instant>,
+    end: tokio::time::Instant,
+}
+
+impl<C: SharedController> Driver<C> {
+    /// Opens a socket and starts to drive an endpoint on it. The task ends when the last handle is dropped.
+    pub(crate) fn start(start: Start, endpoint: Endpoint<Address, C>) -> io::Result<(Handle, JoinHandle<()>)> {
+        let socket = Socket::open(&start.binding, start.interface.as_deref(), start.role)?;
         let cancelled = Arc::new(Cancelled::default());
-        let (sender, commands) = mpsc::channel(COMMANDS);
-        let handle = Handle::new(sender, Arc::clone(&cancelled), socket.local());
+        let turns = Turns::new(start.waiting, &start.limits);
+        let (sender, commands) = mpsc::unbounded_channel();
+        let local = (socket.local(), socket.is_dual());
+        let handle = Handle::new(sender, Arc::clone(&cancelled), turns, local, start.queue_lifetime);
+        let clock = Clock::start();
         let driver = Self {
             socket,
             endpoint,
-            clock: Clock::start(),
-            serving: Serving::new(router, handlers),
+            clock,
+            now: clock.now(),
+            serving: Serving::new(start.router, start.handlers),
             commands,
             cancelled,
-            waiting: HashMap::new(),
-            tickets: HashMap::new(),
+            exchanges: Exchanges::default(),
+            retry_unreachable: start.retry_unreachable,
             closing: None,
-            buffer: vec![0; LARGEST_DATAGRAM].into(),
+            incoming: vec![0; LARGEST_DATAGRAM].into(),
+            outgoing: vec![0; start.limits.message_bytes].into(),
+            receive_errors: Throttle::default(),
+            response_errors: Throttle::default(),
         };
         Ok((handle, tokio::spawn(driver.run())))
     }
@@ -101,11 +140,17 @@ impl Driver {
         let timer = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(timer);
         loop {
-            let due = self.drain().await.and_then(|due| self.clock.wake_up(due));
-            if self.closing.is_some() && self.is_done() {
-                return;
+            let mut due = self.drain().await;
+            if self.closing.is_some() {
+                if self.say_farewell() {
+                    due = self.drain().await;
+                }
+                if self.is_done() {
+                    return;
+                }
             }
-            let wake = [due, self.closing].into_iter().flatten().min();
+            let closing = self.closing.as_ref().map(|closing| closing.farewell.unwrap_or(closing.end));
+            let wake = [due.and_then(|due| self.clock.wake_up(due)), closing].into_iter().flatten().min();
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
             }
@@ -116,133 +161,149 @@ impl Driver {
                     None => return,
                 },
                 () = self.cancelled.some() => self.cancel_all(),
-                (request, response) = self.serving.next() => self.respond(request, response),
-                () = timer.as_mut(), if wake.is_some() => {}
+                (request, response) = self.serving.next() => {
+                    self.now = self.clock.now();
+                    self.respond(request, response);
+                }
+                () = timer.as_mut(), if wake.is_some() => self.now = self.clock.now(),
             }
         }
     }
 
-    /// Nothing is left to do after a shutdown, or its time is over.
-    fn is_done(&self) -> bool {
-        let late = self.closing.is_some_and(|end| end <= tokio::time::Instant::now());
-        late || (self.serving.is_idle() && self.endpoint.occupancy().exchanges == 0)
-    }
-
     /// Polls the endpoint until it has nothing more to do; the answer is when it wants to be polled again.
-    async fn drain(&mut self) -> Option<conche_proto::Instant> {
+    async fn drain(&mut self) -> Option<Instant> {
+        let mut sent = 0;
         loop {
-            let now = self.clock.now();
-            match self.endpoint.poll(now, &mut self.buffer) {
-                Output::Transmit(transmit) => self.transmit(transmit).await,
+            match self.endpoint.poll(self.now, &mut self.outgoing) {
+                Output::Transmit(transmit) => {
+                    self.transmit(transmit).await;
+                    sent += 1;
+                    if sent % SENT_AT_ONCE == 0 {
+                        self.now = self.clock.now();
+                    }
+                }
                 Output::Event(event) => self.tell(event),
                 Output::Wait(due) => return due,
             }
         }
     }
 
-    async fn transmit(&mut self, transmit: Transmit<Path>) {
-        self.trace_transmission(&transmit);
-        let Transmit { to, len, .. } = transmit;
-        let datagram = &self.buffer[..len];
-        let Err(error) = self.socket.send(datagram, to).await else { return };
-        debug!(peer = %to.peer, %error, "a datagram could not be sent");
-        if socket::is_unreachable(&error) {
-            let input = Input::Unreachable { peer: to, quoted: Some(datagram) };
-            // Refused only while outputs wait, and then the retransmission will find the same.
-            let _ = self.endpoint.handle(self.clock.now(), input);
+    async fn transmit(&mut self, transmit: Transmit<Address>) {
+        if let Some(exchange) = transmit.exchange {
+            let rto = || self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
+            self.exchanges.departs(exchange, &transmit, rto);
+        }
+        let departure = Departure { to: transmit.to.socket_addr(), local: transmit.local, ecn: transmit.ecn };
+        if let Err(error) = self.socket.send(&self.outgoing[..transmit.len], &departure).await {
+            debug!(peer = %transmit.to, %error, "a datagram could not be sent");
+            if let Some(exchange) = transmit.exchange.filter(|_| !socket::is_passing(&error)) {
+                self.refused_by_the_system(exchange, transmit.attempt, error);
+            }
+        }
+    }
+
+    /// The operating system would not send a datagram, and would not send another copy either: its exchange is over.
+    fn refused_by_the_system(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
+        self.endpoint.cancel(self.now, exchange);
+        if let Some(waiting) = self.exchanges.remove(exchange) {
+            let error = ExchangeError::Send { source, transmissions: attempt.into() };
+            let _ = waiting.outcome.send(Err(error));
         }
     }
 
     async fn receive(&mut self, ready: io::Result<()>) {
-        if let Err(error) = ready.and_then(|()| self.take_batch()) {
-            warn!(%error, "receiving failed");
+        self.now = self.clock.now();
+        let taken = match ready {
+            Ok(()) => self.take_batch().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = taken {
+            if let Some(held_back) = self.receive_errors.passes(tokio::time::Instant::now()) {
+                warn!(%error, held_back, "receiving failed");
+            }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    fn take_batch(&mut self) -> io::Result<()> {
+    async fn take_batch(&mut self) -> io::Result<()> {
         for _ in 0..BATCH {
-            let input = match self.socket.receive(&mut self.buffer) {
-                Ok(Received::Datagram { from, length }) => Input::datagram(from, &self.buffer[..length]),
-                Ok(Received::Unreachable { peer, quoted }) => {
-                    debug!(peer = %peer.peer, "the network reports the peer unreachable");
-                    Input::Unreachable { peer, quoted: Some(&self.buffer[..quoted]) }
-                }
+            let received = match self.socket.receive(&mut self.incoming) {
                 Ok(Received::Nothing) => break,
+                Ok(received) => received,
                 // It was about an earlier datagram, of which the error queue tells more.
                 Err(error) if socket::is_about_a_peer(&error) => continue,
                 Err(error) => return Err(error),
             };
-            if self.endpoint.handle(self.clock.now(), input).is_err() {
-                break;
+            if self.hand_in(&received).is_err() {
+                self.drain().await;
+                // With nothing left to poll it is taken in.
+                let _ = self.hand_in(&received);
             }
         }
         Ok(())
     }
 
-    fn tell(&mut self, event: Event<Path>) {
+    fn hand_in(&mut self, received: &Received) -> Result<(), Undrained> {
+        let input = match *received {
+            Received::Datagram(arrival) => Input::Datagram(arrival.datagram(&self.incoming)),
+            Received::Unreachable { peer, quoted } => {
+                debug!(%peer, "the network reports the peer unreachable");
+                let quoted = &self.incoming[..quoted];
+                if self.retry_unreachable && is_confirmable(quoted) {
+                    return Ok(());
+                }
+                Input::Unreachable { peer, quoted: Some(quoted) }
+            }
+            Received::Nothing => return Ok(()),
+        };
+        self.endpoint.handle(self.now, input)
+    }
+
+    fn tell(&mut self, event: Event<Address>) {
         match event {
             Event::Request { id, from, message } => {
-                if let Some(response) = self.serving.start(id, from.peer, message) {
+                if let Some(response) = self.serving.start(id, from.socket_addr(), message) {
+                    // A handler has run, for as long as it wanted.
+                    self.now = self.clock.now();
                     self.respond(id, response);
                 }
             }
-            Event::Response { exchange, from, message, course } => {
-                let told = format!("{:?}", message.code());
-                self.end(exchange, &told, course, Ok(Outcome::Response { from: from.peer, message, course }));
+            Event::Response { exchange, message, course, .. } => {
+                let code = message.code();
+                self.exchanges.end(exchange, code, course, |from| Ok(Outcome::Response { from, message, course }));
             }
-            Event::Acknowledged { exchange, course, .. } => match self.waiting.get(&exchange) {
-                Some(waiting) if !waiting.ping => {
-                    waiting.span.in_scope(|| debug!("acknowledged; the response follows"))
-                }
-                _ => self.end(exchange, "acknowledged", course, Ok(Outcome::Pong { course })),
-            },
+            Event::Acknowledged { exchange, course, .. } => self.exchanges.acknowledged(exchange, course),
             Event::Failed { exchange, peer, reason: failure, course } => {
-                debug!(peer = %peer.peer, exchange = exchange.as_u64(), %failure, "failed");
-                self.end(exchange, "failed", course, Err(ExchangeError::Failed { failure, course }));
+                debug!(%peer, %failure, "an exchange failed");
+                self.exchanges.end(exchange, format_args!("{failure}"), course, |_| {
+                    Err(ExchangeError::Failed { failure, course })
+                });
             }
-            // What this driver asks for has no other events.
+            // Nobody has asked for other events.
             _ => {}
         }
     }
 
-    /// An exchange is over: whoever waits for it learns of it. Nobody waits for separate responses.
-    fn end(&mut self, exchange: ExchangeId, told: &str, course: Course, outcome: Result<Outcome, ExchangeError>) {
-        let Some(waiting) = self.waiting.remove(&exchange) else { return };
-        self.tickets.remove(&waiting.ticket);
-        waiting.span.in_scope(|| {
-            debug!(
-                transmissions = course.transmissions,
-                queued = ?course.queued,
-                acknowledged_after = ?course.acknowledged_after,
-                elapsed = ?course.elapsed,
-                "{told}"
-            );
-        });
-        // If the receiver is gone, the cancellation is on its way and comes too late.
-        let _ = waiting.outcome.send(outcome);
-    }
-
     fn respond(&mut self, request: RequestId, response: Response) {
         let code = response.code();
-        let response = response.build().unwrap_or_else(|error| {
-            error!(%error, ?code, "a handler's response is not legal; it is replaced by 5.00");
-            internal_error()
-        });
-        let now = self.clock.now();
-        match self.endpoint.respond(now, request, response) {
+        let answered = match response.build() {
+            Ok(response) => self.endpoint.respond(self.now, request, response).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let Err(error) = answered else { return };
+        let replacement = conche_proto::Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY);
+        match self.endpoint.respond(self.now, request, replacement) {
+            Err(RespondError::NotPending) => return debug!(?code, "a response came too late"),
+            Err(_) => self.endpoint.ignore(self.now, request),
             Ok(_) => {}
-            Err(RespondError::NotPending) => debug!(?code, "a response came too late"),
-            Err(error) => {
-                error!(%error, ?code, "a handler's response cannot be sent; it is replaced by 5.00");
-                if self.endpoint.respond(now, request, internal_error()).is_err() {
-                    self.endpoint.ignore(now, request);
-                }
-            }
+        }
+        if let Some(held_back) = self.response_errors.passes(tokio::time::Instant::now()) {
+            warn!(error, ?code, held_back, "a handler's response cannot be sent; it is replaced by 5.00");
         }
     }
 
     fn obey_all(&mut self, first: Command) {
+        self.now = self.clock.now();
         self.obey(first);
         for _ in 1..BATCH {
             match self.commands.try_recv() {
@@ -253,71 +314,92 @@ impl Driver {
     }
 
     fn obey(&mut self, command: Command) {
+        // If nobody waits for an answer any more, that is no error.
         match command {
             // If nobody waits any more, it was cancelled before it began.
             Command::Open { outcome, .. } if outcome.is_closed() => {}
-            Command::Open { to, what, ticket, outcome } => self.open(to, what, ticket, outcome),
+            Command::Open { what, ticket, place, outcome } => self.open(what, ticket, place, outcome),
             Command::Stats { answer } => {
                 let _ = answer.send(*self.endpoint.stats());
             }
+            Command::Snapshot { of, answer } => {
+                let _ = answer.send(self.endpoint.snapshot(&of));
+            }
+            Command::ResetPath { to, done } => {
+                self.endpoint.reset_path(self.now, &to);
+                let _ = done.send(());
+            }
             Command::Shutdown { within } => {
                 self.serving.refuse();
-                self.closing = tokio::time::Instant::now().checked_add(within);
+                let end = tokio::time::Instant::now() + within.min(LONGEST_SHUTDOWN);
+                let farewell = end - (within / FAREWELL_PART).min(LONGEST_FAREWELL);
+                self.closing = Some(Closing { farewell: Some(farewell), end });
             }
         }
     }
 
     fn open(
         &mut self,
-        to: SocketAddr,
         what: Opening,
         ticket: u64,
+        place: Place,
         outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
     ) {
-        let now = self.clock.now();
-        let path = Path { peer: to, local: None };
+        let to = place.destination();
         let (opened, ping, span) = match what {
             Opening::Request(request) => {
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id = Empty);
-                (self.endpoint.request(now, path, request), false, span)
+                (self.endpoint.request(self.now, to, request), false, span)
             }
-            Opening::Ping => (self.endpoint.ping(now, path), true, debug_span!("ping", peer = %to, id = Empty)),
+            Opening::Ping => (self.endpoint.ping(self.now, to), true, debug_span!("ping", peer = %to, id = Empty)),
         };
         match opened {
             Ok(exchange) => {
                 span.record("id", exchange.as_u64());
-                self.tickets.insert(ticket, exchange);
-                self.waiting.insert(exchange, Waiting { ticket, ping, outcome, span });
+                let waiting =
+                    exchanges::Waiting { ticket, ping, outcome, place: Some(place), peer: to.canonical(), span };
+                self.exchanges.insert(exchange, waiting);
             }
             Err(refusal) => {
                 span.in_scope(|| debug!(%refusal, "refused"));
-                let _ = outcome.send(Err(ExchangeError::Refused(refusal)));
+                let error = Busy::from_refusal(&refusal).map_or(ExchangeError::Refused(refusal), ExchangeError::Busy);
+                let _ = outcome.send(Err(error));
             }
         }
     }
 
     fn cancel_all(&mut self) {
+        self.now = self.clock.now();
         for ticket in self.cancelled.take() {
-            let Some(exchange) = self.tickets.remove(&ticket) else { continue };
-            if let Some(waiting) = self.waiting.remove(&exchange) {
-                waiting.span.in_scope(|| debug!("cancelled"));
+            if let Some(exchange) = self.exchanges.cancel(ticket) {
+                self.endpoint.cancel(self.now, exchange);
             }
-            self.endpoint.cancel(self.clock.now(), exchange);
         }
     }
 
-    /// Logs what leaves as part of an exchange, with the RTO that the controller has by now.
-    fn trace_transmission(&self, transmit: &Transmit<Path>) {
-        let Some(exchange) = transmit.exchange.filter(|_| enabled!(Level::DEBUG)) else { return };
-        let rto = self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
-        let span = self.waiting.get(&exchange).map_or_else(Span::none, |waiting| waiting.span.clone());
-        span.in_scope(|| match transmit.attempt {
-            0 => debug!(bytes = transmit.len, ?rto, "sent"),
-            attempt => debug!(attempt, bytes = transmit.len, ?rto, "retransmitted"),
-        });
+    /// The time of a shutdown is nearly over: whoever still waits for a response is told to come back later, instead of
+    /// waiting in vain. `true` if this was done now.
+    fn say_farewell(&mut self) -> bool {
+        let Some(closing) = self.closing.as_mut() else { return false };
+        let now = tokio::time::Instant::now();
+        if closing.farewell.take_if(|farewell| *farewell <= now).is_none() {
+            return false;
+        }
+        self.now = self.clock.now();
+        for request in self.serving.give_up() {
+            self.respond(request, serving::unavailable());
+        }
+        true
+    }
+
+    /// Nothing is left to do after a shutdown, or its time is over.
+    fn is_done(&self) -> bool {
+        let late = self.closing.as_ref().is_some_and(|closing| closing.end <= tokio::time::Instant::now());
+        late || (self.serving.is_idle() && self.endpoint.occupancy().exchanges == 0)
     }
 }
 
-fn internal_error() -> conche_proto::Response {
-    conche_proto::Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY)
+/// A datagram of ours, of which this is the beginning, is a Confirmable message (RFC 7252 §3).
+fn is_confirmable(quoted: &[u8]) -> bool {
+    quoted.first().is_some_and(|first| first >> 4 & 0b11 == 0)
 }

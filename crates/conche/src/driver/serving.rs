@@ -5,30 +5,63 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use conche_proto::RequestId;
 use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
 use tokio::task::{Id, JoinSet};
-use tracing::{Instrument, debug, debug_span, error};
+use tokio::time::Instant;
+use tracing::{Instrument, debug_span, error, warn};
 
+use super::throttle::Throttle;
 use crate::server::{Dispatch, Response, Router};
 
 /// A client that is told to come back later does so after this time (RFC 7252 §5.9.3.4).
 const RETRY_AFTER_SECONDS: u32 = 2;
 
+/// How handlers run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handlers {
+    /// How many may wait for something at the same time.
+    pub(crate) most: usize,
+    /// Each is a task from its beginning on; otherwise only if it waits for something.
+    pub(crate) spawn: bool,
+}
+
+impl Handlers {
+    /// The default of [`most`](Self::most).
+    pub(crate) const MOST: usize = 1024;
+}
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Self { most: Self::MOST, spawn: false }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Serving {
-    router: Router,
-    most: usize,
+    router: Arc<Router>,
+    handlers: Handlers,
     running: JoinSet<Response>,
     requests: HashMap<Id, RequestId>,
     refusing: bool,
+    refusals: Throttle,
+    panics: Throttle,
 }
 
 impl Serving {
-    pub(super) fn new(router: Router, most: usize) -> Self {
-        Self { router, most, running: JoinSet::new(), requests: HashMap::new(), refusing: false }
+    pub(super) fn new(router: Router, handlers: Handlers) -> Self {
+        Self {
+            router: Arc::new(router),
+            handlers,
+            running: JoinSet::new(),
+            requests: HashMap::new(),
+            refusing: false,
+            refusals: Throttle::default(),
+            panics: Throttle::default(),
+        }
     }
 
     /// Answers what still arrives with 5.03.
@@ -40,13 +73,34 @@ impl Serving {
         self.running.is_empty()
     }
 
+    /// Ends all handlers that run, and names the requests that they have not answered.
+    pub(super) fn give_up(&mut self) -> Vec<RequestId> {
+        self.running = JoinSet::new();
+        let mut requests: Vec<_> = self.requests.drain().map(|(_, request)| request).collect();
+        requests.sort_unstable();
+        requests
+    }
+
     /// Starts to answer a request. Most handlers wait for nothing: what is ready at once is returned and costs no task.
     pub(super) fn start(&mut self, id: RequestId, from: SocketAddr, message: OwnedMessage) -> Option<Response> {
-        if self.refusing || self.running.len() >= self.most {
-            debug!(peer = %from, running = self.running.len(), "request refused");
-            return Some(Response::new(Code::SERVICE_UNAVAILABLE).uint(OptionNumber::MAX_AGE, RETRY_AFTER_SECONDS));
+        if self.refusing {
+            return Some(unavailable());
         }
         let span = debug_span!("request", peer = %from, method = ?message.code(), path = message.uri_path());
+        if self.handlers.spawn {
+            if self.is_full() {
+                return Some(self.full());
+            }
+            let router = Arc::clone(&self.router);
+            let answer = async move {
+                match router.dispatch(from, message) {
+                    Dispatch::Reply(response) => response,
+                    Dispatch::Handle(answer) => answer.await,
+                }
+            };
+            self.run(id, answer.instrument(span));
+            return None;
+        }
         let entered = span.enter();
         // A panic leaves nothing behind here: the router is not changed, and the handler's future is dropped.
         let first = catch_unwind(AssertUnwindSafe(|| match self.router.dispatch(from, message) {
@@ -59,36 +113,60 @@ impl Serving {
         drop(entered);
         match first {
             Ok(Ok(response)) => Some(response),
+            Ok(Err(_)) if self.is_full() => Some(self.full()),
             Ok(Err(answer)) => {
-                let task = self.running.spawn(answer.instrument(span));
-                self.requests.insert(task.id(), id);
+                self.run(id, answer.instrument(span));
                 None
             }
-            Err(_) => Some(panicked()),
+            Err(_) => Some(self.panicked()),
         }
+    }
+
+    fn run(&mut self, id: RequestId, answer: impl Future<Output = Response> + Send + 'static) {
+        let task = self.running.spawn(answer);
+        self.requests.insert(task.id(), id);
     }
 
     /// The next handler that ends. Never ready while none runs.
     pub(super) async fn next(&mut self) -> (RequestId, Response) {
         loop {
             let (task, response) = match self.running.join_next_with_id().await {
-                Some(Ok((task, response))) => (task, response),
-                Some(Err(error)) => (error.id(), panicked()),
+                Some(Ok((task, response))) => (task, Some(response)),
+                Some(Err(error)) => (error.id(), None),
                 None => std::future::pending().await,
             };
             if let Some(request) = self.requests.remove(&task) {
-                return (request, response);
+                return (request, response.unwrap_or_else(|| self.panicked()));
             }
         }
     }
+
+    fn is_full(&self) -> bool {
+        self.running.len() >= self.handlers.most
+    }
+
+    fn full(&mut self) -> Response {
+        if let Some(held_back) = self.refusals.passes(Instant::now()) {
+            let limit = self.handlers.most;
+            warn!(limit, held_back, "as many handlers run as the server's concurrency allows: a request gets 5.03");
+        }
+        unavailable()
+    }
+
+    fn panicked(&mut self) -> Response {
+        if let Some(held_back) = self.panics.passes(Instant::now()) {
+            error!(held_back, "a handler panicked; its request is answered with 5.00");
+        }
+        Response::new(Code::INTERNAL_SERVER_ERROR)
+    }
+}
+
+/// What a client is answered that shall come back later (RFC 7252 §5.9.3.4).
+pub(super) fn unavailable() -> Response {
+    Response::new(Code::SERVICE_UNAVAILABLE).uint(OptionNumber::MAX_AGE, RETRY_AFTER_SECONDS)
 }
 
 /// Polls a future for which it is too early to have a waker: whoever keeps it must poll it again.
 fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T> {
     future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
-fn panicked() -> Response {
-    error!("a handler panicked; its request is answered with 5.00");
-    Response::new(Code::INTERNAL_SERVER_ERROR)
 }

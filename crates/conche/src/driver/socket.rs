@@ -1,68 +1,107 @@
-//! One UDP socket: datagrams in batches, and the ICMP errors of what was sent.
+//! One UDP socket: its datagrams, what is known of each, and the ICMP errors of what was sent.
 
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
+use conche_proto::{Datagram, Ecn};
 use socket2::{Domain, Protocol};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 #[cfg(target_os = "linux")]
 use super::linux;
-use super::{Path, Role};
+use super::{Address, Role};
 
 /// Room for bursts, as far as the operating system grants it. Its usual 208 KiB hold only about 300 small datagrams,
 /// since each is charged with the kernel's own overhead.
 const BUFFER: usize = 4 << 20;
 
+/// Which socket a driver gets.
+#[derive(Clone, Debug)]
+pub(crate) enum Binding {
+    /// A new one with this local address.
+    Address(SocketAddr),
+    /// One that the user has made.
+    Socket(Arc<std::net::UdpSocket>),
+}
+
 #[derive(Debug)]
 pub(super) struct Socket {
     io: UdpSocket,
     local: SocketAddr,
-    /// It has several addresses and must answer from the one that it was asked at.
-    #[cfg(target_os = "linux")]
-    hears_destinations: bool,
+    is_dual: bool,
     #[cfg(target_os = "linux")]
     control: Vec<u8>,
 }
 
 /// What came out of the socket.
 pub(super) enum Received {
-    /// A datagram of so many bytes, at the front of the buffer.
-    Datagram { from: Path, length: usize },
+    /// A datagram, at the front of the buffer.
+    Datagram(Arrival),
     /// A datagram of ours could not be delivered; so many bytes of it, at the front of the buffer, are quoted.
-    Unreachable { peer: Path, quoted: usize },
+    Unreachable { peer: Address, quoted: usize },
     /// Nothing more for now.
     Nothing,
 }
 
+/// What is known of a datagram that arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    from: Address,
+    length: usize,
+    pub(super) local: Option<IpAddr>,
+    pub(super) multicast: bool,
+    pub(super) ecn: Ecn,
+}
+
+impl Arrival {
+    pub(super) fn new(from: Address, length: usize) -> Self {
+        Self { from, length, local: None, multicast: false, ecn: Ecn::NotCapable }
+    }
+
+    /// The datagram, as the endpoint takes it.
+    pub(super) fn datagram(self, buffer: &[u8]) -> Datagram<'_, Address> {
+        let mut datagram = Datagram::new(self.from, &buffer[..self.length]);
+        datagram.local = self.local;
+        datagram.multicast = self.multicast;
+        datagram.ecn = self.ecn;
+        datagram
+    }
+}
+
+/// How a datagram shall leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departure {
+    pub(super) to: SocketAddr,
+    pub(super) local: Option<IpAddr>,
+    pub(super) ecn: Ecn,
+}
+
 impl Socket {
-    /// Binds a socket; one bound to `[::]` also serves IPv4.
-    pub(super) fn bind(address: SocketAddr, role: Role) -> io::Result<Self> {
-        let socket = socket2::Socket::new(Domain::for_address(address), socket2::Type::DGRAM, Some(Protocol::UDP))?;
-        if address.ip() == Ipv6Addr::UNSPECIFIED {
-            socket.set_only_v6(role == Role::Client)?;
+    pub(super) fn open(binding: &Binding, interface: Option<&str>, role: Role) -> io::Result<Self> {
+        let socket = match binding {
+            Binding::Address(address) => new(*address, role)?,
+            Binding::Socket(socket) => socket.try_clone()?.into(),
+        };
+        if let Some(interface) = interface {
+            bind_to_interface(&socket, interface)?;
         }
         // More is better, but less is no error.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
-        #[cfg(target_os = "linux")]
-        let hears_destinations = role == Role::Server && address.ip().is_unspecified();
-        #[cfg(target_os = "linux")]
-        {
-            linux::hear_icmp_errors(&socket, address.is_ipv6())?;
-            if hears_destinations {
-                linux::hear_destinations(&socket, address.is_ipv6())?;
-            }
-        }
         socket.set_nonblocking(true)?;
-        socket.bind(&address.into())?;
-        let io = UdpSocket::from_std(socket.into())?;
+        if let Binding::Address(address) = binding {
+            socket.bind(&(*address).into())?;
+        }
+        let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
+        let is_dual = local.ip() == Ipv6Addr::UNSPECIFIED && !socket.only_v6()?;
+        #[cfg(target_os = "linux")]
+        linux::hear(&socket, local.is_ipv6(), local.ip().is_unspecified())?;
         Ok(Self {
-            local: io.local_addr()?,
-            io,
-            #[cfg(target_os = "linux")]
-            hears_destinations,
+            io: UdpSocket::from_std(socket.into())?,
+            local,
+            is_dual,
             #[cfg(target_os = "linux")]
             control: linux::control_buffer(),
         })
@@ -70,6 +109,11 @@ impl Socket {
 
     pub(super) fn local(&self) -> SocketAddr {
         self.local
+    }
+
+    /// It is an IPv6 socket that also reaches IPv4.
+    pub(super) fn is_dual(&self) -> bool {
+        self.is_dual
     }
 
     /// Waits until there may be something to receive.
@@ -83,7 +127,7 @@ impl Socket {
             return Ok(unreachable);
         }
         match self.datagram(buffer) {
-            Ok((from, length)) => Ok(Received::Datagram { from, length }),
+            Ok(arrival) => Ok(Received::Datagram(arrival)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
             Err(error) => Err(error),
         }
@@ -107,37 +151,62 @@ impl Socket {
         Ok(None)
     }
 
-    fn datagram(&mut self, buffer: &mut [u8]) -> io::Result<(Path, usize)> {
-        #[cfg(target_os = "linux")]
-        if self.hears_destinations {
-            let Self { io, control, .. } = self;
-            return io.try_io(Interest::READABLE, || linux::receive(io, buffer, control));
-        }
-        self.io.try_recv_from(buffer).map(|(length, peer)| (Path { peer, local: None }, length))
+    #[cfg(target_os = "linux")]
+    fn datagram(&mut self, buffer: &mut [u8]) -> io::Result<Arrival> {
+        let Self { io, control, .. } = self;
+        io.try_io(Interest::READABLE, || linux::receive(io, buffer, control))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn datagram(&mut self, buffer: &mut [u8]) -> io::Result<Arrival> {
+        self.io.try_recv_from(buffer).map(|(length, peer)| Arrival::new(peer.into(), length))
     }
 
     /// Sends a datagram, after waiting for room if the operating system's buffer is full.
     ///
     /// An error that an earlier datagram caused is reported by whatever the socket does next and then forgotten; hence
     /// one more try tells whether this datagram is meant.
-    pub(super) async fn send(&self, datagram: &[u8], to: Path) -> io::Result<()> {
-        match self.send_once(datagram, to).await {
-            Ok(()) => Ok(()),
-            Err(_) => self.send_once(datagram, to).await,
+    pub(super) async fn send(&self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
+        match self.send_once(datagram, departure).await {
+            Err(error) if is_about_a_peer(&error) => self.send_once(datagram, departure).await,
+            sent => sent,
         }
     }
 
-    async fn send_once(&self, datagram: &[u8], to: Path) -> io::Result<()> {
+    async fn send_once(&self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        if let Some(local) = to.local {
-            return self.io.async_io(Interest::WRITABLE, || linux::send(&self.io, datagram, to.peer, local)).await;
+        if departure.local.is_some() || departure.ecn != Ecn::NotCapable {
+            return self.io.async_io(Interest::WRITABLE, || linux::send(&self.io, datagram, departure)).await;
         }
-        self.io.send_to(datagram, to.peer).await.map(drop)
+        self.io.send_to(datagram, departure.to).await.map(drop)
     }
 }
 
+fn new(address: SocketAddr, role: Role) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(Domain::for_address(address), socket2::Type::DGRAM, Some(Protocol::UDP))?;
+    if address.ip() == Ipv6Addr::UNSPECIFIED {
+        // A server on [::] also serves IPv4; a client has a socket for each.
+        socket.set_only_v6(role == Role::Client)?;
+    }
+    Ok(socket)
+}
+
+#[cfg(target_os = "linux")]
+fn bind_to_interface(socket: &socket2::Socket, interface: &str) -> io::Result<()> {
+    socket.bind_device(Some(interface.as_bytes())).map_err(|error| {
+        let told = format!("the socket cannot be bound to the interface {interface:?}: {error}");
+        io::Error::new(error.kind(), told)
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_to_interface(_: &socket2::Socket, interface: &str) -> io::Result<()> {
+    let told = format!("only Linux binds sockets to an interface, such as {interface:?}: bind to one of its addresses");
+    Err(io::Error::new(io::ErrorKind::Unsupported, told))
+}
+
 /// The network has no way to the peer, as opposed to something that is wrong with the datagram or the socket.
-pub(super) fn is_unreachable(error: &io::Error) -> bool {
+pub(crate) fn is_unreachable(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(
         error.kind(),
@@ -149,3 +218,20 @@ pub(super) fn is_unreachable(error: &io::Error) -> bool {
 pub(super) fn is_about_a_peer(error: &io::Error) -> bool {
     is_unreachable(error) || error.kind() == io::ErrorKind::ConnectionReset
 }
+
+/// The datagram is lost as any may be: the next copy may leave.
+pub(super) fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    // Refused and reset are errors of earlier datagrams, whatever is sent now.
+    if matches!(error.kind(), Kind::ConnectionRefused | Kind::ConnectionReset | Kind::WouldBlock | Kind::Interrupted) {
+        return true;
+    }
+    #[cfg(target_os = "linux")]
+    if linux::is_passing(error) {
+        return true;
+    }
+    error.kind() == Kind::OutOfMemory
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

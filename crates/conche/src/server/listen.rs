@@ -1,19 +1,21 @@
 //! A server on a socket.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::time::Duration;
 
 use conche_proto::cc::AnyController;
-use conche_proto::{EndpointConfig, Stats};
+use conche_proto::{EndpointConfig, PeerSnapshot, Stats};
 use ipnet::IpNet;
 use thiserror::Error;
 use tokio::net::ToSocketAddrs;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::{Resource, RouteError, Router};
-use crate::driver::{Driver, Handle, Role};
-use crate::settings::{ConfigError, Settings};
+use crate::client::Client;
+use crate::driver::{Binding, Handle, Handlers, Role, Waiting};
+use crate::settings::{ConfigError, Settings, SharedController, StartError};
 
 /// A running CoAP server. Dropping it stops it at once; [`shutdown`](Self::shutdown) lets it finish.
 ///
@@ -37,6 +39,13 @@ pub struct Server {
     ended: Option<Result<(), Stopped>>,
 }
 
+/// A client of the server's socket may live longer.
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 impl Server {
     /// A server without resources that is not bound yet.
     pub fn builder() -> ServerBuilder {
@@ -54,10 +63,30 @@ impl Server {
         self.handle.stats().await.unwrap_or_default()
     }
 
-    /// Ends the server: new requests are answered with 5.03, running handlers are waited for, and so is the
-    /// acknowledgement of responses that have to have one; but all this no longer than `within`.
+    /// What is known of the path to a client; `None` if nothing is.
+    pub async fn snapshot(&self, peer: SocketAddr) -> Option<PeerSnapshot> {
+        self.handle.snapshot(peer).await
+    }
+
+    /// Forgets what was learnt of the path to a client. Separate responses that are under way keep their timers.
+    pub async fn reset_path(&self, peer: SocketAddr) {
+        self.handle.reset_path(peer).await;
+    }
+
+    /// A client that sends from the socket of this server, so that both roles have one address, as LwM2M wants it. It has
+    /// the server's settings, and ends with the server.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client::of_server(self.handle.clone())
+    }
+
+    /// Ends the server. New requests are answered with 5.03. Running handlers are waited for; those that have not ended
+    /// when a quarter of the time is left (but at most 5 s) are dropped, and their requests answered with 5.03 as well,
+    /// with Max-Age, so that no client waits for a response that will not come. Requests of this server's
+    /// [`client`](Self::client) and the acknowledgement of responses that have to have one are waited for. All this takes
+    /// no longer than `within`.
     pub async fn shutdown(mut self, within: Duration) {
-        self.handle.shutdown(within).await;
+        self.handle.shutdown(within);
         // The task does not panic by our doing; if it has, the server is down all the same.
         let _ = self.wait().await;
     }
@@ -90,19 +119,19 @@ impl Server {
 /// Makes a [`Server`].
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct ServerBuilder {
-    settings: Settings,
+pub struct ServerBuilder<C = AnyController> {
+    settings: Settings<C>,
     router: Router,
-    handlers: usize,
+    handlers: Handlers,
 }
 
 impl Default for ServerBuilder {
     fn default() -> Self {
-        Self { settings: Settings::default(), router: Router::default(), handlers: 1024 }
+        Self { settings: Settings::default(), router: Router::default(), handlers: Handlers::default() }
     }
 }
 
-impl ServerBuilder {
+impl<C: SharedController> ServerBuilder<C> {
     /// Adds a resource; see [`Router`] for the form of paths.
     pub fn route(mut self, path: &str, resource: Resource) -> Self {
         self.router = self.router.route(path, resource);
@@ -114,28 +143,70 @@ impl ServerBuilder {
         Self { router, ..self }
     }
 
-    /// How many handlers may run at the same time; beyond that requests are answered with 5.03. By default 1024.
+    /// How many handlers may wait for something at the same time. By default 1024.
     ///
-    /// Handlers that wait for nothing do not count.
-    pub fn concurrency(self, handlers: usize) -> Self {
-        Self { handlers, ..self }
+    /// Those that are ready at once do not count: they run however many others wait. A handler that would have to wait
+    /// beyond this number is dropped where it would, and its request answered with 5.03 and Max-Age.
+    pub fn concurrency(mut self, handlers: usize) -> Self {
+        self.handlers.most = handlers;
+        self
+    }
+
+    /// Runs each handler as a task of its own from its beginning on.
+    ///
+    /// Otherwise a handler first runs on the task that drives the socket, up to where it first waits for something, and
+    /// becomes a task only there; most handlers never wait, and cost none. What a handler does up to that point, all others
+    /// wait for: one that computes for long or that blocks the thread stops the server meanwhile. Such work belongs in
+    /// [`tokio::task::spawn_blocking`]. Where that cannot be had, and the runtime has several threads, spawned handlers hold
+    /// up nothing but their thread; then [`concurrency`](Self::concurrency) counts all of them, and what is beyond it is
+    /// refused before it begins.
+    pub fn spawn_handlers(mut self) -> Self {
+        self.handlers.spawn = true;
+        self
     }
 
     /// Congestion control toward all clients for which no other is set. It governs separate responses.
-    pub fn controller(mut self, controller: impl Into<AnyController>) -> Self {
+    pub fn controller(mut self, controller: impl Into<C>) -> Self {
         self.settings.controller = controller.into();
         self
     }
 
     /// Congestion control toward the clients of a prefix. The longest prefix decides.
-    pub fn controller_for(mut self, prefix: IpNet, controller: impl Into<AnyController>) -> Self {
+    pub fn controller_for(mut self, prefix: IpNet, controller: impl Into<C>) -> Self {
         self.settings.set_controller_for(prefix, controller.into());
         self
+    }
+
+    /// Congestion control of your own: any [`Controller`](crate::cc::Controller). From here on all controllers are of its
+    /// type, and those that were set for prefixes are forgotten.
+    pub fn own_controller<D: SharedController>(self, controller: D) -> ServerBuilder<D> {
+        let Self { settings, router, handlers } = self;
+        ServerBuilder { settings: settings.with_controller(controller), router, handlers }
     }
 
     /// Transmission parameters, limits and the safety envelope.
     pub fn config(mut self, config: EndpointConfig) -> Self {
         self.settings.config = config;
+        self
+    }
+
+    /// How many requests of the server's [`client`](Server::client) may wait for their turn.
+    pub fn waiting(mut self, waiting: Waiting) -> Self {
+        self.settings.waiting = waiting;
+        self
+    }
+
+    /// Sends and receives only through this network interface, such as `"eth0"`. Only on Linux; elsewhere, and where the
+    /// interface cannot be used, the server does not start.
+    pub fn interface(mut self, name: impl Into<String>) -> Self {
+        self.settings.interface = Some(name.into());
+        self
+    }
+
+    /// As [`ClientBuilder::retry_unreachable`](crate::client::ClientBuilder::retry_unreachable), for separate responses
+    /// and for the requests of the server's [`client`](Server::client).
+    pub fn retry_unreachable(mut self, retry: bool) -> Self {
+        self.settings.retry_unreachable = retry;
         self
     }
 
@@ -145,16 +216,33 @@ impl ServerBuilder {
     /// # Errors
     /// If a route or a setting makes no sense, or the address cannot be bound.
     pub async fn bind(self, address: impl ToSocketAddrs) -> Result<Server, BindError> {
-        let router = self.router.ready()?;
         let mut failure = None;
         for address in tokio::net::lookup_host(address).await.map_err(BindError::Resolve)? {
-            let endpoint = self.settings.endpoint()?;
-            match Driver::start(address, Role::Server, endpoint, router.clone(), self.handlers) {
-                Ok((handle, task)) => return Ok(Server { handle, task, ended: None }),
-                Err(source) => failure = Some(BindError::Socket { address, source }),
+            match self.start(Binding::Address(address), address) {
+                Err(error @ BindError::Socket { .. }) => failure = Some(error),
+                started => return started,
             }
         }
         Err(failure.unwrap_or(BindError::NoAddress))
+    }
+
+    /// Starts the server on a bound UDP socket of the caller's. It is made non-blocking, and its buffers are enlarged;
+    /// nobody else may receive from it.
+    ///
+    /// # Errors
+    /// If a route or a setting makes no sense, or the socket cannot be used.
+    pub async fn socket(self, socket: UdpSocket) -> Result<Server, BindError> {
+        let address = socket.local_addr().map_err(BindError::Resolve)?;
+        self.start(Binding::Socket(Arc::new(socket)), address)
+    }
+
+    fn start(&self, binding: Binding, address: SocketAddr) -> Result<Server, BindError> {
+        let router = self.router.clone().ready()?;
+        match self.settings.start(binding, Role::Server, router, self.handlers) {
+            Ok((handle, task)) => Ok(Server { handle, task, ended: None }),
+            Err(StartError::Config(error)) => Err(error.into()),
+            Err(StartError::Socket(source)) => Err(BindError::Socket { address, source }),
+        }
     }
 }
 

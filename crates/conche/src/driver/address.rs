@@ -1,0 +1,73 @@
+//! Who talks to whom: what an endpoint calls a peer.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+/// A peer: a transport and where the other end of it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Address {
+    /// CoAP over UDP (RFC 7252). Made with [`from`](Self::from), so that one peer has one name.
+    Udp(SocketAddr),
+}
+
+impl Address {
+    /// The address as a socket takes it: one of IPv4 in an IPv6 socket is a mapped one.
+    pub(crate) fn socket_addr(self) -> SocketAddr {
+        let Self::Udp(address) = self;
+        address
+    }
+
+    /// The address as users know it: one of IPv4 looks like one.
+    pub(crate) fn canonical(self) -> SocketAddr {
+        match self.socket_addr() {
+            SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some() => (v6.ip().to_canonical(), v6.port()).into(),
+            address => address,
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    /// The flow label says nothing of who the peer is (RFC 6437 §2), so it is left out.
+    fn from(mut address: SocketAddr) -> Self {
+        if let SocketAddr::V6(v6) = &mut address {
+            v6.set_flowinfo(0);
+        }
+        Self::Udp(address)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.canonical().fmt(f)
+    }
+}
+
+/// What a driver is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It sends requests; those that it gets find no resource.
+    Client,
+    /// It answers requests, and sends some if it is asked to.
+    Server,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv6Addr, SocketAddrV6};
+
+    #[test]
+    fn a_peer_is_the_same_whatever_its_flow_label_but_not_in_another_zone() {
+        let address =
+            |flow, zone| Address::from(SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::LOCALHOST, 5683, flow, zone)));
+        assert_eq!(address(0, 0), address(7, 0));
+        assert_ne!(address(0, 1), address(0, 2));
+    }
+
+    #[test]
+    fn a_mapped_address_is_shown_as_one_of_ipv4() {
+        let address = Address::from("[::ffff:192.0.2.1]:5683".parse::<SocketAddr>().expect("an address"));
+        assert_eq!(address.to_string(), "192.0.2.1:5683");
+        assert!(address.socket_addr().is_ipv6());
+    }
+}

@@ -1,0 +1,110 @@
+//! Exchanges that somebody waits for.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+
+use conche_proto::{Course, ExchangeId, Transmit};
+use tokio::sync::oneshot;
+use tracing::{Level, Span, debug, enabled};
+
+use super::Address;
+use super::handle::{ExchangeError, Outcome};
+use super::turns::Place;
+
+/// All exchanges of a driver that somebody waits for.
+#[derive(Debug, Default)]
+pub(super) struct Exchanges {
+    waiting: HashMap<ExchangeId, Waiting>,
+    /// By what the one who waits calls them.
+    tickets: HashMap<u64, ExchangeId>,
+}
+
+/// Somebody waits for the end of an exchange.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) ticket: u64,
+    /// It is a ping, which an acknowledgement ends.
+    pub(super) ping: bool,
+    pub(super) outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
+    /// Held until the first datagram leaves.
+    pub(super) place: Option<Place>,
+    pub(super) peer: SocketAddr,
+    pub(super) span: Span,
+}
+
+impl Exchanges {
+    pub(super) fn insert(&mut self, exchange: ExchangeId, waiting: Waiting) {
+        self.tickets.insert(waiting.ticket, exchange);
+        self.waiting.insert(exchange, waiting);
+    }
+
+    /// Nobody waits for it any more.
+    pub(super) fn cancel(&mut self, ticket: u64) -> Option<ExchangeId> {
+        let exchange = self.tickets.remove(&ticket)?;
+        if let Some(waiting) = self.waiting.remove(&exchange) {
+            waiting.span.in_scope(|| debug!("cancelled"));
+        }
+        Some(exchange)
+    }
+
+    /// An exchange is over. Nobody waits for separate responses.
+    pub(super) fn end(
+        &mut self,
+        exchange: ExchangeId,
+        told: impl fmt::Debug,
+        course: Course,
+        outcome: impl FnOnce(SocketAddr) -> Result<Outcome, ExchangeError>,
+    ) {
+        let Some(waiting) = self.remove(exchange) else { return };
+        waiting.span.in_scope(|| {
+            debug!(
+                transmissions = course.transmissions,
+                queued = ?course.queued,
+                acknowledged_after = ?course.acknowledged_after,
+                elapsed = ?course.elapsed,
+                "{told:?}"
+            );
+        });
+        // If the receiver is gone, the cancellation is on its way and comes too late.
+        let _ = waiting.outcome.send(outcome(waiting.peer));
+    }
+
+    /// An exchange is over, before anything is known of its course.
+    pub(super) fn remove(&mut self, exchange: ExchangeId) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&exchange)?;
+        self.tickets.remove(&waiting.ticket);
+        Some(waiting)
+    }
+
+    /// The peer acknowledged an exchange, which ends a ping.
+    pub(super) fn acknowledged(&mut self, exchange: ExchangeId, course: Course) {
+        match self.waiting.get(&exchange) {
+            Some(waiting) if !waiting.ping => waiting.span.in_scope(|| debug!("acknowledged; the response follows")),
+            _ => self.end(exchange, format_args!("acknowledged"), course, |_| Ok(Outcome::Pong { course })),
+        }
+    }
+
+    /// A datagram of an exchange leaves: it does not wait for its turn any more. Logs it with the RTO that the controller
+    /// has by now.
+    pub(super) fn departs(
+        &mut self,
+        exchange: ExchangeId,
+        transmit: &Transmit<Address>,
+        rto: impl FnOnce() -> Option<std::time::Duration>,
+    ) {
+        let waiting = self.waiting.get_mut(&exchange);
+        let span = waiting.map(|waiting| {
+            waiting.place = None;
+            &waiting.span
+        });
+        if !enabled!(Level::DEBUG) {
+            return;
+        }
+        let rto = rto();
+        span.unwrap_or(&Span::none()).in_scope(|| match transmit.attempt {
+            0 => debug!(bytes = transmit.len, ?rto, "sent"),
+            attempt => debug!(attempt, bytes = transmit.len, ?rto, "retransmitted"),
+        });
+    }
+}

@@ -1,0 +1,45 @@
+//! What sockets tell of datagrams, on the loopback.
+
+use super::*;
+
+/// What arrives of a datagram that leaves like this.
+async fn arrival(from: &str, to: &str, host: &str, ecn: Ecn) -> Arrival {
+    let open = |address: &str| {
+        let address = address.parse().expect("an address");
+        Socket::open(&Binding::Address(address), None, Role::Server).expect("the loopback can be bound")
+    };
+    let (sender, mut receiver) = (open(from), open(to));
+    let to = SocketAddr::new(host.parse().expect("an address"), receiver.local().port());
+    sender.send(b"datagram", &Departure { to, local: None, ecn }).await.expect("it is sent");
+    let mut buffer = [0; 64];
+    loop {
+        receiver.ready().await.expect("the socket works");
+        if let Received::Datagram(arrival) = receiver.receive(&mut buffer).expect("the socket works") {
+            assert_eq!(arrival.datagram(&buffer).bytes, b"datagram");
+            return arrival;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_codepoint_that_a_datagram_leaves_with_is_the_one_that_it_arrives_with() {
+    for ecn in [Ecn::NotCapable, Ecn::Capable0, Ecn::Capable1, Ecn::CongestionExperienced] {
+        let paths = [
+            ("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1"),
+            ("[::1]:0", "[::1]:0", "::1"),
+            ("127.0.0.1:0", "[::]:0", "127.0.0.1"),
+            ("[::]:0", "[::]:0", "::ffff:127.0.0.1"),
+        ];
+        for (from, to, host) in paths {
+            assert_eq!(arrival(from, to, host, ecn).await.ecn, ecn, "from {from} to {to}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_socket_with_several_addresses_hears_to_which_of_them_a_datagram_was_sent() {
+    let local = async |to, host| arrival("127.0.0.1:0", to, host, Ecn::NotCapable).await.local;
+    assert_eq!(local("0.0.0.0:0", "127.1.2.3").await, "127.1.2.3".parse().ok());
+    assert_eq!(local("[::]:0", "127.1.2.3").await, "::ffff:127.1.2.3".parse().ok());
+    assert_eq!(local("127.0.0.1:0", "127.0.0.1").await, None, "it has only one");
+}

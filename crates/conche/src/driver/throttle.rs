@@ -1,0 +1,43 @@
+//! Log messages that a peer can cause: one in a while, so that nobody can fill the log.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The least time between two messages.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Lets one message pass in a while, and counts the others.
+#[derive(Debug, Default)]
+pub(super) struct Throttle {
+    last: Option<Instant>,
+    held_back: u64,
+}
+
+impl Throttle {
+    /// Whether a message may be logged now, and if so, how many were not since the last one.
+    pub(super) fn passes(&mut self, now: Instant) -> Option<u64> {
+        if self.last.is_some_and(|last| now.saturating_duration_since(last) < PAUSE) {
+            self.held_back += 1;
+            return None;
+        }
+        self.last = Some(now);
+        Some(std::mem::take(&mut self.held_back))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_message_a_second_passes_and_tells_how_many_did_not() {
+        let mut throttle = Throttle::default();
+        let start = Instant::now();
+        assert_eq!(throttle.passes(start), Some(0));
+        assert_eq!(throttle.passes(start), None);
+        assert_eq!(throttle.passes(start + PAUSE / 2), None);
+        assert_eq!(throttle.passes(start + PAUSE), Some(2));
+        assert_eq!(throttle.passes(start + PAUSE * 5), Some(0));
+    }
+}

@@ -1,0 +1,235 @@
+//! Waiting for a turn: how many requests may wait, and in which order they get to the endpoint.
+//!
+//! Each destination has a line of its own, first come first served. Only the first few of a line are handed to the
+//! endpoint, which knows when the destination's congestion control lets them leave; so a destination that is slow or gone
+//! holds little of the endpoint's queue, however many requests wait for it, and holds up no other.
+//!
+//! A [`Place`] in a line is held from the moment a request joins until its first datagram leaves or it ends; dropping it
+//! frees everything.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use conche_proto::{Limits, RequestError};
+use thiserror::Error;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::Address;
+
+/// Requests of one destination that are in the endpoint's queue at the same time. With a few of them the next one leaves
+/// as soon as it may, without waiting for a task to wake up.
+const AHEAD: usize = 4;
+
+/// How many requests may wait for their turn. Those beyond fail with [`Busy`].
+///
+/// What waits is the future of whoever sent the request: a request takes about as much memory as its payload and options
+/// and one kilobyte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// For one destination.
+    pub per_destination: usize,
+    /// For all destinations of a socket.
+    pub total: usize,
+}
+
+impl Waiting {
+    /// The default of [`per_destination`](Self::per_destination).
+    pub const PER_DESTINATION: usize = 16_384;
+    /// The default of [`total`](Self::total).
+    pub const TOTAL: usize = 262_144;
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { per_destination: Self::PER_DESTINATION, total: Self::TOTAL }
+    }
+}
+
+/// Something is full: the request was not taken and certainly not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{limit} {what}: wait for some to end, or raise {setting}", setting = what.setting())]
+#[non_exhaustive]
+pub struct Busy {
+    /// What is full.
+    pub what: Full,
+    /// How many it holds.
+    pub limit: usize,
+}
+
+/// What can be full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Full {
+    /// The requests that wait for one destination.
+    Line,
+    /// The requests that wait for all destinations of a socket.
+    Lines,
+    /// The endpoint's queue for one destination.
+    PeerQueue,
+    /// The endpoint's queues for all destinations.
+    Queue,
+    /// The exchanges that are under way.
+    Exchanges,
+    /// The table of the destinations that were used lately.
+    Peers,
+}
+
+impl Full {
+    /// The setting that says how much fits.
+    #[must_use]
+    pub const fn setting(self) -> &'static str {
+        match self {
+            Self::Line => "Waiting::per_destination",
+            Self::Lines => "Waiting::total",
+            Self::PeerQueue => "Limits::queue_per_peer",
+            Self::Queue => "Limits::queue",
+            Self::Exchanges => "Limits::exchanges",
+            Self::Peers => "Limits::peers",
+        }
+    }
+}
+
+impl std::fmt::Display for Full {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Line | Self::PeerQueue => "messages wait for this destination already",
+            Self::Lines | Self::Queue => "messages wait for their turn already",
+            Self::Exchanges => "exchanges are under way already",
+            Self::Peers => "destinations were used lately",
+        })
+    }
+}
+
+impl Busy {
+    /// What the endpoint is full of, if that is why it refuses a request.
+    pub(super) fn from_refusal(refusal: &RequestError) -> Option<Self> {
+        let (what, limit) = match *refusal {
+            RequestError::QueueFull { limit } => (Full::PeerQueue, limit),
+            RequestError::QueuesFull { limit } => (Full::Queue, limit),
+            RequestError::TooManyExchanges { limit } => (Full::Exchanges, limit),
+            RequestError::PeersFull { limit } => (Full::Peers, limit),
+            _ => return None,
+        };
+        Some(Self { what, limit })
+    }
+}
+
+/// What a request does where others wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It joins the line, as long as [`Waiting`] has room.
+    Wait,
+    /// It joins only as many as the endpoint's own queues may hold.
+    Hurry,
+}
+
+/// The lines of all destinations of one socket.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    lines: Mutex<Lines>,
+    /// The endpoint's queue, for all destinations.
+    queue: Arc<Semaphore>,
+    ahead: usize,
+    waiting: Waiting,
+    limits: Limits,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    by_destination: HashMap<Address, Line>,
+    /// In all of them.
+    places: usize,
+}
+
+#[derive(Debug)]
+struct Line {
+    /// The destination's part of the endpoint's queue; fair, so that the line keeps its order.
+    turns: Arc<Semaphore>,
+    places: usize,
+}
+
+impl Turns {
+    pub(super) fn new(waiting: Waiting, limits: &Limits) -> Arc<Self> {
+        Arc::new(Self {
+            lines: Mutex::default(),
+            queue: Arc::new(Semaphore::new(limits.queue.clamp(1, Semaphore::MAX_PERMITS))),
+            ahead: limits.queue_per_peer.clamp(1, AHEAD),
+            waiting,
+            limits: limits.clone(),
+        })
+    }
+
+    /// Joins the line of a destination.
+    pub(super) fn join(self: &Arc<Self>, to: Address, patience: Patience) -> Result<Place, Busy> {
+        let Waiting { per_destination, total } = self.waiting;
+        let (of_line, of_all) = match patience {
+            Patience::Wait => ((Full::Line, per_destination), (Full::Lines, total)),
+            Patience::Hurry => ((Full::PeerQueue, self.limits.queue_per_peer), (Full::Queue, self.limits.queue)),
+        };
+        let mut lines = self.lock();
+        let in_line = lines.by_destination.get(&to).map_or(0, |line| line.places);
+        for (places, (what, limit)) in [(in_line, of_line), (lines.places, of_all)] {
+            if places >= limit {
+                return Err(Busy { what, limit });
+            }
+        }
+        lines.places += 1;
+        let new = || Line { turns: Arc::new(Semaphore::new(self.ahead)), places: 0 };
+        let line = lines.by_destination.entry(to).or_insert_with(new);
+        line.places += 1;
+        let turns = Arc::clone(&line.turns);
+        Ok(Place { all: Arc::clone(self), to, turns, permits: None })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in the line of a destination.
+#[derive(Debug)]
+pub(crate) struct Place {
+    all: Arc<Turns>,
+    to: Address,
+    turns: Arc<Semaphore>,
+    permits: Option<[OwnedSemaphorePermit; 2]>,
+}
+
+impl Place {
+    /// Whose line it is in.
+    pub(super) fn destination(&self) -> Address {
+        self.to
+    }
+
+    /// It is its turn already.
+    pub(crate) fn is_next(&mut self) -> bool {
+        let turn = Arc::clone(&self.turns).try_acquire_owned();
+        let queue = turn.and_then(|turn| Ok([turn, Arc::clone(&self.all.queue).try_acquire_owned()?]));
+        self.permits = queue.ok();
+        self.permits.is_some()
+    }
+
+    /// Waits until it is its turn.
+    pub(crate) async fn turn(&mut self) {
+        // Nobody closes the semaphores.
+        let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else { return };
+        let Ok(queue) = Arc::clone(&self.all.queue).acquire_owned().await else { return };
+        self.permits = Some([turn, queue]);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut lines = self.all.lock();
+        lines.places -= 1;
+        if let Some(line) = lines.by_destination.get_mut(&self.to) {
+            line.places -= 1;
+            if line.places == 0 {
+                lines.by_destination.remove(&self.to);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
