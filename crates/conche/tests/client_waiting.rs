@@ -181,8 +181,8 @@ async fn requests_leave_in_the_order_in_which_they_were_sent() {
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let note = {
         let seen = Arc::clone(&seen);
-        move |request: conche::server::Request| {
-            seen.lock().expect("nobody panics with it").push(request.query("n").and_then(|n| n.parse::<u32>().ok()));
+        move |query: conche::server::Query| {
+            seen.lock().expect("nobody panics with it").push(query.parse::<u32>("n").ok());
             std::future::ready(())
         }
     };

@@ -42,6 +42,10 @@ pub struct Parameters {
     pub response_timeout: Option<Duration>,
 }
 
+/// How long a request waits to leave, for its turn or for a time that its controller names [assumption: no paper says;
+/// only BDP-CoAP asks for longer pauses, and such a backlog is dropped].
+const PATIENCE: Duration = Duration::from_secs(60);
+
 impl Parameters {
     /// The endpoint's configuration.
     #[must_use]
@@ -55,6 +59,8 @@ impl Parameters {
             envelope: Envelope::open(self.timeout_cap),
             token_length: self.token_length,
             response_timeout: self.response_timeout,
+            queue_lifetime: PATIENCE,
+            longest_pause: Some(PATIENCE),
             ..EndpointConfig::default()
         }
     }

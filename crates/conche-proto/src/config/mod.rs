@@ -28,9 +28,12 @@ pub struct EndpointConfig {
     /// Bounds of memory.
     pub limits: Limits,
     /// How long a request may wait behind others for its turn before it fails with
-    /// [`Failure::QueueExpired`](crate::Failure::QueueExpired). One whose turn has come and that the controller or
-    /// PROBING_RATE holds back until a certain time waits for that, though for EXCHANGE_LIFETIME at most.
+    /// [`Failure::QueueExpired`](crate::Failure::QueueExpired).
     pub queue_lifetime: Duration,
+    /// How long, from its submission, a request may wait whose turn has come, and that the controller or PROBING_RATE
+    /// holds back until a certain time: a pause that somebody decided on is no queue that stands still. `None`, the
+    /// default: `queue_lifetime` and EXCHANGE_LIFETIME of these parameters (307 s).
+    pub longest_pause: Option<Duration>,
     /// How long to wait for a separate response after the request was acknowledged. `None`, the default: EXCHANGE_LIFETIME
     /// of these parameters (247 s).
     pub response_timeout: Option<Duration>,
@@ -61,6 +64,7 @@ impl Default for EndpointConfig {
             envelope: Envelope::default(),
             limits: Limits::default(),
             queue_lifetime: Duration::from_secs(60),
+            longest_pause: None,
             separate_after: Duration::from_millis(500),
             token_length: 8,
             datagram_overhead: 28,
@@ -97,6 +101,9 @@ impl EndpointConfig {
         }
         if self.queue_lifetime.is_zero() {
             return Err(ConfigError::NoTime { setting: "queue_lifetime" });
+        }
+        if self.longest_pause.is_some_and(|pause| pause.is_zero()) {
+            return Err(ConfigError::NoTime { setting: "longest_pause" });
         }
         if self.response_timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(ConfigError::NoTime { setting: "response_timeout" });

@@ -1,7 +1,5 @@
 //! Admission: which messages may leave now, by NSTART, the peer's message IDs, PROBING_RATE and the controller.
 
-use core::time::Duration;
-
 use super::{Exchanges, State};
 use crate::PeerKey;
 use crate::peer::Peers;
@@ -107,8 +105,7 @@ impl<C: Controller> Exchanges<C> {
     /// controller says.
     fn ask_again(&mut self, index: u32, at: Option<Instant>) {
         let exchange = &mut self.slots[index];
-        let last = exchange.submitted + self.rules.longest_pause + Duration::from_nanos(1);
-        let at = at.map(|at| at.min(last));
+        let at = at.map(|at| at.min(exchange.submitted + self.rules.longest_pause));
         if exchange.ask_again != at {
             exchange.ask_again = at;
             let wake = exchange.wake();

@@ -195,7 +195,7 @@ impl Rules {
             transmission,
             envelope: config.envelope.clone(),
             queue_lifetime: config.queue_lifetime,
-            longest_pause: config.queue_lifetime.max(exchange_lifetime),
+            longest_pause: config.longest_pause.unwrap_or(config.queue_lifetime.saturating_add(exchange_lifetime)),
             datagram_overhead: config.datagram_overhead,
             max_transmit_span: transmission.max_transmit_span(),
             exchange_lifetime,

@@ -65,7 +65,7 @@ impl<C: Controller> Exchanges<C> {
             return Next::Fail(Failure::Deadline);
         }
         match exchange.state {
-            State::Queued if now > exchange.submitted + self.rules.longest_pause => Next::Fail(Failure::QueueExpired),
+            State::Queued if now >= exchange.submitted + self.rules.longest_pause => Next::Fail(Failure::QueueExpired),
             State::Queued if exchange.ask_again.take().is_some() => {
                 let wake = exchange.wake();
                 self.timers.set(index, wake);

@@ -214,7 +214,7 @@ impl Checker {
         let EndpointConfig { transmission, envelope, queue_lifetime, response_timeout, .. } = &self.config;
         let transmissions = transmission.max_transmit_span().saturating_add(envelope.timeout_cap);
         queue_lifetime
-            .max(&transmission.exchange_lifetime())
+            .saturating_add(transmission.exchange_lifetime())
             .saturating_add(transmissions)
             .saturating_add(response_timeout.unwrap_or(transmission.exchange_lifetime()))
     }
