@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use conche::Error;
+use conche::{Error, Failure};
 
 /// The end of `conche --help`.
 pub const HELP: &str = "Exit status: 0 success; 1 other failure; 2 usage or configuration; 3 timeout or unreachable; \
@@ -41,8 +41,21 @@ pub fn report(outcome: anyhow::Result<()>) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("conche: {error:#}");
+            if let Some(hint) = hint(&error) {
+                eprintln!("hint: {hint}");
+            }
             ExitCode::from(status(&error))
         }
+    }
+}
+
+/// What usually causes this error, where that is more than the error itself can know.
+fn hint(error: &anyhow::Error) -> Option<&'static str> {
+    match error.downcast_ref::<Error>()? {
+        Error::Failed { failure: Failure::Unreachable, .. } => {
+            Some("usually no server listens on that port: does it run, and are address and port right?")
+        }
+        _ => None,
     }
 }
 

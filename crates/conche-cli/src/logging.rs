@@ -2,13 +2,16 @@
 
 use std::io::{self, IsTerminal};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, registry};
 
 use crate::Global;
+use crate::request::Progress;
 
 /// Sends events to standard error: warnings, with `-vv` every transmission. `CONCHE_LOG` says it more finely, in the
-/// grammar of [`EnvFilter`].
-pub fn start(global: &Global) {
+/// grammar of [`EnvFilter`]. Where the user is told of an exchange that takes long, `progress` hears of it.
+pub fn start(global: &Global, progress: Option<Progress>) {
     let level = match (global.quiet, global.verbose) {
         (true, _) => "error",
         (_, 0 | 1) => "warn",
@@ -16,12 +19,13 @@ pub fn start(global: &Global) {
         _ => "trace",
     };
     let filter = EnvFilter::try_from_env("CONCHE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let printed = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && !no_color())
         .with_target(false)
-        .init();
+        .with_filter(filter);
+    let heard = progress.map(|progress| progress.with_filter(EnvFilter::new("conche=debug")));
+    registry().with(printed).with(heard).init();
 }
 
 /// <https://no-color.org>: set to anything but the empty string.

@@ -12,9 +12,11 @@ mod logging;
 mod reproduce;
 mod request;
 mod run;
+mod runtime;
 mod serve;
 mod shell;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -42,6 +44,13 @@ struct Global {
     /// Print JSON on standard output, one object a line, each with a "schema" version.
     #[arg(long, global = true)]
     json: bool,
+}
+
+impl Global {
+    /// Somebody watches who wants to know why nothing happens.
+    fn tells_progress(&self) -> bool {
+        !self.quiet && (self.verbose > 0 || std::io::stderr().is_terminal())
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -76,15 +85,16 @@ enum Command {
 
 fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
-    logging::start(&global);
+    let progress = request::Progress::default();
+    logging::start(&global, global.tells_progress().then(|| progress.clone()));
     let outcome = match command {
-        Command::Get(args) => request::run(Code::GET, args, &global),
-        Command::Post(args) => request::run(Code::POST, args, &global),
-        Command::Put(args) => request::run(Code::PUT, args, &global),
-        Command::Delete(args) => request::run(Code::DELETE, args, &global),
-        Command::Fetch(args) => request::run(Code::FETCH, args, &global),
-        Command::Patch(args) => request::run(Code::PATCH, args, &global),
-        Command::Ipatch(args) => request::run(Code::IPATCH, args, &global),
+        Command::Get(args) => request::run(Code::GET, args, &global, &progress),
+        Command::Post(args) => request::run(Code::POST, args, &global, &progress),
+        Command::Put(args) => request::run(Code::PUT, args, &global, &progress),
+        Command::Delete(args) => request::run(Code::DELETE, args, &global, &progress),
+        Command::Fetch(args) => request::run(Code::FETCH, args, &global, &progress),
+        Command::Patch(args) => request::run(Code::PATCH, args, &global, &progress),
+        Command::Ipatch(args) => request::run(Code::IPATCH, args, &global, &progress),
         Command::Serve(args) => serve::run(args, &global),
         Command::Reproduce(args) => reproduce::run(args, &global),
         Command::Run(args) => run::run(args, &global),

@@ -1,14 +1,18 @@
 //! `conche serve`: a server with demonstration resources.
 
 use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use anyhow::Context;
+use conche::uri::DEFAULT_PORT;
 use conche::{AnyController, Server};
 use serde::Serialize;
 
 use crate::Global;
 use crate::demo;
 use crate::exit::UsageError;
+use crate::runtime;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -16,7 +20,7 @@ pub struct Args {
     #[arg(long)]
     demo: bool,
     /// Where to listen; port 0 takes a free one.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:5683", env = "CONCHE_BIND")]
+    #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:5683", env = "CONCHE_BIND", value_parser = parse_bind)]
     bind: String,
     /// Congestion control of separate responses; `conche controllers` lists the names.
     #[arg(long, value_name = "NAME", env = "CONCHE_CC", default_value = "cocoa", value_parser = AnyController::by_name)]
@@ -37,15 +41,32 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let message = "there is nothing to serve yet but the demonstration resources: pass --demo";
         return Err(UsageError(message.to_owned()).into());
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::start()?;
     runtime.block_on(async {
-        let stop = stop_signal()?;
+        let stop = stop_signal().context("signals that end the server cannot be caught")?;
         let server = Server::builder().router(demo::router()).controller(args.cc).bind(&args.bind).await?;
         announce(format!("coap://{}", server.local_addr()), global)?;
         stop.await;
         server.shutdown(GRACE).await;
         Ok(())
     })
+}
+
+/// Checks the form of an address or a name with a port; what a name means is found out later.
+fn parse_bind(text: &str) -> Result<String, String> {
+    if text.parse::<SocketAddr>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        return Err(format!("the port is missing: write {}", SocketAddr::new(address, DEFAULT_PORT)));
+    }
+    match text.rsplit_once(':') {
+        Some((name, port)) if !name.is_empty() && !name.contains(['[', ']', ':', '/']) => match port.parse::<u16>() {
+            Ok(_) => Ok(text.to_owned()),
+            Err(_) => Err(format!("the port {port:?} is not a number from 0 to 65535")),
+        },
+        _ => Err("an address with a port was expected, as in 127.0.0.1:5683 or [::]:5683".to_owned()),
+    }
 }
 
 /// A script waits for this line, so it is complete and on its way before anything else happens.

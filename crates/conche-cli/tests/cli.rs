@@ -5,7 +5,7 @@
 mod common;
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Stdio;
 
@@ -140,7 +140,31 @@ fn no_answer_and_no_listener_have_the_same_exit_status() {
     let refused = ask(&["get", &there, "-B", "5"]);
     assert_eq!(refused.status, Some(3));
     #[cfg(target_os = "linux")]
-    assert!(refused.stderr.contains("reports the peer unreachable"), "{}", refused.stderr);
+    for part in ["reports the peer unreachable", "\nhint: usually no server listens on that port"] {
+        assert!(refused.stderr.contains(part), "{part:?} in {}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_response_that_is_long_in_coming_is_explained_meanwhile() {
+    let (silent, there) = silence();
+    let mut client = conche();
+    let client = client.args(["get", &there, "-v", "-B", "30"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut client = client.spawn().expect("the command starts");
+    let mut request = [0; 64];
+    let (_, from) = silent.recv_from(&mut request).expect("a request");
+    // An Empty ACK with the request's message ID.
+    silent.send_to(&[0x60, 0, request[2], request[3]], from).expect("it can be sent");
+    let mut stderr = BufReader::new(client.stderr.take().expect("it is piped"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("it is explained");
+    assert!(line.starts_with("* acknowledged after "), "{line}");
+    assert!(line.ends_with("; waiting for the response (at most 30s in all)\n"), "{line}");
+    // A Non-confirmable 2.05 with the request's token, which is 8 bytes long.
+    let response = [&[0x58, 0x45, 0, 1], &request[4..12], b"\xffdone"].concat();
+    silent.send_to(&response, from).expect("it can be sent");
+    let ended = client.wait_with_output().expect("it ends");
+    assert_eq!((ended.status.code(), &ended.stdout[..]), (Some(0), &b"done"[..]));
 }
 
 #[test]
@@ -154,6 +178,13 @@ fn mistakes_in_the_arguments_are_told_from_other_failures() {
         (&["get", "coap://h/", "--cc", "cocoaa"], "peak-hopper"),
         (&["get", "coap://h/", "-A", "jsn"], "a number from 0 to 65535, a media type, or"),
         (&["get", "coap://h/", "-B", "0"], "a number of seconds above 0"),
+        (&["get", "coap://h/", "-B", "-1"], "a number of seconds above 0"),
+        (&["get", "coap://h:abc/"], r#"the port "abc" is not a number from 1 to 65535"#),
+        (&["get", "127.0.0.1/a"], "the URI has no scheme: write coap://127.0.0.1/a"),
+        (&["serve", "--demo", "--bind", "127.0.0.1"], "the port is missing: write 127.0.0.1:5683"),
+        (&["serve", "--demo", "--bind", "::"], "the port is missing: write [::]:5683"),
+        (&["serve", "--demo", "--bind", "h:x"], r#"the port "x" is not a number from 0 to 65535"#),
+        (&["serve", "--demo", "--bind", "5683"], "as in 127.0.0.1:5683 or [::]:5683"),
         (&["get", "coap://127.0.0.1/", "-O", "5,x"], "option If-None-Match: 0 to 0 bytes are allowed"),
         (&["put", "coap://h/", "-e", "a", "-f", "b"], "cannot be used with"),
         (&["serve"], "pass --demo"),

@@ -2,17 +2,22 @@
 
 mod option;
 mod payload;
+mod progress;
 mod render;
 
+pub use progress::Progress;
+
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use conche::{AnyController, Client, Code, ContentFormat, Token};
+use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Token};
 
 use crate::Global;
 use crate::exit::Interrupted;
 use crate::formats;
+use crate::runtime;
 use option::RawOption;
 
 #[derive(Debug, clap::Args)]
@@ -40,16 +45,16 @@ pub struct Args {
     #[arg(short = 'T', long, value_parser = option::parse_token)]
     token: Option<Token>,
     /// Give up after so many seconds, all retransmissions included.
-    #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds)]
+    #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
     /// Congestion control; `conche controllers` lists the names.
     #[arg(long, value_name = "NAME", env = "CONCHE_CC", default_value = "cocoa", value_parser = AnyController::by_name)]
     cc: AnyController,
 }
 
-pub fn run(method: Code, args: Args, global: &Global) -> anyhow::Result<()> {
+pub fn run(method: Code, args: Args, global: &Global, progress: &Progress) -> anyhow::Result<()> {
     let payload = args.payload.read()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::start()?;
     let response = runtime.block_on(async {
         let client = Client::builder().controller(args.cc).build().map_err(conche::Error::from)?;
         let mut request = client.request(method, &args.uri);
@@ -76,7 +81,10 @@ pub fn run(method: Code, args: Args, global: &Global) -> anyhow::Result<()> {
         }
         tokio::select! {
             response = request.send() => Ok(response?),
-            interrupted = tokio::signal::ctrl_c() => Err(interrupted.map_or_else(anyhow::Error::from, |()| Interrupted.into())),
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted.context("Ctrl-C cannot be caught").and_then(|()| Err(Interrupted.into()))
+            }
+            never = tell_progress(progress, args.timeout), if global.tells_progress() => match never {},
         }
     })?;
     if global.verbose > 0 {
@@ -93,6 +101,11 @@ pub fn run(method: Code, args: Args, global: &Global) -> anyhow::Result<()> {
     }
     response.successful()?;
     Ok(())
+}
+
+async fn tell_progress(progress: &Progress, asked: Option<Duration>) -> Infallible {
+    let protocol = EndpointConfig::default().transmission.exchange_lifetime();
+    progress.tell(progress::Limit { asked, protocol }, |line| eprintln!("* {line}")).await
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
