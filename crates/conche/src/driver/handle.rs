@@ -215,38 +215,3 @@ impl Cancelled {
         std::mem::take(&mut *self.tickets.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver::Waiting;
-    use conche_proto::Limits;
-
-    #[test]
-    fn whoever_finds_a_ticket_cancelled_finds_that_nobody_waits_for_its_exchange() {
-        const EXCHANGES: u64 = 10_000;
-        let (sender, mut commands) = mpsc::unbounded_channel();
-        let cancelled = Arc::new(Cancelled::default());
-        let address = SocketAddr::from(([127, 0, 0, 1], 5683));
-        let turns = Turns::new(Waiting::default(), &Limits::default());
-        let handle = Handle::new(sender, Arc::clone(&cancelled), turns, (address, false), Duration::ZERO);
-        let driver = std::thread::spawn(move || {
-            let mut next = 0;
-            while next < EXCHANGES {
-                for ticket in cancelled.take() {
-                    let Ok(Command::Open { ticket: opened, outcome, .. }) = commands.try_recv() else {
-                        panic!("it was opened before it was cancelled");
-                    };
-                    assert_eq!((ticket, opened), (next, next));
-                    assert!(outcome.is_closed(), "the driver would open {ticket} and never cancel it");
-                    next += 1;
-                }
-            }
-        });
-        for _ in 0..EXCHANGES {
-            let place = handle.join(address.into(), Patience::Wait).expect("there is room");
-            drop(handle.open(place, Opening::Ping));
-        }
-        driver.join().expect("every cancellation is seen");
-    }
-}
