@@ -130,6 +130,30 @@ async fn without_a_timeout_the_queue_lifetime_bounds_the_wait() {
     first.iter().for_each(|request| request.abort());
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_time_in_the_line_counts_as_queued() {
+    let (silent, there) = silence().await;
+    let client = Client::new();
+    let mut datagram = [0; 64];
+    let first: Vec<_> = (0..10).map(|_| tokio::spawn(client.get(&there).send())).collect();
+    let (_, from) = silent.recv_from(&mut datagram).await.expect("the first of them");
+    let last = tokio::spawn(client.get(&there).query("last").send());
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    first.iter().for_each(|request| request.abort());
+    let length = loop {
+        let (length, _) = silent.recv_from(&mut datagram).await.expect("a request");
+        if datagram[..length].ends_with(b"last") {
+            break length;
+        }
+    };
+    // A piggybacked 2.05 with the request's message ID and token.
+    datagram[..2].copy_from_slice(&[0x68, 0x45]);
+    assert!(length > 12);
+    silent.send_to(&datagram[..12], from).await.expect("it is sent");
+    let response = last.await.expect("no panic").expect("a response");
+    assert_eq!(response.course().queued, Duration::from_millis(1500), "{:?}", response.course());
+}
+
 #[tokio::test]
 async fn try_send_fails_at_once_where_send_waits() {
     let (silent, there) = silence().await;

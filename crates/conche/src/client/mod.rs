@@ -21,7 +21,7 @@ use conche_proto::codec::Code;
 use conche_proto::{Course, Failure, PeerSnapshot, Stats};
 use tokio::time::{Instant, timeout_at};
 
-use crate::driver::{Handle, Opening, Outcome, Patience, Place};
+use crate::driver::{ExchangeError, Handle, Opening, Outcome, Patience, Place};
 use crate::uri::{Host, Uri, UriError};
 use sockets::Sockets;
 
@@ -49,7 +49,8 @@ use sockets::Sockets;
 /// §4.7 has it, one that is not acknowledged yet. Any number of requests may be awaited all the same: each waits for its
 /// turn, first come first served among those for one destination, and held up by none for another. It waits at most for
 /// its own [`timeout`](RequestBuilder::timeout) or, without one, for
-/// [`queue_lifetime`](crate::EndpointConfig::queue_lifetime). Dropping its future takes it out of the line.
+/// [`queue_lifetime`](crate::EndpointConfig::queue_lifetime) in the line and as long again among its first few; raise that
+/// for destinations with long lines. Dropping its future takes it out of the line.
 ///
 /// [`Waiting`] bounds how many may wait; those beyond fail with [`Error::Busy`], which names what is full and which setting
 /// raises it. Whoever would rather not wait in a long line sends with [`try_send`](RequestBuilder::try_send).
@@ -158,11 +159,20 @@ impl Client {
     ) -> Result<Outcome, Error> {
         let (handle, address) = self.sockets.toward(to)?;
         let mut place = handle.join(address, patience)?;
+        let mut waited = Duration::ZERO;
         if !place.is_next() {
+            let start = Instant::now();
             wait_for_turn(&mut place, to, deadline, handle.queue_lifetime()).await?;
+            waited = start.elapsed();
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        handle.open(place, what(left)).await.map_err(|error| Error::exchange(to, error))
+        let mut outcome = handle.open(place, what(left)).await;
+        if let Ok(Outcome::Response { course, .. } | Outcome::Pong { course })
+        | Err(ExchangeError::Failed { course, .. }) = &mut outcome
+        {
+            course.queued += waited;
+        }
+        outcome.map_err(|error| Error::exchange(to, error))
     }
 }
 

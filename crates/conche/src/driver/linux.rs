@@ -41,15 +41,16 @@ pub(super) fn control_buffer() -> Vec<u8> {
 /// An IPv6 socket that also serves IPv4 has the options of both.
 pub(super) fn hear(socket: &socket2::Socket, v6: bool, at_any_address: bool) -> io::Result<()> {
     setsockopt(socket, sockopt::Ipv4RecvErr, &true)?;
-    setsockopt(socket, sockopt::IpRecvTos, &true)?;
-    // Without it, whoever joins a group on this host makes all sockets members (ip(7)). Older kernels lack that of IPv6.
-    socket.set_multicast_all_v4(false)?;
+    // Without this, whoever joins a group on this host makes all sockets members (ip(7)). Like ECN, not all kernels have it,
+    // and all goes well without: what comes for a group is told apart below.
+    let _ = socket.set_multicast_all_v4(false);
+    let _ = setsockopt(socket, sockopt::IpRecvTos, &true);
     if at_any_address {
         setsockopt(socket, sockopt::Ipv4PacketInfo, &true)?;
     }
     if v6 {
         setsockopt(socket, sockopt::Ipv6RecvErr, &true)?;
-        setsockopt(socket, sockopt::Ipv6RecvTClass, &true)?;
+        let _ = setsockopt(socket, sockopt::Ipv6RecvTClass, &true);
         let _ = socket.set_multicast_all_v6(false);
         if at_any_address {
             setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?;

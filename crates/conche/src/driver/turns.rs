@@ -22,8 +22,7 @@ const AHEAD: usize = 4;
 
 /// How many requests may wait for their turn. Those beyond fail with [`Busy`].
 ///
-/// What waits is the future of whoever sent the request: a request takes about as much memory as its payload and options
-/// and one kilobyte.
+/// What waits is the future of whoever sent the request; the client itself keeps no more of it than a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// For one destination.

@@ -43,3 +43,24 @@ async fn a_socket_with_several_addresses_hears_to_which_of_them_a_datagram_was_s
     assert_eq!(local("[::]:0", "127.1.2.3").await, "::ffff:127.1.2.3".parse().ok());
     assert_eq!(local("127.0.0.1:0", "127.0.0.1").await, None, "it has only one");
 }
+
+#[tokio::test]
+async fn a_datagram_for_a_group_is_told_apart() {
+    let (group, loopback) = ([224, 0, 1, 187].into(), [127, 0, 0, 1].into());
+    let member = std::net::UdpSocket::bind("0.0.0.0:0").expect("the loopback can be bound");
+    member.join_multicast_v4(&group, &loopback).expect("the loopback is an interface");
+    let mut member = Socket::open(&Binding::Socket(Arc::new(member)), None, Role::Server).expect("it works");
+    let sender = socket2::Socket::new(Domain::IPV4, socket2::Type::DGRAM, None).expect("there are sockets");
+    sender.set_multicast_if_v4(&loopback).expect("the loopback is an interface");
+    for (to, multicast) in [(group, true), (loopback, false)] {
+        sender.send_to(b"datagram", &SocketAddr::from((to, member.local().port())).into()).expect("it is sent");
+        let mut buffer = [0; 64];
+        let arrival = loop {
+            member.ready().await.expect("the socket works");
+            if let Received::Datagram(arrival) = member.receive(&mut buffer).expect("the socket works") {
+                break arrival;
+            }
+        };
+        assert_eq!((arrival.multicast, arrival.local), (multicast, (!multicast).then(|| loopback.into())));
+    }
+}
