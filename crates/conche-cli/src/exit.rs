@@ -1,6 +1,7 @@
 //! Exit status: what a script can tell apart.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 use conche::{Error, Failure};
@@ -52,8 +53,12 @@ pub fn report(outcome: anyhow::Result<()>) -> ExitCode {
 /// What usually causes this error, where that is more than the error itself can know.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
     match error.downcast_ref::<Error>()? {
-        Error::Failed { failure: Failure::Unreachable, .. } => {
-            Some("usually no server listens on that port: does it run, and are address and port right?")
+        Error::Failed { failure: Failure::Unreachable, .. } => Some(
+            "usually no server listens on that port: does it run, and are address and port right? \
+                 --retry-unreachable waits for one that restarts",
+        ),
+        Error::Send { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            Some("usually a firewall on this machine forbids it, or it is a broadcast address")
         }
         _ => None,
     }

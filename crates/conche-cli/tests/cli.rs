@@ -145,6 +145,41 @@ fn no_answer_and_no_listener_have_the_same_exit_status() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_operating_system_does_not_send_is_no_timeout() {
+    // Sending to the broadcast address takes a socket option that the client does not set; without a route it is
+    // unreachable instead.
+    let refused = ask(&["get", "coap://255.255.255.255/", "-B", "20"]);
+    assert!(refused.stderr.contains("the operating system does not send the request: "), "{}", refused.stderr);
+    let is_permission = refused.stderr.contains("Permission denied");
+    assert_eq!(refused.status, Some(if is_permission { 1 } else { 3 }), "{}", refused.stderr);
+    assert_eq!(refused.stderr.contains("\nhint: usually a firewall"), is_permission, "{}", refused.stderr);
+}
+
+// RFC 7252 §4.2
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_restarts_is_waited_for_on_request() {
+    let (closed, there) = silence();
+    let address = closed.local_addr().expect("it is bound");
+    drop(closed);
+    let mut client = conche();
+    let client = client.args(["get", &there, "-vv", "-B", "60", "--retry-unreachable"]);
+    let mut client = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
+    let mut stderr = BufReader::new(client.stderr.take().expect("it is piped")).lines();
+    assert!(stderr.any(|line| line.is_ok_and(|line| line.contains("reports the peer unreachable"))));
+    let server = UdpSocket::bind(address).expect("the port is still free");
+    let mut request = [0; 64];
+    let (_, from) = server.recv_from(&mut request).expect("a retransmission");
+    // A piggybacked 2.05 with the request's message ID and token, which is 8 bytes long.
+    let response = [&[0x68, 0x45, request[2], request[3]], &request[4..12], b"\xffback"].concat();
+    server.send_to(&response, from).expect("it can be sent");
+    std::thread::spawn(move || stderr.count());
+    let ended = client.wait_with_output().expect("it ends");
+    assert_eq!((ended.status.code(), &ended.stdout[..]), (Some(0), &b"back"[..]));
+}
+
 #[test]
 fn a_response_that_is_long_in_coming_is_explained_meanwhile() {
     let (silent, there) = silence();

@@ -47,6 +47,9 @@ pub struct Args {
     /// Give up after so many seconds, all retransmissions included.
     #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
+    /// Go on retransmitting when the network reports the peer unreachable, as while it restarts, instead of failing at once.
+    #[arg(long)]
+    retry_unreachable: bool,
     /// Congestion control; `conche controllers` lists the names.
     #[arg(long, value_name = "NAME", env = "CONCHE_CC", default_value = "cocoa", value_parser = AnyController::by_name)]
     cc: AnyController,
@@ -56,7 +59,8 @@ pub fn run(method: Code, args: Args, global: &Global, progress: &Progress) -> an
     let payload = args.payload.read()?;
     let runtime = runtime::start()?;
     let response = runtime.block_on(async {
-        let client = Client::builder().controller(args.cc).build().map_err(conche::Error::from)?;
+        let client = Client::builder().controller(args.cc).retry_unreachable(args.retry_unreachable);
+        let client = client.build().map_err(conche::Error::from)?;
         let mut request = client.request(method, &args.uri);
         if args.non {
             request = request.non();
