@@ -9,8 +9,8 @@ const LIFETIME: Duration = Duration::from_secs(247);
 const NON_LIFETIME: Duration = Duration::from_secs(145);
 /// What a lifetime may be longer.
 const TICK: Duration = Duration::from_nanos(1 << Tick::BITS);
-/// Places of an arena of five chunks: 4, 8, 16, 32 and 64.
-const ENTRIES: u16 = 124;
+/// Places of an arena of one small chunk.
+const ENTRIES: u16 = 128;
 
 fn table(capacity: usize) -> Deduplication {
     Deduplication::new(capacity, 1152, [LIFETIME, NON_LIFETIME])
@@ -22,7 +22,7 @@ fn small_table() -> Deduplication {
 }
 
 fn what(id: u16) -> Fingerprint {
-    Keyed::new(&mut ChaCha8Rng::seed_from_u64(1)).fingerprint(&id)
+    Keyed::fingerprint(Keyed::new(&mut ChaCha8Rng::seed_from_u64(1)).hash(&7), 0, id)
 }
 
 /// A POST; each source has its own share.
