@@ -43,6 +43,7 @@ fn knows(table: &mut Deduplication, id: u16) -> bool {
 fn entries_live_their_lifetime_and_no_tick_longer() {
     let mut table = table(1 << 20);
     for start in [Instant::ZERO, Instant::from_millis(123_456_789), Instant::FAR_FUTURE - 2 * LIFETIME] {
+        assert!(table.find(start, what(1)).is_none());
         table.insert(start, post(1), Reply::EmptyAck).expect("room");
         table.insert(start, Received { confirmable: false, ..post(2) }, Reply::Silence).expect("room");
         table.purge(start + NON_LIFETIME);

@@ -3,6 +3,7 @@
 mod addresses;
 mod clock;
 mod exhaustion;
+mod flood;
 mod forgery;
 mod hashing;
 mod leaks;
