@@ -7,6 +7,7 @@ mod flood;
 mod forgery;
 mod hashing;
 mod leaks;
+mod resets;
 mod smallest;
 mod supersede;
 mod waiting;
