@@ -24,7 +24,8 @@ pub struct Limits {
     /// An entry stays for EXCHANGE_LIFETIME, 247 s. So the default of 64 MiB sustains some 4000 POSTs a second with short
     /// replies, 1900 with replies of 60 bytes; beyond, they are refused with 5.03. No group of sources holds
     /// more of it than is free for others: a flood of spoofed POSTs from one prefix takes half of these rates at most,
-    /// one from n prefixes n / (n + 1). Idempotent requests are always taken: the oldest of them make room.
+    /// one from n prefixes n / (n + 1). Idempotent requests are always taken: the oldest of them make room, and no
+    /// more than three quarters become entries for their sake, so that replies have the rest.
     pub deduplication_bytes: usize,
     /// The largest message that is sent or accepted (RFC 7252 §4.6: 1152 for an unknown path MTU), at least 64.
     pub message_bytes: usize,

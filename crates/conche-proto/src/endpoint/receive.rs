@@ -315,15 +315,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A Reset ends what it rejects, as far as its message ID is believed. For a ping it is the answer.
     fn receive_reset(&mut self, now: Instant, source: Source<P>, hash: u64, peer: Option<u32>, message: &Message<'_>) {
-        if !self.rejectable.is_empty()
+        let trusted = peer.is_none_or(|peer| self.peers.get_mut(peer).trust.is_given(now));
+        if trusted
+            && !self.rejectable.is_empty()
             && let Some(token) = self.rejectable.reject(Keyed::fingerprint(hash, 0, message.id().0))
         {
             return self.events.push_back(Event::Rejected { from: source.from, token });
         }
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
-        let exchange = self.exchanges.get(index);
-        let (purpose, peer) = (exchange.purpose, exchange.peer);
-        if !self.peers.get_mut(peer).trust.is_given(now) {
+        let purpose = self.exchanges.get(index).purpose;
+        if !trusted {
             return;
         }
         self.exchanges.abandon(now, &mut self.peers, index, Why::Reset);

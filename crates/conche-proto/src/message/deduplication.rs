@@ -123,8 +123,12 @@ pub(crate) struct Deduplication {
     shares: Shares,
     /// Of all replies, with what is set aside for those to come.
     reply_bytes: usize,
+    /// Those of them that make room when the table is full.
+    evictable_bytes: usize,
     longest_reply: usize,
     capacity: usize,
+    /// When what was over was forgotten last.
+    purged: Instant,
 }
 
 impl Deduplication {
@@ -139,8 +143,10 @@ impl Deduplication {
             queues: EMPTY_QUEUES,
             shares: Shares::default(),
             reply_bytes: 0,
+            evictable_bytes: 0,
             longest_reply,
             capacity,
+            purged: Instant::ZERO,
         }
     }
 
@@ -160,7 +166,7 @@ impl Deduplication {
         {
             return Err(TableFull);
         }
-        self.make_room(reply_bytes)?;
+        self.make_room(reply_bytes, idempotent.is_ok())?;
         let lifetime = usize::from(!confirmable);
         let expires = Tick::after(now + self.lifetimes[lifetime]);
         let group = idempotent.err().unwrap_or(Group::NOBODY);
@@ -169,8 +175,9 @@ impl Deduplication {
         self.index.insert(&mut self.entries, what.short(), index);
         self.reply_bytes += reply_bytes;
         let queue = if idempotent.is_ok() { Queue::Idempotent } else { Queue::NotIdempotent };
-        if idempotent.is_err() {
-            self.shares.take(group, Self::ENTRY_BYTES + reply_bytes);
+        match queue {
+            Queue::Idempotent => self.evictable_bytes += reply_bytes,
+            Queue::NotIdempotent => self.shares.take(group, Self::ENTRY_BYTES + reply_bytes),
         }
         self.push(lifetime, queue, index);
         Ok(Remembered { index, what })
@@ -192,7 +199,9 @@ impl Deduplication {
         let before = core::mem::replace(&mut entry.reply, reply);
         let before = self.bytes_of(&before);
         self.reply_bytes = self.reply_bytes - before + bytes;
-        if group != Group::NOBODY {
+        if group == Group::NOBODY {
+            self.evictable_bytes = self.evictable_bytes - before + bytes;
+        } else {
             self.shares.give_back(group, before);
             self.shares.take(group, bytes);
         }
@@ -201,11 +210,14 @@ impl Deduplication {
 
     /// Forgets what has outlived its lifetime.
     pub(crate) fn purge(&mut self, now: Instant) {
+        // A tick tells past from future within two of these spans, and nothing was entered since.
+        let all = now - self.purged > 2 * Tick::LONGEST;
+        self.purged = now;
         for lifetime in 0..2 {
             for queue in QUEUES {
                 let ends = self.queues[lifetime][queue as usize];
                 let mut first = ends.first;
-                while self.entries.get(first).is_some_and(|entry| entry.expires.is_over(now)) {
+                while self.entries.get(first).is_some_and(|entry| all || entry.expires.is_over(now)) {
                     self.pop(lifetime, queue);
                     first = self.queues[lifetime][queue as usize].first;
                 }
@@ -251,18 +263,39 @@ impl Deduplication {
     }
 
     /// Forgets idempotent requests, the oldest first, until an entry with a reply of so many bytes fits.
-    fn make_room(&mut self, reply_bytes: usize) -> Result<(), TableFull> {
-        while self.bytes() + reply_bytes + self.entries.growth() * Self::ENTRY_BYTES > self.capacity {
-            let first = |lifetime: usize| self.queues[lifetime][Queue::Idempotent as usize].first;
-            let expiry = |lifetime| self.entries.get(first(lifetime)).map(|entry| entry.expires);
-            let lifetime = match (expiry(0), expiry(1)) {
-                (None, None) => return Err(TableFull),
-                (Some(confirmable), Some(non)) => usize::from(non.is_before(confirmable)),
-                (_, non) => usize::from(non.is_some()),
-            };
-            self.pop(lifetime, Queue::Idempotent);
+    ///
+    /// A place once made is there until the table is empty, so a flood of short entries could turn all of the capacity into
+    /// places and leave none for replies. Places therefore take the last quarter only when nothing is left to forget.
+    fn make_room(&mut self, reply_bytes: usize, idempotent: bool) -> Result<(), TableFull> {
+        let kept = self.entries.places() * Self::ENTRY_BYTES + self.reply_bytes - self.evictable_bytes;
+        if kept + reply_bytes > self.capacity {
+            return Err(TableFull);
         }
-        Ok(())
+        loop {
+            let growth = self.entries.growth() * Self::ENTRY_BYTES;
+            let places = self.entries.places() * Self::ENTRY_BYTES;
+            let fits = places + growth + self.reply_bytes + reply_bytes <= self.capacity;
+            let crowds = places.min(growth) > 0 && places + growth > self.capacity - self.capacity / 4;
+            if fits && !crowds {
+                return Ok(());
+            }
+            if !self.pop_idempotent() {
+                return if fits && !idempotent { Ok(()) } else { Err(TableFull) };
+            }
+        }
+    }
+
+    /// Forgets the oldest idempotent request, if there is one.
+    fn pop_idempotent(&mut self) -> bool {
+        let first = |lifetime: usize| self.queues[lifetime][Queue::Idempotent as usize].first;
+        let expiry = |lifetime| self.entries.get(first(lifetime)).map(|entry| entry.expires);
+        let lifetime = match (expiry(0), expiry(1)) {
+            (None, None) => return false,
+            (Some(confirmable), Some(non)) => usize::from(non.is_before(confirmable)),
+            (_, non) => usize::from(non.is_some()),
+        };
+        self.pop(lifetime, Queue::Idempotent);
+        true
     }
 
     fn push(&mut self, lifetime: usize, queue: Queue, index: u32) {
@@ -284,8 +317,9 @@ impl Deduplication {
             ends.last = NIL;
         }
         let bytes = self.bytes_of(&entry.reply);
-        if matches!(queue, Queue::NotIdempotent) {
-            self.shares.give_back(entry.group, Self::ENTRY_BYTES + bytes);
+        match queue {
+            Queue::Idempotent => self.evictable_bytes -= bytes,
+            Queue::NotIdempotent => self.shares.give_back(entry.group, Self::ENTRY_BYTES + bytes),
         }
         self.reply_bytes -= bytes;
         self.index.remove(&mut self.entries, index);

@@ -1,10 +1,12 @@
 //! Endpoints in virtual time: worlds of nodes and links, the fixture server, and messages by hand.
 
+pub mod direct;
 pub mod fixture;
 pub mod statistics;
 pub mod wire;
 pub mod world;
 
+pub use direct::Direct;
 pub use fixture::Fixture;
 pub use world::World;
 

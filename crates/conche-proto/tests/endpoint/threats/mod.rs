@@ -1,6 +1,13 @@
 //! What an attacker, a broken network or a broken clock does, and what must not come of it.
 
+mod addresses;
 mod clock;
 mod exhaustion;
+mod flood;
 mod forgery;
+mod hashing;
 mod leaks;
+mod resets;
+mod smallest;
+mod supersede;
+mod waiting;

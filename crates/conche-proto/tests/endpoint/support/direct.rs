@@ -1,0 +1,168 @@
+//! [`Direct`]: one endpoint by hand, whose peers may be named by anything, socket addresses for example.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use conche_proto::cc::AnyController;
+use conche_proto::codec::{Body, Code, MessageId, OwnedMessage, Type};
+use conche_proto::{
+    Datagram, Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, PeerKey, RequestId, Response, Transmit,
+};
+
+use super::wire;
+use super::world::{by_name, seed_of};
+
+/// An endpoint and its clock.
+pub struct Direct<P: PeerKey> {
+    pub endpoint: Endpoint<P, AnyController>,
+    pub now: Instant,
+    /// What the endpoint waits for.
+    pub wake: Option<Instant>,
+    buffer: Vec<u8>,
+}
+
+/// What an endpoint gave until it said to wait.
+#[derive(Debug)]
+pub struct Given<P> {
+    pub sent: Vec<(Transmit<P>, OwnedMessage)>,
+    /// The bytes of what was sent.
+    pub datagrams: Vec<Vec<u8>>,
+    pub events: Vec<Event<P>>,
+}
+
+impl<P: PeerKey> Direct<P> {
+    pub fn new(config: EndpointConfig) -> Self {
+        let buffer = vec![0; config.limits.message_bytes];
+        let endpoint = Endpoint::new(config, by_name("default"), seed_of(23)).expect("legal parameters");
+        Self { endpoint, now: Instant::ZERO, wake: None, buffer }
+    }
+
+    pub fn with_limits(limits: Limits) -> Self {
+        Self::new(EndpointConfig { limits, ..EndpointConfig::default() })
+    }
+
+    /// A datagram arrives.
+    pub fn receive(&mut self, from: P, bytes: &[u8]) -> Given<P> {
+        self.receive_datagram(Datagram::new(from, bytes))
+    }
+
+    /// A datagram arrives at this address of ours.
+    pub fn receive_at(&mut self, local: IpAddr, from: P, bytes: &[u8]) -> Given<P> {
+        let mut datagram = Datagram::new(from, bytes);
+        datagram.local = Some(local);
+        self.receive_datagram(datagram)
+    }
+
+    pub fn receive_datagram(&mut self, datagram: Datagram<'_, P>) -> Given<P> {
+        self.endpoint.handle(self.now, Input::Datagram(datagram)).expect("drained");
+        self.drain()
+    }
+
+    /// The application answers.
+    pub fn respond(&mut self, request: RequestId, response: Response) -> Given<P> {
+        self.endpoint.respond(self.now, request, response).expect("the request waits");
+        self.drain()
+    }
+
+    pub fn drain(&mut self) -> Given<P> {
+        let mut given = Given { sent: Vec::new(), datagrams: Vec::new(), events: Vec::new() };
+        loop {
+            match self.endpoint.poll(self.now, &mut self.buffer) {
+                Output::Transmit(transmit) => {
+                    let bytes = self.buffer[..transmit.len].to_vec();
+                    given.sent.push((transmit, OwnedMessage::decode(bytes.clone()).expect("well-formed")));
+                    given.datagrams.push(bytes);
+                }
+                Output::Event(event) => given.events.push(event),
+                Output::Wait(wake) => {
+                    assert!(wake.is_none_or(|wake| wake > self.now), "a busy loop");
+                    self.wake = wake;
+                    return given;
+                }
+            }
+        }
+    }
+
+    /// Time passes, and the endpoint is polled whenever it wants to be.
+    pub fn run(&mut self, span: Duration) -> Given<P> {
+        let until = self.now + span;
+        let mut given = self.drain();
+        while let Some(wake) = self.wake.filter(|&wake| wake <= until) {
+            self.now = wake;
+            let more = self.drain();
+            given.sent.extend(more.sent);
+            given.datagrams.extend(more.datagrams);
+            given.events.extend(more.events);
+        }
+        self.now = until;
+        given
+    }
+
+    /// Time passes until nothing is left to do, and nothing is left behind.
+    pub fn run_to_end(&mut self) -> Given<P> {
+        let given = self.run(Duration::from_secs(100_000));
+        let left = self.endpoint.occupancy();
+        assert_eq!((left.exchanges, left.queued, left.incoming, left.responses), (0, 0, 0, 0), "{left:?}");
+        assert_eq!((left.timers, left.deduplication_entries, left.deduplication_bytes), (0, 0, 0), "{left:?}");
+        given
+    }
+}
+
+impl<P: PeerKey> Given<P> {
+    /// The requests that the application was given.
+    pub fn requests(&self) -> Vec<RequestId> {
+        let id = |event: &Event<P>| match event {
+            Event::Request { id, .. } => Some(*id),
+            _ => None,
+        };
+        self.events.iter().filter_map(id).collect()
+    }
+
+    /// The one request that the application was given.
+    pub fn request(&self) -> RequestId {
+        let [id] = self.requests()[..] else { panic!("not one request: {self:?}") };
+        id
+    }
+
+    /// The one message that was sent.
+    pub fn message(&self) -> &OwnedMessage {
+        let [(_, message)] = &self.sent[..] else { panic!("not one message: {self:?}") };
+        message
+    }
+
+    /// The bytes of the one message that was sent.
+    pub fn datagram(&self) -> &[u8] {
+        self.message();
+        &self.datagrams[0]
+    }
+
+    /// The types and codes of all that was sent.
+    pub fn kinds(&self) -> Vec<(Type, Code)> {
+        self.sent.iter().map(|(_, message)| (message.header().ty, message.code())).collect()
+    }
+}
+
+/// A Confirmable request without options.
+pub fn con(code: Code, id: u16) -> Vec<u8> {
+    wire::bare(Type::Confirmable, code, id, b"token678")
+}
+
+/// A Non-confirmable request without options.
+pub fn non(code: Code, id: u16) -> Vec<u8> {
+    wire::bare(Type::NonConfirmable, code, id, b"token678")
+}
+
+/// A response with this payload.
+pub fn content(payload: &str) -> Response {
+    Response::new(Code::CONTENT, wire::payload(payload))
+}
+
+/// A response without a body.
+pub fn changed() -> Response {
+    Response::new(Code::CHANGED, Body::EMPTY)
+}
+
+/// The Empty ACK of a message that was sent.
+pub fn ack_of(message: &OwnedMessage) -> Vec<u8> {
+    wire::empty_ack(MessageId(message.header().id.0))
+}

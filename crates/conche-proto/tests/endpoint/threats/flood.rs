@@ -1,0 +1,197 @@
+//! Floods of requests with forged sources, and what they leave to others.
+
+use std::collections::HashSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use conche_proto::codec::{Code, Type};
+use conche_proto::{Endpoint, Event, Input, Instant, Limits, Output, Response};
+
+use crate::support::Direct;
+use crate::support::direct::{changed, con, non};
+use crate::support::{s, wire};
+
+/// Sources of a /16 of IPv4 count as one, as they do in servers on the Internet.
+fn prefix(source: &SocketAddr) -> u64 {
+    match source {
+        SocketAddr::V4(source) => u64::from(u32::from(*source.ip()) >> 16),
+        SocketAddr::V6(source) => 1 << 32 | (u128::from(*source.ip()) >> 96) as u64,
+    }
+}
+
+fn server(limits: Limits) -> Direct<SocketAddr> {
+    let mut server = Direct::with_limits(limits);
+    server.endpoint.set_source_groups(Box::new(prefix));
+    server
+}
+
+/// Host `host` of the network 10.`network`.0.0/16.
+fn address(network: u8, host: u16, port: u16) -> SocketAddr {
+    let [third, fourth] = host.to_be_bytes();
+    (Ipv4Addr::new(10, network, third, fourth), port).into()
+}
+
+const CLIENTS: u32 = 100;
+const CLIENT_NETWORKS: u32 = 10;
+const FLOOD_PER_SECOND: u32 = 20_000;
+const SECONDS: u32 = 60;
+
+/// What became of honest clients and a flood.
+#[derive(Debug, Default)]
+struct Outcome {
+    asked: u32,
+    answered: u32,
+    executed: HashSet<(SocketAddr, u16)>,
+    spoofed_executed: u32,
+}
+
+impl Outcome {
+    /// A POST arrives and is answered at once; the code of the answer.
+    fn post(&mut self, server: &mut Direct<SocketAddr>, from: SocketAddr, id: u16) -> Option<Code> {
+        let given = server.receive(from, &con(Code::POST, id));
+        let mut sent = given.sent.first().map(|(_, message)| message.code());
+        if let [request] = given.requests()[..] {
+            assert!(self.executed.insert((from, id)), "the POST {id} of {from} was executed twice");
+            let answer = server.respond(request, changed());
+            sent = Some(answer.message().code());
+        }
+        sent
+    }
+}
+
+/// 100 clients of 10 networks post once a second, and each POST arrives twice more; meanwhile POSTs pour in whose sources
+/// belong to so many other networks.
+fn flood_from(networks: u32) -> (Direct<SocketAddr>, Outcome) {
+    let mut server = server(Limits::default());
+    let mut outcome = Outcome::default();
+    let mut copies = std::collections::VecDeque::new();
+    for n in 0..FLOOD_PER_SECOND * SECONDS {
+        server.now = Instant::ZERO + Duration::from_secs(1) * n / FLOOD_PER_SECOND;
+        let source = address(100 + (n % networks) as u8, (n / networks) as u16, 5683);
+        let executed = outcome.executed.len();
+        outcome.post(&mut server, source, (n >> 16) as u16);
+        outcome.spoofed_executed += (outcome.executed.len() - executed) as u32;
+        if n % (FLOOD_PER_SECOND / CLIENTS) == 0 {
+            let (client, id) = (n * CLIENTS / FLOOD_PER_SECOND % CLIENTS, (n / FLOOD_PER_SECOND) as u16);
+            let from = address((client % CLIENT_NETWORKS) as u8, client as u16, 40_000);
+            outcome.asked += 1;
+            let answer = outcome.post(&mut server, from, id);
+            outcome.answered += u32::from(answer == Some(Code::CHANGED));
+            for later in [Duration::ZERO, s(1)] {
+                copies.push_back((server.now + later, from, id, answer));
+            }
+        }
+        while copies.front().is_some_and(|&(at, ..)| at <= server.now) {
+            let Some((_, from, id, answer)) = copies.pop_front() else { break };
+            let again = outcome.post(&mut server, from, id);
+            assert!(again == answer || answer != Some(Code::CHANGED), "a copy is answered like the first");
+        }
+    }
+    (server, outcome)
+}
+
+#[test]
+fn a_flood_of_spoofed_posts_from_one_prefix_leaves_honest_clients_their_answers() {
+    let (server, outcome) = flood_from(1);
+    assert_eq!(outcome.asked, CLIENTS * SECONDS);
+    assert!(outcome.answered * 100 >= outcome.asked * 99, "{} of {}", outcome.answered, outcome.asked);
+    let capacity = Limits::default().deduplication_bytes;
+    let entry = Endpoint::<SocketAddr, conche_proto::cc::AnyController>::DEDUPLICATION_ENTRY_BYTES;
+    let taken = outcome.spoofed_executed as usize * entry;
+    assert!(taken <= capacity / 2 + entry, "one prefix took {taken} of {capacity} bytes");
+    assert!(server.endpoint.occupancy().deduplication_bytes <= capacity);
+    assert!(server.endpoint.stats().overloaded > 0, "there was a flood");
+}
+
+#[test]
+fn a_flood_from_several_prefixes_takes_their_shares_and_no_more() {
+    for networks in [3, 9] {
+        let (_, outcome) = flood_from(networks);
+        let capacity = Limits::default().deduplication_bytes;
+        let entry = Endpoint::<SocketAddr, conche_proto::cc::AnyController>::DEDUPLICATION_ENTRY_BYTES;
+        let (taken, share) = (outcome.spoofed_executed as usize * entry, networks as usize * capacity);
+        assert!(
+            taken <= share / (networks as usize + 1) + entry,
+            "{networks} prefixes took {taken} of {capacity} bytes"
+        );
+        assert!(outcome.answered * 100 >= outcome.asked * 99, "{} of {}", outcome.answered, outcome.asked);
+    }
+}
+
+#[test]
+fn a_flood_of_gets_does_not_take_the_room_of_posts() {
+    for datagram in [con as fn(Code, u16) -> Vec<u8>, non] {
+        let mut server = server(Limits { deduplication_bytes: 1 << 20, ..Limits::default() });
+        let mut outcome = Outcome::default();
+        for n in 0..50_000_u32 {
+            let given = server.receive(address(100, 7, 5683 + (n >> 16) as u16), &datagram(Code::GET, n as u16));
+            for request in given.requests() {
+                server.respond(request, changed());
+            }
+            if n % 100 == 0 {
+                outcome.asked += 1;
+                let answer = outcome.post(&mut server, address(1, (n / 100) as u16, 5683), 1);
+                outcome.answered += u32::from(answer == Some(Code::CHANGED));
+            }
+        }
+        assert_eq!(outcome.answered, outcome.asked, "POSTs that were answered");
+    }
+}
+
+#[test]
+fn a_request_that_cannot_be_remembered_makes_the_table_forget_nothing() {
+    let limits = Limits { deduplication_bytes: 8 << 10, message_bytes: 16 << 10, ..Limits::default() };
+    let mut server = server(limits);
+    let given = server.receive(address(1, 1, 1), &non(Code::GET, 1));
+    server.respond(given.request(), changed());
+    let given = server.receive(address(1, 2, 1), &con(Code::GET, 1));
+    server.respond(given.request(), changed());
+    assert!(server.receive(address(1, 1, 1), &non(Code::GET, 1)).requests().is_empty(), "it is still remembered");
+}
+
+#[test]
+fn waiting_requests_of_one_prefix_leave_half_of_the_room_to_others() {
+    let mut server = server(Limits { incoming: 1_000, ..Limits::default() });
+    for n in 0..5_000 {
+        server.receive(address(100, n, 5683), &con(Code::GET, 1));
+        server.receive(address(100, n, 5683), &non(Code::GET, 2));
+    }
+    assert_eq!(server.endpoint.occupancy().incoming, 500);
+    for n in 0..100 {
+        let given = server.receive(address(n as u8 % 10, n, 5683), &con(Code::GET, 1));
+        let answer = server.respond(given.request(), changed());
+        assert_eq!(answer.kinds(), [(Type::Acknowledgement, Code::CHANGED)]);
+    }
+}
+
+#[test]
+fn the_flood_over_the_room_is_there_again() {
+    let mut server = server(Limits { deduplication_bytes: 256 << 10, ..Limits::default() });
+    for round in 0..3 {
+        let mut outcome = Outcome::default();
+        for n in 0..20_000 {
+            outcome.post(&mut server, address(100, n, 5683), round);
+        }
+        assert!(outcome.executed.len() > 500, "round {round}: {}", outcome.executed.len());
+        server.run(s(300));
+        let left = server.endpoint.occupancy();
+        assert_eq!((left.deduplication_entries, left.deduplication_bytes, left.incoming), (0, 0, 0));
+    }
+}
+
+#[test]
+fn a_machine_that_slept_for_weeks_takes_no_old_message_for_the_new_one() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    for days in [1, 12, 14, 20, 27, 40, 51, 60, 100] {
+        let mut server = server(Limits::default());
+        let mut outcome = Outcome::default();
+        let (mut buffer, from, post) = ([0; 1152], address(1, 1, 1), con(Code::POST, 1));
+        outcome.post(&mut server, from, 1);
+        let now = Instant::ZERO + DAY * days;
+        server.endpoint.handle(now, Input::datagram(from, &post)).expect("drained");
+        let Output::Event(Event::Request { id, .. }) = server.endpoint.poll(now, &mut buffer) else {
+            panic!("after {days} days it is a new request")
+        };
+        server.endpoint.respond(now, id, Response::new(Code::CHANGED, wire::payload(""))).expect("it waits");
+    }
+}

@@ -1,0 +1,75 @@
+//! Sources that are chosen so that the keys of tables collide.
+
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use conche_proto::EndpointConfig;
+use conche_proto::codec::Code;
+
+use crate::support::Direct;
+use crate::support::direct::{changed, con, non};
+
+const DATAGRAMS: u64 = 40_000;
+
+fn source(prefix: u64, interface: u64, port: u16) -> SocketAddr {
+    let mut octets = [0; 16];
+    octets[..8].copy_from_slice(&(0x2001_0db8_0000_0000_u64 | prefix).to_be_bytes());
+    octets[8..].copy_from_slice(&interface.to_le_bytes());
+    SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::from(octets), port, 0, 0))
+}
+
+/// An address like any other: the n-th multiple of the golden ratio, which repeats late and looks random.
+fn ordinary(n: u64) -> (SocketAddr, u16) {
+    let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (source(n, mixed, (mixed >> 32) as u16), (mixed >> 48) as u16)
+}
+
+/// The steps that the tables of a server take for requests of these sources with these message IDs.
+fn steps(datagram: fn(Code, u16) -> Vec<u8>, sources: impl Fn(u64) -> (SocketAddr, u16)) -> u64 {
+    let mut server: Direct<SocketAddr> = Direct::new(EndpointConfig::default());
+    for n in 0..DATAGRAMS {
+        let (from, id) = sources(n);
+        let given = server.receive(from, &datagram(Code::GET, id));
+        for request in given.requests() {
+            server.respond(request, changed());
+        }
+    }
+    assert_eq!(server.endpoint.stats().requests_received, DATAGRAMS, "all of them are different");
+    server.endpoint.lookup_steps()
+}
+
+/// The interface identifier that makes one factor of foldhash's multiplication with its public seed 0.
+const INTERFACE: u64 = 0xc0ac_29b7_c97c_50dd;
+
+/// Patterns of (port, message ID) of one address that a hash without keys or with weak mixing would map to few values.
+const PATTERNS: &[(&str, fn(u64) -> (u16, u16))] = &[
+    ("IDs in a row from ports in a row", |n| ((n >> 8) as u16, n as u16)),
+    ("equal low bits", |n| ((n >> 8 << 8) as u16, (n << 8) as u16 | (n >> 16) as u16)),
+    ("equal sums", |n| ((n as u16).wrapping_neg(), n as u16)),
+    ("the same in both", |n| (n as u16, n as u16)),
+    ("equal differences to all ones", |n| (!(n as u16), n as u16)),
+];
+
+#[test]
+fn requests_from_chosen_addresses_cost_no_more_lookups_than_ordinary_ones() {
+    // Non-confirmable ones make the sources peers, so that their index is attacked as well.
+    for (ty, datagram) in [("CON", con as fn(Code, u16) -> Vec<u8>), ("NON", non)] {
+        let usual = steps(datagram, ordinary);
+        let chosen = steps(datagram, |n| (source(n, INTERFACE, 5683), 7));
+        assert!(usual <= 4 * DATAGRAMS, "{ty}: {usual} steps for ordinary sources");
+        assert!(2 * chosen <= 3 * usual, "{ty}: {chosen} steps for chosen sources, {usual} for ordinary ones");
+    }
+}
+
+#[test]
+fn requests_from_chosen_ports_with_chosen_ids_cost_no_more_lookups_than_ordinary_ones() {
+    for (ty, datagram) in [("CON", con as fn(Code, u16) -> Vec<u8>), ("NON", non)] {
+        let usual = steps(datagram, ordinary);
+        for (name, pattern) in PATTERNS {
+            let chosen = steps(datagram, |n| {
+                let (port, id) = pattern(n);
+                (source(1, INTERFACE, port), id)
+            });
+            assert!(2 * chosen <= 3 * usual, "{ty}, {name}: {chosen} steps, {usual} for ordinary ones");
+        }
+    }
+}

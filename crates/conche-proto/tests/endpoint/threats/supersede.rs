@@ -1,0 +1,172 @@
+//! Responses that are superseded while they are on their way (RFC 7641 §4.5.2).
+
+use std::collections::BTreeSet;
+
+use conche_proto::codec::{Code, MessageId, Type};
+use conche_proto::{
+    EndpointConfig, Event, ExchangeId, Failure, Instant, Limits, RespondError, Response, SupersedeError,
+};
+
+use crate::support::direct::{Given, ack_of, con, content};
+use crate::support::{Direct, request, s, wire};
+
+/// A server that has answered a request of client 1 with a separate response, and what left.
+fn responding() -> (Direct<u32>, ExchangeId, Given<u32>) {
+    let mut server = Direct::new(EndpointConfig::default());
+    let (exchange, given) = respond_late(&mut server, 1, "old");
+    (server, exchange, given)
+}
+
+fn respond_late(server: &mut Direct<u32>, id: u16, payload: &str) -> (ExchangeId, Given<u32>) {
+    let request = server.receive(1, &con(Code::GET, id)).request();
+    server.endpoint.acknowledge(server.now, request).expect("it waits");
+    server.drain();
+    let exchange = server.endpoint.respond(server.now, request, content(payload)).expect("it waits");
+    (exchange.expect("a Confirmable response"), server.drain())
+}
+
+/// When the copies left, their message IDs and their payloads.
+fn schedule(given: &[Given<u32>], starts: &[Instant]) -> Vec<(MessageId, Vec<u8>)> {
+    assert_eq!(given.len(), starts.len());
+    let sent = given.iter().flat_map(|given| &given.sent);
+    sent.map(|(_, message)| (message.header().id, message.payload().to_vec())).collect()
+}
+
+/// When the copies of a response leave, with one call of `supersede` after the first.
+fn departures(superseded: bool) -> (Vec<Instant>, Vec<u8>, Vec<(MessageId, Vec<u8>)>, usize) {
+    let (mut server, exchange, first) = responding();
+    if superseded {
+        server.endpoint.supersede(exchange, content("new")).expect("it is on its way");
+        assert!(server.drain().sent.is_empty(), "nothing leaves before its time");
+    }
+    let (mut times, mut attempts) = (vec![server.now], vec![first.sent[0].0.attempt]);
+    let (mut givens, mut starts, mut failures) = (vec![first], vec![server.now], 0);
+    while let Some(wake) = server.wake.filter(|_| failures == 0) {
+        server.now = wake;
+        let given = server.drain();
+        for (transmit, _) in &given.sent {
+            times.push(server.now);
+            attempts.push(transmit.attempt);
+            assert_eq!(transmit.exchange, Some(exchange));
+        }
+        for event in &given.events {
+            let Event::Failed { exchange: failed, reason: Failure::TimedOut, .. } = event else { panic!("{event:?}") };
+            assert_eq!(*failed, exchange);
+            failures += 1;
+        }
+        givens.push(given);
+        starts.push(server.now);
+    }
+    server.run_to_end();
+    (times, attempts, schedule(&givens, &starts), failures)
+}
+
+#[test]
+fn a_superseded_response_goes_on_under_a_new_id_with_its_timeout_and_attempts() {
+    let (plain_times, plain_attempts, _, plain_failures) = departures(false);
+    let (times, attempts, copies, failures) = departures(true);
+    assert_eq!((&times, &attempts, failures), (&plain_times, &plain_attempts, plain_failures));
+    assert_eq!(attempts, [0, 1, 2, 3, 4]);
+    assert_eq!(copies[0].1, b"old");
+    assert!(copies[1..].iter().all(|(_, payload)| payload == b"new"));
+    let ids: BTreeSet<_> = copies.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids.len(), 2, "one ID for each message: {copies:?}");
+}
+
+#[test]
+fn an_ack_of_the_old_message_lets_the_new_one_follow_at_once_and_the_exchange_ends_once() {
+    let (mut server, exchange, first) = responding();
+    let old = first.message().header().id;
+    server.endpoint.supersede(exchange, content("newer")).expect("it is on its way");
+    server.endpoint.supersede(exchange, content("newest")).expect("it is on its way");
+    let given = server.receive(1, &wire::empty_ack(old));
+    assert!(given.events.is_empty(), "it is not over: {given:?}");
+    let message = given.message();
+    assert_eq!((message.header().ty, message.payload()), (Type::Confirmable, &b"newest"[..]));
+    assert_ne!(message.header().id, old);
+    assert_eq!((given.sent[0].0.exchange, given.sent[0].0.attempt), (Some(exchange), 0));
+    assert!(server.receive(1, &wire::empty_ack(old)).events.is_empty(), "a late copy of the ACK ends nothing");
+    let end = server.receive(1, &ack_of(message));
+    let [Event::Acknowledged { exchange: ended, course, .. }] = &end.events[..] else { panic!("{end:?}") };
+    assert_eq!((*ended, course.transmissions), (exchange, 1));
+    assert!(server.run_to_end().events.is_empty());
+    let gone = server.endpoint.supersede(exchange, content("too late"));
+    assert_eq!(gone, Err(SupersedeError::NotOutstanding));
+}
+
+#[test]
+fn what_follows_keeps_its_place_before_others_that_wait() {
+    let (mut server, exchange, first) = responding();
+    let (other, given) = respond_late(&mut server, 2, "other");
+    assert!(given.sent.is_empty(), "NSTART is 1");
+    server.endpoint.supersede(exchange, content("new")).expect("it is on its way");
+    let second = server.receive(1, &ack_of(first.message()));
+    assert_eq!(second.message().payload(), b"new");
+    let third = server.receive(1, &ack_of(second.message()));
+    assert_eq!(third.message().payload(), b"other");
+    let end = server.receive(1, &ack_of(third.message()));
+    assert!(matches!(end.events[..], [Event::Acknowledged { exchange, .. }] if exchange == other));
+    server.run_to_end();
+}
+
+#[test]
+fn a_response_that_waits_for_its_turn_is_replaced_and_the_old_one_never_leaves() {
+    let (mut server, _, first) = responding();
+    let (waiting, _) = respond_late(&mut server, 2, "never seen");
+    server.endpoint.supersede(waiting, content("seen")).expect("it waits");
+    let given = server.receive(1, &ack_of(first.message()));
+    assert_eq!(given.message().payload(), b"seen");
+    let end = server.receive(1, &ack_of(given.message()));
+    assert!(matches!(end.events[..], [Event::Acknowledged { exchange, .. }] if exchange == waiting));
+    server.run_to_end();
+}
+
+#[test]
+fn an_ack_while_a_copy_waits_to_be_polled_sends_the_new_message_once() {
+    let (mut server, exchange, first) = responding();
+    server.endpoint.supersede(exchange, content("new")).expect("it is on its way");
+    // The timer runs out, and the ACK arrives before the driver has polled.
+    server.now = server.wake.expect("a retransmission");
+    let given = server.receive(1, &ack_of(first.message()));
+    assert_eq!(given.message().payload(), b"new");
+    let end = server.receive(1, &ack_of(given.message()));
+    assert!(matches!(end.events[..], [Event::Acknowledged { .. }]));
+    server.run_to_end();
+}
+
+#[test]
+fn a_reset_or_a_cancellation_ends_a_superseded_response_too() {
+    for cancelled in [true, false] {
+        let (mut server, exchange, first) = responding();
+        server.endpoint.supersede(exchange, content("new")).expect("it is on its way");
+        if cancelled {
+            assert!(server.endpoint.cancel(server.now, exchange));
+        } else {
+            let given = server.receive(1, &wire::reset(first.message().header().id));
+            assert!(matches!(given.events[..], [Event::Failed { reason: Failure::Reset, .. }]));
+        }
+        let rest = server.run_to_end();
+        assert!(rest.sent.is_empty() && rest.events.is_empty(), "{rest:?}");
+    }
+}
+
+#[test]
+fn what_is_no_response_on_its_way_cannot_be_superseded() {
+    let mut server = Direct::new(EndpointConfig {
+        limits: Limits { message_bytes: 100, ..Limits::default() },
+        ..EndpointConfig::default()
+    });
+    let asked = server.endpoint.request(server.now, 1, request(Code::GET, "/t")).expect("room");
+    assert_eq!(server.endpoint.supersede(asked, content("x")), Err(SupersedeError::NotOutstanding));
+    assert!(server.endpoint.cancel(server.now, asked));
+    let (exchange, first) = respond_late(&mut server, 1, "old");
+    let request = Response { code: Code::GET, ..content("x") };
+    let refused = server.endpoint.supersede(exchange, request);
+    assert_eq!(refused, Err(SupersedeError::Refused(RespondError::NotAResponse(Code::GET))));
+    let refused = server.endpoint.supersede(exchange, content(&"x".repeat(88)));
+    assert_eq!(refused, Err(SupersedeError::Refused(RespondError::TooLarge { bytes: 101, limit: 100 })));
+    let end = server.receive(1, &ack_of(first.message()));
+    assert!(matches!(end.events[..], [Event::Acknowledged { .. }]), "what was refused changed nothing");
+    server.run(s(300));
+    assert_eq!(server.endpoint.supersede(exchange, content("x")), Err(SupersedeError::NotOutstanding));
+}
