@@ -98,16 +98,18 @@ fn uses(tokens: &[Token], depth: usize) -> Vec<&Token> {
 /// The first names of the paths in a group of imports, which `tokens` begins with.
 fn names_of_group(tokens: &[Token]) -> impl Iterator<Item = &Token> {
     let mut depth = 0_usize;
-    tokens.windows(2).map_while(move |pair| {
-        match pair[0].text.as_str() {
-            "{" => depth += 1,
-            "}" => depth -= 1,
-            _ => {}
-        }
-        let first = depth == 1 && matches!(pair[0].text.as_str(), "{" | ",") && pair[1].text != "}";
-        (depth > 0).then_some(first.then_some(&pair[1]))
-    })
-    .flatten()
+    tokens
+        .windows(2)
+        .map_while(move |pair| {
+            match pair[0].text.as_str() {
+                "{" => depth += 1,
+                "}" => depth -= 1,
+                _ => {}
+            }
+            let first = depth == 1 && matches!(pair[0].text.as_str(), "{" | ",") && pair[1].text != "}";
+            (depth > 0).then_some(first.then_some(&pair[1]))
+        })
+        .flatten()
 }
 
 #[cfg(test)]

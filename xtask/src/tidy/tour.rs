@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn a_tour_through_files_that_exist_is_good() {
-        let tour = "### In\n\n1. `a/b.rs` makes `x` of `y`\n2. `c.rs`\n\n### Out\n\n1. `c.rs`, `crates/conche/src/d.rs`";
+        let tour =
+            "### In\n\n1. `a/b.rs` makes `x` of `y`\n2. `c.rs`\n\n### Out\n\n1. `c.rs`, `crates/conche/src/d.rs`";
         assert_eq!(found(tour), Vec::<String>::new());
     }
 
