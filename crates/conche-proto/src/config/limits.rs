@@ -21,10 +21,10 @@ pub struct Limits {
     /// takes `message_bytes` of them; an entry takes 64 beside its reply, which is free of charge up to 14 bytes. 0: no
     /// request is remembered, and what is not idempotent is refused.
     ///
-    /// An entry stays for EXCHANGE_LIFETIME, 247 s. So the default of 64 MiB sustains 4200 POSTs a second with short
+    /// An entry stays for EXCHANGE_LIFETIME, 247 s. So the default of 64 MiB sustains some 4000 POSTs a second with short
     /// replies, 1900 with replies of 60 bytes; beyond, they are refused with 5.03. No group of sources holds
-    /// more of it than is free for others: one alone, flood or not, takes half of these rates at most, n of them
-    /// n / (n + 1). Idempotent requests are always taken: the oldest of them make room.
+    /// more of it than is free for others: a flood of spoofed POSTs from one prefix takes half of these rates at most,
+    /// one from n prefixes n / (n + 1). Idempotent requests are always taken: the oldest of them make room.
     pub deduplication_bytes: usize,
     /// The largest message that is sent or accepted (RFC 7252 §4.6: 1152 for an unknown path MTU), at least 64.
     pub message_bytes: usize,
