@@ -37,7 +37,7 @@ impl Default for Limits {
         Self {
             peers: 131_072,
             queue_per_peer: 64,
-            queue: 4096,
+            queue: 65_536,
             exchanges: 262_144,
             incoming: 16_384,
             deduplication_bytes: 64 << 20,

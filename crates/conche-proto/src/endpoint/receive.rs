@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use core::net::IpAddr;
 
 use super::outbox::{Departure, Source, encode, encoded};
 use super::{Datagram, Endpoint, Event};
@@ -326,7 +327,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Stands for a message: who sent it, to which of our addresses, and its ID.
     fn fingerprint(&self, source: Source<P>, id: MessageId) -> Fingerprint {
-        self.hash.fingerprint(&(source.from, source.local, id))
+        let local = match source.local {
+            None => 0,
+            Some(IpAddr::V4(address)) => u128::from(address.to_ipv6_mapped()),
+            Some(IpAddr::V6(address)) => u128::from(address),
+        };
+        self.hash.fingerprint(&(source.from, local, id))
     }
 
     /// Whose share a source counts in.
