@@ -13,6 +13,9 @@ use conche_proto::{Endpoint, EndpointConfig, Instant, Limits, Output, PeerKey, R
 
 type Server = Endpoint<SocketAddr, AnyController>;
 
+/// An endpoint, the bytes that it holds, and the longest that one of its peers took.
+type Known = (Server, i64, Duration);
+
 const MILLION: u32 = 1_000_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,11 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// An endpoint that has asked so many peers once, the bytes that it holds, and the longest that one of them took.
-fn known(
-    peers: u32,
-    controller: AnyController,
-) -> Result<(Endpoint<SocketAddr, AnyController>, i64, Duration), Box<dyn std::error::Error>> {
+/// An endpoint that has asked so many peers once.
+fn known(peers: u32, controller: AnyController) -> Result<Known, Box<dyn std::error::Error>> {
     let limits = Limits { peers: MILLION as usize, ..Limits::default() };
     let mut endpoint = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, controller, [1; 32])?;
     let mut longest = Duration::ZERO;
