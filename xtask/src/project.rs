@@ -34,6 +34,11 @@ impl Project {
         Ok(files)
     }
 
+    /// Where cargo puts what it builds.
+    pub fn target(&self) -> PathBuf {
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.root.join("target"), |target| self.root.join(target))
+    }
+
     /// The text of one file.
     pub fn read(&self, path: &str) -> Result<String> {
         fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read {path}"))

@@ -16,7 +16,7 @@ use crate::ci::command::Command;
 use crate::project::Project;
 
 /// The test command that README.md tells its readers.
-pub const TEST_COMMAND: &str = "cargo test --workspace";
+pub const TEST_COMMAND: &str = "cargo test --workspace --all-features";
 
 /// Runs and compares what README.md asks for.
 pub fn run(project: &Project) -> Result<()> {
@@ -36,9 +36,8 @@ pub fn run(project: &Project) -> Result<()> {
         bail!("README.md has no block marked `<!-- ci: test -->`");
     }
     Command::cargo("build --release").run(project)?;
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.root.join("target"), Into::into);
     let path = env::var_os("PATH").unwrap_or_default();
-    let path = env::join_paths([target.join("release")].into_iter().chain(env::split_paths(&path)))?;
+    let path = env::join_paths([project.target().join("release")].into_iter().chain(env::split_paths(&path)))?;
     for block in &blocks {
         let Rule::Run(additional) = &block.rule else { continue };
         let script = script(&block.commands(), additional);

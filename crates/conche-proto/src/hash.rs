@@ -1,11 +1,12 @@
-//! The hash functions of tables that a peer can fill: SipHash-1-3 with keys that nobody outside knows, so that no peer can
-//! choose addresses, ports or message IDs that collide. The same seed gives the same keys, and so the same run.
+//! The hash functions of tables, with keys that nobody outside knows. The same seed gives the same keys, and so the same run.
+//!
+//! What a peer chooses (addresses, ports, message IDs of its own) is hashed with SipHash-1-3, which is made to withstand
+//! chosen keys. What this endpoint itself chooses (its message IDs and tokens, the numbers of its peers) is only spread.
 
 use core::hash::{Hash, Hasher};
 
 use rand_core::RngCore;
 use siphasher::sip::SipHasher13;
-use siphasher::sip128::{Hasher128, SipHasher13 as SipHasher13Of128};
 
 /// A keyed hash function.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,7 @@ impl Keyed {
         Self { keys: [random.next_u64(), random.next_u64()] }
     }
 
+    /// Of what a peer may have chosen.
     pub(crate) fn hash(&self, value: &impl Hash) -> u64 {
         let [first, second] = self.keys;
         let mut hasher = SipHasher13::new_with_keys(first, second);
@@ -25,24 +27,37 @@ impl Keyed {
         hasher.finish()
     }
 
-    /// A hash that stands for the value itself: nobody who does not know the keys finds two values that share one, and
-    /// among 2^32 values there is such a pair with a probability of 2^-65.
-    pub(crate) fn fingerprint(&self, value: &impl Hash) -> Fingerprint {
-        let [first, second] = self.keys;
-        let mut hasher = SipHasher13Of128::new_with_keys(first, second);
-        value.hash(&mut hasher);
-        let hash = hasher.finish128();
-        Fingerprint([hash.h1, hash.h2])
+    /// Stands for a message that a peer sent: whose address hashes to `from`, to which of our addresses (by a hash of it, 0
+    /// if there is only one), and its ID. Among 2^20 peers there are two whose messages could be confused with a
+    /// probability of 2^-25.
+    ///
+    /// The sender chooses the ID, and nothing else that counts: it is multiplied with a number that nobody outside knows
+    /// (multiply-shift hashing, Dietzfelbinger et al., Journal of Algorithms 25, 1997), so that two IDs share the half
+    /// that is looked for with a probability of 2^-31, whichever they are.
+    pub(crate) const fn fingerprint(from: u64, local: u64, id: u16) -> Fingerprint {
+        let what = (id as u64 + 1) | (local << 17);
+        Fingerprint { from, message: what.wrapping_mul(from | 1) }
+    }
+
+    /// Of two numbers that nobody else chose: folded multiplication.
+    pub(crate) fn spread(&self, first: u64, second: u64) -> u64 {
+        let [key, other] = self.keys;
+        let product = u128::from(first ^ key) * u128::from((second ^ other) | 1);
+        let folded = (product >> 64) as u64 ^ product as u64;
+        folded.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 
 /// See [`Keyed::fingerprint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fingerprint([u64; 2]);
+pub(crate) struct Fingerprint {
+    from: u64,
+    message: u64,
+}
 
 impl Fingerprint {
-    /// 64 of its bits, to find it by.
+    /// The half to find it by.
     pub(crate) const fn short(self) -> u64 {
-        self.0[0]
+        self.message
     }
 }

@@ -79,7 +79,7 @@ pub(crate) struct Incoming<P> {
     capacity: usize,
 }
 
-impl<P> Incoming<P> {
+impl<P: Copy> Incoming<P> {
     /// Bytes of a request that waits.
     pub(crate) const BYTES: usize = Arena::<Slot<P>>::PLACE_BYTES;
 
@@ -129,10 +129,12 @@ impl<P> Incoming<P> {
 
     /// A request is answered, or never will be. Its share goes with the answer, or must be given back.
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Waiting<P>> {
-        if self.get(id)?.can_piggyback() {
+        let request = *self.get(id)?;
+        if request.can_piggyback() {
             self.disarm(id.index);
         }
-        self.slots.remove(id.index).map(|slot| slot.request)
+        self.slots.remove(id.index);
+        Some(request)
     }
 
     /// The response to a request is over.

@@ -5,18 +5,24 @@
 //! handler can be that driver, and all of them run the same protocol.
 //!
 //! ```text
-//! in:   datagram ──> codec ──> message layer (ACK, RST, deduplication) ──> exchange ──> event ──> application
-//! out:  application ──> exchange ──> message layer ──> peer (queue, controller, shaper) ──> codec ──> transmit
+//! in:   datagram ──> codec ──> message layer (deduplication) ──> incoming | exchange ──> event ──> application
+//! out:  application ──> exchange (admission) ──> peer (queue, IDs, controller) ──> outbox ──> codec ──> transmit
 //! ```
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`codec`] | bytes to [`Message`](codec::Message) and back, borrowed, without allocation |
-//! | `message` | the message layer: message IDs, deduplication |
+//! | [`config`] | the transmission parameters of RFC 7252 §4.8, the envelope, a bound for everything that can grow |
+//! | `hash` | keyed hashes, and fingerprints that stand for what they were made of |
+//! | `store` | containers for what a peer can fill: arena, list, index, timers |
+//! | `shares` | how much of something bounded each group of sources holds |
+//! | `message` | the message layer: message IDs, deduplication, what a Reset can be about |
+//! | `incoming` | requests of peers that wait for their response |
+//! | `peer` | what is known of each destination: congestion state, NSTART slots, queue, PROBING_RATE, trust |
 //! | `exchange` | requests, pings and separate responses from submission to end |
-//! | `peer` | what is known of each destination: congestion state, NSTART slots, queue, PROBING_RATE |
-//! | [`endpoint`] | [`Endpoint`]: `handle` in, `poll` out, timers |
-//! | [`config`] | the transmission parameters of RFC 7252 §4.8 |
+//! | [`endpoint`] | [`Endpoint`]: connects all these; `handle` in, `poll` out |
+//!
+//! A module uses only what stands above it, and ARCHITECTURE.md follows a datagram from file to file.
 #![no_std]
 #![forbid(unsafe_code)]
 

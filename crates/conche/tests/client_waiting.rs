@@ -57,7 +57,6 @@ async fn a_gateway_asks_ten_thousand_devices_at_the_same_time() {
     }
 }
 
-#[ignore = "until responses that cannot leave yet wait with their requests"]
 #[tokio::test]
 async fn a_hundred_requests_of_one_client_to_a_slow_server_are_all_answered() {
     let config = EndpointConfig { separate_after: Duration::ZERO, ..EndpointConfig::default() };

@@ -19,7 +19,8 @@ pub fn run(project: &Project) -> Result<()> {
     }
     let targets: Vec<_> = tests.keys().map(String::as_str).collect();
     let names: Vec<_> = tests.values().flatten().map(String::as_str).collect();
-    let line = format!("test --workspace {} -- --ignored {}", targets.join(" "), names.join(" "));
+    // The features of the step `test`, so that nothing is compiled again.
+    let line = format!("test --workspace --all-features {} -- --ignored {}", targets.join(" "), names.join(" "));
     // With this, a test that would skip itself for want of its program fails.
     Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").run(project)
 }

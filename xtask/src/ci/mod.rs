@@ -52,15 +52,17 @@ const STEPS: [Step; 11] = [
     },
     Step {
         name: "clippy",
-        what: "no warning of the compiler or of clippy",
+        what: "no warning of the compiler or of clippy, with and without the optional features; benches compile",
         advice: "mend the warnings; an `#[allow]` needs a `reason`",
-        run: |project| Command::cargo("clippy --workspace --all-targets -- -D warnings").run(project),
+        run: clippy,
     },
     Step {
         name: "doc",
         what: "the documentation builds without a warning",
         advice: "mend the links and missing documentation named above",
-        run: |project| Command::cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run(project),
+        run: |project| {
+            Command::cargo("doc --workspace --all-features --no-deps").env("RUSTDOCFLAGS", "-D warnings").run(project)
+        },
     },
     Step {
         name: "embedded",
@@ -70,18 +72,15 @@ const STEPS: [Step; 11] = [
     },
     Step {
         name: "examples",
-        what: "the examples build",
-        advice: "adapt the example that fails to the changed interface",
-        run: |project| Command::cargo("build --workspace --examples --profile test").run(project),
+        what: "the examples build, and those that need nobody else run",
+        advice: "adapt the example that fails to the changed interface, or mend what it shows",
+        run: examples,
     },
     Step {
         name: "test",
-        what: "the README's test command",
-        advice: "run the failed test alone: `cargo test -p CRATE NAME`",
-        run: |project| {
-            let arguments = readme::TEST_COMMAND.strip_prefix("cargo ").context("the test command is cargo's")?;
-            Command::cargo(arguments).run(project)
-        },
+        what: "the README's test command, and the controllers without a heap",
+        advice: "run the failed test alone: `cargo test -p CRATE --all-features NAME`",
+        run: test,
     },
     Step {
         name: "interop",
@@ -144,13 +143,45 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
 }
 
+/// Without the optional features first: what every other step leaves out. The second run checks again only what has some.
+fn clippy(project: &Project) -> Result<()> {
+    for features in ["", " --all-features"] {
+        Command::cargo(&format!("clippy --workspace --all-targets{features} -- -D warnings")).run(project)?;
+    }
+    Ok(())
+}
+
+/// conche-cc alone has no heap; built together with conche-proto, it has.
 fn embedded(project: &Project) -> Result<()> {
-    let mut arguments = "build -p conche-cc -p conche-proto --lib".to_owned();
+    let mut targets = String::new();
     for target in ["thumbv6m-none-eabi", "thumbv7em-none-eabihf"] {
         packages::ensure_target(project, target)?;
-        arguments += &format!(" --target {target}");
+        targets += &format!(" --target {target}");
     }
-    Command::cargo(&arguments).run(project)
+    for packages in ["-p conche-cc", "-p conche-cc -p conche-proto"] {
+        Command::cargo(&format!("build {packages} --lib{targets}")).run(project)?;
+    }
+    Ok(())
+}
+
+/// Examples that bring both sides with them and fail if something is not as they say.
+const SELF_CONTAINED: [&str; 3] = ["quickstart", "gateway", "shared_state"];
+
+/// All features, all packages and the profile of the tests, so that these compile nothing again. For the same reason the
+/// programs are started as they are: `cargo run` would choose the features of one package.
+fn examples(project: &Project) -> Result<()> {
+    Command::cargo("build --workspace --all-features --examples --profile test").run(project)?;
+    let directory = project.target().join("debug/examples");
+    for example in SELF_CONTAINED {
+        Command::new(&directory.join(example).to_string_lossy(), []).run(project)?;
+    }
+    Ok(())
+}
+
+fn test(project: &Project) -> Result<()> {
+    let arguments = readme::TEST_COMMAND.strip_prefix("cargo ").context("the test command is cargo's")?;
+    Command::cargo(arguments).run(project)?;
+    Command::cargo("test -p conche-cc --lib --tests").run(project)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! The requirements are `docs/compliance/requirements.json`. A test covers one by naming it in a comment on or in the
 //! test function: `// RFC 7252 §4.2 (Q08)`. What has no test yet, and why, is `docs/compliance/deferred.toml`. The
-//! matrix says which test covers a requirement; whether that test passes, `cargo test --workspace` says, which
+//! matrix says which test covers a requirement; whether that test passes, `cargo test` says, which
 //! `cargo xtask ci` runs before it prints the matrix.
 //!
 //! | module | what it holds |

@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::matrix::{Matrix, Row};
+use crate::readme::TEST_COMMAND;
 
 /// A block for each requirement, and a summary.
 pub fn text(matrix: &Matrix) -> String {
@@ -76,7 +77,7 @@ fn evidence(row: &Row) -> Vec<String> {
 
 fn summary(matrix: &Matrix) -> String {
     format!(
-        "{} requirements: {} tested, {} not yet, {} deliberate deviations, {} missing. Whether the tests pass, `cargo test --workspace` says.",
+        "{} requirements: {} tested, {} not yet, {} deliberate deviations, {} missing. Whether the tests pass, `{TEST_COMMAND}` says.",
         matrix.rows.len(),
         matrix.count("tested"),
         matrix.count("not yet"),

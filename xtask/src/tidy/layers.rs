@@ -99,16 +99,17 @@ pub fn check(architecture: &str, packages: &[Package]) -> Vec<Finding> {
 
 /// The rows of the table of crates: a crate, and the crates that its last cell names.
 fn allowed_edges(architecture: &str) -> Vec<(&str, Vec<&str>)> {
-    let rows = architecture.lines().filter(|line| line.starts_with("| `conche"));
-    rows.filter_map(|row| {
-        let mut cells = row.trim_matches('|').split('|');
-        Some((names(cells.next()?).next()?, names(cells.next_back()?).collect()))
-    })
-    .collect()
+    architecture.lines().filter(|line| line.starts_with("| `conche")).filter_map(edges_of_row).collect()
+}
+
+/// What the first cell of a table's row names, and what its last one does.
+pub fn edges_of_row(row: &str) -> Option<(&str, Vec<&str>)> {
+    let mut cells = row.strip_prefix('|')?.trim_end_matches('|').split('|');
+    Some((names(cells.next()?).next()?, names(cells.next_back()?).collect()))
 }
 
 /// What stands between backticks.
-fn names(cell: &str) -> impl Iterator<Item = &str> {
+pub fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 

@@ -7,6 +7,8 @@
 //! | [`invariants`] | floating point, `std`, clocks and random sources where they must not be |
 //! | [`hash_order`] | iteration over a hash map where its order could be seen |
 //! | [`layers`] | a crate that looks where ARCHITECTURE.md does not let it |
+//! | [`modules`] | a module of conche-proto that does |
+//! | [`tour`] | a tour through files that are not there |
 //! | [`licences`] | a dependency whose licence the project cannot ship |
 //! | [`docs`] | links that lead nowhere, paths of one machine, misnamed decisions |
 //! | [`data`] | data for tests whose origin is not stated |
@@ -17,7 +19,9 @@ mod hash_order;
 mod invariants;
 mod layers;
 mod licences;
+mod modules;
 mod shape;
+mod tour;
 
 use anyhow::Result;
 
@@ -35,7 +39,17 @@ pub fn run(project: &Project) -> Result<()> {
     findings.extend(hash_order::check(&files));
     findings.extend(docs::check(&files));
     findings.extend(data::check(&files));
-    findings.extend(layers::check(&project.read("ARCHITECTURE.md")?, &layers::packages(project)?));
+    let architecture = project.read("ARCHITECTURE.md")?;
+    findings.extend(layers::check(&architecture, &layers::packages(project)?));
+    findings.extend(modules::check(&architecture, &files));
+    findings.extend(tour::check(&architecture, &files));
     findings.extend(licences::check(&licences::dependencies(project)?));
     project::report(&findings)
+}
+
+/// The lines of a document's section `## heading`, numbered from 1.
+fn section<'a>(document: &'a str, heading: &str) -> impl Iterator<Item = (usize, &'a str)> {
+    let lines = (1..).zip(document.lines());
+    let from_heading = lines.skip_while(move |(_, line)| line.strip_prefix("## ") != Some(heading)).skip(1);
+    from_heading.take_while(|(_, line)| !line.starts_with("## "))
 }

@@ -37,6 +37,11 @@ impl Token {
         self.bytes
     }
 
+    /// Its bytes as a number, with zeros behind them.
+    pub(crate) const fn as_u64(&self) -> u64 {
+        u64::from_le_bytes(self.bytes)
+    }
+
     /// The number of its bytes: TKL.
     #[must_use]
     pub const fn len(&self) -> u8 {

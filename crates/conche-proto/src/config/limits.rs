@@ -38,7 +38,7 @@ impl Default for Limits {
         Self {
             peers: 131_072,
             queue_per_peer: 64,
-            queue: 4096,
+            queue: 65_536,
             exchanges: 262_144,
             incoming: 16_384,
             deduplication_bytes: 64 << 20,
@@ -69,9 +69,17 @@ impl Limits {
             ("message_bytes", self.message_bytes, LEAST_MESSAGE, MOST_MESSAGE),
             ("outputs", self.outputs, 1, MOST_PLACES),
         ];
-        match limits.into_iter().find(|&(_, given, least, most)| !(least..=most).contains(&given)) {
-            Some((limit, given, least, most)) => Err(ConfigError::Limit { limit, given, least, most }),
-            None => Ok(()),
+        if let Some((limit, given, least, most)) =
+            limits.into_iter().find(|&(_, given, least, most)| !(least..=most).contains(&given))
+        {
+            return Err(ConfigError::Limit { limit, given, least, most });
         }
+        // Replies of a few Confirmable requests must fit, or each would make all others be forgotten.
+        let least = 4 * (self.message_bytes + 128);
+        if (1..least).contains(&self.deduplication_bytes) {
+            let (limit, most) = ("deduplication_bytes, which is not 0,", u32::MAX as usize);
+            return Err(ConfigError::Limit { limit, given: self.deduplication_bytes, least, most });
+        }
+        Ok(())
     }
 }

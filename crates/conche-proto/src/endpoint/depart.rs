@@ -5,6 +5,7 @@ use super::{Ecn, Endpoint, Transmit};
 use crate::PeerKey;
 use crate::codec::{Type, encode_empty};
 use crate::exchange::{ExchangeId, State};
+use crate::hash::Keyed;
 use crate::message::Reply;
 use conche_cc::{Controller, Instant};
 
@@ -39,7 +40,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 };
         if !exchange.is_told() {
             // A Non-confirmable response that had to wait; nothing comes back but, maybe, a Reset.
-            self.rejectable.left(self.hash.fingerprint(&(to, exchange.id)), exchange.token);
+            let what = Keyed::fingerprint(self.peers.hash(&to), 0, exchange.id.0);
+            self.rejectable.left(what, exchange.token);
             self.close(now, id.index);
             return Some(transmit);
         }

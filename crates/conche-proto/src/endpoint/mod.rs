@@ -78,9 +78,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     config: EndpointConfig,
     exchange_lifetime: Duration,
     random: ChaCha8Rng,
-    /// Keys of what stands for messages and peers, and of what sources are counted by.
+    /// Of what stands for messages and for groups of sources.
     hash: Keyed,
-    group_hash: Keyed,
     groups: Option<SourceGroups<P>>,
     limiter: Option<Limiter>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
@@ -113,7 +112,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn new(config: EndpointConfig, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
         config.validate_with(&controller)?;
         let mut random = ChaCha8Rng::from_seed(seed);
-        let [hash, group_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
+        let [hash, peers_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
         let (rules, limits) = (Rules::new(&config), &config.limits);
         let exchange_lifetime = rules.exchange_lifetime;
         let lifetimes = [exchange_lifetime, config.transmission.non_lifetime()];
@@ -121,7 +120,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             exchange_lifetime,
             random,
             hash,
-            group_hash,
             groups: None,
             limiter: config.response_limit.map(Limiter::new),
             requests: MessagePool::new(),
@@ -129,7 +127,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             rejectable: Rejectable::default(),
             incoming: Incoming::new(limits.incoming, config.separate_after),
             exchanges: Exchanges::new(rules, hash),
-            peers: Peers::new(controller, limits.peers, config.idle_lifetime, exchange_lifetime, hash),
+            peers: Peers::new(controller, limits.peers, config.idle_lifetime, exchange_lifetime, peers_hash),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             stats: Stats::default(),
@@ -210,7 +208,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Forgets what was learnt of the path to a peer, as if it had never been used. Message IDs go on as they were, and
     /// exchanges that are open keep their timers.
     pub fn reset_path(&mut self, now: Instant, peer: &P) {
-        if let Some(index) = self.peers.find(peer) {
+        if let Some(index) = self.peers.peek(peer) {
             self.peers.reset(now, index);
         }
     }

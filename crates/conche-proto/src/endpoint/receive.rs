@@ -8,7 +8,7 @@ use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Type};
 use crate::exchange::{Failure, Purpose, State};
-use crate::hash::Fingerprint;
+use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::Waiting;
 use crate::message::{Received, Remembered, Reply};
 use crate::shares::Group;
@@ -38,22 +38,23 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return;
             }
         };
-        let peer = self.peers.find(&from);
+        let hash = self.peers.hash(&from);
+        let peer = self.peers.find(&from, hash);
         if let Some(peer) = peer {
             self.peers.get_mut(peer).heard();
         }
         let code = message.code();
         match message.ty() {
             Type::Confirmable | Type::NonConfirmable if code.is_request() => {
-                self.receive_request(now, source, &message)
+                self.receive_request(now, source, hash, &message)
             }
             Type::Confirmable | Type::NonConfirmable if code.is_response() => {
-                self.receive_separate_response(now, source, peer, &message);
+                self.receive_separate_response(now, source, hash, peer, &message);
             }
             Type::Confirmable | Type::NonConfirmable => self.reject(source, &message),
             Type::Acknowledgement if code.is_empty() => self.receive_empty_ack(now, peer, &message),
             Type::Acknowledgement if code.is_response() => self.receive_piggybacked_response(now, peer, &message),
-            Type::Reset if code.is_empty() => self.receive_reset(now, source, peer, &message),
+            Type::Reset if code.is_empty() => self.receive_reset(now, source, hash, peer, &message),
             Type::Acknowledgement | Type::Reset => {}
         }
         // The controller is asked again after every event of the peer.
@@ -65,9 +66,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Our datagram could not be delivered. A quoted message must be one that is outstanding (RFC 7252 §4.2), or
     /// somebody is forging errors.
     pub(super) fn unreachable(&mut self, now: Instant, peer: P, quoted: Option<&[u8]>) {
-        let Some(peer) = self.peers.find(&peer) else { return };
+        let Some(peer) = self.peers.peek(&peer) else { return };
         let failed = match quoted {
-            None => self.exchanges.outstanding(&self.peers, peer),
+            None => self.exchanges.outstanding(peer),
             Some(quoted) => self.quoted_exchange(peer, quoted).into_iter().collect(),
         };
         for index in failed {
@@ -102,19 +103,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A request: new, a copy of one that is remembered (RFC 7252 §4.5), or one that is refused. What is taken in has room
     /// for its response, however long that takes.
-    fn receive_request(&mut self, now: Instant, source: Source<P>, message: &Message<'_>) {
-        let group = self.group_of(&source.from);
-        if self.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now, group)) {
+    fn receive_request(&mut self, now: Instant, source: Source<P>, hash: u64, message: &Message<'_>) {
+        if self.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
             self.stats.limited += 1;
             return;
         }
-        let what = self.fingerprint(source, message.id());
+        let what = self.fingerprint(source, hash, message.id());
         if let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(source, message, remembered);
         }
         if let Some((code, diagnostic)) = self.refusal(message) {
             return self.refuse(now, source, message, code, &diagnostic);
         }
+        let group = self.group_of(&source.from, hash);
         let Some(waiting) = self.take_in(now, source, message, what, group) else {
             self.stats.overloaded += 1;
             return self.refuse(now, source, message, Code::SERVICE_UNAVAILABLE, "");
@@ -175,9 +176,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(option) = message.unacceptable_option(&self.config.known_options) {
             return Some((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
         }
-        [OptionNumber::PROXY_URI, OptionNumber::PROXY_SCHEME]
-            .iter()
-            .any(|&option| message.option(option).is_some())
+        let mut options = message.options();
+        options
+            .any(|option| matches!(option.number, OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME))
             .then(|| (Code::PROXYING_NOT_SUPPORTED, "this is no proxy".into()))
     }
 
@@ -191,6 +192,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         } else {
             let Ok(peer) = self.open_peer(now, to.from) else { return };
+            self.peers.touch(now, peer);
             let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime) else { return };
             (Type::NonConfirmable, id)
         };
@@ -221,9 +223,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         body.payload(String::from(text)).build().unwrap_or_default()
     }
 
-    fn receive_separate_response(&mut self, now: Instant, source: Source<P>, peer: Option<u32>, message: &Message<'_>) {
+    fn receive_separate_response(
+        &mut self,
+        now: Instant,
+        source: Source<P>,
+        hash: u64,
+        peer: Option<u32>,
+        message: &Message<'_>,
+    ) {
         let confirmable = message.ty() == Type::Confirmable;
-        let what = self.fingerprint(source, message.id());
+        let what = self.fingerprint(source, hash, message.id());
         if confirmable && let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(source, message, remembered);
         }
@@ -289,6 +298,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let trusted = self.peers.get_mut(exchange.peer).trust.is_given(now);
         match exchange.purpose {
             _ if !exchange.awaits_ack() => {}
+            // Believed in any case: nothing else ever vouches for their arrival, and without belief a few guesses would
+            // hold the peer's slot until they are given up.
             Purpose::Response(_) | Purpose::Ping => {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.complete(now, index);
@@ -303,11 +314,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A Reset ends what it rejects, as far as its message ID is believed. For a ping it is the answer.
-    fn receive_reset(&mut self, now: Instant, source: Source<P>, peer: Option<u32>, message: &Message<'_>) {
+    fn receive_reset(&mut self, now: Instant, source: Source<P>, hash: u64, peer: Option<u32>, message: &Message<'_>) {
         let trusted = peer.is_none_or(|peer| self.peers.get_mut(peer).trust.is_given(now));
         if trusted
             && !self.rejectable.is_empty()
-            && let Some(token) = self.rejectable.reject(self.hash.fingerprint(&(source.from, message.id())))
+            && let Some(token) = self.rejectable.reject(Keyed::fingerprint(hash, 0, message.id().0))
         {
             return self.events.push_back(Event::Rejected { from: source.from, token });
         }
@@ -326,16 +337,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Stands for a message: who sent it, to which of our addresses, and its ID.
-    fn fingerprint(&self, source: Source<P>, id: MessageId) -> Fingerprint {
-        self.hash.fingerprint(&(source.from, source.local, id))
+    fn fingerprint(&self, source: Source<P>, hash: u64, id: MessageId) -> Fingerprint {
+        let local = source.local.map_or(0, |local| self.hash.hash(&local));
+        Keyed::fingerprint(hash, local, id.0)
     }
 
     /// Whose share a source counts in.
-    fn group_of(&self, from: &P) -> Group {
-        let hash = match &self.groups {
-            Some(groups) => self.group_hash.hash(&groups(from)),
-            None => self.group_hash.hash(from),
-        };
-        Group::of(hash)
+    fn group_of(&self, from: &P, hash: u64) -> Group {
+        Group::of(self.groups.as_ref().map_or(hash, |groups| self.hash.hash(&groups(from))))
     }
 }

@@ -93,6 +93,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.stats.exchanges += 1;
         self.exchanges.tell_starvation(now, &mut self.peers, peer);
         self.admit_waiting(now, peer);
+        self.exchanges.wait(exchange);
         Some(exchange)
     }
 
@@ -148,11 +149,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The one end of every exchange. Who waits gets a turn.
     pub(super) fn close(&mut self, now: Instant, index: u32) {
-        let Some(exchange) = self.exchanges.close(now, &mut self.peers, index) else { return };
-        if let Purpose::Response(group) = exchange.purpose {
+        let peer = self.exchanges.get(index).peer;
+        if let Purpose::Response(group) = self.exchanges.close(now, &mut self.peers, index) {
             self.incoming.give_back(group);
         }
-        self.admit_waiting(now, exchange.peer);
+        self.admit_waiting(now, peer);
     }
 
     fn push_departure(&mut self, index: u32) {

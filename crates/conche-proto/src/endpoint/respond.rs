@@ -5,6 +5,7 @@ use super::{Endpoint, RespondError, SupersedeError};
 use crate::PeerKey;
 use crate::codec::{Code, Type};
 use crate::exchange::{Content, ExchangeId, Opening, Purpose, Reliability, Response};
+use crate::hash::Keyed;
 use crate::incoming::{RequestId, Waiting};
 use crate::message::Reply;
 use conche_cc::{Controller, Instant};
@@ -160,7 +161,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(id) = free_id {
             let to = Source { from: waiting.from, local: waiting.local };
             let datagram = encoded(Type::NonConfirmable, response.code, id, &waiting.token, &response.body);
-            self.rejectable.left(self.hash.fingerprint(&(waiting.from, id)), waiting.token);
+            let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
+            self.rejectable.left(what, waiting.token);
             self.outbox.push_back(Departure::Message { to, datagram });
             self.answered(now, waiting);
             return None;

@@ -36,7 +36,7 @@ use smallvec::SmallVec;
 
 use crate::codec::{Body, Code, MessageId, Token, Type};
 use crate::config::{EndpointConfig, Envelope, TransmissionParameters};
-use crate::peer::{Open, Queue};
+use crate::peer::Queue;
 use crate::shares::Group;
 use crate::store::{Chain, Linked, Links};
 use conche_cc::{Controller, Instant};
@@ -91,6 +91,8 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) local: Option<IpAddr>,
     /// Valid once it has been admitted.
     pub(crate) id: MessageId,
+    /// It is found by that ID.
+    identified: bool,
     pub(crate) confirmable: bool,
     pub(crate) may_confirm: bool,
     /// UDP payload and counted overhead.
@@ -105,16 +107,9 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) timeout: Option<Duration>,
     pub(crate) acknowledged: Option<Instant>,
     pub(crate) flight: C::Flight,
-    of_peer: Links,
     in_queue: Links,
     by_id: Chain,
     by_token: Chain,
-}
-
-impl<C: Controller> Linked<Open> for Exchange<C> {
-    fn links(&mut self) -> &mut Links {
-        &mut self.of_peer
-    }
 }
 
 impl<C: Controller> Linked<Queue> for Exchange<C> {

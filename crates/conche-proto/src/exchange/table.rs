@@ -6,8 +6,8 @@ use super::{Content, Course, Exchange, ExchangeId, Purpose, Reliability, Rules, 
 use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, Token};
 use crate::hash::Keyed;
-use crate::peer::{Open, Peers};
-use crate::store::{Arena, Chain, Chained, Index, Links, List, Timers};
+use crate::peer::Peers;
+use crate::store::{Arena, Chain, Chained, Index, Links, Timers};
 use conche_cc::{Controller, Instant};
 use core::net::IpAddr;
 
@@ -101,7 +101,8 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Opens an exchange with a peer, which it holds; its first message waits for admission.
+    /// Opens an exchange with a peer, which it holds; its first message waits for admission, without a timer as long as
+    /// nobody says that it [has to wait](Self::wait).
     pub(crate) fn open<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -130,6 +131,7 @@ impl<C: Controller> Exchanges<C> {
             token,
             local: opening.local,
             id: MessageId(0),
+            identified: false,
             confirmable: opening.reliability == Reliability::Confirmable,
             may_confirm: opening.reliability == Reliability::NonConfirmable,
             bytes,
@@ -140,46 +142,45 @@ impl<C: Controller> Exchanges<C> {
             timeout: None,
             acknowledged: None,
             flight: C::Flight::default(),
-            of_peer: Links::default(),
             in_queue: Links::default(),
             by_id: Chain::default(),
             by_token: Chain::default(),
         };
-        let wake = exchange.wake();
         let index = self.slots.insert(exchange)?;
         if purpose == Purpose::Request {
-            self.by_token.insert(&mut self.slots, self.hash.hash(&(peer, token)), index);
+            let hash = self.token_hash(peer, token);
+            self.by_token.insert(&mut self.slots, hash, index);
         }
         self.responses += usize::from(matches!(purpose, Purpose::Response(_)));
         peers.hold(peer);
-        peers.get_mut(peer).open.push_back(&mut self.slots, index);
         self.enqueue(peers, index, true);
-        self.timers.set(index, wake);
         Some(ExchangeId { index, generation: self.generation })
     }
 
-    /// The one end of every exchange: slot, timer, queue place and table entries are freed.
-    pub(crate) fn close<P: PeerKey>(
-        &mut self,
-        now: Instant,
-        peers: &mut Peers<P, C>,
-        index: u32,
-    ) -> Option<Exchange<C>> {
+    /// What has just been opened was not admitted at once: from now on it waits.
+    pub(crate) fn wait(&mut self, id: ExchangeId) {
+        if let Some(exchange) = self.live(id).filter(|exchange| exchange.state == State::Queued) {
+            self.timers.set(id.index, exchange.wake());
+        }
+    }
+
+    /// The one end of every exchange: slot, timer, queue place and table entries are freed. The answer is what it was for.
+    pub(crate) fn close<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Purpose {
         self.free_slot(peers, index);
         self.timers.cancel(index);
-        match self.slots.get(index)?.state {
-            State::Queued => self.dequeue(peers, index),
-            _ => self.by_id.remove(&mut self.slots, index),
+        let &Exchange { state, purpose, peer, .. } = self.get(index);
+        if state == State::Queued {
+            self.dequeue(peers, index);
         }
-        if self.slots[index].purpose == Purpose::Request {
-            self.by_token.remove(&mut self.slots, index);
+        self.unidentify(index);
+        match purpose {
+            Purpose::Request => self.by_token.remove(&mut self.slots, index),
+            Purpose::Response(_) => self.responses -= 1,
+            Purpose::Ping => {}
         }
-        let peer = self.slots[index].peer;
-        peers.get_mut(peer).open.remove(&mut self.slots, index);
         peers.let_go(now, peer);
-        let exchange = self.slots.remove(index)?;
-        self.responses -= usize::from(matches!(exchange.purpose, Purpose::Response(_)));
-        Some(exchange)
+        self.slots.remove(index);
+        purpose
     }
 
     /// The exchange of this name, if it is not over.
@@ -198,7 +199,7 @@ impl<C: Controller> Exchanges<C> {
     /// The exchange whose message has this ID, if it has left.
     pub(crate) fn with_id(&mut self, peer: u32, id: MessageId) -> Option<u32> {
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id;
-        let index = self.by_id.find(&self.slots, self.hash.hash(&(peer, id)), is_it)?;
+        let index = self.by_id.find(&self.slots, self.id_hash(peer, id), is_it)?;
         (!self.slots[index].sent.is_empty()).then_some(index)
     }
 
@@ -222,17 +223,10 @@ impl<C: Controller> Exchanges<C> {
         })
     }
 
-    /// The exchanges with a peer whose message is on its way.
-    pub(crate) fn outstanding<P: PeerKey>(&mut self, peers: &Peers<P, C>, peer: u32) -> smallvec::SmallVec<[u32; 2]> {
-        let mut found = smallvec::SmallVec::new();
-        let mut next = peers.get(peer).open.first();
-        while let Some(index) = next {
-            if self.slots[index].state == State::AwaitingAck {
-                found.push(index);
-            }
-            next = List::<Open>::after(&mut self.slots, index);
-        }
-        found
+    /// The exchanges with a peer whose message is on its way. Looks at all exchanges: it is for sockets with one peer.
+    pub(crate) fn outstanding(&self, peer: u32) -> smallvec::SmallVec<[u32; 2]> {
+        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.state == State::AwaitingAck;
+        self.slots.iter().filter(|(_, exchange)| is_it(exchange)).map(|(index, _)| index).collect()
     }
 
     /// How an exchange went so far, and with whom.
@@ -311,20 +305,37 @@ impl<C: Controller> Exchanges<C> {
         peer.queue.remove(&mut self.slots, index);
     }
 
-    /// An exchange's message has this ID from now on.
+    /// An exchange's message has this ID from now on. One that had it before, and waits for its response longer than IDs are
+    /// reserved, is found by its token only.
     pub(super) fn identify(&mut self, index: u32, id: MessageId) {
-        self.slots[index].id = id;
-        let hash = self.hash.hash(&(self.slots[index].peer, id));
+        let peer = self.slots[index].peer;
+        let hash = self.id_hash(peer, id);
+        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id;
+        if let Some(before) = self.by_id.find(&self.slots, hash, is_it) {
+            self.unidentify(before);
+        }
         self.by_id.insert(&mut self.slots, hash, index);
+        let exchange = &mut self.slots[index];
+        (exchange.id, exchange.identified) = (id, true);
     }
 
     /// An exchange's message has no ID any more.
     pub(super) fn unidentify(&mut self, index: u32) {
-        self.by_id.remove(&mut self.slots, index);
+        if core::mem::take(&mut self.slots[index].identified) {
+            self.by_id.remove(&mut self.slots, index);
+        }
     }
 
     fn find_token(&mut self, peer: u32, token: Token) -> Option<u32> {
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.token == token;
-        self.by_token.find(&self.slots, self.hash.hash(&(peer, token)), is_it)
+        self.by_token.find(&self.slots, self.token_hash(peer, token), is_it)
+    }
+
+    fn id_hash(&self, peer: u32, id: MessageId) -> u64 {
+        self.hash.spread(peer.into(), id.0.into())
+    }
+
+    fn token_hash(&self, peer: u32, token: Token) -> u64 {
+        self.hash.spread(u64::from(peer) << 8 | u64::from(token.len()), token.as_u64())
     }
 }

@@ -54,7 +54,7 @@ mod tests {
     use rand_core::SeedableRng;
 
     fn what(peer: u32, id: u16) -> Fingerprint {
-        Keyed::new(&mut ChaCha8Rng::seed_from_u64(1)).fingerprint(&(peer, id))
+        Keyed::fingerprint(Keyed::new(&mut ChaCha8Rng::seed_from_u64(1)).hash(&peer), 0, id)
     }
 
     #[test]

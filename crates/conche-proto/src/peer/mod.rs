@@ -16,10 +16,6 @@ use conche_cc::{Controller, Instant};
 use non::NonSent;
 use trust::Trust;
 
-/// The kind of the lists of all exchanges with a peer.
-#[derive(Debug)]
-pub(crate) struct Open;
-
 /// The kind of the queues of senders that wait for admission.
 #[derive(Debug)]
 pub(crate) struct Queue;
@@ -31,8 +27,6 @@ pub(crate) struct Peer<P, C: Controller> {
     pub(crate) controller: ControllerId,
     pub(crate) control: C::Peer,
     pub(crate) ids: MessageIds,
-    /// Exchanges with this peer that are not over.
-    pub(crate) open: List<Open>,
     /// Senders with a message that waits for admission, first come first served. Each keeps its place while it has more.
     pub(crate) queue: List<Queue>,
     pub(crate) queued: u32,

@@ -78,16 +78,19 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    pub(crate) fn find(&mut self, key: &P) -> Option<u32> {
-        if self.slots.len() == 0 {
-            return None;
-        }
-        self.index.find(&self.slots, self.hash.hash(key), |peer: &Peer<P, C>| peer.key == *key)
+    /// The peer with this key, whose [hash](Self::hash) is known already.
+    pub(crate) fn find(&mut self, key: &P, hash: u64) -> Option<u32> {
+        self.index.find(&self.slots, hash, |peer: &Peer<P, C>| peer.key == *key)
+    }
+
+    /// The hash of a peer's key.
+    pub(crate) fn hash(&self, key: &P) -> u64 {
+        self.hash.hash(key)
     }
 
     /// The same for those who only look.
     pub(crate) fn peek(&self, key: &P) -> Option<u32> {
-        self.index.peek(&self.slots, self.hash.hash(key), |peer: &Peer<P, C>| peer.key == *key)
+        self.index.peek(&self.slots, self.hash(key), |peer: &Peer<P, C>| peer.key == *key)
     }
 
     pub(crate) fn get(&self, index: u32) -> &Peer<P, C> {
@@ -115,14 +118,13 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     /// The peer `key`, whose state is made with a random first message ID or, after a long idle time, made anew: what was
-    /// learnt then says nothing of now.
+    /// learnt then says nothing of now. Who opens it must [`hold`](Self::hold) it or [`touch`](Self::touch) it.
     pub(crate) fn open(&mut self, now: Instant, key: P, random: &mut impl RngCore) -> Result<u32, PeersFull> {
-        if let Some(index) = self.find(&key) {
-            if self.get(index).holds == 0 {
-                if now - self.get(index).last_used > self.idle_lifetime {
-                    self.begin_anew(now, index);
-                }
-                self.touch(now, index);
+        let hash = self.hash(&key);
+        if let Some(index) = self.find(&key, hash) {
+            let peer = self.get(index);
+            if peer.holds == 0 && now - peer.last_used > self.idle_lifetime {
+                self.begin_anew(now, index);
             }
             return Ok(index);
         }
@@ -136,7 +138,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             controller,
             control,
             ids: MessageIds::starting_at(u16::from_le_bytes([first_id[0], first_id[1]])),
-            open: List::new(),
             queue: List::new(),
             queued: 0,
             outstanding: 0,
@@ -151,7 +152,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             chain: Chain::default(),
         };
         let index = self.slots.insert(peer).ok_or(PeersFull)?;
-        self.index.insert(&mut self.slots, self.hash.hash(&key), index);
+        self.index.insert(&mut self.slots, hash, index);
         self.idle.push_back(&mut self.slots, index);
         Ok(index)
     }
@@ -169,6 +170,12 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             self.idle.remove(&mut self.slots, index);
         }
         self.get_mut(index).holds += 1;
+    }
+
+    /// A peer was used that nothing holds: it moves to the young end.
+    pub(crate) fn touch(&mut self, now: Instant, index: u32) {
+        self.hold(index);
+        self.let_go(now, index);
     }
 
     pub(crate) fn let_go(&mut self, now: Instant, index: u32) {
@@ -197,13 +204,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         peer.non = NonSent::default();
         peer.starved_since = Instant::FAR_FUTURE;
         peer.trust = Trust::default();
-    }
-
-    /// An idle peer was used: it moves to the young end.
-    fn touch(&mut self, now: Instant, index: u32) {
-        self.idle.remove(&mut self.slots, index);
-        self.get_mut(index).last_used = now;
-        self.idle.push_back(&mut self.slots, index);
     }
 
     fn evict(&mut self, now: Instant) -> Result<(), PeersFull> {

@@ -1,10 +1,10 @@
-//! [`Arena`]: values in numbered places, in chunks that never move.
+//! [`Arena`]: values in numbered places, in chunks that never move once they are full.
 //!
-//! One vector would hold its old and its new self while it doubles, and copy all of it at once. Chunks double up to
-//! 1024 places, so that one value costs little and a million of them waste next to nothing.
+//! One vector would hold its old and its new self while it doubles, and copy all of it at once. Here only the first
+//! chunk grows like that, up to [`CHUNK`] places, so that one value costs little; each further one is allocated whole.
 
 use alloc::vec::Vec;
-use core::mem::{replace, size_of};
+use core::mem::size_of;
 use core::ops::{Index, IndexMut};
 
 /// No place.
@@ -26,12 +26,10 @@ enum Place<T> {
     Taken(T),
 }
 
-/// The first chunk has 4 places, each further one twice as many as the one before, up to 1024.
-const FIRST_BITS: u32 = 2;
-const LARGEST_BITS: u32 = 10;
-const DOUBLING: u32 = LARGEST_BITS - FIRST_BITS + 1;
-/// Places in the chunks that double.
-const DOUBLED: u32 = (1 << (LARGEST_BITS + 1)) - (1 << FIRST_BITS);
+const CHUNK_BITS: u32 = 8;
+
+/// Places in a chunk.
+const CHUNK: usize = 1 << CHUNK_BITS;
 
 impl<T> Arena<T> {
     /// Bytes of a place.
@@ -48,23 +46,33 @@ impl<T> Arena<T> {
 
     /// Places for which there is memory, free or taken.
     pub(crate) fn places(&self) -> usize {
-        first_of(self.chunks.len())
+        match self.chunks.as_slice() {
+            [] => 0,
+            [first] => first.capacity(),
+            more => more.len() * CHUNK,
+        }
     }
 
     /// Places that the next value makes memory for; 0 while there are free ones.
     pub(crate) fn growth(&self) -> usize {
-        if self.len() < self.places() { 0 } else { places_in(self.chunks.len()) }
+        match (self.chunks.as_slice(), self.places()) {
+            (_, places) if self.len() < places => 0,
+            ([], _) => 4,
+            ([_], places) if places < CHUNK => places,
+            _ => CHUNK,
+        }
     }
 
     /// Inserts a value; `None` if all places that a number can name are taken.
+    #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Option<u32> {
         let index = match self.free {
             NIL => self.push(value)?,
             index => {
                 let place = self.place_mut(index)?;
-                if let Place::Free(next) = replace(place, Place::Taken(value)) {
-                    self.free = next;
-                }
+                let &mut Place::Free(next) = place else { return None };
+                *place = Place::Taken(value);
+                self.free = next;
                 index
             }
         };
@@ -72,24 +80,26 @@ impl<T> Arena<T> {
         Some(index)
     }
 
-    /// Takes a value out.
-    pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
+    /// Drops a value.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: u32) {
         let free = self.free;
-        let place = self.place_mut(index).filter(|place| matches!(place, Place::Taken(_)))?;
-        let Place::Taken(value) = replace(place, Place::Free(free)) else { return None };
-        self.free = index;
-        self.len -= 1;
-        Some(value)
+        if let Some(place @ Place::Taken(_)) = self.place_mut(index) {
+            *place = Place::Free(free);
+            self.free = index;
+            self.len -= 1;
+        }
     }
 
+    #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        let (chunk, offset) = locate(index);
-        match self.chunks.get(chunk)?.get(offset)? {
+        match self.chunks.get(chunk(index))?.get(offset(index))? {
             Place::Taken(value) => Some(value),
             Place::Free(_) => None,
         }
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         match self.place_mut(index)? {
             Place::Taken(value) => Some(value),
@@ -97,19 +107,31 @@ impl<T> Arena<T> {
         }
     }
 
+    /// All values, in the order of their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        let places = self.chunks.iter().flatten().zip(0..);
+        places.filter_map(|(place, index)| match place {
+            Place::Taken(value) => Some((index, value)),
+            Place::Free(_) => None,
+        })
+    }
+
+    #[inline]
     fn place_mut(&mut self, index: u32) -> Option<&mut Place<T>> {
-        let (chunk, offset) = locate(index);
-        self.chunks.get_mut(chunk)?.get_mut(offset)
+        self.chunks.get_mut(chunk(index))?.get_mut(offset(index))
     }
 
     /// A value in a place that was never taken before. All those are taken, so the chunks are full but for the last.
     fn push(&mut self, value: T) -> Option<u32> {
         let index = (self.len < NIL).then_some(self.len)?;
-        let (chunk, _) = locate(index);
-        if chunk == self.chunks.len() {
-            self.chunks.push(Vec::with_capacity(places_in(chunk)));
+        if chunk(index) == self.chunks.len() {
+            self.chunks.push(Vec::with_capacity(if index == 0 { 4 } else { CHUNK }));
         }
-        self.chunks.get_mut(chunk)?.push(Place::Taken(value));
+        let chunk = self.chunks.get_mut(chunk(index))?;
+        if chunk.len() == chunk.capacity() {
+            chunk.reserve_exact(chunk.len());
+        }
+        chunk.push(Place::Taken(value));
         Some(index)
     }
 }
@@ -118,40 +140,27 @@ impl<T> Arena<T> {
 impl<T> Index<u32> for Arena<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, index: u32) -> &T {
         self.get(index).expect("the place is taken")
     }
 }
 
 impl<T> IndexMut<u32> for Arena<T> {
+    #[inline]
     fn index_mut(&mut self, index: u32) -> &mut T {
         self.get_mut(index).expect("the place is taken")
     }
 }
 
-/// The chunk of a place, and its position in there.
-fn locate(index: u32) -> (usize, usize) {
-    if index < DOUBLED {
-        let shifted = index + (1 << FIRST_BITS);
-        let bits = shifted.ilog2();
-        ((bits - FIRST_BITS) as usize, (shifted - (1 << bits)) as usize)
-    } else {
-        let beyond = index - DOUBLED;
-        ((DOUBLING + (beyond >> LARGEST_BITS)) as usize, (beyond & ((1 << LARGEST_BITS) - 1)) as usize)
-    }
+/// The chunk that a place is in.
+const fn chunk(index: u32) -> usize {
+    (index >> CHUNK_BITS) as usize
 }
 
-/// The number of places in a chunk.
-fn places_in(chunk: usize) -> usize {
-    1 << (FIRST_BITS as usize + chunk).min(LARGEST_BITS as usize)
-}
-
-/// The number of the first place in a chunk.
-fn first_of(chunk: usize) -> usize {
-    match chunk.checked_sub(DOUBLING as usize) {
-        None => (1 << (FIRST_BITS as usize + chunk)) - (1 << FIRST_BITS),
-        Some(beyond) => DOUBLED as usize + (beyond << LARGEST_BITS),
-    }
+/// Its position in there.
+const fn offset(index: u32) -> usize {
+    index as usize & (CHUNK - 1)
 }
 
 #[cfg(test)]
@@ -164,29 +173,19 @@ mod tests {
         let mut arena = Arena::new();
         let mut model = BTreeMap::new();
         for n in 0..10_000_u32 {
+            let growth = (arena.places(), arena.growth());
             let index = arena.insert(n).expect("room");
+            assert_eq!(arena.places(), growth.0 + growth.1, "it grows as it said");
             assert_eq!(model.insert(index, n), None);
             if n % 3 == 0 {
-                assert_eq!(arena.remove(index), model.remove(&index));
-                assert_eq!(arena.remove(index), None);
+                arena.remove(index);
+                arena.remove(index);
+                model.remove(&index);
             }
         }
         assert_eq!(arena.len(), model.len());
-        assert!(arena.places() < model.len() + (1 << LARGEST_BITS));
+        assert!(arena.places() < model.len() + CHUNK);
         assert!(model.iter().all(|(&index, value)| arena.get(index) == Some(value)));
         assert_eq!(arena.get(NIL), None);
-    }
-
-    #[test]
-    fn chunks_follow_one_another_without_a_gap() {
-        let mut next = 0;
-        for chunk in 0..40 {
-            assert_eq!(first_of(chunk), next);
-            for offset in [0, places_in(chunk) - 1] {
-                let index = u32::try_from(next + offset).expect("small");
-                assert_eq!(locate(index), (chunk, offset));
-            }
-            next += places_in(chunk);
-        }
     }
 }

@@ -12,6 +12,9 @@ use core::marker::PhantomData;
 
 use super::{Arena, NIL};
 
+/// Buckets that an index keeps when it is empty.
+const KEPT: usize = 64;
+
 /// The place of an entry in the index of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
@@ -111,7 +114,7 @@ impl<L> Index<L> {
             before.set_chain(Chain { next, ..before.chain() });
         }
         self.len -= 1;
-        if self.len == 0 {
+        if self.len == 0 && self.heads.len() > KEPT {
             // What grew under load is given back when it is over.
             self.heads = Vec::new();
         }

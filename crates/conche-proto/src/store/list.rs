@@ -73,11 +73,6 @@ impl<L> List<L> {
             after => arena[after].links().before = before,
         }
     }
-
-    /// The one behind `index`.
-    pub(crate) fn after<T: Linked<L>>(arena: &mut Arena<T>, index: u32) -> Option<u32> {
-        Some(arena.get_mut(index)?.links().after).filter(|&after| after != NIL)
-    }
 }
 
 impl<L> Default for List<L> {
@@ -133,7 +128,7 @@ mod tests {
                 let mut next = list.first();
                 while let Some(index) = next {
                     walk.push(index);
-                    next = List::<Numbers>::after(&mut arena, index);
+                    next = Some(arena[index].after).filter(|&after| after != NIL);
                 }
                 prop_assert_eq!(&VecDeque::from(walk), &model);
                 prop_assert_eq!(list.is_empty(), model.is_empty());

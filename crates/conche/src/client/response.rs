@@ -55,10 +55,10 @@ impl Response {
         self.message.payload()
     }
 
-    /// The payload, to be kept longer than the response.
+    /// The payload, to be kept longer than the response. It is shared with it, not copied.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
-        Bytes::copy_from_slice(self.payload())
+        self.message.payload_bytes()
     }
 
     /// The payload, read as JSON (RFC 8259), whatever its Content-Format.

@@ -1,10 +1,11 @@
 //! Who talks to whom: what an endpoint calls a peer.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 
 /// A peer: a transport and where the other end of it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     /// CoAP over UDP (RFC 7252). Made with [`from`](Self::from), so that one peer has one name.
     Udp(SocketAddr),
@@ -33,6 +34,21 @@ impl From<SocketAddr> for Address {
             v6.set_flowinfo(0);
         }
         Self::Udp(address)
+    }
+}
+
+/// In few pieces: it is hashed for each datagram.
+impl Hash for Address {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self.socket_addr() {
+            SocketAddr::V4(address) => {
+                state.write_u64(u64::from(u32::from(*address.ip())) << 16 | u64::from(address.port()));
+            }
+            SocketAddr::V6(address) => {
+                state.write_u128(u128::from(*address.ip()));
+                state.write_u64(1 << 63 | u64::from(address.scope_id()) << 16 | u64::from(address.port()));
+            }
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 
 mod address;
 mod clock;
+mod closing;
+mod commands;
 mod exchanges;
 mod handle;
 #[cfg(target_os = "linux")]
@@ -29,14 +31,14 @@ use conche_proto::codec::{Body, Code};
 use conche_proto::{
     Endpoint, Event, ExchangeId, Input, Instant, Limits, Output, RequestId, RespondError, Transmit, Undrained,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tracing::field::Empty;
-use tracing::{debug, debug_span, warn};
+use tracing::{debug, warn};
 
 use crate::server::{Response, Router};
 use crate::settings::SharedController;
 use clock::Clock;
+use closing::Closing;
 use exchanges::Exchanges;
 use handle::{Cancelled, Command};
 use serving::Serving;
@@ -56,15 +58,6 @@ const LARGEST_DATAGRAM: usize = 65_535;
 
 /// A pause after an error of the socket that is not about a peer, so that a lasting one cannot keep a core busy.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// Of the time for a shutdown, one part in so many is left for telling those whose handlers have not ended.
-const FAREWELL_PART: u32 = 4;
-
-/// It is no more than this, in which a farewell is retransmitted once.
-const LONGEST_FAREWELL: Duration = Duration::from_secs(5);
-
-/// As good as for ever, and no time that overflows.
-const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 86_400);
 
 pub(crate) struct Driver<C: SharedController> {
     socket: Socket,
@@ -98,13 +91,6 @@ pub(crate) struct Start {
     pub(crate) limits: Limits,
     /// That of the endpoint.
     pub(crate) queue_lifetime: Duration,
-}
-
-/// A shutdown is under way.
-struct Closing {
-    /// When handlers that have not ended are given up. `None`: they were.
-    farewell: Option<tokio::time::Instant>,
-    end: tokio::time::Instant,
 }
 
 impl<C: SharedController> Driver<C> {
@@ -149,7 +135,7 @@ impl<C: SharedController> Driver<C> {
                     return;
                 }
             }
-            let closing = self.closing.as_ref().map(|closing| closing.farewell.unwrap_or(closing.end));
+            let closing = self.closing.as_ref().map(Closing::due);
             let wake = [due.and_then(|due| self.clock.wake_up(due)), closing].into_iter().flatten().min();
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
@@ -300,102 +286,6 @@ impl<C: SharedController> Driver<C> {
         if let Some(held_back) = self.response_errors.passes(tokio::time::Instant::now()) {
             warn!(error, ?code, held_back, "a handler's response cannot be sent; it is replaced by 5.00");
         }
-    }
-
-    fn obey_all(&mut self, first: Command) {
-        self.now = self.clock.now();
-        self.obey(first);
-        for _ in 1..BATCH {
-            match self.commands.try_recv() {
-                Ok(command) => self.obey(command),
-                Err(_) => break,
-            }
-        }
-    }
-
-    fn obey(&mut self, command: Command) {
-        // If nobody waits for an answer any more, that is no error.
-        match command {
-            // If nobody waits any more, it was cancelled before it began.
-            Command::Open { outcome, .. } if outcome.is_closed() => {}
-            Command::Open { what, ticket, place, outcome } => self.open(what, ticket, place, outcome),
-            Command::Stats { answer } => {
-                let _ = answer.send(*self.endpoint.stats());
-            }
-            Command::Snapshot { of, answer } => {
-                let _ = answer.send(self.endpoint.snapshot(&of));
-            }
-            Command::ResetPath { to, done } => {
-                self.endpoint.reset_path(self.now, &to);
-                let _ = done.send(());
-            }
-            Command::Shutdown { within } => {
-                self.serving.refuse();
-                let end = tokio::time::Instant::now() + within.min(LONGEST_SHUTDOWN);
-                let farewell = end - (within / FAREWELL_PART).min(LONGEST_FAREWELL);
-                self.closing = Some(Closing { farewell: Some(farewell), end });
-            }
-        }
-    }
-
-    fn open(
-        &mut self,
-        what: Opening,
-        ticket: u64,
-        place: Place,
-        outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
-    ) {
-        let to = place.destination();
-        let (opened, ping, span) = match what {
-            Opening::Request(request) => {
-                let span = debug_span!("exchange", peer = %to, code = ?request.code, id = Empty);
-                (self.endpoint.request(self.now, to, request), false, span)
-            }
-            Opening::Ping => (self.endpoint.ping(self.now, to), true, debug_span!("ping", peer = %to, id = Empty)),
-        };
-        match opened {
-            Ok(exchange) => {
-                span.record("id", exchange.as_u64());
-                let waiting =
-                    exchanges::Waiting { ticket, ping, outcome, place: Some(place), peer: to.canonical(), span };
-                self.exchanges.insert(exchange, waiting);
-            }
-            Err(refusal) => {
-                span.in_scope(|| debug!(%refusal, "refused"));
-                let error = Busy::from_refusal(&refusal).map_or(ExchangeError::Refused(refusal), ExchangeError::Busy);
-                let _ = outcome.send(Err(error));
-            }
-        }
-    }
-
-    fn cancel_all(&mut self) {
-        self.now = self.clock.now();
-        for ticket in self.cancelled.take() {
-            if let Some(exchange) = self.exchanges.cancel(ticket) {
-                self.endpoint.cancel(self.now, exchange);
-            }
-        }
-    }
-
-    /// The time of a shutdown is nearly over: whoever still waits for a response is told to come back later, instead of
-    /// waiting in vain. `true` if this was done now.
-    fn say_farewell(&mut self) -> bool {
-        let Some(closing) = self.closing.as_mut() else { return false };
-        let now = tokio::time::Instant::now();
-        if closing.farewell.take_if(|farewell| *farewell <= now).is_none() {
-            return false;
-        }
-        self.now = self.clock.now();
-        for request in self.serving.give_up() {
-            self.respond(request, serving::unavailable());
-        }
-        true
-    }
-
-    /// Nothing is left to do after a shutdown, or its time is over.
-    fn is_done(&self) -> bool {
-        let late = self.closing.as_ref().is_some_and(|closing| closing.end <= tokio::time::Instant::now());
-        late || (self.serving.is_idle() && self.endpoint.occupancy().exchanges == 0)
     }
 }
 

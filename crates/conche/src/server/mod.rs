@@ -77,7 +77,7 @@
 //!
 //! async fn measure() -> Response {
 //!     tokio::time::sleep(Duration::from_secs(5)).await;
-//!     Response::new(Code::CONTENT).payload(ContentFormat::OCTET_STREAM, [7, 7]).etag(b"v1").max_age(Duration::from_secs(5))
+//!     Response::new(Code::CONTENT).payload(ContentFormat::OCTET_STREAM, vec![7, 7]).etag(b"v1").max_age(Duration::from_secs(5))
 //! }
 //!
 //! let router: Router = Router::new().route("/measurement", get(measure));

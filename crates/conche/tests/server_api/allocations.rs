@@ -20,9 +20,13 @@ fn a_request_costs_its_future_and_what_the_handler_itself_allocates() {
     let mut service = service(router);
     for (what, expected, request) in [
         ("the future", 1, request(Code::GET, "/t", |body| body)),
-        ("the future, and the text", 2, request(Code::GET, "/text", |body| body)),
+        ("the future, as the text is a part of the program", 1, request(Code::GET, "/text", |body| body)),
         ("the future, whatever is captured", 1, request(Code::GET, "/a/1/c/2", |body| body)),
-        ("the future, and the owner of the payload", 2, request(Code::PUT, "/payload", |body| body.payload("21.5"))),
+        (
+            "the future, and the first owner of the message beside the request",
+            2,
+            request(Code::PUT, "/payload", |body| body.payload("21.5")),
+        ),
         ("the future, which a server does without", 1, request(Code::PUT, "/t", |body| body)),
     ] {
         let mut answered = None;

@@ -1,0 +1,59 @@
+//! How a driver ends: in time, and with an answer for whoever waits for one.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Driver, serving};
+use crate::settings::SharedController;
+
+/// Of the time for a shutdown, one part in so many is left for telling those whose handlers have not ended.
+const FAREWELL_PART: u32 = 4;
+
+/// It is no more than this, in which a farewell is retransmitted once.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(5);
+
+/// As good as for ever, and no time that overflows.
+const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 86_400);
+
+/// A shutdown is under way.
+pub(super) struct Closing {
+    /// When handlers that have not ended are given up. `None`: they were.
+    farewell: Option<Instant>,
+    end: Instant,
+}
+
+impl Closing {
+    pub(super) fn within(within: Duration) -> Self {
+        let end = Instant::now() + within.min(LONGEST_SHUTDOWN);
+        Self { farewell: Some(end - (within / FAREWELL_PART).min(LONGEST_FAREWELL)), end }
+    }
+
+    /// When something is to be done next.
+    pub(super) fn due(&self) -> Instant {
+        self.farewell.unwrap_or(self.end)
+    }
+}
+
+impl<C: SharedController> Driver<C> {
+    /// The time of a shutdown is nearly over: whoever still waits for a response is told to come back later, instead of
+    /// waiting in vain. `true` if this was done now.
+    pub(super) fn say_farewell(&mut self) -> bool {
+        let Some(closing) = self.closing.as_mut() else { return false };
+        let now = Instant::now();
+        if closing.farewell.take_if(|farewell| *farewell <= now).is_none() {
+            return false;
+        }
+        self.now = self.clock.now();
+        for request in self.serving.give_up() {
+            self.respond(request, serving::unavailable());
+        }
+        true
+    }
+
+    /// Nothing is left to do after a shutdown, or its time is over.
+    pub(super) fn is_done(&self) -> bool {
+        let late = self.closing.as_ref().is_some_and(|closing| closing.end <= Instant::now());
+        late || (self.serving.is_idle() && self.endpoint.occupancy().exchanges == 0)
+    }
+}

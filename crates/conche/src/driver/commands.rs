@@ -1,0 +1,86 @@
+//! What a driver does of what it is told.
+
+use tokio::sync::oneshot;
+use tracing::field::Empty;
+use tracing::{debug, debug_span};
+
+use super::closing::Closing;
+use super::exchanges::Waiting;
+use super::handle::{Command, ExchangeError, Opening, Outcome};
+use super::turns::{Busy, Place};
+use super::{BATCH, Driver};
+use crate::settings::SharedController;
+
+impl<C: SharedController> Driver<C> {
+    pub(super) fn obey_all(&mut self, first: Command) {
+        self.now = self.clock.now();
+        self.obey(first);
+        for _ in 1..BATCH {
+            match self.commands.try_recv() {
+                Ok(command) => self.obey(command),
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        // If nobody waits for an answer any more, that is no error.
+        match command {
+            // If nobody waits any more, it was cancelled before it began.
+            Command::Open { outcome, .. } if outcome.is_closed() => {}
+            Command::Open { what, ticket, place, outcome } => self.open(what, ticket, place, outcome),
+            Command::Stats { answer } => {
+                let _ = answer.send(*self.endpoint.stats());
+            }
+            Command::Snapshot { of, answer } => {
+                let _ = answer.send(self.endpoint.snapshot(&of));
+            }
+            Command::ResetPath { to, done } => {
+                self.endpoint.reset_path(self.now, &to);
+                let _ = done.send(());
+            }
+            Command::Shutdown { within } => {
+                self.serving.refuse();
+                self.closing = Some(Closing::within(within));
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        what: Opening,
+        ticket: u64,
+        place: Place,
+        outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
+    ) {
+        let to = place.destination();
+        let (opened, ping, span) = match what {
+            Opening::Request(request) => {
+                let span = debug_span!("exchange", peer = %to, code = ?request.code, id = Empty);
+                (self.endpoint.request(self.now, to, request), false, span)
+            }
+            Opening::Ping => (self.endpoint.ping(self.now, to), true, debug_span!("ping", peer = %to, id = Empty)),
+        };
+        match opened {
+            Ok(exchange) => {
+                span.record("id", exchange.as_u64());
+                let waiting = Waiting { ticket, ping, outcome, place: Some(place), peer: to.canonical(), span };
+                self.exchanges.insert(exchange, waiting);
+            }
+            Err(refusal) => {
+                span.in_scope(|| debug!(%refusal, "refused"));
+                let error = Busy::from_refusal(&refusal).map_or(ExchangeError::Refused(refusal), ExchangeError::Busy);
+                let _ = outcome.send(Err(error));
+            }
+        }
+    }
+
+    pub(super) fn cancel_all(&mut self) {
+        self.now = self.clock.now();
+        for ticket in self.cancelled.take() {
+            if let Some(exchange) = self.exchanges.cancel(ticket) {
+                self.endpoint.cancel(self.now, exchange);
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Which module of `conche-proto` may look where. The allowed edges are the last column of the table of modules in
+//! ARCHITECTURE.md; the edges that exist are the paths `crate::…` in the sources, tests and comments aside.
+//!
+//! A module may use only what stands above it in the table, so that the table itself allows no circle.
+
+use std::collections::BTreeSet;
+
+use crate::project::{Finding, TextFile};
+use crate::source::{self, Token};
+
+/// The document that has the table.
+const DOCUMENT: &str = "ARCHITECTURE.md";
+/// The section of it that the table stands in.
+const SECTION: &str = "Inside conche-proto";
+/// Where the modules are.
+const SOURCES: &str = "crates/conche-proto/src/";
+/// What every module may have from the root of the crate: names that stand for no module.
+const ROOT: [&str; 1] = ["PeerKey"];
+
+/// A row of the table: a module, and what it may use.
+type Row<'a> = (&'a str, Vec<&'a str>);
+
+/// Edges that the table does not allow, modules that it does not name, and rows that allow a circle.
+pub fn check(architecture: &str, files: &[TextFile]) -> Vec<Finding> {
+    let rows = rows(architecture);
+    let mut findings = against_the_order(&rows);
+    let mut modules = BTreeSet::new();
+    for file in files.iter().filter(|file| file.extension() == "rs" && !file.is_test_code()) {
+        let Some(path) = file.path.strip_prefix(SOURCES).filter(|path| *path != "lib.rs") else { continue };
+        let module = path.split(['/', '.']).next().unwrap_or(path);
+        modules.insert(module);
+        let Some((_, may_use)) = rows.iter().find(|(name, _)| *name == module) else { continue };
+        let Some(tokens) = source::tokens_outside_tests(&file.text) else { continue };
+        for used in uses(&tokens, depth(path)) {
+            let name = used.text.as_str();
+            if name != module && !may_use.contains(&name) && !ROOT.contains(&name) {
+                let message = format!(
+                    "{module} uses crate::{name}; by the table in {DOCUMENT}, it may use {may_use:?} and PeerKey"
+                );
+                findings.push(Finding::new(&file.path, used.line, message));
+            }
+        }
+    }
+    let named: BTreeSet<_> = rows.iter().map(|(name, _)| *name).collect();
+    findings.extend(modules.symmetric_difference(&named).map(|module| {
+        let message = match named.contains(module) {
+            true => format!("the table of modules names {module}, which is not in {SOURCES}"),
+            false => format!("the table of modules does not name {module}, which is in {SOURCES}"),
+        };
+        Finding::new(DOCUMENT, 0, message)
+    }));
+    findings
+}
+
+fn against_the_order(rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (at, (module, may_use)) in rows.iter().enumerate() {
+        for used in may_use.iter().filter(|used| !rows[..at].iter().any(|(name, _)| name == *used)) {
+            let message = format!("the table of modules lets {module} use {used}, which does not stand above it");
+            findings.push(Finding::new(DOCUMENT, 0, message));
+        }
+    }
+    findings
+}
+
+/// The rows of the table: a module, and the modules that its last cell names.
+fn rows(architecture: &str) -> Vec<Row<'_>> {
+    let lines = super::section(architecture, SECTION).map(|(_, line)| line);
+    lines.filter_map(super::layers::edges_of_row).collect()
+}
+
+/// How many times `super` leads from a file to the root of the crate.
+fn depth(path: &str) -> usize {
+    path.split('/').count() - usize::from(path.ends_with("/mod.rs"))
+}
+
+/// What follows `crate::`, or as many `super::` as lead to the root: the first name, or those of a group.
+fn uses(tokens: &[Token], depth: usize) -> Vec<&Token> {
+    let to_the_root = ["super", ":", ":"].repeat(depth);
+    let mut found = Vec::new();
+    for at in 0..tokens.len() {
+        let rest = &tokens[at..];
+        let path = if source::starts_with(rest, &["crate", ":", ":"]) {
+            &rest[3..]
+        } else if source::starts_with(rest, &to_the_root) {
+            &rest[to_the_root.len()..]
+        } else {
+            continue;
+        };
+        match path.first() {
+            Some(brace) if brace.text == "{" => found.extend(names_of_group(path)),
+            name => found.extend(name),
+        }
+    }
+    found
+}
+
+/// The first names of the paths in a group of imports, which `tokens` begins with.
+fn names_of_group(tokens: &[Token]) -> impl Iterator<Item = &Token> {
+    let mut depth = 0_usize;
+    tokens
+        .windows(2)
+        .map_while(move |pair| {
+            match pair[0].text.as_str() {
+                "{" => depth += 1,
+                "}" => depth -= 1,
+                _ => {}
+            }
+            let first = depth == 1 && matches!(pair[0].text.as_str(), "{" | ",") && pair[1].text != "}";
+            (depth > 0).then_some(first.then_some(&pair[1]))
+        })
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::fixture;
+
+    const TABLE: &str = "# A\n\n## Inside conche-proto\n\n| module | what | may use |\n|---|---|---|\n\
+                         | `codec` | x | none |\n| `store` | x | none |\n| `peer` | x `y` | `codec` `store` |\n\n## B\n\n| `b` | `c` |\n";
+
+    fn found(path: &str, text: &str) -> Vec<String> {
+        let mut files = vec![
+            fixture("crates/conche-proto/src/codec/mod.rs", "//! A.\nmod decode;\n"),
+            fixture("crates/conche-proto/src/store.rs", "//! Of [`crate::peer`].\n/// [`crate::peer`]\nfn a() {}\n"),
+            fixture("crates/conche-proto/src/peer/table.rs", "use crate::{PeerKey, codec::{Body, Code}, store::List};"),
+        ];
+        files.retain(|file| file.path != path);
+        files.push(fixture(path, text));
+        check(TABLE, &files).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_the_table_allows_is_allowed_and_comments_may_name_anything() {
+        assert_eq!(found("crates/conche-proto/src/lib.rs", "pub use peer::PeerSnapshot;"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_edge_against_the_table_is_refused_however_it_is_written() {
+        for text in [
+            "use crate::peer::Peer;",
+            "use crate::{codec::Body, peer::{Peer}};",
+            "fn a() -> crate::peer::Peer { b }",
+            "use super::peer::Peer;",
+            "fn a() { crate::PeerSnapshot::b() }",
+        ] {
+            let findings = found("crates/conche-proto/src/codec/mod.rs", text);
+            assert_eq!(findings.len(), 1, "{text}: {findings:?}");
+        }
+        assert_eq!(found("crates/conche-proto/src/codec/decode.rs", "use super::super::peer::Peer;").len(), 1);
+        assert_eq!(found("crates/conche-proto/src/peer/table.rs", "use super::trust::Trust;").len(), 0);
+    }
+
+    #[test]
+    fn tests_may_look_anywhere() {
+        let test = "#[cfg(test)]\nmod tests {\nuse crate::peer::Peer;\n}\n";
+        assert_eq!(found("crates/conche-proto/src/store.rs", test), Vec::<String>::new());
+        let path = "crates/conche-proto/src/store/tests.rs";
+        assert_eq!(found(path, "use crate::peer::Peer;"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn table_and_sources_name_the_same_modules() {
+        assert_eq!(
+            found("crates/conche-proto/src/extra.rs", ""),
+            ["ARCHITECTURE.md: the table of modules does not name extra, which is in crates/conche-proto/src/"]
+        );
+        let missing = check(TABLE, &[]);
+        assert_eq!(missing.len(), 3, "{missing:?}");
+    }
+
+    #[test]
+    fn a_table_that_allows_a_circle_is_refused() {
+        let table = TABLE.replace("| `store` | x | none |", "| `store` | x | `peer` |");
+        let findings = against_the_order(&rows(&table));
+        assert_eq!(findings.len(), 1, "{findings:?}");
+    }
+}
