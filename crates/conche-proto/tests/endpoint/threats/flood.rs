@@ -9,7 +9,7 @@ use conche_proto::{Endpoint, Event, Input, Instant, Limits, Output, Response};
 
 use crate::support::Direct;
 use crate::support::direct::{changed, con, non};
-use crate::support::{s, wire};
+use crate::support::{request, s, wire};
 
 /// Sources of a /16 of IPv4 count as one, as they do in servers on the Internet.
 fn prefix(source: &SocketAddr) -> u64 {
@@ -139,17 +139,6 @@ fn a_flood_of_gets_does_not_take_the_room_of_posts() {
 }
 
 #[test]
-fn a_request_that_cannot_be_remembered_makes_the_table_forget_nothing() {
-    let limits = Limits { deduplication_bytes: 8 << 10, message_bytes: 16 << 10, ..Limits::default() };
-    let mut server = server(limits);
-    let given = server.receive(address(1, 1, 1), &non(Code::GET, 1));
-    server.respond(given.request(), changed());
-    let given = server.receive(address(1, 2, 1), &con(Code::GET, 1));
-    server.respond(given.request(), changed());
-    assert!(server.receive(address(1, 1, 1), &non(Code::GET, 1)).requests().is_empty(), "it is still remembered");
-}
-
-#[test]
 fn waiting_requests_of_one_prefix_leave_half_of_the_room_to_others() {
     let mut server = server(Limits { incoming: 1_000, ..Limits::default() });
     for n in 0..5_000 {
@@ -161,6 +150,44 @@ fn waiting_requests_of_one_prefix_leave_half_of_the_room_to_others() {
         let given = server.receive(address(n as u8 % 10, n, 5683), &con(Code::GET, 1));
         let answer = server.respond(given.request(), changed());
         assert_eq!(answer.kinds(), [(Type::Acknowledgement, Code::CHANGED)]);
+    }
+}
+
+#[test]
+fn sources_that_became_peers_leave_room_for_others_and_for_requests_of_ours() {
+    type Flood = fn(u16) -> Vec<u8>;
+    let proxied = |id| wire::with_options(Type::NonConfirmable, Code::GET, id, b"t", &[(35, b"coap://x")], b"");
+    let floods: [(&str, Flood); 3] =
+        [("NON GETs", |id| non(Code::GET, id)), ("NON refused", proxied), ("CON, slow", |id| con(Code::GET, id))];
+    for (name, flood) in floods {
+        let mut server = server(Limits { peers: 1_000, ..Limits::default() });
+        for n in 0..5_000 {
+            // One address is enough: each of its ports is a peer.
+            let given = server.receive(address(100, 7, n), &flood(n));
+            for request in given.requests() {
+                if name == "CON, slow" {
+                    let _ = server.endpoint.acknowledge(server.now, request);
+                    server.endpoint.ignore(server.now, request);
+                } else {
+                    server.endpoint.respond(server.now, request, changed()).expect("it waits");
+                }
+                server.drain();
+            }
+        }
+        assert_eq!(server.endpoint.occupancy().peers, 500, "{name}");
+        for n in 0..100 {
+            let given = server.receive(address(n as u8 % 10, n, 5683), &non(Code::POST, 1));
+            let answer = server.respond(given.request(), changed());
+            assert_eq!(answer.kinds(), [(Type::NonConfirmable, Code::CHANGED)], "{name}");
+            let asked = server.endpoint.request(server.now, address(50, n, 5683), request(Code::GET, "/t"));
+            assert!(asked.is_ok(), "{name}: {asked:?}");
+        }
+        // And the flooding network itself is served again when its peers have been idle for long enough.
+        server.run(s(300));
+        for n in 0..500 {
+            let given = server.receive(address(100, 8, n), &non(Code::POST, 1));
+            server.respond(given.request(), changed());
+        }
     }
 }
 
