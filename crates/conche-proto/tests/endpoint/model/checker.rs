@@ -50,6 +50,8 @@ struct Track {
     sent: Vec<Instant>,
     first: Option<Sent>,
     acknowledged: bool,
+    /// An Empty ACK came, and the endpoint may have given up waiting for another one though it did not believe it.
+    doubtful: bool,
     /// It has something else to send: the next copy or, if the last was acknowledged, another message may be that.
     superseded: bool,
     ended: bool,
@@ -89,6 +91,7 @@ impl Checker {
             sent: Vec::new(),
             first: None,
             acknowledged: false,
+            doubtful: false,
             superseded: false,
             ended: false,
         };
@@ -131,6 +134,9 @@ impl Checker {
             Ok(message) => Some((message.header(), message.token())),
             Err(error) => error.header.map(|header| (header, Token::EMPTY)),
         };
+        if let Some((header, _)) = header.filter(|(header, _)| header.ty == Type::Acknowledgement) {
+            self.perhaps_acknowledged(from, header.id);
+        }
         if let Some((header, token)) = header.filter(|(header, _)| header.ty == Type::Confirmable) {
             let (count, tokens) = self.answerable.entry((from, header.id)).or_default();
             *count += 1;
@@ -292,7 +298,7 @@ impl Checker {
         assert_eq!(first, sent, "all copies of a message are the same");
         track.sent.push(now);
         if transmit.attempt == 0 {
-            if sent.ty == Type::Confirmable && !follows {
+            if sent.ty == Type::Confirmable && (!follows || std::mem::take(&mut track.doubtful)) {
                 *self.outstanding.entry(transmit.to).or_default() += 1;
             }
             return;
@@ -331,11 +337,19 @@ impl Checker {
         assert!(!self.punctual || now <= track.ends_by, "{id:?} ends at {now:?}: {track:?}");
     }
 
+    fn perhaps_acknowledged(&mut self, from: Address, id: MessageId) {
+        let fits = |track: &Track| track.to == from && !track.ended && track.first.is_some_and(|sent| sent.id == id);
+        let Some(exchange) = self.exchanges.iter().find_map(|(&id, track)| fits(track).then_some(id)) else { return };
+        self.no_longer_outstanding(exchange);
+        self.exchanges.get_mut(&exchange).expect("found above").doubtful = true;
+    }
+
     fn no_longer_outstanding(&mut self, id: ExchangeId) {
         let track = &self.exchanges[&id];
         let occupies = track.first.is_some_and(|sent| sent.ty == Type::Confirmable);
         if occupies
             && !track.acknowledged
+            && !track.doubtful
             && !track.ended
             && let Some(count) = self.outstanding.get_mut(&track.to)
         {

@@ -94,8 +94,9 @@ impl Drawn {
         limits.queue = bytes.choose(&[6, 1, 2, 64]);
         limits.exchanges = bytes.choose(&[12, 1, 2, 100]);
         limits.incoming = bytes.choose(&[8, 1, 2, 3, 100]);
-        limits.deduplication_bytes = bytes.choose(&[64 << 20, 16 << 10, 0, 1, 400, 1_000, 3_000]);
+        let many = bytes.choose(&[64 << 20, 16 << 10, 0, 1, 400, 1_000, 3_000]);
         limits.message_bytes = bytes.choose(&[200, 64, 65, 1_152, 65_535]);
+        limits.deduplication_bytes = if many == 0 { 0 } else { many + least_table(limits) };
         limits.outputs = bytes.choose(&[16, 1, 2]);
     }
 
@@ -126,7 +127,7 @@ impl Drawn {
     /// One setting becomes one that no endpoint can work with.
     fn spoil(&mut self, bytes: &mut Bytes<'_>) {
         let config = &mut self.config;
-        match bytes.next() % 14 {
+        match bytes.next() % 15 {
             0 => config.limits.peers = 0,
             1 => config.limits.queue_per_peer = 0,
             2 => config.limits.queue = 0,
@@ -140,7 +141,13 @@ impl Drawn {
             10 => config.envelope.timeout_cap = Duration::ZERO,
             11 => config.transmission.ack_random_factor = RandomFactor { permille: 999 },
             12 => config.transmission.nstart = 0,
+            13 => config.limits.deduplication_bytes = least_table(&config.limits) - 1,
             _ => config.transmission.probing_rate = 0,
         }
     }
+}
+
+/// The smallest deduplication table that an endpoint works with, if it has one: room for four requests that wait.
+fn least_table(limits: &Limits) -> usize {
+    4 * (limits.message_bytes + 128)
 }
