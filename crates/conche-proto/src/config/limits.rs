@@ -5,7 +5,8 @@ use super::ConfigError;
 /// A bound for every table and queue that can grow; what exceeds one is refused with an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Peers with congestion state or message IDs.
+    /// Peers with congestion state or message IDs: those that we send to, and those whose requests need a response of its
+    /// own, for 255 s after their last use. No group of sources makes more of them than are free for others.
     pub peers: usize,
     /// Requests and pings that wait for admission to one peer.
     pub queue_per_peer: usize,

@@ -112,13 +112,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(source, message, remembered);
         }
-        if let Some((code, diagnostic)) = self.refusal(message) {
-            return self.refuse(now, source, message, code, &diagnostic);
-        }
         let group = self.group_of(&source.from, hash);
+        if let Some((code, diagnostic)) = self.refusal(message) {
+            return self.refuse(now, source, message, group, (code, &diagnostic));
+        }
         let Some(waiting) = self.take_in(now, source, message, what, group) else {
             self.stats.overloaded += 1;
-            return self.refuse(now, source, message, Code::SERVICE_UNAVAILABLE, "");
+            return self.refuse(now, source, message, group, (Code::SERVICE_UNAVAILABLE, ""));
         };
         let Some(id) = self.incoming.insert(now, waiting) else { return };
         self.stats.requests_received += 1;
@@ -142,7 +142,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let confirmable = message.ty() == Type::Confirmable;
         let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
         let reply = if confirmable { Reply::Pending } else { Reply::Silence };
-        let peer = if confirmable { None } else { Some(self.open_peer(now, source.from).ok()?) };
+        let peer = if confirmable { None } else { Some(self.open_peer(now, source.from, group).ok()?) };
         let remembered = self.received.insert(now, Received { what, confirmable, idempotent }, reply).ok();
         if remembered.is_none() && idempotent.is_err() {
             return None;
@@ -184,14 +184,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Refuses a request without remembering it; a duplicate will get the same answer. One that came as Non-confirmable with
     /// a bad option is rejected silently (RFC 7252 §5.4.1), and one that there is no room for as if it had been lost.
-    fn refuse(&mut self, now: Instant, to: Source<P>, message: &Message<'_>, code: Code, diagnostic: &str) {
+    fn refuse(&mut self, now: Instant, to: Source<P>, message: &Message<'_>, group: Group, why: (Code, &str)) {
+        let (code, diagnostic) = why;
         let token = message.token();
         let (ty, id) = if message.ty() == Type::Confirmable {
             (Type::Acknowledgement, message.id())
         } else if matches!(code, Code::BAD_OPTION | Code::SERVICE_UNAVAILABLE) {
             return;
         } else {
-            let Ok(peer) = self.open_peer(now, to.from) else { return };
+            let Ok(peer) = self.open_peer(now, to.from, group) else { return };
             self.peers.touch(now, peer);
             let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime) else { return };
             (Type::NonConfirmable, id)

@@ -5,6 +5,7 @@ use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
 use crate::codec::{OwnedMessage, Token};
 use crate::exchange::{ExchangeId, Failure, Next, Opening, Purpose, Request};
+use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
 
@@ -18,7 +19,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !request.code.is_request() {
             return Err(RequestError::NotAMethod(request.code));
         }
-        let peer = self.open_peer(now, to)?;
+        let peer = self.open_peer(now, to, Group::NOBODY)?;
         let opening = Opening {
             purpose: Purpose::Request,
             code: request.code,
@@ -36,7 +37,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If something that a ping needs is full.
     pub fn ping(&mut self, now: Instant, to: P) -> Result<ExchangeId, RequestError> {
-        let peer = self.open_peer(now, to)?;
+        let peer = self.open_peer(now, to, Group::NOBODY)?;
         self.submit(now, peer, Opening::PING)
     }
 
@@ -51,9 +52,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         live
     }
 
-    /// The index of the peer `key`, whose state is made if there is none.
-    pub(super) fn open_peer(&mut self, now: Instant, key: P) -> Result<u32, RequestError> {
-        let opened = self.peers.open(now, key, &mut self.random);
+    /// The index of the peer `key`, whose state is made if there is none, at the expense of this group.
+    pub(super) fn open_peer(&mut self, now: Instant, key: P, group: Group) -> Result<u32, RequestError> {
+        let opened = self.peers.open(now, key, group, &mut self.random);
         opened.map_err(|crate::peer::PeersFull| RequestError::PeersFull { limit: self.config.limits.peers })
     }
 

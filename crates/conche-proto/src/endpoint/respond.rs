@@ -83,7 +83,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// peer's state then; if there can be none, the request is refused while it still can be told.
     pub(super) fn piggybacking_over(&mut self, now: Instant, request: RequestId) {
         let Some(waiting) = self.incoming.get(request).copied() else { return };
-        match self.open_peer(now, waiting.from) {
+        match self.open_peer(now, waiting.from, waiting.group) {
             Ok(peer) => {
                 self.peers.hold(peer);
                 self.incoming.acknowledged(request, peer);

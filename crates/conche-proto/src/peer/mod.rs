@@ -10,6 +10,7 @@ pub(crate) use controllers::{ChooseController, Controllers};
 pub(crate) use table::{Peers, PeersFull};
 
 use crate::message::MessageIds;
+use crate::shares::Group;
 use crate::store::{Chain, Links, List};
 use conche_cc::control::{Load, Snapshot};
 use conche_cc::{Controller, Instant};
@@ -39,6 +40,8 @@ pub(crate) struct Peer<P, C: Controller> {
     /// Since when a slot has been free and nothing waited for it; [`Instant::FAR_FUTURE`] if that is not so.
     pub(crate) starved_since: Instant,
     pub(crate) trust: Trust,
+    /// Whose share it is of; nobody's if we wanted something of it first.
+    group: Group,
     /// What keeps it: exchanges that are not over, and requests whose response will need it.
     holds: u32,
     last_used: Instant,

@@ -1,5 +1,8 @@
 //! The table of peers: bounded, and when it is full the peer that has been idle longest makes room, but never one that
 //! was used within the idle lifetime: its message IDs could be reused too early, and its RTO would be forgotten.
+//!
+//! Any datagram with a forged source can make a peer. So those that we did not ask for count in the
+//! [share](crate::shares) of their group, and leave room for others and for our own.
 
 use core::time::Duration;
 
@@ -11,10 +14,11 @@ use super::{Controllers, Peer, PeerSnapshot};
 use crate::PeerKey;
 use crate::hash::Keyed;
 use crate::message::MessageIds;
+use crate::shares::{Group, Shares};
 use crate::store::{Arena, Chain, Chained, Index, Linked, Links, List};
 use conche_cc::{Controller, Instant};
 
-/// The table is full of peers that are in use or were until lately.
+/// The table is full of peers that are in use or were until lately, or a group has its share of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeersFull;
 
@@ -49,6 +53,8 @@ pub(crate) struct Peers<P, C: Controller> {
     hash: Keyed,
     /// Those that nothing holds, idle longest first.
     idle: List<Idle>,
+    /// Of peers that they themselves made.
+    shares: Shares,
     capacity: usize,
     idle_lifetime: Duration,
     /// How long a peer is kept at least: its message IDs must not be drawn anew within EXCHANGE_LIFETIME.
@@ -72,6 +78,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             index: Index::new(),
             hash,
             idle: List::new(),
+            shares: Shares::default(),
             capacity,
             idle_lifetime,
             retention: idle_lifetime.max(exchange_lifetime),
@@ -118,8 +125,15 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     /// The peer `key`, whose state is made with a random first message ID or, after a long idle time, made anew: what was
-    /// learnt then says nothing of now. Who opens it must [`hold`](Self::hold) it or [`touch`](Self::touch) it.
-    pub(crate) fn open(&mut self, now: Instant, key: P, random: &mut impl RngCore) -> Result<u32, PeersFull> {
+    /// learnt then says nothing of now. Who opens it must [`hold`](Self::hold) it or [`touch`](Self::touch) it. If there is
+    /// none, it is made at the expense of `group`, or of [`Group::NOBODY`] if it is we who want something of it.
+    pub(crate) fn open(
+        &mut self,
+        now: Instant,
+        key: P,
+        group: Group,
+        random: &mut impl RngCore,
+    ) -> Result<u32, PeersFull> {
         let hash = self.hash(&key);
         if let Some(index) = self.find(&key, hash) {
             let peer = self.get(index);
@@ -128,7 +142,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             }
             return Ok(index);
         }
-        if self.slots.len() >= self.capacity {
+        let theirs = group != Group::NOBODY;
+        while self.slots.len() >= self.capacity || theirs && !self.shares.admits(group, 1, self.capacity) {
             self.evict(now)?;
         }
         let (controller, control) = self.controllers.begin(now, &key);
@@ -146,12 +161,16 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             silent: false,
             starved_since: Instant::FAR_FUTURE,
             trust: Trust::default(),
+            group,
             holds: 0,
             last_used: now,
             idle: Links::default(),
             chain: Chain::default(),
         };
         let index = self.slots.insert(peer).ok_or(PeersFull)?;
+        if theirs {
+            self.shares.take(group, 1);
+        }
         self.index.insert(&mut self.slots, hash, index);
         self.idle.push_back(&mut self.slots, index);
         Ok(index)
@@ -208,11 +227,15 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     fn evict(&mut self, now: Instant) -> Result<(), PeersFull> {
         let index = self.idle.first().ok_or(PeersFull)?;
-        if now - self.get(index).last_used < self.retention {
+        let &Peer { last_used, group, .. } = self.get(index);
+        if now - last_used < self.retention {
             return Err(PeersFull);
         }
         self.idle.remove(&mut self.slots, index);
         self.index.remove(&mut self.slots, index);
+        if group != Group::NOBODY {
+            self.shares.give_back(group, 1);
+        }
         self.slots.remove(index);
         Ok(())
     }

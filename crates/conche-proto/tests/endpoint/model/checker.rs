@@ -1,16 +1,20 @@
 //! [`Checker`]: watches all that goes into an endpoint and comes out of it, and panics when an invariant breaks.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use conche_proto::cc::Controller;
 use conche_proto::codec::{Code, Message, MessageId, Token, Type};
-use conche_proto::{Endpoint, EndpointConfig, Event, ExchangeId, Instant, Transmit};
+use conche_proto::{Endpoint, EndpointConfig, Event, ExchangeId, Instant, Limits, Transmit};
 
 use super::Address;
 
 /// The deduplication table may grow by so many bytes for one message: its entry and others allocated with it, a reply.
 const ROOM_FOR_ONE_MORE: usize = 16 << 10;
+
+/// No message is remembered for longer, whatever the parameters: 13 days.
+const LONGEST_MEMORY: Duration = Duration::from_nanos(1 << 50);
 
 /// The invariants of one endpoint, checked on all that it sends and tells.
 #[derive(Debug)]
@@ -21,6 +25,8 @@ pub struct Checker {
     pub punctual: bool,
     /// Gaps between the copies of a message never shrink. Not so where a controller delays retransmissions.
     pub backoff_shows: bool,
+    /// Which of our addresses the last datagram was for.
+    pub local: Option<IpAddr>,
     exchanges: BTreeMap<ExchangeId, Track>,
     /// Confirmable messages that left and were not acknowledged.
     outstanding: BTreeMap<Address, u16>,
@@ -30,8 +36,8 @@ pub struct Checker {
     answerable: BTreeMap<(Address, MessageId), (u32, Vec<Token>)>,
     /// Non-confirmable responses that left, by peer and token, hence what a peer can reject.
     rejectable: Vec<(Address, Token)>,
-    /// Requests that the application was given.
-    handled: BTreeMap<(Address, MessageId), Instant>,
+    /// Requests that the application was given: how long they are remembered, and whether they may be forgotten.
+    handled: BTreeMap<(Address, Option<IpAddr>, MessageId), (Instant, bool)>,
     /// The deduplication table was full: what is idempotent may have been forgotten.
     forgetful: bool,
 }
@@ -44,6 +50,10 @@ struct Track {
     sent: Vec<Instant>,
     first: Option<Sent>,
     acknowledged: bool,
+    /// An Empty ACK came, and the endpoint may have given up waiting for another one though it did not believe it.
+    doubtful: bool,
+    /// It has something else to send: the next copy or, if the last was acknowledged, another message may be that.
+    superseded: bool,
     ended: bool,
 }
 
@@ -62,6 +72,7 @@ impl Checker {
             config: config.clone(),
             punctual: true,
             backoff_shows: config.envelope.monotonic_backoff,
+            local: None,
             exchanges: BTreeMap::new(),
             outstanding: BTreeMap::new(),
             ids: BTreeMap::new(),
@@ -80,6 +91,8 @@ impl Checker {
             sent: Vec::new(),
             first: None,
             acknowledged: false,
+            doubtful: false,
+            superseded: false,
             ended: false,
         };
         assert!(self.exchanges.insert(id, track).is_none(), "{id:?} was opened before");
@@ -95,12 +108,35 @@ impl Checker {
         }
     }
 
+    /// An exchange was given something else to send.
+    pub fn superseded(&mut self, id: ExchangeId) {
+        let longest = self.longest_exchange();
+        let track = self.exchanges.get_mut(&id).expect("only known exchanges are superseded");
+        assert!(!track.ended, "{id:?} is over");
+        // What has not left is replaced as if it had never been.
+        track.superseded = !track.sent.is_empty();
+        track.ends_by += longest;
+    }
+
+    /// The limits of the endpoint.
+    pub fn limits(&self) -> &Limits {
+        &self.config.limits
+    }
+
+    /// How long an idle peer is kept.
+    pub fn retention(&self) -> Duration {
+        self.config.idle_lifetime.max(self.config.transmission.exchange_lifetime())
+    }
+
     /// A datagram is about to be handed in.
     pub fn received(&mut self, from: Address, bytes: &[u8]) {
         let header = match Message::decode(bytes) {
             Ok(message) => Some((message.header(), message.token())),
             Err(error) => error.header.map(|header| (header, Token::EMPTY)),
         };
+        if let Some((header, _)) = header.filter(|(header, _)| header.ty == Type::Acknowledgement) {
+            self.perhaps_acknowledged(from, header.id);
+        }
         if let Some((header, token)) = header.filter(|(header, _)| header.ty == Type::Confirmable) {
             let (count, tokens) = self.answerable.entry((from, header.id)).or_default();
             *count += 1;
@@ -122,7 +158,8 @@ impl Checker {
                     sent.ty == Type::Confirmable || !sent.code.is_empty(),
                     "an Empty Non-confirmable message was sent (RFC 7252 §4.3)"
                 );
-                if transmit.attempt == 0 {
+                let repeats = |id| self.exchanges[&id].first.is_some_and(|first: Sent| first.id == sent.id);
+                if !transmit.exchange.is_some_and(repeats) {
                     self.id_used(now, transmit.to, sent.id);
                 }
             }
@@ -172,7 +209,9 @@ impl Checker {
             Event::Failed { exchange, peer, course, .. } => {
                 let track = &self.exchanges[exchange];
                 assert_eq!(track.to, *peer);
-                assert_eq!(usize::from(course.transmissions), track.sent.len());
+                // What was superseded and acknowledged begins anew.
+                let begun_anew = track.superseded && course.transmissions == 0;
+                assert!(begun_anew || usize::from(course.transmissions) == track.sent.len());
                 assert!(course.timeout <= self.config.envelope.timeout_cap, "a timeout of {:?}", course.timeout);
                 self.ended(now, *exchange);
             }
@@ -189,16 +228,20 @@ impl Checker {
         assert!(wake.is_none_or(|wake| wake > now), "to wait until {wake:?} at {now:?} is a busy loop: {endpoint:?}");
         let (occupancy, limits) = (endpoint.occupancy(), &self.config.limits);
         assert!(occupancy.peers <= limits.peers, "{occupancy:?}");
-        assert!(occupancy.exchanges <= limits.exchanges, "{occupancy:?}");
-        assert!(occupancy.queued <= limits.queue && occupancy.queued <= occupancy.exchanges, "{occupancy:?}");
+        let (requests, responses) = (occupancy.exchanges - occupancy.responses, occupancy.responses);
+        assert!(requests <= limits.exchanges && occupancy.incoming + responses <= limits.incoming, "{occupancy:?}");
+        assert!(occupancy.queued <= limits.queue + responses, "{occupancy:?}");
+        assert!(occupancy.queued <= occupancy.exchanges, "{occupancy:?}");
         assert_eq!(occupancy.outputs, 0, "{occupancy:?}");
         assert!(occupancy.deduplication_bytes <= limits.deduplication_bytes, "{occupancy:?}");
-        self.forgetful |= occupancy.deduplication_bytes + ROOM_FOR_ONE_MORE > limits.deduplication_bytes;
+        let more = ROOM_FOR_ONE_MORE + 2 * limits.message_bytes;
+        self.forgetful |= occupancy.deduplication_bytes + more > limits.deduplication_bytes / 4 * 3;
         let nstart = self.config.transmission.nstart;
         for (peer, &count) in &self.outstanding {
             assert!(count <= nstart, "{count} Confirmable messages are outstanding to {peer}, NSTART is {nstart}");
             let snapshot = endpoint.snapshot(peer).expect("a peer with an exchange has state");
-            assert!(snapshot.outstanding <= nstart && snapshot.queued <= limits.queue_per_peer, "{snapshot:?}");
+            let queued = snapshot.queued <= limits.queue_per_peer + responses;
+            assert!(snapshot.outstanding <= nstart && queued, "{snapshot:?}");
         }
     }
 
@@ -211,12 +254,12 @@ impl Checker {
 
     /// Queueing or a pause, all transmissions and the wait for a separate response at their longest.
     fn longest_exchange(&self) -> Duration {
-        let EndpointConfig { transmission, envelope, queue_lifetime, response_timeout, .. } = &self.config;
+        let EndpointConfig { transmission, envelope, queue_lifetime, longest_pause, response_timeout, .. } =
+            &self.config;
         let transmissions = transmission.max_transmit_span().saturating_add(envelope.timeout_cap);
-        queue_lifetime
-            .saturating_add(transmission.exchange_lifetime())
-            .saturating_add(transmissions)
-            .saturating_add(response_timeout.unwrap_or(transmission.exchange_lifetime()))
+        let response = response_timeout.unwrap_or(transmission.exchange_lifetime());
+        let pause = longest_pause.unwrap_or(queue_lifetime.saturating_add(transmission.exchange_lifetime()));
+        pause.max(*queue_lifetime).max(response).saturating_add(transmissions).saturating_add(response)
     }
 
     /// An ACK or RST left: it answers one Confirmable message that came, and nothing else.
@@ -242,12 +285,20 @@ impl Checker {
     fn copy_left(&mut self, now: Instant, id: ExchangeId, transmit: &Transmit<Address>, sent: Sent) {
         let track = self.exchanges.get_mut(&id).expect("only opened exchanges send");
         assert!(!track.ended, "{id:?} sends after its end");
+        let follows = transmit.attempt == 0 && !track.sent.is_empty() && track.superseded;
+        if follows {
+            track.sent.clear();
+        }
         assert_eq!((transmit.to, usize::from(transmit.attempt)), (track.to, track.sent.len()));
+        if track.first.is_some_and(|first| first.id != sent.id) {
+            assert!(std::mem::take(&mut track.superseded), "all copies of a message are the same: {track:?}, {sent:?}");
+            track.first = Some(sent);
+        }
         let first = *track.first.get_or_insert(sent);
         assert_eq!(first, sent, "all copies of a message are the same");
         track.sent.push(now);
         if transmit.attempt == 0 {
-            if sent.ty == Type::Confirmable {
+            if sent.ty == Type::Confirmable && (!follows || std::mem::take(&mut track.doubtful)) {
                 *self.outstanding.entry(transmit.to).or_default() += 1;
             }
             return;
@@ -271,8 +322,10 @@ impl Checker {
         let transmission = &self.config.transmission;
         let lifetime =
             if ty == Type::Confirmable { transmission.exchange_lifetime() } else { transmission.non_lifetime() };
-        if let Some(until) = self.handled.insert((from, id), now + lifetime) {
-            let excused = self.forgetful && code.is_idempotent();
+        let lifetime = lifetime.min(LONGEST_MEMORY);
+        let request = (now + lifetime, code.is_idempotent());
+        if let Some((until, idempotent)) = self.handled.insert((from, self.local, id), request) {
+            let excused = self.forgetful && idempotent;
             assert!(until <= now || excused, "{code:?} {id} of {from} is handled twice within its lifetime");
         }
     }
@@ -284,11 +337,19 @@ impl Checker {
         assert!(!self.punctual || now <= track.ends_by, "{id:?} ends at {now:?}: {track:?}");
     }
 
+    fn perhaps_acknowledged(&mut self, from: Address, id: MessageId) {
+        let fits = |track: &Track| track.to == from && !track.ended && track.first.is_some_and(|sent| sent.id == id);
+        let Some(exchange) = self.exchanges.iter().find_map(|(&id, track)| fits(track).then_some(id)) else { return };
+        self.no_longer_outstanding(exchange);
+        self.exchanges.get_mut(&exchange).expect("found above").doubtful = true;
+    }
+
     fn no_longer_outstanding(&mut self, id: ExchangeId) {
         let track = &self.exchanges[&id];
         let occupies = track.first.is_some_and(|sent| sent.ty == Type::Confirmable);
         if occupies
             && !track.acknowledged
+            && !track.doubtful
             && !track.ended
             && let Some(count) = self.outstanding.get_mut(&track.to)
         {

@@ -3,6 +3,7 @@
 //! The fuzz target of the endpoint compiles this folder as well.
 
 pub mod checker;
+pub mod drawn;
 pub mod script;
 
 /// What names a peer in tests.

@@ -1,22 +1,24 @@
 //! Scripts: bytes read as operations on an endpoint, on its clock and on its network. Every byte string is a script.
 
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use conche_proto::cc::any::ALL;
-use conche_proto::cc::{AnyController, Controller};
+use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code, Encoder, Message, MessageId, Token, Type, encode_empty};
 use conche_proto::{
-    Endpoint, EndpointConfig, Envelope, Event, ExchangeId, Input, Instant, Limits, Output, Reliability, Request,
-    RequestId, Response, ResponseLimit, TransmissionParameters,
+    Datagram, Endpoint, Event, ExchangeId, Input, Instant, Output, Reliability, Request, RequestId, RespondError,
+    Response,
 };
 
 use super::Address;
 use super::checker::Checker;
+use super::drawn::Drawn;
 
 /// Runs a script: whatever it does, nothing panics, the checker finds nothing, and in the end every exchange is over.
 pub fn run(script: &[u8]) {
     let mut bytes = Bytes(script);
-    let mut machine = Machine::new(&mut bytes);
+    let Some(mut machine) = Machine::new(&mut bytes) else { return };
     while !bytes.0.is_empty() {
         machine.operate(&mut bytes);
         machine.settle();
@@ -25,26 +27,35 @@ pub fn run(script: &[u8]) {
 }
 
 /// The rest of a script; zeros follow its end.
-struct Bytes<'a>(&'a [u8]);
+pub struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
-    fn next(&mut self) -> u8 {
+    pub fn next(&mut self) -> u8 {
         self.take(1).first().copied().unwrap_or_default()
     }
 
-    fn index(&mut self, of: usize) -> usize {
+    pub fn index(&mut self, of: usize) -> usize {
         usize::from(self.next()) % of.max(1)
     }
 
-    fn choose<T: Copy>(&mut self, from: &[T]) -> T {
+    pub fn choose<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.index(from.len())]
     }
 
-    fn take(&mut self, length: usize) -> &'a [u8] {
+    pub fn take(&mut self, length: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(length.min(self.0.len()));
         self.0 = rest;
         taken
     }
+}
+
+/// A request that the application was given.
+#[derive(Clone, Copy)]
+struct Asked {
+    id: RequestId,
+    from: Address,
+    local: Option<IpAddr>,
+    token: Token,
 }
 
 /// An endpoint, what watches over it, and what operations can refer to.
@@ -53,62 +64,45 @@ struct Machine {
     checker: Checker,
     now: Instant,
     wake: Option<Instant>,
-    buffer: [u8; MESSAGE_BYTES],
+    buffer: Vec<u8>,
+    /// How many addresses of its own the endpoint is asked at, and how many datagrams came.
+    addresses: u8,
+    arrivals: u8,
     exchanges: Vec<ExchangeId>,
-    requests: Vec<(RequestId, Address)>,
+    requests: Vec<Asked>,
+    answered: BTreeSet<RequestId>,
+    /// A response that must leave before the endpoint waits.
+    due: Option<(Asked, Code)>,
     sent: Vec<(Address, Vec<u8>)>,
 }
 
-const MESSAGE_BYTES: usize = 200;
 const PEERS: u8 = 6;
 const RELIABILITIES: [Reliability; 3] =
     [Reliability::Confirmable, Reliability::NonConfirmable, Reliability::NeverConfirmable];
 const METHODS: [Code; 5] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code(31)];
+const RESPONSES: [Code; 3] = [Code::CONTENT, Code::NOT_FOUND, Code::GET];
 
 impl Machine {
-    fn new(bytes: &mut Bytes<'_>) -> Self {
-        let named = ALL[bytes.index(ALL.len())];
-        let controller = named.controller();
-        let nstart = 1 + u16::from(bytes.next() % 4);
-        let transmission = TransmissionParameters {
-            nstart: if controller.measures_rtt() { nstart } else { 1 },
-            max_retransmit: bytes.choose(&[4, 0, 1, 9, 255]),
-            ..TransmissionParameters::default()
-        };
-        let limits = Limits {
-            peers: 4,
-            queue_per_peer: 3,
-            queue: 6,
-            exchanges: 12,
-            incoming: 8,
-            deduplication_bytes: bytes.choose(&[64 << 20, 16 << 10, 0]),
-            message_bytes: MESSAGE_BYTES,
-            outputs: 16,
-        };
-        let config = EndpointConfig {
-            response_timeout: bytes.choose(&[None, Some(Duration::from_secs(9))]),
-            envelope: bytes.choose(&[Envelope::default, || Envelope::open(Duration::from_secs(32))])(),
-            token_length: bytes.choose(&[8, 4, 1, 0]),
-            response_limit: bytes.choose(&[None, Some(ResponseLimit { per_second: 1, burst: 3 })]),
-            transmission,
-            limits,
-            ..EndpointConfig::default()
-        };
-        let mut checker = Checker::new(&config);
+    /// `None` if the endpoint was refused, as it had to be.
+    fn new(bytes: &mut Bytes<'_>) -> Option<Self> {
+        let drawn = Drawn::from(bytes);
+        let mut checker = Checker::new(&drawn.config);
         // BDP-CoAP paces retransmissions too, so gaps may shrink though timeouts do not.
-        checker.backoff_shows &= !named.name.starts_with("bdp");
-        let endpoint = Endpoint::new(config, controller, [bytes.next(); 32]).expect("legal parameters");
-        let start = bytes.choose(&[Instant::ZERO, Instant::FAR_FUTURE - Duration::from_secs(1_000)]);
-        Self {
-            endpoint,
+        checker.backoff_shows &= !drawn.named.name.starts_with("bdp");
+        Some(Self {
+            endpoint: drawn.endpoint()?,
             checker,
-            now: start,
+            now: drawn.start,
             wake: None,
-            buffer: [0; MESSAGE_BYTES],
+            buffer: vec![0; drawn.config.limits.message_bytes],
+            addresses: drawn.addresses,
+            arrivals: 0,
             exchanges: Vec::new(),
             requests: Vec::new(),
+            answered: BTreeSet::new(),
+            due: None,
             sent: Vec::new(),
-        }
+        })
     }
 
     fn operate(&mut self, bytes: &mut Bytes<'_>) {
@@ -126,7 +120,7 @@ impl Machine {
             11 | 12 => self.receive_answer(bytes),
             13 => self.receive_bytes(bytes),
             14 => self.report_unreachable(bytes),
-            _ => self.reset_path_or_poll_early(bytes),
+            _ => self.something_rare(bytes),
         }
     }
 
@@ -190,22 +184,40 @@ impl Machine {
     /// Answers a request, perhaps for the second time.
     fn respond(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.requests.len());
-        let Some(&(id, from)) = self.requests.get(index) else { return };
+        let Some(&asked) = self.requests.get(index) else { return };
         let body = Body::builder().payload(vec![b'y'; usize::from(bytes.next())]).build().expect("no options");
         let reliability = bytes.choose(&[None, Some(0), Some(1), Some(2)]).map(|index: usize| RELIABILITIES[index]);
-        let code = bytes.choose(&[Code::CONTENT, Code::NOT_FOUND, Code::GET]);
-        if let Ok(Some(exchange)) = self.endpoint.respond(self.now, id, Response { code, body, reliability }) {
-            self.checker.opened(self.now, exchange, from, None);
-            self.exchanges.push(exchange);
+        let code = bytes.choose(&RESPONSES);
+        let separate = self.endpoint.occupancy().responses;
+        match self.endpoint.respond(self.now, asked.id, Response { code, body, reliability }) {
+            Ok(exchange) => {
+                assert!(self.answered.insert(asked.id), "{:?} is answered twice", asked.id);
+                match exchange {
+                    Some(exchange) => {
+                        self.checker.opened(self.now, exchange, asked.from, None);
+                        self.exchanges.push(exchange);
+                    }
+                    // It leaves now, unless it is Non-confirmable and waits for a message ID.
+                    None if self.endpoint.occupancy().responses == separate => self.due = Some((asked, code)),
+                    None => {}
+                }
+            }
+            Err(RespondError::NotPending) => {
+                self.answered.insert(asked.id);
+            }
+            Err(_) => assert!(!self.answered.contains(&asked.id), "{:?} waits again", asked.id),
         }
     }
 
     fn postpone(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.requests.len());
-        let Some(&(id, _)) = self.requests.get(index) else { return };
+        let Some(&Asked { id, .. }) = self.requests.get(index) else { return };
         match bytes.next() % 2 {
             0 => self.endpoint.acknowledge(self.now, id).unwrap_or_default(),
-            _ => self.endpoint.ignore(self.now, id),
+            _ => {
+                self.endpoint.ignore(self.now, id);
+                self.answered.insert(id);
+            }
         }
     }
 
@@ -254,8 +266,37 @@ impl Machine {
     }
 
     fn receive(&mut self, from: Address, bytes: &[u8]) {
+        self.arrivals = self.arrivals.wrapping_mul(5).wrapping_add(1);
+        let address = self.arrivals.checked_rem(self.addresses).map(|host| Ipv4Addr::new(192, 0, 2, host).into());
+        self.checker.local = address;
         self.checker.received(from, bytes);
-        self.endpoint.handle(self.now, Input::datagram(from, bytes)).expect("scripts poll after every operation");
+        let mut datagram = Datagram::new(from, bytes);
+        datagram.local = address;
+        let input = Input::Datagram(datagram);
+        self.endpoint.handle(self.now, input).expect("scripts poll after every operation");
+    }
+
+    /// The checker is not told, so that any answer to it is one too many.
+    fn receive_multicast(&mut self, bytes: &mut Bytes<'_>) {
+        let from = Self::peer(bytes);
+        let ty = bytes.choose(&[Type::Confirmable, Type::NonConfirmable]);
+        let datagram = message(ty, bytes.choose(&METHODS), MessageId(0x7000), &Token::EMPTY);
+        let mut datagram = Datagram::new(from, &datagram);
+        datagram.multicast = true;
+        let before = self.endpoint.occupancy();
+        self.endpoint.handle(self.now, Input::Datagram(datagram)).expect("scripts poll after every operation");
+        assert_eq!(self.endpoint.occupancy(), before, "a group's datagram leaves no trace");
+    }
+
+    /// What an exchange sends is out of date.
+    fn supersede(&mut self, bytes: &mut Bytes<'_>) {
+        let index = bytes.index(self.exchanges.len());
+        let Some(&id) = self.exchanges.get(index) else { return };
+        let body = Body::builder().payload(vec![b'z'; usize::from(bytes.next())]).build().expect("no options");
+        let response = Response::new(bytes.choose(&RESPONSES), body);
+        if self.endpoint.supersede(id, response).is_ok() {
+            self.checker.superseded(id);
+        }
     }
 
     fn report_unreachable(&mut self, bytes: &mut Bytes<'_>) {
@@ -267,13 +308,15 @@ impl Machine {
         self.endpoint.handle(self.now, input).expect("scripts poll after every operation");
     }
 
-    fn reset_path_or_poll_early(&mut self, bytes: &mut Bytes<'_>) {
-        if bytes.index(2) == 0 {
-            return self.endpoint.reset_path(self.now, &Self::peer(bytes));
-        }
-        match self.endpoint.poll(self.now, &mut self.buffer) {
-            Output::Wait(_) => {}
-            output => panic!("nothing was due, but {output:?} came"),
+    fn something_rare(&mut self, bytes: &mut Bytes<'_>) {
+        match bytes.next() {
+            what if what % 2 == 0 => self.endpoint.reset_path(self.now, &Self::peer(bytes)),
+            0xc0.. => self.supersede(bytes),
+            0xa0.. => self.receive_multicast(bytes),
+            _ => match self.endpoint.poll(self.now, &mut self.buffer) {
+                Output::Wait(_) => {}
+                output => panic!("nothing was due, but {output:?} came"),
+            },
         }
     }
 
@@ -284,16 +327,24 @@ impl Machine {
                 Output::Transmit(transmit) => {
                     let bytes = self.buffer[..transmit.len].to_vec();
                     self.checker.transmitted(self.now, &transmit, &bytes);
+                    let message = Message::decode(&bytes).expect("checked above");
+                    let is_due = |due: &mut (Asked, Code)| {
+                        let (Asked { from, local, token, .. }, code) = *due;
+                        (transmit.to, transmit.local, message.token(), message.code()) == (from, local, token, code)
+                    };
+                    self.due.take_if(is_due);
                     self.sent.push((transmit.to, bytes));
                 }
                 Output::Event(event) => {
                     self.checker.event(self.now, &event);
-                    if let Event::Request { id, from, .. } = event {
-                        self.requests.push((id, from));
+                    if let Event::Request { id, from, message } = event {
+                        let (local, token) = (self.checker.local, message.token());
+                        self.requests.push(Asked { id, from, local, token });
                     }
                 }
                 Output::Wait(wake) => {
                     self.wake = wake;
+                    assert!(self.due.is_none(), "a response did not leave");
                     return self.checker.settled(self.now, &self.endpoint, wake);
                 }
             }
@@ -302,8 +353,8 @@ impl Machine {
 
     /// Lets time pass until nothing is left to do.
     fn finish(mut self) {
-        for (request, _) in std::mem::take(&mut self.requests) {
-            self.endpoint.ignore(self.now, request);
+        for asked in std::mem::take(&mut self.requests) {
+            self.endpoint.ignore(self.now, asked.id);
         }
         self.settle();
         while let Some(wake) = self.wake {
@@ -311,8 +362,24 @@ impl Machine {
         }
         self.checker.finish();
         let left = self.endpoint.occupancy();
-        assert_eq!((left.exchanges, left.incoming, left.timers, left.outputs), (0, 0, 0, 0), "{left:?}");
+        assert_eq!((left.exchanges, left.incoming, left.responses, left.queued), (0, 0, 0, 0), "{left:?}");
+        assert_eq!((left.timers, left.outputs), (0, 0), "{left:?}");
         assert_eq!((left.deduplication_entries, left.deduplication_bytes), (0, 0), "{left:?}");
+        self.every_peer_is_let_go();
+    }
+
+    /// After their lifetime all peers make room for new ones: nothing holds them any more.
+    fn every_peer_is_let_go(&mut self) {
+        let (lifetime, peers) = (self.checker.retention(), self.checker.limits().peers);
+        if self.now + lifetime >= Instant::FAR_FUTURE {
+            return;
+        }
+        self.now += lifetime;
+        for peer in 0..peers as Address {
+            let body = Body::EMPTY;
+            let exchange = self.endpoint.request(self.now, 1_000 + peer, Request::new(Code::GET, body));
+            assert!(self.endpoint.cancel(self.now, exchange.expect("all places for peers are free")));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Limits, Outp
 use crate::support::Direct;
 use crate::support::direct::{changed, con, non};
 use crate::support::world::by_name;
-use crate::support::{s, wire};
+use crate::support::{request, s, wire};
 
 /// Sources of a /16 of IPv4 count as one, as they do in servers on the Internet.
 fn prefix(source: &SocketAddr) -> u64 {
@@ -163,6 +163,44 @@ fn waiting_requests_of_one_prefix_leave_half_of_the_room_to_others() {
         let given = server.receive(address(n as u8 % 10, n, 5683), &con(Code::GET, 1));
         let answer = server.respond(given.request(), changed());
         assert_eq!(answer.kinds(), [(Type::Acknowledgement, Code::CHANGED)]);
+    }
+}
+
+#[test]
+fn sources_that_became_peers_leave_room_for_others_and_for_requests_of_ours() {
+    type Flood = fn(u16) -> Vec<u8>;
+    let proxied = |id| wire::with_options(Type::NonConfirmable, Code::GET, id, b"t", &[(35, b"coap://x")], b"");
+    let floods: [(&str, Flood); 3] =
+        [("NON GETs", |id| non(Code::GET, id)), ("NON refused", proxied), ("CON, slow", |id| con(Code::GET, id))];
+    for (name, flood) in floods {
+        let mut server = server(Limits { peers: 1_000, ..Limits::default() });
+        for n in 0..5_000 {
+            // One address is enough: each of its ports is a peer.
+            let given = server.receive(address(100, 7, n), &flood(n));
+            for request in given.requests() {
+                if name == "CON, slow" {
+                    let _ = server.endpoint.acknowledge(server.now, request);
+                    server.endpoint.ignore(server.now, request);
+                } else {
+                    server.endpoint.respond(server.now, request, changed()).expect("it waits");
+                }
+                server.drain();
+            }
+        }
+        assert_eq!(server.endpoint.occupancy().peers, 500, "{name}");
+        for n in 0..100 {
+            let given = server.receive(address(n as u8 % 10, n, 5683), &non(Code::POST, 1));
+            let answer = server.respond(given.request(), changed());
+            assert_eq!(answer.kinds(), [(Type::NonConfirmable, Code::CHANGED)], "{name}");
+            let asked = server.endpoint.request(server.now, address(50, n, 5683), request(Code::GET, "/t"));
+            assert!(asked.is_ok(), "{name}: {asked:?}");
+        }
+        // And the flooding network itself is served again when its peers have been idle for long enough.
+        server.run(s(300));
+        for n in 0..500 {
+            let given = server.receive(address(100, 8, n), &non(Code::POST, 1));
+            server.respond(given.request(), changed());
+        }
     }
 }
 

@@ -1,0 +1,153 @@
+//! Configurations drawn from the bytes of a script: legal ones of all sizes down to the least, and some that are not.
+
+use std::time::Duration;
+
+use conche_proto::cc::any::{ALL, Named};
+use conche_proto::cc::{AnyController, Controller};
+use conche_proto::codec::OptionNumber;
+use conche_proto::config::RandomFactor;
+use conche_proto::{Endpoint, EndpointConfig, Envelope, Instant, Limits, ResponseLimit, TransmissionParameters};
+
+use super::Address;
+use super::script::Bytes;
+
+/// What a script starts with.
+pub struct Drawn {
+    pub config: EndpointConfig,
+    pub named: &'static Named,
+    pub seed: u8,
+    pub start: Instant,
+    /// How many addresses of its own the endpoint is asked at; 0 if nobody knows.
+    pub addresses: u8,
+    /// Sources that count as one, if not each counts for itself.
+    grouped: bool,
+    /// No endpoint may be made of this.
+    illegal: bool,
+}
+
+impl Drawn {
+    /// Ten bytes draw what differs in most scripts; if the next one is 0, the rest is as it was when there were no more.
+    pub fn from(bytes: &mut Bytes<'_>) -> Self {
+        let named = &ALL[bytes.index(ALL.len())];
+        let nstart = 1 + u16::from(bytes.next() % 4);
+        let transmission = TransmissionParameters {
+            nstart: if named.controller().measures_rtt() { nstart } else { 1 },
+            max_retransmit: bytes.choose(&[4, 0, 1, 9, 255]),
+            ..TransmissionParameters::default()
+        };
+        let limits = Limits {
+            peers: 4,
+            queue_per_peer: 3,
+            queue: 6,
+            exchanges: 12,
+            incoming: 8,
+            deduplication_bytes: bytes.choose(&[64 << 20, 16 << 10, 0]),
+            message_bytes: 200,
+            outputs: 16,
+        };
+        let config = EndpointConfig {
+            response_timeout: bytes.choose(&[None, Some(Duration::from_secs(9))]),
+            envelope: bytes.choose(&[Envelope::default, || Envelope::open(Duration::from_secs(32))])(),
+            token_length: bytes.choose(&[8, 4, 1, 0]),
+            response_limit: bytes.choose(&[None, Some(ResponseLimit { per_second: 1, burst: 3 })]),
+            transmission,
+            limits,
+            ..EndpointConfig::default()
+        };
+        let seed = bytes.next();
+        let start = bytes.choose(&[Instant::ZERO, Instant::FAR_FUTURE - Duration::from_secs(1_000)]);
+        let mut drawn = Self { config, named, seed, start, addresses: 0, grouped: false, illegal: false };
+        match bytes.next() {
+            0 => {}
+            what => {
+                drawn.limits(bytes);
+                drawn.times(bytes);
+                drawn.rest(bytes);
+                drawn.illegal = what % 16 == 15;
+            }
+        }
+        if drawn.illegal {
+            drawn.spoil(bytes);
+        }
+        drawn
+    }
+
+    /// The endpoint; `None` if it was refused, as it had to be.
+    pub fn endpoint(&self) -> Option<Endpoint<Address, AnyController>> {
+        let made = Endpoint::new(self.config.clone(), self.named.controller(), [self.seed; 32]);
+        if self.illegal {
+            let error = made.err().map(|error| error.to_string()).expect("an illegal configuration is refused");
+            assert!(!error.is_empty());
+            return None;
+        }
+        let mut endpoint = made.expect("legal parameters");
+        if self.grouped {
+            endpoint.set_source_groups(Box::new(|&peer| u64::from(peer % 3)));
+        }
+        Some(endpoint)
+    }
+
+    fn limits(&mut self, bytes: &mut Bytes<'_>) {
+        let limits = &mut self.config.limits;
+        limits.peers = bytes.choose(&[4, 1, 2, 64]);
+        limits.queue_per_peer = bytes.choose(&[3, 1, 64]);
+        limits.queue = bytes.choose(&[6, 1, 2, 64]);
+        limits.exchanges = bytes.choose(&[12, 1, 2, 100]);
+        limits.incoming = bytes.choose(&[8, 1, 2, 3, 100]);
+        let many = bytes.choose(&[64 << 20, 16 << 10, 0, 1, 400, 1_000, 3_000]);
+        limits.message_bytes = bytes.choose(&[200, 64, 65, 1_152, 65_535]);
+        limits.deduplication_bytes = if many == 0 { 0 } else { many + least_table(limits) };
+        limits.outputs = bytes.choose(&[16, 1, 2]);
+    }
+
+    fn times(&mut self, bytes: &mut Bytes<'_>) {
+        let (ms, s) = (Duration::from_millis, Duration::from_secs);
+        let config = &mut self.config;
+        config.queue_lifetime = bytes.choose(&[s(60), ms(1), s(1), s(3_600)]);
+        config.longest_pause = bytes.choose(&[None, Some(ms(1)), Some(s(1)), Some(s(3_600))]);
+        config.response_timeout = bytes.choose(&[None, Some(s(9)), Some(ms(1)), Some(s(3_600))]);
+        config.separate_after = bytes.choose(&[ms(500), ms(0), ms(1), ms(999)]);
+        config.retry_after = bytes.choose(&[s(2), s(0), s(u64::MAX)]);
+        config.idle_lifetime = bytes.choose(&[s(255), s(0), s(1), s(3_600)]);
+        let transmission = &mut config.transmission;
+        transmission.max_latency = bytes.choose(&[s(100), s(0), s(3_600)]);
+        transmission.processing_delay = bytes.choose(&[None, Some(s(0)), Some(s(100))]);
+        transmission.ack_random_factor.permille = bytes.choose(&[1_500, 1_000, 60_000]);
+    }
+
+    fn rest(&mut self, bytes: &mut Bytes<'_>) {
+        let config = &mut self.config;
+        config.transmission.probing_rate = bytes.choose(&[1, 100, u32::MAX]);
+        config.datagram_overhead = bytes.choose(&[28, 0, u32::MAX]);
+        config.known_options.extend(bytes.choose(&[None, Some(OptionNumber(65_001))]));
+        self.addresses = bytes.choose(&[0, 1, 3]);
+        self.grouped = bytes.next() % 2 == 1;
+    }
+
+    /// One setting becomes one that no endpoint can work with.
+    fn spoil(&mut self, bytes: &mut Bytes<'_>) {
+        let config = &mut self.config;
+        match bytes.next() % 15 {
+            0 => config.limits.peers = 0,
+            1 => config.limits.queue_per_peer = 0,
+            2 => config.limits.queue = 0,
+            3 => config.limits.exchanges = usize::MAX,
+            4 => config.limits.incoming = 0,
+            5 => config.limits.message_bytes = bytes.choose(&[0, 63, 65_536, usize::MAX]),
+            6 => config.limits.outputs = 0,
+            7 => config.token_length = 9,
+            8 => config.queue_lifetime = Duration::ZERO,
+            9 => config.separate_after = Duration::from_secs(2),
+            10 => config.envelope.timeout_cap = Duration::ZERO,
+            11 => config.transmission.ack_random_factor = RandomFactor { permille: 999 },
+            12 => config.transmission.nstart = 0,
+            13 => config.limits.deduplication_bytes = least_table(&config.limits) - 1,
+            _ => config.transmission.probing_rate = 0,
+        }
+    }
+}
+
+/// The smallest deduplication table that an endpoint works with, if it has one: room for four requests that wait.
+fn least_table(limits: &Limits) -> usize {
+    4 * (limits.message_bytes + 128)
+}
