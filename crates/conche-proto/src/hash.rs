@@ -40,6 +40,7 @@ impl Keyed {
     }
 
     /// Of two numbers that nobody else chose: folded multiplication.
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is wanted as well")]
     pub(crate) fn spread(&self, first: u64, second: u64) -> u64 {
         let [key, other] = self.keys;
         let product = u128::from(first ^ key) * u128::from((second ^ other) | 1);
