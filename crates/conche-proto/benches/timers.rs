@@ -66,7 +66,7 @@ fn benchmark(criterion: &mut Criterion) {
         }
         group.bench_function(BenchmarkId::new("any delay: cancel and set a random one", count), |bencher| {
             bencher.iter(|| {
-                let index = (random.next() % u64::from(count)) as u32;
+                let index = u32::try_from(random.next() % u64::from(count)).unwrap_or_default();
                 timers.cancel(index);
                 timers.set(index, at(&mut random));
             });

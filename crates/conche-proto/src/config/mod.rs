@@ -202,7 +202,8 @@ mod tests {
 
     #[test]
     fn every_limit_that_would_make_an_endpoint_deaf_or_dumb_is_refused_by_name() {
-        let zero: [(&str, fn(&mut Limits)); 6] = [
+        type Change = fn(&mut Limits);
+        let zero: [(&str, Change); 6] = [
             ("peers", |limits| limits.peers = 0),
             ("queue_per_peer", |limits| limits.queue_per_peer = 0),
             ("queue", |limits| limits.queue = 0),

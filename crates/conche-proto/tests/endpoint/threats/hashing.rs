@@ -40,8 +40,11 @@ fn steps(datagram: fn(Code, u16) -> Vec<u8>, sources: impl Fn(u64) -> (SocketAdd
 /// The interface identifier that makes one factor of foldhash's multiplication with its public seed 0.
 const INTERFACE: u64 = 0xc0ac_29b7_c97c_50dd;
 
+/// The port and the message ID of the n-th datagram.
+type Pattern = fn(u64) -> (u16, u16);
+
 /// Patterns of (port, message ID) of one address that a hash without keys or with weak mixing would map to few values.
-const PATTERNS: &[(&str, fn(u64) -> (u16, u16))] = &[
+const PATTERNS: &[(&str, Pattern)] = &[
     ("IDs in a row from ports in a row", |n| ((n >> 8) as u16, n as u16)),
     ("equal low bits", |n| ((n >> 8 << 8) as u16, (n << 8) as u16 | (n >> 16) as u16)),
     ("equal sums", |n| ((n as u16).wrapping_neg(), n as u16)),

@@ -25,52 +25,58 @@ fn respond_late(server: &mut Direct<u32>, id: u16, payload: &str) -> (ExchangeId
     (exchange.expect("a Confirmable response"), server.drain())
 }
 
-/// When the copies left, their message IDs and their payloads.
-fn schedule(given: &[Given<u32>], starts: &[Instant]) -> Vec<(MessageId, Vec<u8>)> {
-    assert_eq!(given.len(), starts.len());
-    let sent = given.iter().flat_map(|given| &given.sent);
-    sent.map(|(_, message)| (message.header().id, message.payload().to_vec())).collect()
+/// What left of a response that nobody acknowledged.
+#[derive(Debug, Default)]
+struct Course {
+    times: Vec<Instant>,
+    attempts: Vec<u8>,
+    messages: Vec<(MessageId, Vec<u8>)>,
+    failures: usize,
 }
 
-/// When the copies of a response leave, with one call of `supersede` after the first.
-fn departures(superseded: bool) -> (Vec<Instant>, Vec<u8>, Vec<(MessageId, Vec<u8>)>, usize) {
+impl Course {
+    fn add(&mut self, now: Instant, given: &Given<u32>, exchange: ExchangeId) {
+        for (transmit, message) in &given.sent {
+            assert_eq!(transmit.exchange, Some(exchange));
+            self.times.push(now);
+            self.attempts.push(transmit.attempt);
+            self.messages.push((message.header().id, message.payload().to_vec()));
+        }
+        for event in &given.events {
+            let Event::Failed { exchange: failed, reason: Failure::TimedOut, .. } = event else { panic!("{event:?}") };
+            assert_eq!(*failed, exchange);
+            self.failures += 1;
+        }
+    }
+}
+
+/// How a response goes that nobody acknowledges, superseded after the first copy or not.
+fn unacknowledged(superseded: bool) -> Course {
     let (mut server, exchange, first) = responding();
     if superseded {
         server.endpoint.supersede(exchange, content("new")).expect("it is on its way");
         assert!(server.drain().sent.is_empty(), "nothing leaves before its time");
     }
-    let (mut times, mut attempts) = (vec![server.now], vec![first.sent[0].0.attempt]);
-    let (mut givens, mut starts, mut failures) = (vec![first], vec![server.now], 0);
-    while let Some(wake) = server.wake.filter(|_| failures == 0) {
+    let mut course = Course::default();
+    course.add(server.now, &first, exchange);
+    while let Some(wake) = server.wake.filter(|_| course.failures == 0) {
         server.now = wake;
         let given = server.drain();
-        for (transmit, _) in &given.sent {
-            times.push(server.now);
-            attempts.push(transmit.attempt);
-            assert_eq!(transmit.exchange, Some(exchange));
-        }
-        for event in &given.events {
-            let Event::Failed { exchange: failed, reason: Failure::TimedOut, .. } = event else { panic!("{event:?}") };
-            assert_eq!(*failed, exchange);
-            failures += 1;
-        }
-        givens.push(given);
-        starts.push(server.now);
+        course.add(server.now, &given, exchange);
     }
     server.run_to_end();
-    (times, attempts, schedule(&givens, &starts), failures)
+    course
 }
 
 #[test]
 fn a_superseded_response_goes_on_under_a_new_id_with_its_timeout_and_attempts() {
-    let (plain_times, plain_attempts, _, plain_failures) = departures(false);
-    let (times, attempts, copies, failures) = departures(true);
-    assert_eq!((&times, &attempts, failures), (&plain_times, &plain_attempts, plain_failures));
-    assert_eq!(attempts, [0, 1, 2, 3, 4]);
-    assert_eq!(copies[0].1, b"old");
-    assert!(copies[1..].iter().all(|(_, payload)| payload == b"new"));
-    let ids: BTreeSet<_> = copies.iter().map(|(id, _)| *id).collect();
-    assert_eq!(ids.len(), 2, "one ID for each message: {copies:?}");
+    let (plain, course) = (unacknowledged(false), unacknowledged(true));
+    assert_eq!((&course.times, course.failures), (&plain.times, 1));
+    assert_eq!((&course.attempts[..], &plain.attempts), (&[0, 1, 2, 3, 4][..], &course.attempts));
+    assert_eq!(course.messages[0].1, b"old");
+    assert!(course.messages[1..].iter().all(|(_, payload)| payload == b"new"));
+    let ids: BTreeSet<_> = course.messages.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids.len(), 2, "one ID for each message: {course:?}");
 }
 
 #[test]
