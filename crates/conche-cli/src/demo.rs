@@ -11,6 +11,10 @@ use conche::{Code, ContentFormat, OptionNumber};
 /// How long `/separate` takes; far beyond the time after which a request is acknowledged without a response.
 const SEPARATE_DELAY: Duration = Duration::from_secs(5);
 
+/// What is written must fit the response that it is read with: 1152 bytes less header 4, token 8, ETag 5,
+/// Content-Format 3 and payload marker 1.
+const LARGEST: usize = 1131;
+
 /// `/test` is read with GET, replaced with PUT and removed with DELETE, POST changes nothing; `/count` counts POSTs;
 /// `/separate` answers late; `/a/b` has a path of two segments.
 pub fn router() -> Router {
@@ -20,6 +24,7 @@ pub fn router() -> Router {
         .route("/count", post(count).get(counted).title("Counts POST requests"))
         .route("/separate", get(separate).title("Answers after 5 s"))
         .route("/a/b", get(async || "a/b").title("Two segments"))
+        .max_payload(LARGEST)
         .with_state(Demo::default())
 }
 

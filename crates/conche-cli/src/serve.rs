@@ -44,10 +44,12 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let runtime = runtime::start()?;
     runtime.block_on(async {
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
-        let server = Server::builder().router(demo::router()).controller(args.cc).bind(&args.bind).await?;
+        let mut server = Server::builder().router(demo::router()).controller(args.cc).bind(&args.bind).await?;
         announce(format!("coap://{}", server.local_addr()), global)?;
-        stop.await;
-        server.shutdown(GRACE).await;
+        tokio::select! {
+            () = stop => server.shutdown(GRACE).await,
+            ended = server.wait() => ended?,
+        }
         Ok(())
     })
 }

@@ -48,6 +48,17 @@ fn a_resource_is_written_counted_and_removed() {
 }
 
 #[test]
+fn what_could_not_be_read_again_is_not_written() {
+    let (_server, address) = serve();
+    let test = uri(address, "/test");
+    let refused = ask(&["put", &test, "-e", &"x".repeat(1132)]);
+    assert_eq!(refused.status, Some(4));
+    assert!(refused.stderr.contains("4.13"), "{}", refused.stderr);
+    assert_eq!(ask(&["put", &test, "-e", &"x".repeat(1131)]).status, Some(0));
+    assert_eq!(ask(&["get", &test]).stdout.len(), 1131);
+}
+
+#[test]
 fn a_payload_comes_from_an_argument_a_file_or_standard_input() {
     let (_server, address) = serve();
     let test = uri(address, "/test");

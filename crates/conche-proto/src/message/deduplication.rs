@@ -83,7 +83,8 @@ pub(crate) struct Received {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remembered {
     index: u32,
-    what: Fingerprint,
+    /// What tells it from another one in its place.
+    message: u64,
 }
 
 /// The table is full, or the group has its share of it.
@@ -154,7 +155,7 @@ impl Deduplication {
     pub(crate) fn find(&mut self, now: Instant, what: Fingerprint) -> Option<Remembered> {
         self.purge(now);
         let index = self.index.find(&self.entries, what.short(), |entry: &Entry| entry.what == what)?;
-        Some(Remembered { index, what })
+        Some(Remembered { index, message: what.short() })
     }
 
     /// Enters a message that [`find`](Self::find) has just not found.
@@ -180,12 +181,12 @@ impl Deduplication {
             Queue::NotIdempotent => self.shares.take(group, Self::ENTRY_BYTES + reply_bytes),
         }
         self.push(lifetime, queue, index);
-        Ok(Remembered { index, what })
+        Ok(Remembered { index, message: what.short() })
     }
 
     /// The reply of an entry that is still there.
     pub(crate) fn reply(&self, remembered: Remembered) -> Option<&Reply> {
-        let entry = self.entries.get(remembered.index).filter(|entry| entry.what == remembered.what)?;
+        let entry = self.entries.get(remembered.index).filter(|entry| entry.what.short() == remembered.message)?;
         Some(&entry.reply)
     }
 
@@ -193,7 +194,7 @@ impl Deduplication {
     /// [`Pending`](Reply::Pending), room was set aside.
     pub(crate) fn set_reply(&mut self, remembered: Remembered, reply: Reply) -> Result<(), Reply> {
         let bytes = self.bytes_of(&reply);
-        let found = self.entries.get_mut(remembered.index).filter(|entry| entry.what == remembered.what);
+        let found = self.entries.get_mut(remembered.index).filter(|entry| entry.what.short() == remembered.message);
         let Some(entry) = found else { return Err(reply) };
         let group = entry.group;
         let before = core::mem::replace(&mut entry.reply, reply);

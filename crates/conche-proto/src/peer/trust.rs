@@ -13,7 +13,7 @@ const DISTRUST: u8 = 16;
 /// One wrong guess is forgiven each time this has passed, in milliseconds.
 const FORGIVEN_EVERY_MS: u32 = 4_000;
 
-/// No more than so many are counted, so that the longest distrust ends 192 s after the last wrong guess.
+/// No more than so many are counted, so that the longest distrust ends 196 s after the last wrong guess.
 const MOST: u8 = 64;
 
 /// What wrong guesses are left to be forgiven.
@@ -59,7 +59,7 @@ mod tests {
     use core::time::Duration;
 
     #[test]
-    fn distrust_begins_with_the_sixteenth_guess_and_ends_within_192_seconds() {
+    fn distrust_begins_with_the_sixteenth_guess_and_ends_196_seconds_after_the_last() {
         let (mut trust, ids) = (Trust::default(), MessageIds::starting_at(0x8000));
         let mut now = Instant::from_millis(77_777);
         for _ in 0..15 {

@@ -5,10 +5,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use conche_proto::codec::{Code, Type};
-use conche_proto::{Endpoint, Event, Input, Instant, Limits, Output, Response};
+use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, Response};
 
 use crate::support::Direct;
 use crate::support::direct::{changed, con, non};
+use crate::support::world::by_name;
 use crate::support::{request, s, wire};
 
 /// Sources of a /16 of IPv4 count as one, as they do in servers on the Internet.
@@ -136,6 +137,18 @@ fn a_flood_of_gets_does_not_take_the_room_of_posts() {
         }
         assert_eq!(outcome.answered, outcome.asked, "POSTs that were answered");
     }
+}
+
+#[test]
+fn a_table_that_one_reply_would_fill_is_refused() {
+    let limits = Limits { deduplication_bytes: 8 << 10, message_bytes: 16 << 10, ..Limits::default() };
+    let error = limits_refused(limits);
+    assert!(error.starts_with("the limit deduplication_bytes, which is not 0, is 8192: it must be between 66048 and"));
+}
+
+fn limits_refused(limits: Limits) -> String {
+    let config = EndpointConfig { limits, ..EndpointConfig::default() };
+    Endpoint::<u32, _>::new(config, by_name("default"), [1; 32]).expect_err("it must be refused").to_string()
 }
 
 #[test]
