@@ -31,22 +31,25 @@ impl Keyed {
     /// if there is only one), and its ID. Among 2^20 peers there are two whose messages could be confused with a
     /// probability of 2^-25.
     ///
-    /// The sender chooses the ID, and nothing else that counts: it is multiplied with a number that nobody outside knows
-    /// (multiply-shift hashing, Dietzfelbinger et al., Journal of Algorithms 25, 1997), so that two IDs share the half
-    /// that is looked for with a probability of 2^-31, whichever they are.
+    /// The sender chooses the ID, but not what it is added to, which nobody outside knows. For one sender this is a
+    /// permutation, and IDs in a row do not cluster, as multiples of a number would for some senders.
     pub(crate) const fn fingerprint(from: u64, local: u64, id: u16) -> Fingerprint {
         let what = (id as u64 + 1) | (local << 17);
-        Fingerprint { from, message: what.wrapping_mul(from | 1) }
+        Fingerprint { from, message: mixed(from.wrapping_add(what)) }
     }
 
-    /// Of two numbers that nobody else chose: folded multiplication.
-    #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
-    pub(crate) fn spread(&self, first: u64, second: u64) -> u64 {
+    /// Of two numbers that nobody else chose.
+    pub(crate) const fn spread(&self, first: u64, second: u64) -> u64 {
         let [key, other] = self.keys;
-        let product = u128::from(first ^ key) * u128::from((second ^ other) | 1);
-        let folded = (product >> 64) as u64 ^ product as u64;
-        folded.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        mixed((first ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(second ^ other))
     }
+}
+
+/// The finaliser of MurmurHash3: a permutation in which every bit depends on all bits.
+const fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let number = (number ^ number >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    number ^ number >> 33
 }
 
 /// See [`Keyed::fingerprint`].

@@ -76,3 +76,17 @@ fn requests_from_chosen_ports_with_chosen_ids_cost_no_more_lookups_than_ordinary
         }
     }
 }
+
+#[test]
+fn message_ids_in_a_row_are_spread_whatever_port_they_come_from() {
+    const IDS: u64 = 10_000;
+    for port in 0..300 {
+        let mut server: Direct<SocketAddr> = Direct::new(EndpointConfig::default());
+        for id in 0..IDS {
+            let given = server.receive(source(1, INTERFACE, port), &con(Code::GET, id as u16));
+            server.respond(given.request(), changed());
+        }
+        let steps = server.endpoint.lookup_steps();
+        assert!(2 * steps <= 3 * IDS, "{steps} steps for {IDS} requests from port {port}");
+    }
+}
