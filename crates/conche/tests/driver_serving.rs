@@ -66,7 +66,16 @@ async fn a_shutdown_ends_as_soon_as_its_farewells_are_acknowledged() {
 #[tokio::test]
 async fn handlers_that_wait_do_not_keep_quick_ones_from_running() {
     let (wait, gate, started) = gated();
-    let router = Router::new().route("/slow", get(wait)).route("/quick", get(async || "quick"));
+    let posted = Arc::new(Semaphore::new(0));
+    let count = {
+        let posted = Arc::clone(&posted);
+        move || {
+            posted.add_permits(1);
+            std::future::ready(())
+        }
+    };
+    let quick = get(async || "quick").post(count);
+    let router = Router::new().route("/slow", get(wait)).route("/quick", quick);
     let server = Server::builder().concurrency(2).router(router).bind(LOCALHOST).await.expect("it starts");
     let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
     let slow: Vec<_> = (0..2).map(|_| tokio::spawn(Client::new().get(uri("/slow")).send())).collect();
@@ -74,6 +83,12 @@ async fn handlers_that_wait_do_not_keep_quick_ones_from_running() {
     assert_eq!(Client::new().get(uri("/quick")).await.expect("a response").text(), Ok("quick"));
     let refused = Client::new().get(uri("/slow")).await.expect("a response");
     assert_eq!(refused.code(), Code::SERVICE_UNAVAILABLE);
+    let refused = Client::new().post(uri("/quick")).await.expect("a response");
+    assert_eq!(
+        (refused.code(), posted.available_permits()),
+        (Code::SERVICE_UNAVAILABLE, 0),
+        "nothing is done by halves"
+    );
     gate.add_permits(2);
     for response in slow {
         assert_eq!(response.await.expect("no panic").expect("a response").text(), Ok("late"));

@@ -101,6 +101,10 @@ impl Serving {
             self.run(id, answer.instrument(span));
             return None;
         }
+        // Its handler could do half of what it does before it would have to wait, and the client would ask again.
+        if self.is_full() && !message.code().is_idempotent() {
+            return Some(self.full());
+        }
         let entered = span.enter();
         // A panic leaves nothing behind here: the router is not changed, and the handler's future is dropped.
         let first = catch_unwind(AssertUnwindSafe(|| match self.router.dispatch(from, message) {

@@ -146,7 +146,8 @@ impl<C: SharedController> ServerBuilder<C> {
     /// How many handlers may wait for something at the same time. By default 1024.
     ///
     /// Those that are ready at once do not count: they run however many others wait. A handler that would have to wait
-    /// beyond this number is dropped where it would, and its request answered with 5.03 and Max-Age.
+    /// beyond this number is dropped where it would, and its request answered with 5.03 and Max-Age. A request that is not
+    /// idempotent, such as POST, is refused before its handler begins, so that nothing is done by halves.
     pub fn concurrency(mut self, handlers: usize) -> Self {
         self.handlers.most = handlers;
         self
