@@ -36,23 +36,24 @@ pub(super) fn control_buffer() -> Vec<u8> {
     nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::in_pktinfo, libc::in6_pktinfo, u8, libc::c_int)
 }
 
-/// Has the socket tell all this. Where to a datagram was sent is asked only `at_any_address`: otherwise it is known.
+/// Has the socket tell all this. Where to a datagram was sent is asked only if `many` addresses are possible, or that of a
+/// group: otherwise it is known.
 ///
 /// An IPv6 socket that also serves IPv4 has the options of both.
-pub(super) fn hear(socket: &socket2::Socket, v6: bool, at_any_address: bool) -> io::Result<()> {
+pub(super) fn hear(socket: &socket2::Socket, v6: bool, many: bool) -> io::Result<()> {
     setsockopt(socket, sockopt::Ipv4RecvErr, &true)?;
     // Without this, whoever joins a group on this host makes all sockets members (ip(7)). Like ECN, not all kernels have it,
     // and all goes well without: what comes for a group is told apart below.
     let _ = socket.set_multicast_all_v4(false);
     let _ = setsockopt(socket, sockopt::IpRecvTos, &true);
-    if at_any_address {
+    if many {
         setsockopt(socket, sockopt::Ipv4PacketInfo, &true)?;
     }
     if v6 {
         setsockopt(socket, sockopt::Ipv6RecvErr, &true)?;
         let _ = setsockopt(socket, sockopt::Ipv6RecvTClass, &true);
         let _ = socket.set_multicast_all_v6(false);
-        if at_any_address {
+        if many {
             setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?;
         }
     }
@@ -137,6 +138,15 @@ pub(super) fn receive_error(
         _ => false,
     });
     Ok(address(message.address.as_ref()).filter(|_| unreachable).map(|peer| (peer, message.bytes)))
+}
+
+/// What the kernel makes of the ICMP errors (`icmp_err_convert`, `icmpv6_err_convert`) that are no other error's kind as
+/// well. Whatever the socket does next fails with it, so that a forged one must not pass for an error of that.
+pub(super) fn is_of_icmp(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    let protocol = [Errno::ENOPROTOOPT, Errno::EOPNOTSUPP, Errno::EPROTO, Errno::EACCES];
+    let path = [Errno::EMSGSIZE, Errno::EHOSTDOWN, Errno::ENONET];
+    errno.is_some_and(|errno| protocol.contains(&errno) || path.contains(&errno))
 }
 
 /// The kernel had no memory or room for the datagram just now.

@@ -17,6 +17,9 @@ use super::{Address, Role};
 /// since each is charged with the kernel's own overhead.
 const BUFFER: usize = 4 << 20;
 
+/// How often a datagram is handed to the operating system that reports errors of earlier ones instead.
+const TRIES: usize = 4;
+
 /// Which socket a driver gets.
 #[derive(Clone, Debug)]
 pub(crate) enum Binding {
@@ -97,7 +100,7 @@ impl Socket {
         let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
         let is_dual = local.ip() == Ipv6Addr::UNSPECIFIED && !socket.only_v6()?;
         #[cfg(target_os = "linux")]
-        linux::hear(&socket, local.is_ipv6(), local.ip().is_unspecified())?;
+        linux::hear(&socket, local.is_ipv6(), !is_of_one_host(local.ip()))?;
         Ok(Self {
             io: UdpSocket::from_std(socket.into())?,
             local,
@@ -165,12 +168,16 @@ impl Socket {
     /// Sends a datagram, after waiting for room if the operating system's buffer is full.
     ///
     /// An error that an earlier datagram caused is reported by whatever the socket does next and then forgotten; hence
-    /// one more try tells whether this datagram is meant.
+    /// another try tells whether this datagram is meant. There are a few, since ICMP errors, genuine or forged, may come in
+    /// quick succession.
     pub(super) async fn send(&self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
-        match self.send_once(datagram, departure).await {
-            Err(error) if is_about_a_peer(&error) => self.send_once(datagram, departure).await,
-            sent => sent,
+        for _ in 1..TRIES {
+            match self.send_once(datagram, departure).await {
+                Err(error) if is_about_a_peer(&error) => {}
+                sent => return sent,
+            }
         }
+        self.send_once(datagram, departure).await
     }
 
     async fn send_once(&self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
@@ -180,6 +187,13 @@ impl Socket {
         }
         self.io.send_to(datagram, departure.to).await.map(drop)
     }
+}
+
+/// What arrives at a socket that is bound to this address was sent to one host, and to one address of it.
+#[cfg(target_os = "linux")]
+fn is_of_one_host(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    !address.is_unspecified() && !address.is_multicast() && address != std::net::Ipv4Addr::BROADCAST
 }
 
 fn new(address: SocketAddr, role: Role) -> io::Result<socket2::Socket> {
@@ -216,6 +230,10 @@ pub(crate) fn is_unreachable(error: &io::Error) -> bool {
 
 /// The error says something of a datagram that was sent to some peer before, and nothing of the socket.
 pub(super) fn is_about_a_peer(error: &io::Error) -> bool {
+    #[cfg(target_os = "linux")]
+    if linux::is_of_icmp(error) {
+        return true;
+    }
     is_unreachable(error) || error.kind() == io::ErrorKind::ConnectionReset
 }
 

@@ -45,6 +45,48 @@ async fn a_socket_with_several_addresses_hears_to_which_of_them_a_datagram_was_s
 }
 
 #[tokio::test]
+async fn what_a_socket_gets_that_is_bound_to_a_group_was_sent_to_the_group() {
+    let (group, loopback) = ([224, 0, 1, 187].into(), [127, 0, 0, 1].into());
+    let member = std::net::UdpSocket::bind((group, 0)).expect("a group can be bound");
+    member.join_multicast_v4(&group, &loopback).expect("the loopback is an interface");
+    let mut member = Socket::open(&Binding::Socket(Arc::new(member)), None, Role::Server).expect("it works");
+    let sender = socket2::Socket::new(Domain::IPV4, socket2::Type::DGRAM, None).expect("there are sockets");
+    sender.set_multicast_if_v4(&loopback).expect("the loopback is an interface");
+    sender.send_to(b"datagram", &member.local().into()).expect("it is sent");
+    let mut buffer = [0; 64];
+    let arrival = loop {
+        member.ready().await.expect("the socket works");
+        if let Received::Datagram(arrival) = member.receive(&mut buffer).expect("the socket works") {
+            break arrival;
+        }
+    };
+    assert!(arrival.multicast);
+}
+
+#[test]
+fn whatever_an_icmp_error_becomes_is_no_error_of_the_next_datagram() {
+    use nix::errno::Errno;
+    let of_icmp = [
+        // ICMP Destination Unreachable by code (`icmp_err_convert`), and Parameter Problem.
+        Errno::ENETUNREACH,
+        Errno::EHOSTUNREACH,
+        Errno::ENOPROTOOPT,
+        Errno::ECONNREFUSED,
+        Errno::EMSGSIZE,
+        Errno::EOPNOTSUPP,
+        Errno::EHOSTDOWN,
+        Errno::ENONET,
+        Errno::EPROTO,
+        // ICMPv6 Destination Unreachable, "policy fail" (`icmpv6_err_convert`).
+        Errno::EACCES,
+    ];
+    for errno in of_icmp {
+        assert!(is_about_a_peer(&io::Error::from(errno)), "{errno}");
+    }
+    assert!(!is_about_a_peer(&io::Error::from(Errno::EINVAL)));
+}
+
+#[tokio::test]
 async fn a_datagram_for_a_group_is_told_apart() {
     let (group, loopback) = ([224, 0, 1, 187].into(), [127, 0, 0, 1].into());
     let member = std::net::UdpSocket::bind("0.0.0.0:0").expect("the loopback can be bound");
