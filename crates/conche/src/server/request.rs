@@ -10,6 +10,7 @@ use bytes::Bytes;
 use conche_proto::codec::{Body, Code, ContentFormat, Encoder, MessageId, OptionNumber, OwnedMessage, Token, Type};
 
 use super::routing::{Captured, Captures};
+use crate::driver::Address;
 
 /// A request that arrived, with all of its payload.
 #[derive(Clone)]
@@ -42,7 +43,7 @@ impl Request {
     /// Who sent it. Nothing but the source address vouches for this.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
-        SocketAddr::new(self.peer.ip().to_canonical(), self.peer.port())
+        Address::from(self.peer).canonical()
     }
 
     /// The method: [`Code::GET`], ….

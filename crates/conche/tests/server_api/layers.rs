@@ -32,6 +32,15 @@ async fn the_timeout_of_tower_ends_a_handler_and_its_error_becomes_a_response() 
     assert_eq!(get_text(&service, "/late").await, (Code::SERVICE_UNAVAILABLE, "request timed out".into()));
 }
 
+#[test]
+fn a_peer_keeps_its_zone_and_one_of_ipv4_looks_like_one() {
+    for (peer, seen) in [("[fe80::1%2]:5683", "[fe80::1%2]:5683"), ("[::ffff:192.0.2.1]:5683", "192.0.2.1:5683")] {
+        let peer = peer.parse().expect("an address");
+        let request = Request::from_body(peer, Code::GET, &conche::codec::Body::EMPTY).expect("a method");
+        assert_eq!(request.peer().to_string(), seen);
+    }
+}
+
 /// The most of eight requests that run at once, to two handlers in turn.
 async fn most_at_once(layer: impl FnOnce(Router) -> Router) -> usize {
     let (gate, running) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
