@@ -54,6 +54,8 @@ impl<C> Settings<C> {
     }
 
     pub(crate) fn set_controller_for(&mut self, prefix: IpNet, controller: C) {
+        // The bits after the prefix say nothing.
+        let prefix = prefix.trunc();
         self.prefixes.retain(|(other, _)| *other != prefix);
         self.prefixes.push((prefix, controller));
         self.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.prefix_len()));
@@ -161,6 +163,16 @@ mod tests {
     use super::*;
     use conche_proto::{Instant, Request, codec::Body, codec::Code};
     use std::net::SocketAddr;
+
+    #[test]
+    fn a_prefix_that_is_set_again_has_the_last_controller_whatever_follows_its_bits() {
+        let mut settings = Settings::default();
+        for prefix in ["10.1.2.3/8", "10.0.0.0/8"] {
+            let controller = AnyController::by_name("default").expect("a known name");
+            settings.set_controller_for(prefix.parse().expect("a prefix"), controller);
+        }
+        assert_eq!(settings.prefixes.len(), 1);
+    }
 
     #[test]
     fn the_longest_prefix_chooses_the_controller_also_for_mapped_addresses() {
