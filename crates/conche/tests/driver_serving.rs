@@ -95,6 +95,41 @@ async fn handlers_that_wait_do_not_keep_quick_ones_from_running() {
     }
 }
 
+#[tokio::test]
+async fn a_handler_that_waits_for_nothing_is_not_refused_however_often_it_might_wait() {
+    let often = async || {
+        let free = Semaphore::new(1);
+        for _ in 0..1000 {
+            // Tokio has a task that does this often give way to others.
+            drop(free.acquire().await);
+        }
+        "done"
+    };
+    let server = Server::builder().concurrency(0).route("/", get(often)).bind(LOCALHOST).await.expect("it starts");
+    let response = Client::new().get(format!("coap://{}/", server.local_addr())).await.expect("a response");
+    assert_eq!(response.text(), Ok("done"));
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_when_it_is_dropped_does_not_end_the_server() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("a handler's value panics when it is dropped");
+        }
+    }
+    let explode = async || {
+        let _bomb = Bomb;
+        std::future::pending::<()>().await;
+    };
+    let router = Router::new().route("/bomb", get(explode)).route("/", get(async || "here"));
+    let server = Server::builder().concurrency(0).router(router).bind(LOCALHOST).await.expect("it starts");
+    let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
+    let response = Client::new().get(uri("/bomb")).await.expect("a response");
+    assert_eq!(response.code(), Code::INTERNAL_SERVER_ERROR);
+    assert_eq!(Client::new().get(uri("/")).await.expect("a response").text(), Ok("here"));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_handler_that_blocks_its_thread_stops_no_other_if_handlers_are_spawned() {
     let (sender, receiver) = std::sync::mpsc::channel::<()>();

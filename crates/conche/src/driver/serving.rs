@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use conche_proto::RequestId;
 use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
-use tokio::task::{Id, JoinSet};
+use tokio::task::{Id, JoinSet, unconstrained};
 use tokio::time::Instant;
 use tracing::{Instrument, debug_span, error, warn};
 
@@ -102,23 +102,30 @@ impl Serving {
             return None;
         }
         // Its handler could do half of what it does before it would have to wait, and the client would ask again.
-        if self.is_full() && !message.code().is_idempotent() {
+        let full = self.is_full();
+        if full && !message.code().is_idempotent() {
             return Some(self.full());
         }
         let entered = span.enter();
         // A panic leaves nothing behind here: the router is not changed, and the handler's future is dropped.
         let first = catch_unwind(AssertUnwindSafe(|| match self.router.dispatch(from, message) {
             Dispatch::Reply(response) => Ok(response),
+            // It has no other chance, so that tokio must not take its turn from it although it has to wait for nothing. It
+            // is dropped in here because that may panic too.
+            Dispatch::Handle(answer) if full => match poll_once(pin!(unconstrained(answer))) {
+                Poll::Ready(response) => Ok(response),
+                Poll::Pending => Err(None),
+            },
             Dispatch::Handle(mut answer) => match poll_once(answer.as_mut()) {
                 Poll::Ready(response) => Ok(response),
-                Poll::Pending => Err(answer),
+                Poll::Pending => Err(Some(answer)),
             },
         }));
         drop(entered);
         match first {
             Ok(Ok(response)) => Some(response),
-            Ok(Err(_)) if self.is_full() => Some(self.full()),
-            Ok(Err(answer)) => {
+            Ok(Err(None)) => Some(self.full()),
+            Ok(Err(Some(answer))) => {
                 self.run(id, answer.instrument(span));
                 None
             }
