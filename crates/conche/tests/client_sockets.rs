@@ -35,6 +35,14 @@ async fn a_client_sends_from_the_address_that_it_is_bound_to() {
 }
 
 #[tokio::test]
+async fn a_mapped_address_in_a_uri_is_one_of_ipv4() {
+    let (server, _there) = mirror().await;
+    let uri = format!("coap://[::ffff:127.0.0.1]:{}/", server.local_addr().port());
+    let from = Client::new().get(uri).await.expect("a response");
+    assert!(from.text().is_ok_and(|from| from.starts_with("127.0.0.1:")), "{from:?}");
+}
+
+#[tokio::test]
 async fn a_client_sends_from_a_socket_of_the_callers() {
     let (_server, there) = mirror().await;
     let socket = std::net::UdpSocket::bind(LOCALHOST).expect("loopback can be bound");

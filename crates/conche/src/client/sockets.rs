@@ -41,6 +41,8 @@ impl Sockets {
 
     /// The driver for a destination, started if there is none, and what it calls that destination.
     pub(super) fn toward(&self, to: SocketAddr) -> Result<(Handle, Address), Error> {
+        // A mapped address is one of IPv4, which an IPv6 socket of its own does not reach.
+        let to = Address::from(to).canonical();
         let handle = match self {
             Self::Server(handle) => handle.clone(),
             Self::Own { start, v4, v6 } => {
