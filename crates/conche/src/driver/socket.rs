@@ -3,11 +3,14 @@
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use conche_proto::{Datagram, Ecn};
 use socket2::{Domain, Protocol};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
+use tokio::task::consume_budget;
+use tokio::time::timeout;
 
 #[cfg(target_os = "linux")]
 use super::linux;
@@ -19,6 +22,9 @@ const BUFFER: usize = 4 << 20;
 
 /// How often a datagram is handed to the operating system that reports errors of earlier ones instead.
 const TRIES: usize = 4;
+
+/// How long a datagram waits for room in the operating system's buffer, unless the one before it waited in vain.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Which socket a driver gets.
 #[derive(Clone, Debug)]
@@ -34,6 +40,8 @@ pub(super) struct Socket {
     io: UdpSocket,
     local: SocketAddr,
     is_dual: bool,
+    /// The operating system's buffer was full when the last datagram was to be sent, and stayed so.
+    is_stuck: bool,
     #[cfg(target_os = "linux")]
     control: Vec<u8>,
 }
@@ -105,6 +113,7 @@ impl Socket {
             io: UdpSocket::from_std(socket.into())?,
             local,
             is_dual,
+            is_stuck: false,
             #[cfg(target_os = "linux")]
             control: linux::control_buffer(),
         })
@@ -165,12 +174,14 @@ impl Socket {
         self.io.try_recv_from(buffer).map(|(length, peer)| Arrival::new(peer.into(), length))
     }
 
-    /// Sends a datagram, after waiting for room if the operating system's buffer is full.
+    /// Sends a datagram, after waiting a little for room if the operating system's buffer is full. That it stays full is
+    /// for example due to hosts of the local network that do not exist: what is for them stays in the buffer until they
+    /// are given up, which takes seconds. Nobody else shall wait for that, so the datagram is then lost with `WouldBlock`.
     ///
     /// An error that an earlier datagram caused is reported by whatever the socket does next and then forgotten; hence
     /// another try tells whether this datagram is meant. There are a few, since ICMP errors, genuine or forged, may come in
     /// quick succession.
-    pub(super) async fn send(&self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
+    pub(super) async fn send(&mut self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
         for _ in 1..TRIES {
             match self.send_once(datagram, departure).await {
                 Err(error) if is_about_a_peer(&error) => {}
@@ -180,13 +191,29 @@ impl Socket {
         self.send_once(datagram, departure).await
     }
 
-    async fn send_once(&self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
+    async fn send_once(&mut self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
+        // What is sent without waiting must not keep other tasks waiting.
+        consume_budget().await;
+        let mut sent = self.try_send(datagram, departure);
+        if is_full(&sent) && !self.is_stuck {
+            let room = timeout(PATIENCE, self.io.writable()).await;
+            sent = if room.is_ok() { self.try_send(datagram, departure) } else { sent };
+        }
+        self.is_stuck = is_full(&sent);
+        sent
+    }
+
+    fn try_send(&self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         if departure.local.is_some() || departure.ecn != Ecn::NotCapable {
-            return self.io.async_io(Interest::WRITABLE, || linux::send(&self.io, datagram, departure)).await;
+            return self.io.try_io(Interest::WRITABLE, || linux::send(&self.io, datagram, departure));
         }
-        self.io.send_to(datagram, departure.to).await.map(drop)
+        self.io.try_send_to(datagram, departure.to).map(drop)
     }
+}
+
+fn is_full(sent: &io::Result<()>) -> bool {
+    sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
 /// What arrives at a socket that is bound to this address was sent to one host, and to one address of it.

@@ -8,7 +8,7 @@ async fn arrival(from: &str, to: &str, host: &str, ecn: Ecn) -> Arrival {
         let address = address.parse().expect("an address");
         Socket::open(&Binding::Address(address), None, Role::Server).expect("the loopback can be bound")
     };
-    let (sender, mut receiver) = (open(from), open(to));
+    let (mut sender, mut receiver) = (open(from), open(to));
     let to = SocketAddr::new(host.parse().expect("an address"), receiver.local().port());
     sender.send(b"datagram", &Departure { to, local: None, ecn }).await.expect("it is sent");
     let mut buffer = [0; 64];
