@@ -49,6 +49,21 @@ async fn a_shutdown_answers_acknowledged_requests_whose_handlers_do_not_end() {
 }
 
 #[tokio::test]
+async fn a_shutdown_does_not_deny_what_a_handler_has_done() {
+    // Which of what comes at the same time is looked at first is random.
+    for _ in 0..30 {
+        let (wait, gate, started) = gated();
+        let server = Server::builder().route("/", get(wait)).bind(LOCALHOST).await.expect("it starts");
+        let waiting = tokio::spawn(Client::new().get(format!("coap://{}/", server.local_addr())).send());
+        let _ = started.acquire().await.expect("the handler starts");
+        // The handler ends before the server's task runs again.
+        gate.add_permits(1);
+        server.shutdown(Duration::ZERO).await;
+        assert_eq!(waiting.await.expect("no panic").expect("a response").text(), Ok("late"));
+    }
+}
+
+#[tokio::test]
 async fn a_shutdown_ends_as_soon_as_its_farewells_are_acknowledged() {
     let (wait, _gate, started) = gated();
     let server = Server::builder().config(separate_at_once()).route("/", get(wait)).bind(LOCALHOST).await;

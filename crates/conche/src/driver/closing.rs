@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Driver, serving};
+use super::Driver;
 use crate::settings::SharedController;
 
 /// Of the time for a shutdown, one part in so many is left for telling those whose handlers have not ended.
@@ -45,8 +45,8 @@ impl<C: SharedController> Driver<C> {
             return false;
         }
         self.now = self.clock.now();
-        for request in self.serving.give_up() {
-            self.respond(request, serving::unavailable());
+        for (request, response) in self.serving.give_up() {
+            self.respond(request, response);
         }
         true
     }

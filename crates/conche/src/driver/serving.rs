@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use conche_proto::RequestId;
 use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
-use tokio::task::{Id, JoinSet, unconstrained};
+use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::Instant;
 use tracing::{Instrument, debug_span, error, warn};
 
@@ -73,12 +73,17 @@ impl Serving {
         self.running.is_empty()
     }
 
-    /// Ends all handlers that run, and names the requests that they have not answered.
-    pub(super) fn give_up(&mut self) -> Vec<RequestId> {
+    /// Ends all handlers that run, and answers the requests that they have not answered. What they have done already is
+    /// not denied: those that have ended have their say.
+    pub(super) fn give_up(&mut self) -> Vec<(RequestId, Response)> {
+        let mut answers = Vec::new();
+        while let Some(ended) = self.running.try_join_next_with_id() {
+            answers.extend(self.ended(ended));
+        }
         self.running = JoinSet::new();
-        let mut requests: Vec<_> = self.requests.drain().map(|(_, request)| request).collect();
-        requests.sort_unstable();
-        requests
+        answers.extend(self.requests.drain().map(|(_, request)| (request, unavailable())));
+        answers.sort_unstable_by_key(|(request, _)| *request);
+        answers
     }
 
     /// Starts to answer a request. Most handlers wait for nothing: what is ready at once is returned and costs no task.
@@ -141,15 +146,20 @@ impl Serving {
     /// The next handler that ends. Never ready while none runs.
     pub(super) async fn next(&mut self) -> (RequestId, Response) {
         loop {
-            let (task, response) = match self.running.join_next_with_id().await {
-                Some(Ok((task, response))) => (task, Some(response)),
-                Some(Err(error)) => (error.id(), None),
-                None => std::future::pending().await,
-            };
-            if let Some(request) = self.requests.remove(&task) {
-                return (request, response.unwrap_or_else(|| self.panicked()));
+            let Some(ended) = self.running.join_next_with_id().await else { std::future::pending().await };
+            if let Some(answer) = self.ended(ended) {
+                return answer;
             }
         }
+    }
+
+    fn ended(&mut self, ended: Result<(Id, Response), JoinError>) -> Option<(RequestId, Response)> {
+        let (task, response) = match ended {
+            Ok((task, response)) => (task, Some(response)),
+            Err(error) => (error.id(), None),
+        };
+        let request = self.requests.remove(&task)?;
+        Some((request, response.unwrap_or_else(|| self.panicked())))
     }
 
     fn is_full(&self) -> bool {
@@ -173,7 +183,7 @@ impl Serving {
 }
 
 /// What a client is answered that shall come back later (RFC 7252 §5.9.3.4).
-pub(super) fn unavailable() -> Response {
+fn unavailable() -> Response {
     Response::new(Code::SERVICE_UNAVAILABLE).uint(OptionNumber::MAX_AGE, RETRY_AFTER_SECONDS)
 }
 
