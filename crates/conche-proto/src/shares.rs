@@ -8,7 +8,6 @@
 //! group is blamed for another only where both cells coincide, in one of 2^20 pairs.
 
 use alloc::boxed::Box;
-use alloc::vec;
 
 /// Cells in a row.
 pub(crate) const ROW: u32 = 1024;
@@ -35,7 +34,7 @@ impl Group {
 /// What all groups hold. The rows are made for the first of them.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
-    rows: Option<Box<[[u32; 2]]>>,
+    rows: Option<Box<[[u32; 2]; ROW as usize]>>,
     total: usize,
 }
 
@@ -46,7 +45,7 @@ impl Shares {
     }
 
     pub(crate) fn take(&mut self, group: Group, amount: usize) {
-        let rows = self.rows.get_or_insert_with(|| vec![[0; 2]; ROW as usize].into());
+        let rows = self.rows.get_or_insert_with(|| Box::new([[0; 2]; ROW as usize]));
         for (row, cell) in group.cells().into_iter().enumerate() {
             rows[cell][row] = rows[cell][row].saturating_add(u32::try_from(amount).unwrap_or(u32::MAX));
         }

@@ -81,7 +81,7 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     /// Of what stands for messages and for groups of sources.
     hash: Keyed,
     groups: Option<SourceGroups<P>>,
-    limiter: Option<Limiter>,
+    limiter: Option<Box<Limiter>>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
     requests: MessagePool,
     received: Deduplication,
@@ -121,7 +121,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             random,
             hash,
             groups: None,
-            limiter: config.response_limit.map(Limiter::new),
+            limiter: config.response_limit.map(|limit| Box::new(Limiter::new(limit))),
             requests: MessagePool::new(),
             received: Deduplication::new(limits.deduplication_bytes, limits.message_bytes, lifetimes),
             rejectable: Rejectable::default(),

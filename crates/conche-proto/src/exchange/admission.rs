@@ -22,7 +22,7 @@ impl<C: Controller> Exchanges<C> {
     pub(crate) fn admit_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, peer: u32) -> Option<u32> {
         let Some(index) = peers.get(peer).queue.first() else {
             let state = peers.get_mut(peer);
-            if state.outstanding < self.rules.transmission.nstart {
+            if state.outstanding < self.rules.nstart {
                 state.starved_since = state.starved_since.min(now);
             }
             return None;
@@ -52,7 +52,7 @@ impl<C: Controller> Exchanges<C> {
     fn turn<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32, index: u32) -> Turn {
         let (state, controller) = peers.controlled(peer);
         let exchange = &self.slots[index];
-        if state.outstanding >= self.rules.transmission.nstart && exchange.is_told() {
+        if state.outstanding >= self.rules.nstart && exchange.is_told() {
             return Turn::OnEvent;
         }
         if let Some(free) = state.ids.blocked_until(now, self.rules.exchange_lifetime) {
@@ -62,7 +62,7 @@ impl<C: Controller> Exchanges<C> {
             // A Non-confirmable response waits for a message ID and for nothing else.
             return Turn::Leave { confirmable: false };
         }
-        let probing_rate = self.rules.transmission.probing_rate;
+        let probing_rate = self.rules.probing_rate;
         let submission = Submission {
             confirmable: exchange.confirmable,
             may_confirm: exchange.may_confirm,

@@ -35,7 +35,7 @@ use core::time::Duration;
 use smallvec::SmallVec;
 
 use crate::codec::{Body, Code, MessageId, Token, Type};
-use crate::config::{EndpointConfig, Envelope, TransmissionParameters};
+use crate::config::{EndpointConfig, Envelope};
 use crate::peer::Queue;
 use crate::shares::Group;
 use crate::store::{Chain, Linked, Links};
@@ -171,7 +171,9 @@ impl<C: Controller> Exchange<C> {
 /// The part of the configuration that exchanges live by, with the times that follow from it (RFC 7252 §4.8.2).
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
-    pub(crate) transmission: TransmissionParameters,
+    pub(crate) nstart: u16,
+    pub(crate) max_retransmit: u8,
+    pub(crate) probing_rate: u32,
     pub(crate) envelope: Envelope,
     pub(crate) queue_lifetime: Duration,
     /// How long a message may wait that is told when its turn comes.
@@ -184,10 +186,12 @@ pub(crate) struct Rules {
 
 impl Rules {
     pub(crate) fn new(config: &EndpointConfig) -> Self {
-        let transmission = config.transmission;
+        let transmission = &config.transmission;
         let exchange_lifetime = transmission.exchange_lifetime();
         Self {
-            transmission,
+            nstart: transmission.nstart,
+            max_retransmit: transmission.max_retransmit,
+            probing_rate: transmission.probing_rate,
             envelope: config.envelope.clone(),
             queue_lifetime: config.queue_lifetime,
             longest_pause: config.longest_pause.unwrap_or(config.queue_lifetime.saturating_add(exchange_lifetime)),

@@ -156,7 +156,7 @@ impl<C: Controller> Exchanges<C> {
         let attempt = exchange.attempt();
         let (peer, controller) = peers.controlled(exchange.peer);
         let span = self.rules.max_transmit_span;
-        let departure = (attempt < self.rules.transmission.max_retransmit && exchange.since_first(now) <= span)
+        let departure = (attempt < self.rules.max_retransmit && exchange.since_first(now) <= span)
             .then(|| {
                 let event = Expired { now, attempt, load: peer.load_without(exchange.bytes) };
                 controller.expired(&mut peer.control, &mut exchange.flight, &event)
