@@ -20,7 +20,10 @@ const MILLION: u32 = 1_000_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("idle peer, small controllers {:>4} B", Server::IDLE_PEER_BYTES);
-    println!("deduplication entry          {:>4} B, replies of up to 14 B included", Server::DEDUPLICATION_ENTRY_BYTES);
+    println!(
+        "deduplication entry          {:>4} B, and 24 B for a reply of up to 14 B",
+        Server::DEDUPLICATION_ENTRY_BYTES
+    );
     println!("request that waits           {:>4} B", Server::WAITING_REQUEST_BYTES);
     println!();
     println!("idle peers, counted with 65 536 of them:");

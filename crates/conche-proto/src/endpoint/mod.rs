@@ -98,8 +98,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Bytes that an idle peer takes, with its congestion state (but for what its controller allocates) and its index.
     pub const IDLE_PEER_BYTES: usize = Peers::<P, C>::BYTES;
 
-    /// Bytes that a message takes in the deduplication table beside its reply.
-    pub const DEDUPLICATION_ENTRY_BYTES: usize = Deduplication::ENTRY_BYTES;
+    /// Bytes that a message takes in the deduplication table beside its reply, which takes 24 with up to 14 bytes of datagram.
+    pub const DEDUPLICATION_ENTRY_BYTES: usize = Deduplication::BYTES_BESIDE_REPLY;
 
     /// Bytes that a request takes while it waits for its response.
     pub const WAITING_REQUEST_BYTES: usize = Incoming::<P>::BYTES;
@@ -247,8 +247,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Entries of hash tables that all searches so far have looked at: about one or two for each, unless somebody found a
-    /// way to make keys collide.
+    /// Buckets and entries of hash tables that all searches so far have looked at: one or two for each, unless somebody
+    /// found a way to make keys collide.
     #[must_use]
     pub fn lookup_steps(&self) -> u64 {
         self.peers.steps() + self.exchanges.steps() + self.received.steps()

@@ -133,8 +133,11 @@ pub(crate) struct Deduplication {
 }
 
 impl Deduplication {
-    /// Bytes of an entry without its reply.
+    /// Bytes of an entry with its place in the index, and with the place of its reply, which a short one needs no more than.
     pub(crate) const ENTRY_BYTES: usize = Arena::<Entry>::PLACE_BYTES + Index::<ByFingerprint>::BYTES;
+
+    /// The same without the place of its reply.
+    pub(crate) const BYTES_BESIDE_REPLY: usize = Self::ENTRY_BYTES - size_of::<Reply>();
 
     pub(crate) fn new(capacity: usize, longest_reply: usize, lifetimes: [Duration; 2]) -> Self {
         Self {

@@ -4,7 +4,6 @@
 //! [`KEPT`] are kept, over all peers, in a ring that is allocated with the first one: a Reset comes within a round trip
 //! or not at all, and one that is not matched is ignored, as if it had been lost.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use crate::codec::Token;
@@ -23,29 +22,27 @@ struct Left {
 /// Non-confirmable responses that a peer may still reject.
 #[derive(Debug, Default)]
 pub(crate) struct Rejectable {
-    left: Option<Box<VecDeque<Left>>>,
+    left: VecDeque<Left>,
 }
 
 impl Rejectable {
     /// A response left.
     pub(crate) fn left(&mut self, what: Fingerprint, token: Token) {
-        let left = self.left.get_or_insert_default();
-        if left.len() >= KEPT {
-            left.pop_front();
+        if self.left.len() >= KEPT {
+            self.left.pop_front();
         }
-        left.push_back(Left { what, token });
+        self.left.push_back(Left { what, token });
     }
 
     /// A peer rejects a message: the token of the response that it was, told once.
     pub(crate) fn reject(&mut self, what: Fingerprint) -> Option<Token> {
-        let left = self.left.as_mut()?;
-        let position = left.iter().rposition(|left| left.what == what)?;
-        left.remove(position).map(|left| left.token)
+        let position = self.left.iter().rposition(|left| left.what == what)?;
+        self.left.remove(position).map(|left| left.token)
     }
 
     /// There is nothing that could be rejected.
     pub(crate) fn is_empty(&self) -> bool {
-        self.left.as_ref().is_none_or(|left| left.is_empty())
+        self.left.is_empty()
     }
 }
 
@@ -76,7 +73,7 @@ mod tests {
         for id in 0..1_000 {
             rejectable.left(what(1, id), Token::EMPTY);
         }
-        assert_eq!(rejectable.left.as_ref().map(|left| left.len()), Some(KEPT));
+        assert_eq!(rejectable.left.len(), KEPT);
         assert_eq!(rejectable.reject(what(1, 500)), None);
         assert!(rejectable.reject(what(1, 999)).is_some());
     }

@@ -63,7 +63,7 @@ pub(crate) struct Peers<P, C: Controller> {
 
 impl<P: PeerKey, C: Controller> Peers<P, C> {
     /// Bytes of an idle peer with its place in the index, without what its controller allocates.
-    pub(crate) const BYTES: usize = Arena::<Peer<P, C>>::PLACE_BYTES + Index::<ByKey>::BYTES / 2;
+    pub(crate) const BYTES: usize = Arena::<Peer<P, C>>::PLACE_BYTES + Index::<ByKey>::BYTES;
 
     pub(crate) fn new(
         controller: C,

@@ -115,5 +115,5 @@ fn the_reply_that_a_request_waits_for_always_fits() {
 
 #[test]
 fn an_entry_takes_at_most_64_bytes_beside_its_reply() {
-    const { assert!(Deduplication::ENTRY_BYTES <= 64) };
+    const { assert!(Deduplication::BYTES_BESIDE_REPLY <= 64) };
 }

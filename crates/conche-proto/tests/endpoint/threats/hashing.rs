@@ -87,6 +87,7 @@ fn message_ids_in_a_row_are_spread_whatever_port_they_come_from() {
             server.respond(given.request(), changed());
         }
         let steps = server.endpoint.lookup_steps();
-        assert!(2 * steps <= 3 * IDS, "{steps} steps for {IDS} requests from port {port}");
+        // Two buckets, of the table of peers and that of messages, and no more than one entry on average.
+        assert!(steps <= 3 * IDS, "{steps} steps for {IDS} requests from port {port}");
     }
 }
