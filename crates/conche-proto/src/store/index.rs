@@ -68,6 +68,8 @@ struct Table {
     contents: Vec<u8>,
     /// The first entry of each bucket.
     firsts: Vec<Vec<u32>>,
+    /// The bits of a hash that name a bucket, of which the last ones may not be there yet.
+    mask: usize,
     len: usize,
     /// Buckets and entries looked at by all searches so far.
     steps: u64,
@@ -87,6 +89,7 @@ impl<L> Index<L> {
     }
 
     /// The entry with this hash that is the right one.
+    #[inline]
     pub(crate) fn find<T: Chained<L>>(
         &mut self,
         arena: &Arena<T>,
@@ -123,6 +126,7 @@ impl<L> Index<L> {
 }
 
 impl Table {
+    #[inline]
     fn search<L, T: Chained<L>>(&self, arena: &Arena<T>, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<u32>, u64) {
         let mut steps = 1;
         let Some(bucket) = self.bucket(hash) else { return (None, steps) };
@@ -180,17 +184,19 @@ impl Table {
     }
 
     /// The bucket of a hash: as many of its bits as there are buckets, less one where that bucket is not there yet.
+    #[inline]
     fn bucket(&self, hash: u32) -> Option<usize> {
         let buckets = self.contents.len();
-        let mask = buckets.checked_next_power_of_two()? - 1;
-        let bucket = hash as usize & mask;
-        (buckets > 0).then_some(if bucket < buckets { bucket } else { bucket & (mask >> 1) })
+        let bucket = hash as usize & self.mask;
+        (buckets > 0).then_some(if bucket < buckets { bucket } else { bucket & (self.mask >> 1) })
     }
 
+    #[inline]
     fn first(&self, bucket: usize) -> u32 {
         self.firsts[bucket / CHUNK][bucket % CHUNK]
     }
 
+    #[inline]
     fn first_mut(&mut self, bucket: usize) -> &mut u32 {
         &mut self.firsts[bucket / CHUNK][bucket % CHUNK]
     }
@@ -205,6 +211,7 @@ impl Table {
             last.push(NIL);
         }
         self.contents.push(NOTHING);
+        self.mask = self.contents.len().next_power_of_two() - 1;
         let Some(bit) = added.checked_ilog2() else { return };
         let split = added - (1 << bit);
         if core::mem::replace(&mut self.contents[split], NOTHING) == NOTHING {
