@@ -1,18 +1,19 @@
 //! [`Timers`]: any number of timers for any times, set and cancelled in O(log n) at worst and in O(1) mostly.
 //!
-//! A heap of four children a node, as a family of siblings then shares a cache line. Each timer is named by a number that
-//! its owner chose, and it is known where it stands, so that a cancelled one leaves at once: the heap is as large as the
-//! number of armed timers, never larger.
+//! A heap of four children a node. Siblings lie in one cache line, which is what a step costs when there are many. Each
+//! timer is named by a number that its owner chose, and it is known where it stands, so that a cancelled one leaves at
+//! once: the heap is as large as the number of armed timers, never larger.
 //!
 //! Delays that are all alike need none of this: a [`List`](super::List) has them in order.
 
 use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
 
 use conche_cc::Instant;
 
 use super::NIL;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Armed {
     at: Instant,
     /// Timers for the same instant fire in the order in which they were set.
@@ -28,10 +29,64 @@ impl Armed {
 
 const CHILDREN: usize = 4;
 
+/// The children of a node, in a cache line of their own.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Siblings([Armed; CHILDREN]);
+
+/// The nodes of the heap, counted from the root, 0.
+#[derive(Debug, Default)]
+struct Nodes {
+    families: Vec<Siblings>,
+    len: usize,
+}
+
+impl Nodes {
+    /// The root is the last of a family of one, so that the first child of each node is the first of its family.
+    const fn place(node: usize) -> (usize, usize) {
+        ((node + CHILDREN - 1) / CHILDREN, (node + CHILDREN - 1) % CHILDREN)
+    }
+
+    /// Makes room for one more node, and returns it.
+    fn grow(&mut self) -> usize {
+        let node = self.len;
+        if Self::place(node).0 == self.families.len() {
+            self.families.push(Siblings::default());
+        }
+        self.len += 1;
+        node
+    }
+
+    fn pop(&mut self) -> Option<Armed> {
+        self.len = self.len.checked_sub(1)?;
+        Some(self[self.len])
+    }
+
+    fn first(&self) -> Option<&Armed> {
+        (self.len > 0).then(|| &self[0])
+    }
+}
+
+impl Index<usize> for Nodes {
+    type Output = Armed;
+
+    fn index(&self, node: usize) -> &Armed {
+        let (family, member) = Self::place(node);
+        &self.families[family].0[member]
+    }
+}
+
+impl IndexMut<usize> for Nodes {
+    fn index_mut(&mut self, node: usize) -> &mut Armed {
+        let (family, member) = Self::place(node);
+        &mut self.families[family].0[member]
+    }
+}
+
 /// The armed timers, at most one for each number.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    heap: Vec<Armed>,
+    heap: Nodes,
     /// Where in the heap each number stands: apart from what it names, since a move touches many of them.
     positions: Vec<u32>,
     sequence: u32,
@@ -40,36 +95,26 @@ pub(crate) struct Timers {
 impl Timers {
     /// How many timers are armed.
     pub(crate) fn len(&self) -> usize {
-        self.heap.len()
+        self.heap.len
     }
 
     /// Arms the timer `index` for `at`, in place of what it was armed for.
     pub(crate) fn set(&mut self, index: u32, at: Instant) {
         self.sequence = self.sequence.wrapping_add(1);
         let armed = Armed { at, sequence: self.sequence, index };
-        let position = match self.position(index) {
-            Some(position) => {
-                self.heap[position] = armed;
-                position
-            }
-            None => {
-                if self.positions.len() <= index as usize {
-                    self.positions.resize(index as usize + 1, NIL);
-                }
-                self.heap.push(armed);
-                self.heap.len() - 1
-            }
-        };
-        self.settle(position);
+        if self.positions.len() <= index as usize {
+            self.positions.resize(index as usize + 1, NIL);
+        }
+        let position = self.position(index).unwrap_or_else(|| self.heap.grow());
+        self.settle(position, armed);
     }
 
     /// Disarms the timer `index`, if it is armed.
     pub(crate) fn cancel(&mut self, index: u32) {
         let Some(position) = self.position(index) else { return };
         self.positions[index as usize] = NIL;
-        self.heap.swap_remove(position);
-        if position < self.heap.len() {
-            self.settle(position);
+        if let Some(last) = self.heap.pop().filter(|last| last.index != index) {
+            self.settle(position, last);
         }
     }
 
@@ -91,9 +136,8 @@ impl Timers {
         self.positions.get(index as usize).filter(|&&position| position != NIL).map(|&position| position as usize)
     }
 
-    /// Moves what stands at `position` up or down to where it belongs, through a hole that the others fill.
-    fn settle(&mut self, mut position: usize) {
-        let armed = self.heap[position];
+    /// Moves `armed` up or down from `position` to where it belongs: a hole goes before it that the others fill.
+    fn settle(&mut self, mut position: usize, armed: Armed) {
         while let Some(parent) = position.checked_sub(1).map(|before| before / CHILDREN) {
             if !armed.before(&self.heap[parent]) {
                 break;
@@ -113,7 +157,7 @@ impl Timers {
 
     fn least_child(&self, position: usize) -> Option<usize> {
         let first = CHILDREN * position + 1;
-        let end = (first + CHILDREN).min(self.heap.len());
+        let end = (first + CHILDREN).min(self.heap.len);
         (first..end).reduce(|least, child| if self.heap[child].before(&self.heap[least]) { child } else { least })
     }
 
