@@ -45,8 +45,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.close(now, id.index);
             return Some(transmit);
         }
-        self.exchanges.sent(now, &mut self.peers, id.index, &mut self.random);
-        let attempt = self.exchanges.get(id.index).attempt();
+        let attempt = self.exchanges.sent(now, &mut self.peers, id.index, &mut self.random);
         self.stats.retransmissions += u64::from(attempt > 0);
         Some(Transmit { exchange: Some(id), attempt, ..transmit })
     }

@@ -66,16 +66,20 @@ impl<T> Arena<T> {
     /// Inserts a value; `None` if all places that a number can name are taken.
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Option<u32> {
-        let index = match self.free {
-            NIL => self.push(value)?,
-            index => {
-                let place = self.place_mut(index)?;
-                let &mut Place::Free(next) = place else { return None };
-                *place = Place::Taken(value);
-                self.free = next;
-                index
-            }
-        };
+        self.insert_with(|| value)
+    }
+
+    /// The same with a value that is made where it stays: a large one is not copied.
+    #[inline]
+    pub(crate) fn insert_with(&mut self, value: impl FnOnce() -> T) -> Option<u32> {
+        if self.free == NIL {
+            self.free = self.push_free()?;
+        }
+        let index = self.free;
+        let place = self.place_mut(index)?;
+        let &mut Place::Free(next) = place else { return None };
+        *place = Place::Taken(value());
+        self.free = next;
         self.len += 1;
         Some(index)
     }
@@ -121,8 +125,8 @@ impl<T> Arena<T> {
         self.chunks.get_mut(chunk(index))?.get_mut(offset(index))
     }
 
-    /// A value in a place that was never taken before. All those are taken, so the chunks are full but for the last.
-    fn push(&mut self, value: T) -> Option<u32> {
+    /// A place that was never taken before. All others are taken, so the chunks are full but for the last.
+    fn push_free(&mut self) -> Option<u32> {
         let index = (self.len < NIL).then_some(self.len)?;
         if chunk(index) == self.chunks.len() {
             self.chunks.push(Vec::with_capacity(if index == 0 { 4 } else { CHUNK }));
@@ -131,7 +135,7 @@ impl<T> Arena<T> {
         if chunk.len() == chunk.capacity() {
             chunk.reserve_exact(chunk.len());
         }
-        chunk.push(Place::Taken(value));
+        chunk.push(Place::Free(NIL));
         Some(index)
     }
 }
