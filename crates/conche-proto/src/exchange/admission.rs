@@ -101,12 +101,13 @@ impl<C: Controller> Exchanges<C> {
         exchange.state = State::Departing;
         exchange.state_until = Instant::FAR_FUTURE;
         exchange.ask_again = None;
-        let (name, deadline) = (exchange.id(index), exchange.deadline);
+        let name = exchange.id(index);
         let state = peers.get_mut(exchange.peer);
         state.occupy_slot(exchange.bytes);
         let id = state.ids.allocate(now, self.rules.exchange_lifetime).unwrap_or(exchange.id);
         self.identify(index, id);
-        self.timers.set(index, deadline);
+        // Its departure takes the timer's place: that comes with the next poll, and before any timer.
+        self.timers.cancel(index);
         name
     }
 

@@ -160,9 +160,14 @@ impl<C: Controller> Exchanges<C> {
 
     /// What has just been opened was not admitted at once: from now on it waits.
     pub(crate) fn wait(&mut self, id: ExchangeId) {
-        if let Some(exchange) = self.live(id).filter(|exchange| exchange.state == State::Queued) {
-            self.timers.set(id.index, exchange.wake());
+        if self.live(id).is_some_and(|exchange| exchange.state == State::Queued) {
+            self.arm(id.index);
         }
+    }
+
+    /// Sets the timer of an exchange for when it is due next.
+    pub(crate) fn arm(&mut self, index: u32) {
+        self.timers.set(index, self.slots[index].wake());
     }
 
     /// The one end of every exchange: slot, timer, queue place and table entries are freed. The answer is what it was for,
