@@ -20,9 +20,9 @@ impl<C: Controller> Exchanges<C> {
     /// Lets the first message of a peer's queue leave, if it may: the exchange has a slot and a message ID then. To be
     /// called after every event that can make a difference, until the answer is `None`.
     pub(crate) fn admit_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, peer: u32) -> Option<u32> {
-        let Some(index) = peers.get(peer).queue.first() else {
+        let Some(index) = peers.get(peer).work().queue.first() else {
             let state = peers.get_mut(peer);
-            if state.outstanding < self.rules.nstart {
+            if state.work().outstanding < self.rules.nstart {
                 state.starved_since = state.starved_since.min(now);
             }
             return None;
@@ -52,7 +52,7 @@ impl<C: Controller> Exchanges<C> {
     fn turn<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32, index: u32) -> Turn {
         let (state, controller) = peers.controlled(peer);
         let exchange = &self.slots[index];
-        if state.outstanding >= self.rules.nstart && exchange.is_told() {
+        if state.work().outstanding >= self.rules.nstart && exchange.is_told() {
             return Turn::OnEvent;
         }
         if let Some(free) = state.ids.blocked_until(now, self.rules.exchange_lifetime) {
@@ -69,10 +69,10 @@ impl<C: Controller> Exchanges<C> {
             bytes: exchange.bytes,
             probing_rate,
         };
-        let load = state.load(state.queued.saturating_sub(1));
+        let load = state.load(state.work().queued.saturating_sub(1));
         let confirmable = match controller.admit(&mut state.control, now, &submission, &load) {
             Admission::At(at) if at > now => return Turn::Until(at),
-            Admission::OnEvent if state.outstanding > 0 => return Turn::OnEvent,
+            Admission::OnEvent if state.work().outstanding > 0 => return Turn::OnEvent,
             Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
             // A controller that waits for an event where none can come, or for a time that has passed, would wait for
             // ever: the message leaves, NSTART and the timeouts around it still hold.
