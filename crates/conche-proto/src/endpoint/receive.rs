@@ -58,7 +58,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Type::Acknowledgement | Type::Reset => {}
         }
         // The controller is asked again after every event of the peer.
-        if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).queue.is_empty()) {
+        if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).work().queue.is_empty()) {
             self.admit_waiting(now, peer);
         }
     }

@@ -81,7 +81,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.exchanges.queued_requests() >= limits.queue {
             return Err(RequestError::QueuesFull { limit: limits.queue });
         }
-        if self.peers.get(peer).queued as usize >= limits.queue_per_peer {
+        if self.peers.get(peer).work().queued as usize >= limits.queue_per_peer {
             return Err(RequestError::QueueFull { limit: limits.queue_per_peer });
         }
         let limit = limits.exchanges;

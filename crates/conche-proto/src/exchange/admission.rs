@@ -26,8 +26,8 @@ impl<C: Controller> Exchanges<C> {
         peer: u32,
     ) -> Option<ExchangeId> {
         let state = peers.get_mut(peer);
-        let Some(index) = state.queue.first() else {
-            if state.outstanding < self.rules.nstart {
+        let Some(index) = state.work().queue.first() else {
+            if state.work().outstanding < self.rules.nstart {
                 state.starved_since = state.starved_since.min(now);
             }
             return None;
@@ -54,7 +54,7 @@ impl<C: Controller> Exchanges<C> {
     fn turn<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32, index: u32) -> Turn {
         let (state, controller) = peers.controlled(peer);
         let exchange = &self.slots[index];
-        if state.outstanding >= self.rules.nstart && exchange.is_told() {
+        if state.work().outstanding >= self.rules.nstart && exchange.is_told() {
             return Turn::OnEvent;
         }
         if let Some(free) = state.ids.blocked_until(now, self.rules.exchange_lifetime) {
@@ -71,10 +71,10 @@ impl<C: Controller> Exchanges<C> {
             bytes: exchange.bytes,
             probing_rate,
         };
-        let load = state.load(state.queued.saturating_sub(1));
+        let load = state.load(state.work().queued.saturating_sub(1));
         let confirmable = match controller.admit(&mut state.control, now, &submission, &load) {
             Admission::At(at) if at > now => return Turn::Until(at),
-            Admission::OnEvent if state.outstanding > 0 => return Turn::OnEvent,
+            Admission::OnEvent if state.work().outstanding > 0 => return Turn::OnEvent,
             Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
             // A controller that waits for an event where none can come, or for a time that has passed, would wait for
             // ever: the message leaves, NSTART and the timeouts around it still hold.

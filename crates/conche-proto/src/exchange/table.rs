@@ -289,12 +289,12 @@ impl<C: Controller> Exchanges<C> {
         let exchange = &self.slots[index];
         self.queued += 1;
         self.queued_responses += usize::from(matches!(exchange.purpose, Purpose::Response(_)));
-        let peer = peers.get_mut(exchange.peer);
-        peer.queued += 1;
+        let work = peers.get_mut(exchange.peer).work_mut();
+        work.queued += 1;
         if last {
-            peer.queue.push_back(&mut self.slots, index);
+            work.queue.push_back(&mut self.slots, index);
         } else {
-            peer.queue.push_front(&mut self.slots, index);
+            work.queue.push_front(&mut self.slots, index);
         }
     }
 
@@ -302,9 +302,9 @@ impl<C: Controller> Exchanges<C> {
         let exchange = &self.slots[index];
         self.queued -= 1;
         self.queued_responses -= usize::from(matches!(exchange.purpose, Purpose::Response(_)));
-        let peer = peers.get_mut(exchange.peer);
-        peer.queued -= 1;
-        peer.queue.remove(&mut self.slots, index);
+        let work = peers.get_mut(exchange.peer).work_mut();
+        work.queued -= 1;
+        work.queue.remove(&mut self.slots, index);
     }
 
     /// An exchange's message has this ID from now on. One that had it before, and waits for its response longer than IDs are
