@@ -64,6 +64,30 @@ async fn a_shutdown_does_not_deny_what_a_handler_has_done() {
 }
 
 #[tokio::test]
+async fn a_shutdown_waits_for_the_line_of_the_servers_client() {
+    let other = Server::builder().route("/", get(async || "hello")).bind(LOCALHOST).await.expect("it starts");
+    let limits = Limits { queue_per_peer: 1, ..Limits::default() };
+    let config = EndpointConfig { limits, ..EndpointConfig::default() };
+    let server = Server::builder().config(config).bind(LOCALHOST).await.expect("it starts");
+    let client = server.client();
+    let request = || Box::pin(client.get(format!("coap://{}/", other.local_addr())).send());
+    let (mut first, mut second) = (request(), request());
+    // The first one's turn is now, the second one's is not.
+    for waiting in [&mut first, &mut second] {
+        tokio::select! {
+            biased;
+            _ = waiting => panic!("the server's task has not run"),
+            () = std::future::ready(()) => {}
+        }
+    }
+    let shutdown = tokio::spawn(server.shutdown(Duration::from_secs(60)));
+    assert_eq!(first.await.expect("a response").text(), Ok("hello"));
+    tokio::task::yield_now().await;
+    assert_eq!(second.await.expect("a response").text(), Ok("hello"));
+    shutdown.await.expect("no panic");
+}
+
+#[tokio::test]
 async fn a_shutdown_ends_as_soon_as_its_farewells_are_acknowledged() {
     let (wait, _gate, started) = gated();
     let server = Server::builder().config(separate_at_once()).route("/", get(wait)).bind(LOCALHOST).await;

@@ -83,8 +83,8 @@ impl Server {
     /// Ends the server. New requests are answered with 5.03. Running handlers are waited for; those that have not ended
     /// when a quarter of the time is left (but at most 5 s) are dropped, and their requests answered with 5.03 as well,
     /// with Max-Age, so that no client waits for a response that will not come. Requests of this server's
-    /// [`client`](Self::client) and the acknowledgement of responses that have to have one are waited for. All this takes
-    /// no longer than `within`.
+    /// [`client`](Self::client), also those that it goes on sending, and the acknowledgement of responses that have to have
+    /// one are waited for. All this takes no longer than `within`.
     pub async fn shutdown(mut self, within: Duration) {
         self.handle.shutdown(within);
         // The task does not panic by our doing; if it has, the server is down all the same.
