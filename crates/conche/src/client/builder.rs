@@ -93,9 +93,8 @@ impl<C: SharedController> ClientBuilder<C> {
     /// enlarges its buffers; nobody else may receive from it.
     pub fn socket(mut self, socket: UdpSocket) -> Self {
         // What is wrong with a socket that has no address, its first use tells.
-        let v6 = socket.local_addr().is_ok_and(|address| address.is_ipv6());
-        let slot = if v6 { &mut self.v6 } else { &mut self.v4 };
-        *slot = Binding::Socket(Arc::new(socket));
+        let local = socket.local_addr().unwrap_or_else(|_| (Ipv4Addr::UNSPECIFIED, 0).into());
+        *self.slot(local) = Binding::Socket(Arc::new(socket));
         self
     }
 
@@ -129,6 +128,6 @@ impl<C: SharedController> ClientBuilder<C> {
     }
 
     fn slot(&mut self, address: SocketAddr) -> &mut Binding {
-        if address.is_ipv4() { &mut self.v4 } else { &mut self.v6 }
+        if address.ip().to_canonical().is_ipv4() { &mut self.v4 } else { &mut self.v6 }
     }
 }
