@@ -115,7 +115,8 @@ async fn handlers_that_wait_do_not_keep_quick_ones_from_running() {
     };
     let quick = get(async || "quick").post(count);
     let router = Router::new().route("/slow", get(wait)).route("/quick", quick);
-    let server = Server::builder().concurrency(2).router(router).bind(LOCALHOST).await.expect("it starts");
+    // Of which the clients of one prefix have half.
+    let server = Server::builder().concurrency(4).router(router).bind(LOCALHOST).await.expect("it starts");
     let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
     let slow: Vec<_> = (0..2).map(|_| tokio::spawn(Client::new().get(uri("/slow")).send())).collect();
     let _ = started.acquire_many(2).await.expect("both start");
@@ -132,6 +133,28 @@ async fn handlers_that_wait_do_not_keep_quick_ones_from_running() {
     for response in slow {
         assert_eq!(response.await.expect("no panic").expect("a response").text(), Ok("late"));
     }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn clients_of_one_prefix_leave_handlers_for_those_of_others() {
+    let (wait, gate, started) = gated();
+    let server = Server::builder().concurrency(8).route("/", get(wait)).bind(LOCALHOST).await.expect("it starts");
+    let ask = |host: [u8; 4]| {
+        let client = Client::builder().bind((host, 0).into()).build().expect("legal settings");
+        tokio::spawn(client.get(format!("coap://{}/", server.local_addr())).send())
+    };
+    let greedy: Vec<_> = (1..=20).map(|n| ask([127, 1, n, 1])).collect();
+    let _ = started.acquire_many(20).await.expect("all have come to where they would have to wait");
+    let modest = ask([127, 2, 0, 1]);
+    let _ = started.acquire_many(1).await.expect("so has this one");
+    gate.add_permits(20);
+    assert_eq!(modest.await.expect("no panic").expect("a response").code(), Code::CONTENT);
+    let mut served = 0;
+    for response in greedy {
+        served += u32::from(response.await.expect("no panic").expect("a response").code() == Code::CONTENT);
+    }
+    assert_eq!(served, 4);
 }
 
 #[tokio::test]

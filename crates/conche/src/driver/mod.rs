@@ -256,7 +256,7 @@ impl<C: SharedController> Driver<C> {
     fn tell(&mut self, event: Event<Address>) {
         match event {
             Event::Request { id, from, message } => {
-                if let Some(response) = self.serving.start(id, from.socket_addr(), message) {
+                if let Some(response) = self.serving.start(id, from, message) {
                     // A handler has run, for as long as it wanted.
                     self.now = self.clock.now();
                     self.respond(id, response);

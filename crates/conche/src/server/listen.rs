@@ -143,10 +143,11 @@ impl<C: SharedController> ServerBuilder<C> {
         Self { router, ..self }
     }
 
-    /// How many handlers may wait for something at the same time. By default 1024.
+    /// How many handlers may wait for something at the same time. By default 1024. The handlers of clients of one prefix
+    /// (/16 of IPv4, /32 of IPv6) are no more than how many others may still wait: if nobody else waits, half of them.
     ///
     /// Those that are ready at once do not count: they run however many others wait. A handler that would have to wait
-    /// beyond this number is dropped where it would, and its request answered with 5.03 and Max-Age. A request that is not
+    /// beyond these numbers is dropped where it would, and its request answered with 5.03 and Max-Age. A request that is not
     /// idempotent, such as POST, is refused before its handler begins, so that nothing is done by halves.
     pub fn concurrency(mut self, handlers: usize) -> Self {
         self.handlers.most = handlers;
