@@ -178,7 +178,10 @@ impl Serving {
     fn full(&mut self) -> Response {
         if let Some(held_back) = self.refusals.passes(Instant::now()) {
             let limit = self.handlers.most;
-            warn!(limit, held_back, "as many handlers run for a source as the server's concurrency allows: it gets 5.03");
+            warn!(
+                limit,
+                held_back, "as many handlers run for a source as the server's concurrency allows: it gets 5.03"
+            );
         }
         unavailable()
     }

@@ -225,7 +225,7 @@ pub use extract::{
     State, Text,
 };
 pub use handler::Handler;
-pub use listen::{BindError, Server, ServerBuilder, Stopped};
+pub use listen::{BindError, Server, ServerBuilder, ServerRole, Stopped};
 pub use middleware::{FromFn, HandleError, Next, from_fn, handle_error};
 pub use request::{Capture, Request};
 pub use response::{IntoResponse, Response};

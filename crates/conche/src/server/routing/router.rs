@@ -144,8 +144,10 @@ impl<S> Router<S> {
         for Entry { pattern, resource, max_payload, .. } in router.entries {
             self.insert(place(pattern), resource, lesser(max_payload, limit))?;
         }
-        let at_place = |Fallback { prefix, callee, max_payload }| {
-            Fallback { prefix: place(prefix), callee, max_payload: lesser(max_payload, limit) }
+        let at_place = |Fallback { prefix, callee, max_payload }| Fallback {
+            prefix: place(prefix),
+            callee,
+            max_payload: lesser(max_payload, limit),
         };
         for fallback in router.fallbacks.into_iter().map(at_place) {
             self.add_fallback(fallback)?;
@@ -257,9 +259,8 @@ impl<S: Send + Sync + 'static> Router<S> {
             Entry { pattern, resource: resources(resource), link, max_payload }
         });
         let entries = entries.collect();
-        let mut fallback = |Fallback { prefix, callee, max_payload }| {
-            Fallback { prefix, callee: callees(callee), max_payload }
-        };
+        let mut fallback =
+            |Fallback { prefix, callee, max_payload }| Fallback { prefix, callee: callees(callee), max_payload };
         let [fallbacks, nowhere] = [fallbacks, nowhere].map(|all| all.into_iter().map(&mut fallback).collect());
         Router { entries, tree, fallbacks, nowhere, max_payload, mistake }
     }
