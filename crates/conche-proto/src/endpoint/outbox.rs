@@ -1,12 +1,13 @@
 //! What waits to be polled: datagrams that are to leave.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty};
 use crate::exchange::ExchangeId;
-use crate::message::Remembered;
+use crate::message::{Deduplication, Remembered, Reply};
 
 /// Whom a datagram came from and which of our addresses it came to: the way back for what answers it.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,55 @@ pub(super) enum Departure<P> {
     Empty { to: Source<P>, ty: Type, id: MessageId },
     /// A message that nothing remembers.
     Message { to: Source<P>, datagram: Box<[u8]> },
+}
+
+impl<P> Departure<P> {
+    /// A reply that nothing remembers.
+    pub(super) fn forgotten(to: Source<P>, id: MessageId, reply: Reply) -> Self {
+        match reply {
+            Reply::Datagram(datagram) => Self::Message { to, datagram },
+            Reply::Short { length, bytes } => Self::Message { to, datagram: bytes[..usize::from(length)].into() },
+            Reply::EmptyAck | Reply::Silence | Reply::Pending => Self::Empty { to, ty: Type::Acknowledgement, id },
+        }
+    }
+}
+
+/// All departures, in order.
+pub(super) struct Outbox<P> {
+    departures: VecDeque<Departure<P>>,
+    /// So many of them, from the first on, need no deduplication table.
+    kept: usize,
+}
+
+impl<P: Copy> Outbox<P> {
+    pub(super) fn new() -> Self {
+        Self { departures: VecDeque::new(), kept: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.departures.len()
+    }
+
+    pub(super) fn push_back(&mut self, departure: Departure<P>) {
+        self.departures.push_back(departure);
+    }
+
+    pub(super) fn pop_front(&mut self) -> Option<Departure<P>> {
+        self.kept = self.kept.saturating_sub(1);
+        self.departures.pop_front()
+    }
+
+    /// The table is about to forget entries: the replies that are to leave are kept here.
+    pub(super) fn keep(&mut self, received: &Deduplication) {
+        for departure in self.departures.range_mut(self.kept..) {
+            if let &mut Departure::Remembered { to, id, remembered } = departure
+                && let Some(reply) = received.reply(remembered).filter(|reply| !matches!(reply, Reply::Pending))
+            {
+                *departure = Departure::forgotten(to, id, reply.clone());
+            }
+        }
+        self.kept = self.departures.len();
+    }
 }
 
 /// Copies `datagram` to the front of `buf`.

@@ -143,7 +143,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
         let reply = if confirmable { Reply::Pending } else { Reply::Silence };
         let peer = if confirmable { None } else { Some(self.open_peer(now, source.from, group).ok()?) };
-        let remembered = self.received.insert(now, Received { what, confirmable, idempotent }, reply).ok();
+        let remembered = self.remember(now, Received { what, confirmable, idempotent }, reply);
         if remembered.is_none() && idempotent.is_err() {
             return None;
         }
@@ -153,6 +153,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Source { from, local } = source;
         let (id, token) = (message.id(), message.token());
         Some(Waiting { from, local, id, token, confirmable, peer, remembered, group })
+    }
+
+    /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to
+    /// leave, leaves all the same.
+    fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
+        if self.received.is_crowded_by(&reply) {
+            self.outbox.keep(&self.received);
+        }
+        self.received.insert(now, received, reply).ok()
     }
 
     /// A message ID that is remembered came again.
@@ -253,7 +262,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if confirmable {
             let received = Received { what, confirmable, idempotent: Ok(()) };
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's retransmissions.
-            let _ = self.received.insert(now, received, Reply::EmptyAck);
+            let _ = self.remember(now, received, Reply::EmptyAck);
             self.push_empty(source, Type::Acknowledgement, message.id());
         }
         self.deliver(now, index, AckKind::Separate, OwnedMessage::from(*message));

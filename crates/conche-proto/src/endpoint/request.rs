@@ -122,6 +122,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if exchange.is_told() {
             let (exchange, peer, course) = self.exchanges.told(now, &self.peers, index);
             self.events.push_back(Event::Failed { exchange, peer, reason, course });
+        } else {
+            self.stats.responses_expired += 1;
         }
         self.close(now, index);
     }

@@ -132,11 +132,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             },
             None => reply,
         };
-        self.outbox.push_back(match forgotten {
-            Reply::Datagram(datagram) => Departure::Message { to, datagram },
-            Reply::Short { length, bytes } => Departure::Message { to, datagram: bytes[..usize::from(length)].into() },
-            _ => Departure::Empty { to, ty: Type::Acknowledgement, id },
-        });
+        self.outbox.push_back(Departure::forgotten(to, id, forgotten));
     }
 
     /// A response as a message of its own. A Non-confirmable one leaves at once: the peer's requests set its pace, and each
