@@ -26,16 +26,24 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
         let waiting = *self.incoming.get(request).ok_or(RespondError::NotPending)?;
+        let observer = self.registered(request, &waiting);
+        let response = match observer {
+            Some(observer) => Response { body: self.first_response(now, observer, &response), ..response },
+            None => response,
+        };
         self.check(&response, waiting.token.len())?;
-        match waiting.peer {
-            Some(peer) if !waiting.can_piggyback() => {
-                Ok(self.respond_separately(now, request, &waiting, peer, response))
-            }
+        let code = response.code;
+        let exchange = match waiting.peer {
+            Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, request, &waiting, peer, response),
             _ => {
                 self.piggyback(request, &waiting, &response);
-                Ok(None)
+                None
             }
+        };
+        if let Some(observer) = observer {
+            self.registration_answered(now, observer, code);
         }
+        Ok(exchange)
     }
 
     /// Acknowledges a request with an Empty ACK now, because the response will take long. Without this call it happens
@@ -54,6 +62,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// No response will come: the request is acknowledged if it is Confirmable, and forgotten after its lifetime.
     pub fn ignore(&mut self, now: Instant, request: RequestId) {
         let Some(waiting) = self.incoming.remove(request) else { return };
+        self.unregister(now, request, &waiting);
         if waiting.can_piggyback() {
             self.reply(&waiting, Reply::EmptyAck);
         }
@@ -91,6 +100,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Err(_) => {
                 self.stats.overloaded += 1;
+                self.unregister(now, request, &waiting);
                 let body = self.try_later();
                 self.piggyback(request, &waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
             }

@@ -1,5 +1,6 @@
 //! Admission: which messages may leave now, by NSTART, the peer's message IDs, PROBING_RATE and the controller.
 
+use super::retransmission::BETWEEN_NOTIFICATIONS;
 use super::{Exchanges, State};
 use crate::PeerKey;
 use crate::peer::Peers;
@@ -69,10 +70,18 @@ impl<C: Controller> Exchanges<C> {
             bytes: exchange.bytes,
             probing_rate,
         };
+        // A notification that would be held back, because the peer has not been heard for long, asks whether it still is there
+        // (RFC 7641 §4.5).
+        let non = state.non.history();
+        let asks = exchange.notifies()
+            && exchange.may_confirm
+            && non.unanswered_since.is_some()
+            && non.last.is_some_and(|last| last + BETWEEN_NOTIFICATIONS <= now);
         let load = state.load(state.queued.saturating_sub(1));
         let confirmable = match controller.admit(&mut state.control, now, &submission, &load) {
-            Admission::At(at) if at > now => return Turn::Until(at),
+            Admission::At(at) if at > now && !asks => return Turn::Until(at),
             Admission::OnEvent if state.outstanding > 0 => return Turn::OnEvent,
+            Admission::At(at) if at > now => true,
             Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
             // A controller that waits for an event where none can come, or for a time that has passed, would wait for
             // ever: the message leaves, NSTART and the timeouts around it still hold.
@@ -80,6 +89,7 @@ impl<C: Controller> Exchanges<C> {
         };
         // Converted or not, what was submitted as Non-confirmable keeps to PROBING_RATE.
         match state.probing_allows_at(now, probing_rate).filter(|_| !exchange.confirmable) {
+            Some(_) if asks => Turn::Leave { confirmable: true },
             Some(at) => Turn::Until(at),
             None => Turn::Leave { confirmable },
         }
