@@ -1,4 +1,4 @@
-//! A sans-I/O CoAP endpoint (RFC 7252): bytes in, bytes and events out.
+//! A sans-I/O CoAP endpoint (RFC 7252, RFC 7641): bytes in, bytes and events out.
 //!
 //! The [`Endpoint`] is a machine without I/O. It owns no socket, reads no clock and no random source; a driver hands it
 //! what arrived and what time it is, and takes out what to send and what happened. tokio, a simulator or an interrupt

@@ -52,7 +52,7 @@ fn obs_02_non_confirmable_notifications_are_not() {
 }
 
 /// TD_COAP_OBS_03: a client that is not interested any more rejects the next notification with a Reset.
-// RFC 7641 §3.6 (Q103) §4.2 (Q110)
+// RFC 7641 §3.6 (Q103) §4.5 (Q110)
 #[test]
 fn obs_03_a_client_that_forgot_rejects_the_next_notification_of_either_type_and_gets_no_more() {
     for reliability in [Reliability::Confirmable, Reliability::NeverConfirmable] {
