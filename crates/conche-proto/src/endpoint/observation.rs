@@ -20,12 +20,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// §4.1).
     pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
         let &Waiting { from, local, token, group, .. } = self.incoming.get(request)?;
-        let peer = self.open_peer(now, from, group).ok()?;
-        let place = Place { peer, token, local };
-        if let Some(before) = self.observers.find(place) {
+        if let Some(before) = self.peers.peek(&from).and_then(|peer| self.observers.find(Place { peer, token, local }))
+        {
             self.remove_observer(now, before);
         }
-        if !self.observers.admits(peer, group) {
+        if !self.observers.admits(group) {
+            return None;
+        }
+        let peer = self.open_peer(now, from, group).ok()?;
+        let place = Place { peer, token, local };
+        if !self.observers.admits_peer(peer) {
             self.peers.touch(now, peer);
             return None;
         }
@@ -159,6 +163,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A notification failed: whoever does not want it or is not there observes no longer (RFC 7641 §4.5).
     pub(super) fn notification_failed(&mut self, now: Instant, index: u32, observer: u32, reason: Failure) {
         self.close(now, index);
+        if reason == Failure::QueueExpired {
+            // It says nothing of the client that others, or the controller, were in the way for too long.
+            self.observers.missed(observer);
+            return self.catch_up(now, observer);
+        }
         self.lose_observer(now, observer, ObserverEnd::Failed(reason));
     }
 

@@ -19,8 +19,8 @@ use conche_cc::{Controller, Instant};
 /// Max-Age where a response has none, in seconds (RFC 7252 §5.10.5).
 const MAX_AGE: u32 = 60;
 
-/// How long after Max-Age a notification is waited for: at least and at most (RFC 7641 §3.3.1).
-const GRACE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(15)];
+/// How many milliseconds after Max-Age a notification is waited for (RFC 7641 §3.3.1).
+const GRACE_MS: core::ops::Range<u64> = 5_000..15_000;
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Asks for something and to be notified of its changes: a GET or FETCH, to which the endpoint adds Observe 0. The
@@ -227,9 +227,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         *newest = Some(order);
         let max_age = Duration::from_secs(message.uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE).into());
-        let [least, most] = GRACE.map(|grace| grace.as_nanos() as u64);
-        let grace = least + self.random.next_u64() % (most - least);
-        self.subscriptions.fresh_until(index, now + max_age + Duration::from_nanos(grace));
+        let grace = GRACE_MS.start + self.random.next_u64() % (GRACE_MS.end - GRACE_MS.start);
+        self.subscriptions.fresh_until(index, now + max_age + Duration::from_millis(grace));
         Ok(())
     }
 

@@ -196,10 +196,14 @@ impl Observers {
         topic.map_or(0, |topic| self.topics[topic].len as usize)
     }
 
-    /// There may be one more.
-    pub(crate) fn admits(&mut self, peer: u32, group: Group) -> bool {
-        let watched = self.watcher(peer).map_or(0, |watcher| self.watchers[watcher].len as usize);
-        watched < self.per_peer && self.shares.admits(group, 1, self.capacity)
+    /// There may be one more of this group.
+    pub(crate) fn admits(&self, group: Group) -> bool {
+        self.shares.admits(group, 1, self.capacity)
+    }
+
+    /// There may be one more of this peer.
+    pub(crate) fn admits_peer(&mut self, peer: u32) -> bool {
+        self.watcher(peer).map_or(0, |watcher| self.watchers[watcher].len as usize) < self.per_peer
     }
 
     /// Enters an observer that is admitted, and that is none yet.
@@ -407,8 +411,14 @@ impl Observers {
         let observer = &mut self.slots[index];
         (observer.confirmed, observer.unconfirmed, observer.validated) = (now, 0, true);
         if superseded {
-            observer.seen = observer.seen.wrapping_sub(1);
+            self.missed(index);
         }
+    }
+
+    /// What was under way to it never left.
+    pub(crate) fn missed(&mut self, index: u32) {
+        let observer = &mut self.slots[index];
+        observer.seen = observer.seen.wrapping_sub(1);
     }
 
     fn hash_of(&self, peer: u32, token: Token) -> u64 {

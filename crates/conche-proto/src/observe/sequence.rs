@@ -31,7 +31,6 @@ impl Sequence {
         Self(self.0.wrapping_sub(1)).value()
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "24 bits are left")]
     const fn value(self) -> u32 {
         (self.0 & 0xff_ffff) as u32
     }
@@ -78,7 +77,7 @@ mod tests {
     // RFC 7641 §3.4 (Q105)
     #[test]
     fn newer_is_the_higher_number_modulo_2_to_the_24_or_what_comes_128_seconds_later() {
-        let order = |sequence, seconds| Order { sequence, received: Instant::from_millis(seconds * 1_000) };
+        let order = |sequence, seconds: u64| Order { sequence, received: Instant::from_millis(seconds * 1_000) };
         let newer = |old, new| Order::is_before(&old, &new);
         assert!(newer(order(1, 0), order(2, 0)));
         assert!(!newer(order(2, 0), order(1, 0)));

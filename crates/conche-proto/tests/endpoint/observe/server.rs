@@ -230,6 +230,17 @@ fn a_notification_that_is_illegal_or_too_large_is_refused_and_changes_nothing() 
 }
 
 #[test]
+fn a_state_that_probing_rate_holds_back_for_long_is_told_when_its_time_comes() {
+    let mut server = server();
+    register(&mut server, 1, 1, TOKEN);
+    notify(&mut server, &"x".repeat(1_000), NON);
+    assert!(notify(&mut server, "last", NON).sent.is_empty(), "the client has said nothing");
+    let given = server.run(s(1_100));
+    assert_eq!((given.message().payload(), given.events.len()), (&b"last"[..], 0));
+    assert_eq!(server.endpoint.observers(1), 1);
+}
+
+#[test]
 fn topics_are_apart_and_a_dismissed_observer_hears_no_more() {
     let mut server = server();
     let observer = register(&mut server, 1, 1, TOKEN).expect("room");
