@@ -90,11 +90,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// The observer that this request registers, if its registration was accepted.
-    pub(super) fn registered(&mut self, request: RequestId, waiting: &Waiting<P>) -> Option<u32> {
+    pub(super) fn registered(&mut self, request: RequestId) -> Option<u32> {
         if self.observers.unanswered() == 0 {
             return None;
         }
-        let observer = self.observer_of(waiting)?;
+        let waiting = *self.incoming.get(request)?;
+        let observer = self.observer_of(&waiting)?;
         (self.observers.progress(observer) == Progress::Unanswered(request)).then_some(observer)
     }
 
@@ -108,8 +109,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// The request that registered an observer gets no such response.
-    pub(super) fn unregister(&mut self, now: Instant, request: RequestId, waiting: &Waiting<P>) {
-        if let Some(observer) = self.registered(request, waiting) {
+    pub(super) fn unregister(&mut self, now: Instant, request: RequestId) {
+        if let Some(observer) = self.registered(request) {
             self.remove_observer(now, observer);
         }
     }

@@ -1,7 +1,7 @@
 //! What waits to be polled: datagrams that are to leave.
 
 use alloc::boxed::Box;
-use alloc::vec;
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty};
@@ -44,9 +44,12 @@ pub(super) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token:
         .expect("the size of the message was checked against Limits::message_bytes, and poll's buffer against that")
 }
 
-/// The same in memory of its own.
+/// The same in memory of its own, which is filled from its start: clearing it first would cost as much as the rest.
 pub(super) fn encoded(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Box<[u8]> {
-    let mut datagram = vec![0; 4 + usize::from(token.len()) + body.len()].into_boxed_slice();
-    encode(&mut datagram, ty, code, id, token, body);
-    datagram
+    let mut front = [0; 4 + Token::MAX_LENGTH];
+    let length = encode(&mut front, ty, code, id, token, &Body::EMPTY);
+    let mut datagram = Vec::with_capacity(length + body.len());
+    datagram.extend_from_slice(&front[..length]);
+    datagram.extend_from_slice(body.as_bytes());
+    datagram.into_boxed_slice()
 }

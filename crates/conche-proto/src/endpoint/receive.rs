@@ -177,13 +177,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let limit = self.config.limits.message_bytes;
             return Some((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
         }
-        if let Some(option) = message.unacceptable_option(&self.config.known_options) {
+        let mut proxying = false;
+        let options = message.options().inspect(|option| {
+            proxying |= matches!(option.number, OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME);
+        });
+        if let Some(option) = message.unacceptable_among(options, &self.config.known_options) {
             return Some((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
         }
-        let mut options = message.options();
-        options
-            .any(|option| matches!(option.number, OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME))
-            .then(|| (Code::PROXYING_NOT_SUPPORTED, "this is no proxy".into()))
+        proxying.then(|| (Code::PROXYING_NOT_SUPPORTED, "this is no proxy".into()))
     }
 
     /// Refuses a request without remembering it; a duplicate will get the same answer. One that came as Non-confirmable with

@@ -107,8 +107,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Lets leave what may leave of a peer's queue, in order. Called after every event that can make a difference.
     pub(super) fn admit_waiting(&mut self, now: Instant, peer: u32) {
-        while let Some(index) = self.exchanges.admit_next(now, &mut self.peers, peer) {
-            self.push_departure(index);
+        while let Some(exchange) = self.exchanges.admit_next(now, &mut self.peers, peer) {
+            self.outbox.push_back(Departure::Exchange(exchange));
         }
     }
 
@@ -116,7 +116,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn exchange_due(&mut self, now: Instant, index: u32) {
         match self.exchanges.expired(now, &mut self.peers, index) {
             Next::Wait => {}
-            Next::Depart => self.push_departure(index),
+            Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
             Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
             Next::Fail(reason) => self.fail(now, index, reason),
             Next::Over => self.notification_over(now, index),
@@ -179,17 +179,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The one end of every exchange. Who waits gets a turn.
     pub(super) fn close(&mut self, now: Instant, index: u32) {
-        let peer = self.exchanges.get(index).peer;
-        match self.exchanges.close(now, &mut self.peers, index) {
+        let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
+        match purpose {
             Purpose::Response(group) => self.incoming.give_back(group),
             Purpose::Notification(observer) => self.observers.idle(observer),
             Purpose::Request | Purpose::Ping => {}
         }
         self.admit_waiting(now, peer);
-    }
-
-    fn push_departure(&mut self, index: u32) {
-        let id = self.exchanges.get(index).id(index);
-        self.outbox.push_back(Departure::Exchange(id));
     }
 }

@@ -25,18 +25,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         request: RequestId,
         response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
-        let waiting = *self.incoming.get(request).ok_or(RespondError::NotPending)?;
-        let observer = self.registered(request, &waiting);
+        let token_length = self.incoming.get(request).ok_or(RespondError::NotPending)?.token.len();
+        let observer = self.registered(request);
         let response = match observer {
             Some(observer) => Response { body: self.first_response(now, observer, &response), ..response },
             None => response,
         };
-        self.check(&response, waiting.token.len())?;
+        self.check(&response, token_length)?;
         let code = response.code;
+        let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         let exchange = match waiting.peer {
-            Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, request, &waiting, peer, response),
+            Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, &waiting, peer, response),
             _ => {
-                self.piggyback(request, &waiting, &response);
+                self.piggyback(&waiting, &response);
                 None
             }
         };
@@ -61,8 +62,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// No response will come: the request is acknowledged if it is Confirmable, and forgotten after its lifetime.
     pub fn ignore(&mut self, now: Instant, request: RequestId) {
+        self.unregister(now, request);
         let Some(waiting) = self.incoming.remove(request) else { return };
-        self.unregister(now, request, &waiting);
         if waiting.can_piggyback() {
             self.reply(&waiting, Reply::EmptyAck);
         }
@@ -100,9 +101,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Err(_) => {
                 self.stats.overloaded += 1;
-                self.unregister(now, request, &waiting);
+                self.unregister(now, request);
                 let body = self.try_later();
-                self.piggyback(request, &waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
+                self.incoming.remove(request);
+                self.piggyback(&waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
             }
         }
     }
@@ -116,8 +118,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
-    fn piggyback(&mut self, request: RequestId, waiting: &Waiting<P>, response: &Response) {
-        self.incoming.remove(request);
+    fn piggyback(&mut self, waiting: &Waiting<P>, response: &Response) {
         self.incoming.give_back(waiting.group);
         let Response { code, body, .. } = response;
         let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
@@ -155,7 +156,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn respond_separately(
         &mut self,
         now: Instant,
-        request: RequestId,
         waiting: &Waiting<P>,
         peer: u32,
         response: Response,
@@ -163,7 +163,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let by_default = if waiting.confirmable { Reliability::Confirmable } else { Reliability::NeverConfirmable };
         let reliability = response.reliability.unwrap_or(by_default);
         let confirmable = reliability == Reliability::Confirmable;
-        self.incoming.remove(request);
         let free_id = match confirmable {
             true => None,
             false => self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime).ok(),

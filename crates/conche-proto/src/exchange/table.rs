@@ -121,8 +121,9 @@ impl<C: Controller> Exchanges<C> {
             Purpose::Response(_) | Purpose::Notification(_) => self.rules.response_timeout,
             Purpose::Request | Purpose::Ping => self.rules.queue_lifetime,
         };
-        let exchange = Exchange {
-            generation: self.generation,
+        let generation = self.generation;
+        let exchange = || Exchange {
+            generation,
             peer,
             purpose,
             state: State::Queued,
@@ -149,7 +150,7 @@ impl<C: Controller> Exchanges<C> {
             by_id: Chain::default(),
             by_token: Chain::default(),
         };
-        let index = self.slots.insert(exchange)?;
+        let index = self.slots.insert_with(exchange)?;
         if purpose == Purpose::Request {
             let hash = self.token_hash(peer, token);
             self.by_token.insert(&mut self.slots, hash, index);
@@ -166,20 +167,29 @@ impl<C: Controller> Exchanges<C> {
 
     /// What has just been opened was not admitted at once: from now on it waits.
     pub(crate) fn wait(&mut self, id: ExchangeId) {
-        if let Some(exchange) = self.live(id).filter(|exchange| exchange.state == State::Queued) {
-            self.timers.set(id.index, exchange.wake());
+        if self.live(id).is_some_and(|exchange| exchange.state == State::Queued) {
+            self.arm(id.index);
         }
     }
 
-    /// The one end of every exchange: slot, timer, queue place and table entries are freed. The answer is what it was for.
-    pub(crate) fn close<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Purpose {
-        self.free_slot(peers, index);
+    /// Sets the timer of an exchange for when it is due next.
+    pub(crate) fn arm(&mut self, index: u32) {
+        self.timers.set(index, self.slots[index].wake());
+    }
+
+    /// The one end of every exchange: slot, timer, queue place and table entries are freed. The answer is what it was for,
+    /// and with which peer.
+    pub(crate) fn close<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> (Purpose, u32) {
+        let exchange = &mut self.slots[index];
+        exchange.free_slot(peers);
+        let &mut Exchange { state, purpose, peer, identified, .. } = exchange;
         self.timers.cancel(index);
-        let &Exchange { state, purpose, peer, .. } = self.get(index);
         if state == State::Queued {
             self.dequeue(peers, index);
         }
-        self.unidentify(index);
+        if identified {
+            self.by_id.remove(&mut self.slots, index);
+        }
         match purpose {
             Purpose::Request => {
                 self.by_token.remove(&mut self.slots, index);
@@ -191,7 +201,7 @@ impl<C: Controller> Exchanges<C> {
         }
         peers.let_go(now, peer);
         self.slots.remove(index);
-        purpose
+        (purpose, peer)
     }
 
     /// The exchange of this name, if it is not over.
@@ -209,9 +219,8 @@ impl<C: Controller> Exchanges<C> {
 
     /// The exchange whose message has this ID, if it has left.
     pub(crate) fn with_id(&mut self, peer: u32, id: MessageId) -> Option<u32> {
-        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id;
-        let index = self.by_id.find(&self.slots, self.id_hash(peer, id), is_it)?;
-        (!self.slots[index].sent.is_empty()).then_some(index)
+        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id && !exchange.sent.is_empty();
+        self.by_id.find(&self.slots, self.id_hash(peer, id), is_it)
     }
 
     /// A request to this peer has this token.
@@ -292,13 +301,6 @@ impl<C: Controller> Exchanges<C> {
         self.by_id.steps() + self.by_token.steps()
     }
 
-    pub(super) fn free_slot<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
-        let exchange = &mut self.slots[index];
-        if core::mem::take(&mut exchange.holds_slot) {
-            peers.get_mut(exchange.peer).free_slot(exchange.bytes);
-        }
-    }
-
     /// A sender has a message that waits for admission: at the end of the peer's queue or, if it only goes on, at its head.
     pub(super) fn enqueue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, last: bool) {
         let exchange = &self.slots[index];
@@ -325,15 +327,15 @@ impl<C: Controller> Exchanges<C> {
     /// An exchange's message has this ID from now on. One that had it before, and waits for its response longer than IDs are
     /// reserved, is found by its token only.
     pub(super) fn identify(&mut self, index: u32, id: MessageId) {
-        let peer = self.slots[index].peer;
+        let exchange = &mut self.slots[index];
+        (exchange.id, exchange.identified) = (id, true);
+        let peer = exchange.peer;
         let hash = self.id_hash(peer, id);
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id;
         if let Some(before) = self.by_id.find(&self.slots, hash, is_it) {
             self.unidentify(before);
         }
         self.by_id.insert(&mut self.slots, hash, index);
-        let exchange = &mut self.slots[index];
-        (exchange.id, exchange.identified) = (id, true);
     }
 
     /// An exchange's message has no ID any more.

@@ -271,13 +271,12 @@ impl Deduplication {
     /// A place once made is there until the table is empty, so a flood of short entries could turn all of the capacity into
     /// places and leave none for replies. Places therefore take the last quarter only when nothing is left to forget.
     fn make_room(&mut self, reply_bytes: usize, idempotent: bool) -> Result<(), TableFull> {
-        let kept = self.entries.places() * Self::ENTRY_BYTES + self.reply_bytes - self.evictable_bytes;
-        if kept + reply_bytes > self.capacity {
+        let places = self.entries.places() * Self::ENTRY_BYTES;
+        if places + self.reply_bytes - self.evictable_bytes + reply_bytes > self.capacity {
             return Err(TableFull);
         }
         loop {
             let growth = self.entries.growth() * Self::ENTRY_BYTES;
-            let places = self.entries.places() * Self::ENTRY_BYTES;
             let fits = places + growth + self.reply_bytes + reply_bytes <= self.capacity;
             let crowds = places.min(growth) > 0 && places + growth > self.capacity - self.capacity / 4;
             if fits && !crowds {

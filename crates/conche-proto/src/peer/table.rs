@@ -185,10 +185,11 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// Something needs this peer until it lets go: an exchange, or a request whose response will.
     pub(crate) fn hold(&mut self, index: u32) {
-        if self.get(index).holds == 0 {
+        let peer = self.get_mut(index);
+        peer.holds += 1;
+        if peer.holds == 1 {
             self.idle.remove(&mut self.slots, index);
         }
-        self.get_mut(index).holds += 1;
     }
 
     /// A peer was used that nothing holds: it moves to the young end.

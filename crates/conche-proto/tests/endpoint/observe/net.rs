@@ -69,6 +69,9 @@ impl Sent {
     }
 }
 
+/// The delay of a datagram; `None` if it is lost.
+pub type Link = Box<dyn FnMut(&Sent) -> Option<Duration>>;
+
 pub struct Node {
     pub endpoint: Endpoint<u32, AnyController>,
     pub events: Vec<(Instant, Event<u32>)>,
@@ -79,8 +82,7 @@ pub struct Net {
     pub now: Instant,
     pub nodes: Vec<Node>,
     pub resource: Resource,
-    /// The delay of a datagram; `None` if it is lost.
-    pub link: Box<dyn FnMut(&Sent) -> Option<Duration>>,
+    pub link: Link,
     pub sent: Vec<Sent>,
     arrivals: BTreeMap<(Instant, u64), (u32, u32, Vec<u8>)>,
     wakes: BTreeSet<(Instant, u32)>,
