@@ -1,4 +1,4 @@
-//! A sans-I/O CoAP endpoint (RFC 7252): bytes in, bytes and events out.
+//! A sans-I/O CoAP endpoint (RFC 7252, RFC 7641): bytes in, bytes and events out.
 //!
 //! The [`Endpoint`] is a machine without I/O. It owns no socket, reads no clock and no random source; a driver hands it
 //! what arrived and what time it is, and takes out what to send and what happened. tokio, a simulator or an interrupt
@@ -19,7 +19,8 @@
 //! | `message` | the message layer: message IDs, deduplication, what a Reset can be about |
 //! | `incoming` | requests of peers that wait for their response |
 //! | `peer` | what is known of each destination: congestion state, NSTART slots, queue, PROBING_RATE, trust |
-//! | `exchange` | requests, pings and separate responses from submission to end |
+//! | `exchange` | requests, pings, separate responses and notifications from submission to end |
+//! | `observe` | observers of what is served here, and what is observed elsewhere (RFC 7641) |
 //! | [`endpoint`] | [`Endpoint`]: connects all these; `handle` in, `poll` out |
 //!
 //! A module uses only what stands above it, and ARCHITECTURE.md follows a datagram from file to file.
@@ -37,6 +38,7 @@ mod exchange;
 mod hash;
 mod incoming;
 mod message;
+mod observe;
 mod peer;
 pub mod shares;
 mod store;
@@ -48,11 +50,12 @@ pub use config::{
     ConfigError, EndpointConfig, Envelope, Limits, ParameterError, ResponseLimit, TransmissionParameters,
 };
 pub use endpoint::{
-    Datagram, Ecn, Endpoint, Event, Input, Output, RequestError, RespondError, Stats, SupersedeError, Transmit,
-    Undrained,
+    Datagram, Ecn, Endpoint, Event, Input, NotifyError, Output, RequestError, RespondError, Stats, SupersedeError,
+    Transmit, Undrained,
 };
 pub use exchange::{Course, ExchangeId, Failure, Reliability, Request, Response};
 pub use incoming::RequestId;
+pub use observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
 pub use peer::{ControllerId, PeerSnapshot};
 
 /// What names a peer: a socket address, a simulated node's number, a DTLS session.

@@ -33,6 +33,7 @@ mod owned;
 mod pool;
 mod recognition;
 mod spec;
+mod splice;
 mod token;
 mod uint;
 mod uri;

@@ -4,7 +4,7 @@ use super::outbox::{Departure, Source, encode, write};
 use super::{Ecn, Endpoint, Transmit};
 use crate::PeerKey;
 use crate::codec::{Type, encode_empty};
-use crate::exchange::{ExchangeId, State};
+use crate::exchange::{ExchangeId, Purpose, State};
 use crate::hash::Keyed;
 use crate::message::Reply;
 use conche_cc::{Controller, Instant};
@@ -49,6 +49,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Some(transmit);
         }
         let attempt = self.exchanges.sent(now, &mut self.peers, id.index, &mut self.random);
+        let exchange = self.exchanges.get(id.index);
+        if let Purpose::Notification(observer) = exchange.purpose {
+            self.observers.left(observer, exchange.id, exchange.confirmable);
+        }
         self.stats.retransmissions += u64::from(attempt > 0);
         Some(Transmit { exchange: Some(id), attempt, ..transmit })
     }

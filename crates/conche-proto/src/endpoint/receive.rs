@@ -11,6 +11,7 @@ use crate::exchange::{Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::Waiting;
 use crate::message::{Received, Remembered, Reply};
+use crate::observe::Place;
 use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
@@ -97,7 +98,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    fn push_empty(&mut self, to: Source<P>, ty: Type, id: MessageId) {
+    pub(super) fn push_empty(&mut self, to: Source<P>, ty: Type, id: MessageId) {
         self.outbox.push_back(Departure::Empty { to, ty, id });
     }
 
@@ -120,6 +121,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.overloaded += 1;
             return self.refuse(now, source, message, group, (Code::SERVICE_UNAVAILABLE, ""));
         };
+        if !self.observers.is_empty() {
+            self.observation_renewed(now, &waiting, message);
+        }
         let Some(id) = self.incoming.insert(now, waiting) else { return };
         self.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);
@@ -247,9 +251,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if confirmable && let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(source, message, remembered);
         }
-        let Some(index) = peer.and_then(|peer| self.exchanges.with_token(peer, message.token())) else {
+        let found = peer.and_then(|peer| self.exchanges.with_token(peer, message.token()));
+        if let Some(subscription) = self.notified(peer, message.token(), found) {
+            return self.receive_notification(now, source, what, subscription, message);
+        }
+        let Some(index) = found else {
             self.stats.unmatched += 1;
-            return self.reject(source, message);
+            // A server learns by nothing else that we do not observe any more (RFC 7641 §3.6).
+            if confirmable || message.uint(OptionNumber::OBSERVE).is_some() {
+                self.push_empty(source, Type::Reset, message.id());
+            }
+            return;
         };
         if message.unacceptable_option(&self.config.known_options).is_some() {
             self.reject(source, message);
@@ -290,8 +302,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         match purpose {
-            // Any matching ACK ends the retransmission of a separate response, whatever it carries (RFC 7252 §5.2.2).
-            Purpose::Response(_) | Purpose::Ping => {
+            // Any matching ACK ends the retransmission of a response, whatever it carries (RFC 7252 §5.2.2).
+            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
@@ -311,7 +323,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             _ if !exchange.awaits_ack() => {}
             // Believed in any case: nothing else ever vouches for their arrival, and without belief a few guesses would
             // hold the peer's slot until they are given up.
-            Purpose::Response(_) | Purpose::Ping => {
+            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
@@ -331,7 +343,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             && !self.rejectable.is_empty()
             && let Some(token) = self.rejectable.reject(Keyed::fingerprint(hash, 0, message.id().0))
         {
-            return self.events.push_back(Event::Rejected { from: source.from, token });
+            self.events.push_back(Event::Rejected { from: source.from, token });
+            if let Some(peer) = peer.filter(|_| !self.observers.is_empty()) {
+                self.response_failed(now, Place { peer, token, local: source.local }, Failure::Reset);
+            }
+            return;
+        }
+        if trusted
+            && !self.observers.is_empty()
+            && let Some(peer) = peer
+            && self.exchanges.with_id(peer, message.id()).is_none()
+            && self.reject_notification(now, peer, message.id())
+        {
+            return;
         }
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
         let purpose = self.exchanges.get(index).purpose;

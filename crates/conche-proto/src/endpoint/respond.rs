@@ -26,15 +26,25 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
         let token_length = self.incoming.get(request).ok_or(RespondError::NotPending)?.token.len();
+        let observer = self.registered(request);
+        let response = match observer {
+            Some(observer) => Response { body: self.first_response(now, observer, &response), ..response },
+            None => response,
+        };
         self.check(&response, token_length)?;
+        let code = response.code;
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
-        match waiting.peer {
-            Some(peer) if !waiting.can_piggyback() => Ok(self.respond_separately(now, &waiting, peer, response)),
+        let exchange = match waiting.peer {
+            Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, &waiting, peer, response),
             _ => {
                 self.piggyback(&waiting, &response);
-                Ok(None)
+                None
             }
+        };
+        if let Some(observer) = observer {
+            self.registration_answered(now, observer, code);
         }
+        Ok(exchange)
     }
 
     /// Acknowledges a request with an Empty ACK now, because the response will take long. Without this call it happens
@@ -52,6 +62,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// No response will come: the request is acknowledged if it is Confirmable, and forgotten after its lifetime.
     pub fn ignore(&mut self, now: Instant, request: RequestId) {
+        self.unregister(now, request);
         let Some(waiting) = self.incoming.remove(request) else { return };
         if waiting.can_piggyback() {
             self.reply(&waiting, Reply::EmptyAck);
@@ -90,6 +101,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Err(_) => {
                 self.stats.overloaded += 1;
+                self.unregister(now, request);
                 let body = self.try_later();
                 self.incoming.remove(request);
                 self.piggyback(&waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));

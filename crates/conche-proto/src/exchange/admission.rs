@@ -1,9 +1,10 @@
 //! Admission: which messages may leave now, by NSTART, the peer's message IDs, PROBING_RATE and the controller.
 
+use super::retransmission::BETWEEN_NOTIFICATIONS;
 use super::{ExchangeId, Exchanges, State};
 use crate::PeerKey;
 use crate::peer::Peers;
-use conche_cc::control::{Admission, Submission};
+use conche_cc::control::{Admission, NonHistory, Submission};
 use conche_cc::{Controller, Instant};
 
 /// What becomes of the first message in a peer's queue.
@@ -71,10 +72,12 @@ impl<C: Controller> Exchanges<C> {
             bytes: exchange.bytes,
             probing_rate,
         };
+        let asks = exchange.notifies() && exchange.may_confirm && may_ask(now, &state.non.history());
         let load = state.load(state.work().queued.saturating_sub(1));
         let confirmable = match controller.admit(&mut state.control, now, &submission, &load) {
-            Admission::At(at) if at > now => return Turn::Until(at),
+            Admission::At(at) if at > now && !asks => return Turn::Until(at),
             Admission::OnEvent if state.work().outstanding > 0 => return Turn::OnEvent,
+            Admission::At(at) if at > now => true,
             Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
             // A controller that waits for an event where none can come, or for a time that has passed, would wait for
             // ever: the message leaves, NSTART and the timeouts around it still hold.
@@ -82,6 +85,7 @@ impl<C: Controller> Exchanges<C> {
         };
         // Converted or not, what was submitted as Non-confirmable keeps to PROBING_RATE.
         match state.probing_allows_at(now, probing_rate).filter(|_| !exchange.confirmable) {
+            Some(_) if asks => Turn::Leave { confirmable: true },
             Some(at) => Turn::Until(at),
             None => Turn::Leave { confirmable },
         }
@@ -122,4 +126,10 @@ impl<C: Controller> Exchanges<C> {
             self.timers.set(index, wake);
         }
     }
+}
+
+/// A notification to a peer that has not been heard since the last one need not be held back: as a Confirmable message
+/// it asks whether the client still is there (RFC 7641 §4.5).
+fn may_ask(now: Instant, non: &NonHistory) -> bool {
+    non.unanswered_since.is_some() && non.last.is_some_and(|last| last + BETWEEN_NOTIFICATIONS <= now)
 }

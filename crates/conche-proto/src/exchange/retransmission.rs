@@ -2,11 +2,16 @@
 
 use rand_core::RngCore;
 
+use core::time::Duration;
+
 use super::{Content, Exchanges, Failure, Purpose, State};
 use crate::PeerKey;
 use crate::peer::Peers;
 use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
+
+/// Between two Non-confirmable notifications to a client whose round-trip time is not known (RFC 7641 §4.5.1).
+pub(super) const BETWEEN_NOTIFICATIONS: Duration = Duration::from_secs(3);
 
 /// What follows for an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +24,8 @@ pub(crate) enum Next {
     Admit,
     /// It fails.
     Fail(Failure),
+    /// It is over, and nobody needs to be told: a Non-confirmable notification has had its time.
+    Over,
 }
 
 impl<C: Controller> Exchanges<C> {
@@ -43,7 +50,10 @@ impl<C: Controller> Exchanges<C> {
             load: peer.load_without(exchange.bytes),
         };
         let wanted = controller.sent(&mut peer.control, &mut exchange.flight, &event);
-        let timeout = self.rules.envelope.hold(wanted, exchange.timeout);
+        let mut timeout = self.rules.envelope.hold(wanted, exchange.timeout);
+        if exchange.notifies() && !exchange.confirmable && controller.snapshot(&peer.control).srtt.is_none() {
+            timeout = timeout.max(BETWEEN_NOTIFICATIONS);
+        }
         exchange.timeout = Some(timeout);
         exchange.state = State::AwaitingAck;
         exchange.state_until = now + timeout;
@@ -79,6 +89,7 @@ impl<C: Controller> Exchanges<C> {
             }
             State::Departing => Next::Depart,
             State::AwaitingAck if exchange.confirmable => self.acknowledgement_overdue(now, peers, index),
+            State::AwaitingAck if exchange.notifies() => Next::Over,
             State::AwaitingAck => self.response_to_non_overdue(now, peers, index),
             State::AwaitingResponse => {
                 let told = exchange.acknowledged.is_some() || exchange.doubtful_ack;

@@ -79,9 +79,11 @@ pub(crate) struct Exchanges<C: Controller> {
     hash: Keyed,
     /// Counts exchanges; tells apart those that had the same place one after the other.
     generation: u32,
-    /// Separate responses, and those of them that wait for admission: bounded by the requests that they answer.
+    /// Requests and pings, and those of them that wait for admission.
+    requests: usize,
+    queued_requests: usize,
+    /// Separate responses: bounded by the requests that they answer. The rest are notifications, at most one an observer.
     responses: usize,
-    queued_responses: usize,
     queued: usize,
 }
 
@@ -95,8 +97,9 @@ impl<C: Controller> Exchanges<C> {
             by_token: Index::new(),
             hash,
             generation: 0,
+            requests: 0,
+            queued_requests: 0,
             responses: 0,
-            queued_responses: 0,
             queued: 0,
         }
     }
@@ -115,7 +118,7 @@ impl<C: Controller> Exchanges<C> {
         let bytes = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.rules.datagram_overhead);
         // A response has until its request is given up; what waits for it there is not ours to shorten.
         let patience = match purpose {
-            Purpose::Response(_) => self.rules.response_timeout,
+            Purpose::Response(_) | Purpose::Notification(_) => self.rules.response_timeout,
             Purpose::Request | Purpose::Ping => self.rules.queue_lifetime,
         };
         let generation = self.generation;
@@ -152,7 +155,11 @@ impl<C: Controller> Exchanges<C> {
             let hash = self.token_hash(peer, token);
             self.by_token.insert(&mut self.slots, hash, index);
         }
-        self.responses += usize::from(matches!(purpose, Purpose::Response(_)));
+        match purpose {
+            Purpose::Request | Purpose::Ping => self.requests += 1,
+            Purpose::Response(_) => self.responses += 1,
+            Purpose::Notification(_) => {}
+        }
         peers.hold(peer);
         self.enqueue(peers, index, true);
         Some(ExchangeId { index, generation: self.generation })
@@ -184,9 +191,13 @@ impl<C: Controller> Exchanges<C> {
             self.by_id.remove(&mut self.slots, index);
         }
         match purpose {
-            Purpose::Request => self.by_token.remove(&mut self.slots, index),
+            Purpose::Request => {
+                self.by_token.remove(&mut self.slots, index);
+                self.requests -= 1;
+            }
+            Purpose::Ping => self.requests -= 1,
             Purpose::Response(_) => self.responses -= 1,
-            Purpose::Ping => {}
+            Purpose::Notification(_) => {}
         }
         peers.let_go(now, peer);
         self.slots.remove(index);
@@ -222,13 +233,19 @@ impl<C: Controller> Exchanges<C> {
         self.find_token(peer, token).filter(|&index| !self.slots[index].sent.is_empty())
     }
 
-    /// A random token of this length that no request to this peer uses (RFC 7252 §5.3.1).
-    pub(crate) fn unused_token(&mut self, peer: u32, length: u8, random: &mut impl RngCore) -> Option<Token> {
+    /// A random token of this length that no request to this peer uses (RFC 7252 §5.3.1), and nothing else either.
+    pub(crate) fn unused_token(
+        &mut self,
+        peer: u32,
+        length: u8,
+        random: &mut impl RngCore,
+        mut used_elsewhere: impl FnMut(Token) -> bool,
+    ) -> Option<Token> {
         // With 4 bytes or more the first draw is free all but surely; with fewer, all may be taken.
         (0..64).find_map(|_| {
             let bytes = random.next_u64().to_le_bytes();
             let token = Token::new(&bytes[..usize::from(length).min(bytes.len())])?;
-            (!self.uses_token(peer, token)).then_some(token)
+            (!self.uses_token(peer, token) && !used_elsewhere(token)).then_some(token)
         })
     }
 
@@ -250,12 +267,12 @@ impl<C: Controller> Exchanges<C> {
 
     /// How many exchanges the application opened: requests and pings.
     pub(crate) fn requests(&self) -> usize {
-        self.slots.len() - self.responses
+        self.requests
     }
 
     /// How many of those wait for admission.
     pub(crate) fn queued_requests(&self) -> usize {
-        self.queued - self.queued_responses
+        self.queued_requests
     }
 
     /// How many separate responses are not over.
@@ -288,7 +305,7 @@ impl<C: Controller> Exchanges<C> {
     pub(super) fn enqueue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, last: bool) {
         let exchange = &self.slots[index];
         self.queued += 1;
-        self.queued_responses += usize::from(matches!(exchange.purpose, Purpose::Response(_)));
+        self.queued_requests += usize::from(matches!(exchange.purpose, Purpose::Request | Purpose::Ping));
         let work = peers.get_mut(exchange.peer).work_mut();
         work.queued += 1;
         if last {
@@ -301,7 +318,7 @@ impl<C: Controller> Exchanges<C> {
     pub(super) fn dequeue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
         let exchange = &self.slots[index];
         self.queued -= 1;
-        self.queued_responses -= usize::from(matches!(exchange.purpose, Purpose::Response(_)));
+        self.queued_requests -= usize::from(matches!(exchange.purpose, Purpose::Request | Purpose::Ping));
         let work = peers.get_mut(exchange.peer).work_mut();
         work.queued -= 1;
         work.queue.remove(&mut self.slots, index);
