@@ -28,6 +28,7 @@ mod decode;
 mod display;
 mod encode;
 mod header;
+pub mod link_format;
 mod option;
 mod owned;
 mod pool;
@@ -52,6 +53,7 @@ pub use pool::MessagePool;
 pub use spec::{OptionDefault, OptionFormat, OptionSpec, OptionUse};
 pub use token::Token;
 pub use uint::{UintBytes, decode_uint, encode_uint};
+pub use uri::{encode_path, encode_query};
 pub use wire::MAX_OPTION_LENGTH;
 
 #[cfg(test)]

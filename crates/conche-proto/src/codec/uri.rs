@@ -1,4 +1,4 @@
-//! The path and query of a request in the form that URIs have (RFC 7252 §6.5).
+//! Path, query and location of a message in the form that URIs have (RFC 7252 §6.5).
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -12,15 +12,24 @@ impl<'a> Content<'a> {
     /// different paths: the one segment `a/b` gives `/a%2Fb` and not `/a/b`.
     #[must_use]
     pub fn uri_path(&self) -> String {
-        let mut path = String::new();
-        for segment in self.values(OptionNumber::URI_PATH) {
-            path.push('/');
-            segment.iter().for_each(|&byte| push_encoded(&mut path, byte));
+        encode_path(self.values(OptionNumber::URI_PATH))
+    }
+
+    /// Where the resource is that a request made, as the path and query of a relative URI reference (RFC 7252 §5.10.7);
+    /// `None` if the response does not say.
+    #[must_use]
+    pub fn location(&self) -> Option<String> {
+        let segments = self.values(OptionNumber::LOCATION_PATH);
+        let mut arguments = self.values(OptionNumber::LOCATION_QUERY).peekable();
+        if segments.clone().next().is_none() && arguments.peek().is_none() {
+            return None;
         }
-        if path.is_empty() {
-            path.push('/');
+        let mut location = encode_path(segments);
+        if arguments.peek().is_some() {
+            location.push('?');
+            location.push_str(&encode_query(arguments));
         }
-        path
+        Some(location)
     }
 
     /// The arguments of the request's URI, each `key=value` or `key`, not percent-encoded. Bytes that are not UTF-8 are
@@ -30,19 +39,54 @@ impl<'a> Content<'a> {
     }
 }
 
-fn push_encoded(path: &mut String, byte: u8) {
+/// The absolute path of these segments as a URI has it (RFC 7252 §6.5, steps 6 and 7): `/` before each of them, and what
+/// would be understood otherwise percent-encoded. Without segments it is `/`.
+#[must_use]
+pub fn encode_path<'a>(segments: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut path = String::new();
+    for segment in segments {
+        path.push('/');
+        push_encoded(&mut path, segment, is_path_literal);
+    }
+    if path.is_empty() {
+        path.push('/');
+    }
+    path
+}
+
+/// The query of these arguments as a URI has it (RFC 7252 §6.5, steps 8 and 9): `&` between them, and what would be
+/// understood otherwise percent-encoded. The question mark before it is not part of it.
+#[must_use]
+pub fn encode_query<'a>(arguments: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut query = String::new();
+    for (index, argument) in arguments.into_iter().enumerate() {
+        if index > 0 {
+            query.push('&');
+        }
+        push_encoded(&mut query, argument, is_query_literal);
+    }
+    query
+}
+
+fn push_encoded(text: &mut String, bytes: &[u8], is_literal: fn(u8) -> bool) {
     const HEXADECIMAL: &[u8; 16] = b"0123456789ABCDEF";
-    if is_literal(byte) {
-        path.push(char::from(byte));
-    } else {
-        path.push('%');
-        path.push(char::from(HEXADECIMAL[usize::from(byte >> 4)]));
-        path.push(char::from(HEXADECIMAL[usize::from(byte & 0xf)]));
+    for &byte in bytes {
+        if is_literal(byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push('%');
+            text.push(char::from(HEXADECIMAL[usize::from(byte >> 4)]));
+            text.push(char::from(HEXADECIMAL[usize::from(byte & 0xf)]));
+        }
     }
 }
 
 /// RFC 3986's pchar without percent-encoding: unreserved, sub-delims, `:` and `@`.
-const fn is_literal(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&'..=b',' | b';' | b'=' | b':' | b'@')
+fn is_path_literal(byte: u8) -> bool {
+    byte == b'&' || is_query_literal(byte) && !matches!(byte, b'/' | b'?')
+}
+
+/// What an argument of a query can hold: pchar, `/` and `?`, but not the `&` that ends it.
+fn is_query_literal(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$'()*+,;=:@/?".contains(&byte)
 }

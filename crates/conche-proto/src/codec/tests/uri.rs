@@ -42,3 +42,25 @@ fn queries_keep_their_order_and_replace_what_is_not_utf_8() {
     let message = OwnedMessage::decode(datagram).expect("well-formed");
     assert!(message.uri_queries().eq(["k=v", "\u{fffd}", "k=v"]));
 }
+
+// RFC 7252 §6.5
+#[test]
+fn an_argument_keeps_slash_and_question_mark_but_not_the_ampersand_that_would_end_it() {
+    assert_eq!(encode_query([&b"a=b"[..], b"/?&%", b"c d"]), "a=b&/?%26%25&c%20d");
+    assert_eq!(encode_query([]), "");
+    assert_eq!(encode_query([&b""[..], b""]), "&");
+}
+
+// RFC 7252 §5.10.7
+#[test]
+fn a_location_is_the_path_and_query_that_the_response_names() {
+    let located = |options: &[(OptionNumber, &[u8])]| {
+        let datagram = datagram(Code::CREATED, options, b"");
+        Message::decode(&datagram).expect("well-formed").location()
+    };
+    assert_eq!(located(&[]), None);
+    assert_eq!(located(&[(N::LOCATION_PATH, b"notes"), (N::LOCATION_PATH, b"a b")]).as_deref(), Some("/notes/a%20b"));
+    let with_query = located(&[(N::LOCATION_PATH, b"l"), (N::LOCATION_QUERY, b"first=1"), (N::LOCATION_QUERY, b"&")]);
+    assert_eq!(with_query.as_deref(), Some("/l?first=1&%26"));
+    assert_eq!(located(&[(N::LOCATION_QUERY, b"a")]).as_deref(), Some("/?a"));
+}

@@ -1,6 +1,7 @@
 //! Routes that make no sense.
 
 use conche_proto::codec::Code;
+use conche_proto::codec::link_format::LinkWriteError;
 use thiserror::Error;
 
 /// A route that makes no sense, which the server reports when it is to start.
@@ -36,6 +37,14 @@ pub enum RouteError {
     Fallbacks {
         /// The prefix under which both apply.
         prefix: String,
+    },
+    /// The attributes of a resource cannot be listed in `/.well-known/core`.
+    #[error("the attributes of the route {path:?} cannot be listed: {problem}")]
+    Link {
+        /// The path.
+        path: String,
+        /// What is wrong with them.
+        problem: LinkWriteError,
     },
     /// A handler wants other captures than its route has.
     #[error(

@@ -162,8 +162,9 @@ impl<S> Router<S> {
         *slot = Some(self.entries.len());
         // A target with a capture would be a URI template, which a link cannot have.
         let literal: Option<Vec<&str>> = pattern.segments.iter().map(Segment::literal).collect();
-        let link =
-            literal.filter(|_| resource.is_listed()).map(|segments| Link::new(segments, resource.attributes().clone()));
+        let link = literal.filter(|_| resource.is_listed());
+        let link = link.map(|segments| Link::new(segments, resource.attributes())).transpose();
+        let link = link.map_err(|problem| RouteError::Link { path: pattern.text.clone(), problem })?;
         self.entries.push(Entry { pattern, resource, link, max_payload });
         Ok(())
     }
