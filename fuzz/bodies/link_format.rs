@@ -33,7 +33,8 @@ fn write(link: &Link<'_>) {
     assert!(links.next().is_none());
     assert_eq!(again.target(), link.target());
     let said = |link: &Link<'_>| {
-        let attributes = link.attributes().map(|attribute| (attribute.name.to_owned(), attribute.value.text().into_owned()));
+        let attributes =
+            link.attributes().map(|attribute| (attribute.name.to_owned(), attribute.value.text().into_owned()));
         attributes.collect::<Vec<_>>()
     };
     assert_eq!(said(&again), said(link));

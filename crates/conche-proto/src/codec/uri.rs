@@ -1,9 +1,14 @@
 //! Path, query and location of a message in the form that URIs have (RFC 7252 §6.5).
 
 use alloc::borrow::Cow;
+use alloc::format;
 use alloc::string::String;
+use core::net::{IpAddr, SocketAddr};
 
 use super::{Content, OptionNumber};
+
+/// The port that a URI need not name (RFC 7252 §6.1).
+const DEFAULT_PORT: u32 = 5683;
 
 impl<'a> Content<'a> {
     /// The path of the request's URI: `/` for the root, else `/` before each segment (RFC 7252 §6.5).
@@ -13,6 +18,31 @@ impl<'a> Content<'a> {
     #[must_use]
     pub fn uri_path(&self) -> String {
         encode_path(self.values(OptionNumber::URI_PATH))
+    }
+
+    /// The URI of a request that was sent to `destination` (RFC 7252 §6.5): with Uri-Host and Uri-Port where it has them,
+    /// with the destination's address and port otherwise.
+    #[must_use]
+    pub fn request_uri(&self, destination: SocketAddr) -> String {
+        let mut uri = String::from("coap://");
+        match (self.option(OptionNumber::URI_HOST), destination.ip()) {
+            // Brackets are those of an IP literal, which no name has.
+            (Some(host @ [b'[', .., b']']), _) => push_encoded(&mut uri, host, is_literal_of_address),
+            (Some(host), _) => push_encoded(&mut uri, host, is_host_literal),
+            (None, IpAddr::V4(address)) => uri.push_str(&format!("{address}")),
+            (None, IpAddr::V6(address)) => uri.push_str(&format!("[{address}]")),
+        }
+        let port = self.uint(OptionNumber::URI_PORT).unwrap_or_else(|| destination.port().into());
+        if port != DEFAULT_PORT {
+            uri.push_str(&format!(":{port}"));
+        }
+        uri.push_str(&self.uri_path());
+        let mut arguments = self.values(OptionNumber::URI_QUERY).peekable();
+        if arguments.peek().is_some() {
+            uri.push('?');
+            uri.push_str(&encode_query(arguments));
+        }
+        uri
     }
 
     /// Where the resource is that a request made, as the path and query of a relative URI reference (RFC 7252 §5.10.7);
@@ -84,6 +114,16 @@ fn push_encoded(text: &mut String, bytes: &[u8], is_literal: fn(u8) -> bool) {
 /// RFC 3986's pchar without percent-encoding: unreserved, sub-delims, `:` and `@`.
 fn is_path_literal(byte: u8) -> bool {
     byte == b'&' || is_query_literal(byte) && !matches!(byte, b'/' | b'?')
+}
+
+/// RFC 3986's reg-name without percent-encoding: unreserved and sub-delims.
+fn is_host_literal(byte: u8) -> bool {
+    is_path_literal(byte) && !matches!(byte, b':' | b'@')
+}
+
+/// What an IP literal consists of, the brackets included.
+fn is_literal_of_address(byte: u8) -> bool {
+    is_host_literal(byte) || matches!(byte, b':' | b'[' | b']')
 }
 
 /// What an argument of a query can hold: pchar, `/` and `?`, but not the `&` that ends it.

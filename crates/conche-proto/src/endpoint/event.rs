@@ -145,6 +145,16 @@ pub enum Event<P> {
         /// The token of the response, and of the request that it answered.
         token: Token,
     },
+    /// A request with No-Response (RFC 7967) is over, and no response came, as it asked: the peer acknowledged it, or it
+    /// was Non-confirmable and nobody knows whether it arrived.
+    Unanswered {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The peer.
+        peer: P,
+        /// How the exchange went.
+        course: Course,
+    },
     /// An exchange failed and is over.
     Failed {
         /// The exchange.

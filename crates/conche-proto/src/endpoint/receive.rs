@@ -6,7 +6,7 @@ use alloc::string::String;
 use super::outbox::{Departure, Source, encode, encoded};
 use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
-use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Type};
+use crate::codec::{Body, Code, Message, MessageId, NoResponse, OptionNumber, OwnedMessage, Type};
 use crate::exchange::{Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::Waiting;
@@ -152,7 +152,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Source { from, local } = source;
         let (id, token) = (message.id(), message.token());
-        Some(Waiting { from, local, id, token, confirmable, peer, remembered, group })
+        let unwanted = NoResponse::of(message);
+        Some(Waiting { from, local, id, token, confirmable, peer, remembered, group, unwanted })
     }
 
     /// A message ID that is remembered came again.
@@ -186,6 +187,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// a bad option is rejected silently (RFC 7252 §5.4.1), and one that there is no room for as if it had been lost.
     fn refuse(&mut self, now: Instant, to: Source<P>, message: &Message<'_>, group: Group, why: (Code, &str)) {
         let (code, diagnostic) = why;
+        if NoResponse::of(message).suppresses(code) {
+            if message.ty() == Type::Confirmable {
+                self.push_empty(to, Type::Acknowledgement, message.id());
+            }
+            return;
+        }
         let token = message.token();
         let (ty, id) = if message.ty() == Type::Confirmable {
             (Type::Acknowledgement, message.id())
@@ -307,6 +314,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Purpose::Request if trusted => {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
+                if self.exchanges.get(index).wants_no_response() {
+                    return self.fail(now, index, Failure::NoResponse);
+                }
                 self.push_acknowledged(now, index);
                 self.exchanges.await_response(now, index);
             }

@@ -120,8 +120,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let exchange = self.exchanges.get(index);
         self.stats.timeouts += u64::from(reason == Failure::TimedOut && exchange.confirmable);
         if exchange.is_told() {
+            let as_asked = exchange.stays_unanswered_by(reason);
             let (exchange, peer, course) = self.exchanges.told(now, &self.peers, index);
-            self.events.push_back(Event::Failed { exchange, peer, reason, course });
+            self.events.push_back(match as_asked {
+                true => Event::Unanswered { exchange, peer, course },
+                false => Event::Failed { exchange, peer, reason, course },
+            });
         }
         self.close(now, index);
     }

@@ -213,6 +213,9 @@ impl<C: Controller> Exchanges<C> {
     /// The response to a NON request is not expected any more within the controller's timeout: its slot is free, though
     /// the response may still come.
     fn response_to_non_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+        if self.slots[index].wants_no_response() {
+            return Next::Fail(Failure::NoResponse);
+        }
         self.free_slot(peers, index);
         let first = self.slots[index].first_sent().unwrap_or(now);
         self.await_response(first, index);

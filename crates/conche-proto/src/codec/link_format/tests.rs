@@ -55,10 +55,15 @@ fn what_is_written_is_what_was_read() {
     }
 }
 
+// RFC 6690 §4.1 (Q209)
 #[test]
 fn the_queries_of_the_etsi_tests_select_what_they_ask_for() {
     for (case, query, expected) in [
-        ("LINK_01", "", &["/", "/link1", "/link2", "/link3", "/large", "/path", "/path/sub1", "/path/sub2", "/test"][..]),
+        (
+            "LINK_01",
+            "",
+            &["/", "/link1", "/link2", "/link3", "/large", "/path", "/path/sub1", "/path/sub2", "/test"][..],
+        ),
         ("LINK_02", "rt=Type1", &["/link1", "/link3"]),
         ("LINK_03", "rt=*", &["/link1", "/link2", "/link3"]),
         ("LINK_04", "rt=Type2", &["/link1", "/link2"]),
