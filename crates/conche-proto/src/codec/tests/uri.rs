@@ -57,12 +57,13 @@ fn an_argument_keeps_slash_and_question_mark_but_not_the_ampersand_that_would_en
 fn a_uri_is_composed_of_the_options_and_of_where_the_request_was_sent() {
     let v4 = SocketAddr::from(([192, 0, 2, 1], 5683));
     let v6 = SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 61616));
-    let cases: [(SocketAddr, &[(OptionNumber, &[u8])], &str); 8] = [
+    type Case = (SocketAddr, &'static [(OptionNumber, &'static [u8])], &'static str);
+    let cases: [Case; 8] = [
         // Steps 2 and 3: Uri-Host, or the address in its notation.
         (v4, &[], "coap://192.0.2.1/"),
         (v6, &[], "coap://[2001:db8::1]:61616/"),
         (v4, &[(N::URI_HOST, b"example.com")], "coap://example.com/"),
-        (v4, &[(N::URI_HOST, "ü/@".as_bytes())], "coap://%C3%BC%2F%40/"),
+        (v4, &[(N::URI_HOST, b"\xc3\xbc/@")], "coap://%C3%BC%2F%40/"),
         (v4, &[(N::URI_HOST, b"[::1]")], "coap://[::1]/"),
         // Steps 4 and 5: Uri-Port, or the port of the destination, unless it is the default.
         (v6, &[(N::URI_HOST, b"h"), (N::URI_PORT, &[0x16, 0x33])], "coap://h/"),
