@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use conche::server::{Conditions, FromRef, Rejection, Request, Response, Router, State, get, post};
-use conche::{Code, ContentFormat, OptionNumber};
+use conche::{Code, ContentFormat};
 
 /// How long `/separate` takes; far beyond the time after which a request is acknowledged without a response.
 const SEPARATE_DELAY: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ const LARGEST: usize = 1131;
 /// `/test` is read with GET, replaced with PUT and removed with DELETE, POST changes nothing; `/count` counts POSTs;
 /// `/separate` answers late; `/a/b` has a path of two segments.
 pub fn router() -> Router {
-    let test = get(read).put(write).post(async || ()).delete(remove);
+    let test = get(read).put(write).post(touch).delete(remove);
     Router::new()
         .route("/test", test.title("A document").format(ContentFormat::TEXT_PLAIN))
         .route("/count", post(count).get(counted).title("Counts POST requests"))
@@ -41,19 +41,14 @@ impl FromRef<Demo> for Document {
     }
 }
 
-async fn read(
-    State(document): State<Document>,
-    conditions: Conditions,
-    request: Request,
-) -> Result<Response, Rejection> {
+async fn read(State(document): State<Document>) -> Option<Response> {
     let document = document.locked();
-    conditions.check(etag(&document).as_ref().map(<[u8; 4]>::as_slice))?;
-    let Some(current) = document.as_ref() else { return Ok(Response::new(Code::NOT_FOUND)) };
-    let etag = current.etag();
-    if request.message().values(OptionNumber::ETAG).any(|known| known == etag) {
-        return Ok(Response::new(Code::VALID).etag(&etag));
-    }
-    Ok(Response::new(Code::CONTENT).payload(current.format, current.payload.clone()).etag(&etag))
+    let current = document.as_ref()?;
+    Some(Response::new(Code::CONTENT).payload(current.format, current.payload.clone()).etag(&current.etag()))
+}
+
+async fn touch(State(document): State<Document>, conditions: Conditions) -> Result<(), Rejection> {
+    conditions.check(etag(&document.locked()).as_ref().map(<[u8; 4]>::as_slice))
 }
 
 async fn write(State(document): State<Document>, conditions: Conditions, request: Request) -> Result<Code, Rejection> {
@@ -122,6 +117,7 @@ fn etag(document: &Option<Representation>) -> Option<[u8; 4]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use conche::OptionNumber;
     use conche::codec::Body;
     use conche::server::Route;
 
@@ -132,9 +128,9 @@ mod tests {
         service.respond(Request::from_body(peer, method, &body).expect("a method")).await.code()
     }
 
-    // RFC 7252 §5.10.8
+    // RFC 7252 §5.10.8 (Q203)
     #[tokio::test]
-    async fn conditions_hold_or_not_for_each_method_and_post_understands_none() {
+    async fn conditions_hold_or_not_for_each_method() {
         const IF_MATCH: OptionNumber = OptionNumber::IF_MATCH;
         const IF_NONE_MATCH: OptionNumber = OptionNumber::IF_NONE_MATCH;
         let service = router().into_service().expect("the routes make sense");
@@ -142,8 +138,9 @@ mod tests {
             (Code::GET, IF_MATCH, &b"\x01"[..], Code::PRECONDITION_FAILED),
             (Code::GET, IF_MATCH, b"", Code::CONTENT),
             (Code::GET, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
-            (Code::POST, IF_MATCH, b"\x01", Code::BAD_OPTION),
-            (Code::POST, IF_NONE_MATCH, b"", Code::BAD_OPTION),
+            (Code::POST, IF_MATCH, b"\x01", Code::PRECONDITION_FAILED),
+            (Code::POST, IF_MATCH, b"", Code::CHANGED),
+            (Code::POST, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
             (Code::PUT, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
             (Code::DELETE, IF_MATCH, b"\x01", Code::PRECONDITION_FAILED),
             (Code::DELETE, IF_MATCH, b"", Code::DELETED),

@@ -28,6 +28,8 @@ mod decode;
 mod display;
 mod encode;
 mod header;
+pub mod link_format;
+mod no_response;
 mod option;
 mod owned;
 mod pool;
@@ -48,12 +50,14 @@ pub use decode::{DecodeError, DecodeErrorKind, Message};
 pub use display::Escaped;
 pub use encode::{EncodeError, Encoder, encode_empty};
 pub use header::{Header, MessageId, Type};
+pub use no_response::NoResponse;
 pub use option::{ContentFormat, OptionNumber};
 pub use owned::OwnedMessage;
 pub use pool::MessagePool;
 pub use spec::{OptionDefault, OptionFormat, OptionSpec, OptionUse};
 pub use token::Token;
 pub use uint::{UintBytes, decode_uint, encode_uint};
+pub use uri::{encode_path, encode_query};
 pub use wire::MAX_OPTION_LENGTH;
 
 #[cfg(test)]

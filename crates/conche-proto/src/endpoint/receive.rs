@@ -6,7 +6,7 @@ use alloc::string::String;
 use super::outbox::{Departure, Source, encode, encoded};
 use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
-use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Type};
+use crate::codec::{Body, Code, Message, MessageId, NoResponse, OptionNumber, OwnedMessage, Type};
 use crate::exchange::{Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::Waiting;
@@ -156,7 +156,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Source { from, local } = source;
         let (id, token) = (message.id(), message.token());
-        Some(Waiting { from, local, id, token, confirmable, peer, remembered, group })
+        let unwanted = NoResponse::of(message);
+        Some(Waiting { from, local, id, token, confirmable, peer, remembered, group, unwanted })
     }
 
     /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to
@@ -200,6 +201,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// a bad option is rejected silently (RFC 7252 §5.4.1), and one that there is no room for as if it had been lost.
     fn refuse(&mut self, now: Instant, to: Source<P>, message: &Message<'_>, group: Group, why: (Code, &str)) {
         let (code, diagnostic) = why;
+        if NoResponse::of(message).suppresses(code) {
+            if message.ty() == Type::Confirmable {
+                self.push_empty(to, Type::Acknowledgement, message.id());
+            }
+            return;
+        }
         let token = message.token();
         let (ty, id) = if message.ty() == Type::Confirmable {
             (Type::Acknowledgement, message.id())
@@ -329,6 +336,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Purpose::Request if trusted => {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
+                if self.exchanges.get(index).wants_no_response() {
+                    return self.fail(now, index, Failure::NoResponse);
+                }
                 self.push_acknowledged(now, index);
                 self.exchanges.await_response(now, index);
             }

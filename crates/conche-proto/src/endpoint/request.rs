@@ -132,9 +132,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.notification_failed(now, index, observer, reason);
         }
         let subscription = self.registers(index);
-        if self.exchanges.get(index).is_told() && self.is_told_of(index) {
+        let exchange = self.exchanges.get(index);
+        let (told, as_asked) = (exchange.is_told(), exchange.stays_unanswered_by(reason));
+        if told && self.is_told_of(index) {
             let (exchange, peer, course) = self.exchanges.told(now, &self.peers, index);
-            self.events.push_back(Event::Failed { exchange, peer, reason, course });
+            self.events.push_back(match as_asked {
+                true => Event::Unanswered { exchange, peer, course },
+                false => Event::Failed { exchange, peer, reason, course },
+            });
         } else {
             self.stats.responses_expired += 1;
         }

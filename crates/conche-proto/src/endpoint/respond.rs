@@ -14,7 +14,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Answers a request. The response is piggybacked on the ACK if none was sent yet; otherwise it is a message of its
     /// own, and if that is Confirmable, the exchange is returned whose end
     /// ([`Event::Acknowledged`](super::Event::Acknowledged) or [`Event::Failed`](super::Event::Failed)) tells whether
-    /// it arrived. However many responses wait for a peer, the next one waits behind them.
+    /// it arrived. However many responses wait for a peer, the next one waits behind them. A response that the client said
+    /// it has no use for is not sent (RFC 7967).
     ///
     /// # Errors
     /// If the request does not wait for a response, or the response is not legal; in the latter case the request still
@@ -25,7 +26,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         request: RequestId,
         response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
-        let token_length = self.incoming.get(request).ok_or(RespondError::NotPending)?.token.len();
+        let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
+        let token_length = waiting.token.len();
+        if waiting.unwanted.suppresses(response.code) {
+            self.ignore(now, request);
+            return Ok(None);
+        }
         let observer = self.registered(request);
         let response = match observer {
             Some(observer) => Response { body: self.first_response(now, observer, &response), ..response },

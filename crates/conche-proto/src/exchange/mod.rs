@@ -36,7 +36,7 @@ use core::time::Duration;
 use smallvec::SmallVec;
 
 use crate::PeerKey;
-use crate::codec::{Body, Code, MessageId, Token, Type};
+use crate::codec::{Body, Code, MessageId, NoResponse, OptionNumber, Token, Type};
 use crate::config::{EndpointConfig, Envelope};
 use crate::peer::{Peers, Queue};
 use crate::shares::Group;
@@ -155,6 +155,25 @@ impl<C: Controller> Exchange<C> {
     /// It left as a Confirmable message and neither an ACK nor a response has come.
     pub(crate) fn awaits_ack(&self) -> bool {
         self.confirmable && self.acknowledged.is_none() && !self.sent.is_empty()
+    }
+
+    /// The responses that its request has no use for.
+    fn unwanted(&self) -> NoResponse {
+        let value = self.content.body.option(OptionNumber::NO_RESPONSE);
+        NoResponse::of_value(value.filter(|_| self.purpose == Purpose::Request))
+    }
+
+    /// Its request has no use for any response.
+    pub(crate) fn wants_no_response(&self) -> bool {
+        self.unwanted().suppresses_all()
+    }
+
+    /// It is no failure that nothing came by the time that this says: the request said that it has no use for some
+    /// responses, and the peer has it, or nobody can know.
+    pub(crate) fn stays_unanswered_by(&self, reason: Failure) -> bool {
+        let silent = matches!(reason, Failure::NoResponse | Failure::TimedOut | Failure::Deadline);
+        let arrived = self.acknowledged.is_some() || !self.confirmable && !self.sent.is_empty();
+        silent && arrived && self.unwanted() != NoResponse::NOTHING
     }
 
     /// Its end is told: whoever opened it has its [`ExchangeId`].

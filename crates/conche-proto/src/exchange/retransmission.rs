@@ -227,6 +227,9 @@ impl<C: Controller> Exchanges<C> {
     /// the response may still come.
     fn response_to_non_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
+        if exchange.wants_no_response() {
+            return Next::Fail(Failure::NoResponse);
+        }
         exchange.free_slot(peers);
         let first = exchange.first_sent().unwrap_or(now);
         self.await_response(first, index);

@@ -6,6 +6,7 @@ mod corpus;
 mod envelope;
 mod lossy;
 mod model;
+mod no_response;
 mod observe;
 mod rfc7252;
 mod scripts;

@@ -146,3 +146,13 @@ fn a_critical_option_that_the_application_understands_is_accepted() {
     assert_eq!(world.sent[0].message().code(), Code::CONTENT);
     assert_ne!(world.sent[0].message().token(), Token::EMPTY);
 }
+
+// RFC 8768 §3 (Q208)
+#[test]
+fn hop_limit_is_an_affair_of_proxies() {
+    let mut server = crate::support::Direct::new(conche_proto::EndpointConfig::default());
+    for (id, value) in [(1, &[16][..]), (2, &[1]), (3, &[0]), (4, b"")] {
+        let request = wire::with_options(Type::Confirmable, Code::GET, id, b"t", &[(16, value)], b"");
+        assert_eq!(server.receive(1_u8, &request).requests().len(), 1, "{value:?}");
+    }
+}
