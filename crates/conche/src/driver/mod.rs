@@ -14,6 +14,7 @@ mod linux;
 mod serving;
 mod socket;
 mod throttle;
+mod traffic;
 mod turns;
 
 pub(crate) use address::{Address, Role};
@@ -180,7 +181,9 @@ impl<C: SharedController> Driver<C> {
             self.exchanges.departs(exchange, &transmit, rto);
         }
         let departure = Departure { to: transmit.to.socket_addr(), local: transmit.local, ecn: transmit.ecn };
-        if let Err(error) = self.socket.send(&self.outgoing[..transmit.len], &departure).await {
+        let datagram = &self.outgoing[..transmit.len];
+        traffic::sent(transmit.to, transmit.attempt, datagram);
+        if let Err(error) = self.socket.send(datagram, &departure).await {
             debug!(peer = %transmit.to, %error, "a datagram could not be sent");
             if let Some(exchange) = transmit.exchange.filter(|_| !socket::is_passing(&error)) {
                 self.refused_by_the_system(exchange, transmit.attempt, error);
@@ -220,6 +223,10 @@ impl<C: SharedController> Driver<C> {
                 Err(error) if socket::is_about_a_peer(&error) => continue,
                 Err(error) => return Err(error),
             };
+            if let Received::Datagram(arrival) = received {
+                let datagram = arrival.datagram(&self.incoming);
+                traffic::received(datagram.from, datagram.bytes);
+            }
             if self.hand_in(&received).is_err() {
                 self.drain().await;
                 // With nothing left to poll it is taken in.
