@@ -8,15 +8,16 @@ mod render;
 pub use progress::Progress;
 
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Token};
+use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Reliability, Token};
 
 use crate::Global;
-use crate::exit::Interrupted;
+use crate::exit::{Interrupted, Reported};
 use crate::formats;
+use crate::names;
 use crate::runtime;
 use option::RawOption;
 
@@ -35,7 +36,7 @@ pub struct Args {
     content_format: Option<ContentFormat>,
     #[command(flatten)]
     payload: payload::Args,
-    /// Write the response's payload to this file.
+    /// Write the response's payload to this file, as it is; - is standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Add an option by number; the value is text, or bytes if it begins with 0x. May be repeated.
@@ -51,7 +52,14 @@ pub struct Args {
     #[arg(long)]
     retry_unreachable: bool,
     /// Congestion control; `conche controllers` lists the names.
-    #[arg(long, value_name = "NAME", env = "CONCHE_CC", default_value = "cocoa", value_parser = AnyController::by_name)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CONCHE_CC",
+        default_value = "cocoa",
+        value_parser = names::Controllers,
+        hide_possible_values = true
+    )]
     cc: AnyController,
 }
 
@@ -92,18 +100,23 @@ pub fn run(method: Code, args: Args, global: &Global, progress: &Progress) -> an
         }
     })?;
     if global.verbose > 0 {
-        render::describe(&response)?;
+        let reliability = if args.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
+        render::course(&response, reliability)?;
     }
     if global.json {
         render::json(method, &args.uri, &response)?;
-    } else if response.code().is_success() {
-        match &args.output {
-            Some(path) => std::fs::write(path, response.payload())
-                .with_context(|| format!("the response cannot be written to {}", path.display()))?,
-            None => render::payload(response.payload())?,
-        }
+        return response.successful().map(drop).map_err(|error| Reported(error).into());
     }
-    response.successful()?;
+    let response = response.successful()?;
+    match &args.output {
+        Some(path) if path == Path::new("-") => render::raw(response.payload())?,
+        Some(path) => std::fs::write(path, response.payload())
+            .with_context(|| format!("the response cannot be written to {}", path.display()))?,
+        None => render::payload(&response)?,
+    }
+    if let Some(happened) = render::happened(&response).filter(|_| !global.quiet) {
+        eprintln!("{happened}");
+    }
     Ok(())
 }
 
@@ -112,7 +125,7 @@ async fn tell_progress(progress: &Progress, asked: Option<Duration>) -> Infallib
     progress.tell(progress::Limit { asked, protocol }, |line| eprintln!("* {line}")).await
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.filter(|span| !span.is_zero()).ok_or_else(|| "a number of seconds above 0 was expected".to_owned())
 }

@@ -1,0 +1,90 @@
+//! What a terminal can show: its width, colours, and text that does not command it.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::{ContentArrangement, Table, TableComponent};
+use console::{Style, Term};
+
+/// Columns of text where there is no terminal to ask, as in a pipe.
+const WIDTH: u16 = 100;
+
+/// Text of a peer's without what a terminal would obey: control characters are written as in Rust, `\u{1b}`.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    escaped(text, |_| false)
+}
+
+/// The same for text of several lines, whose ends and tabulators stay.
+pub fn escape_lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |character| matches!(character, '\n' | '\t'))
+}
+
+fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let is_harmful = |character: char| (character.is_control() || is_direction(character)) && !is_kept(character);
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match character {
+            '\n' | '\r' | '\t' if is_harmful(character) => safe.extend(character.escape_default()),
+            // Writing to a String cannot fail.
+            _ if is_harmful(character) => drop(write!(safe, "{}", character.escape_unicode())),
+            _ => safe.push(character),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Characters that reorder what stands around them.
+fn is_direction(character: char) -> bool {
+    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A table for standard output: as wide as the terminal at most, with lines only around its head.
+pub fn table() -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(Term::stdout().size_checked().map_or(WIDTH, |(_, columns)| columns));
+    for between_rows in [
+        TableComponent::HorizontalLines,
+        TableComponent::MiddleIntersections,
+        TableComponent::LeftBorderIntersections,
+        TableComponent::RightBorderIntersections,
+    ] {
+        table.remove_style(between_rows);
+    }
+    table
+}
+
+/// Verdicts at the ends of lines in green and red, on a terminal whose user has not set `NO_COLOR`.
+pub fn colour_verdicts(text: &str) -> Cow<'_, str> {
+    if !console::colors_enabled() {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| {
+        let (style, verdict) = match line.trim_end() {
+            end if end.ends_with("does not hold") => (Style::new().red(), "does not hold"),
+            end if end.ends_with("holds") => (Style::new().green(), "holds"),
+            _ => return line.to_owned(),
+        };
+        let before = line.trim_end().strip_suffix(verdict).unwrap_or_default();
+        let behind = line.strip_prefix(before).and_then(|rest| rest.strip_prefix(verdict)).unwrap_or_default();
+        format!("{before}{}{behind}", style.apply_to(verdict))
+    };
+    Cow::Owned(text.split_inclusive('\n').map(line).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_peer_cannot_command_the_terminal() {
+        assert_eq!(escape("plain, ünïcode\n"), "plain, ünïcode\\n");
+        assert_eq!(escape_lines("a\tb\nc"), "a\tb\nc");
+        assert_eq!(escape_lines("\u{1b}[2J\u{9b}m\u{7f}\r\0"), "\\u{1b}[2J\\u{9b}m\\u{7f}\\r\\u{0}");
+        assert_eq!(escape_lines("user\u{202e}txt"), "user\\u{202e}txt");
+    }
+}
