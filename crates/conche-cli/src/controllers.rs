@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{ColumnConstraint, Table, Width};
+use comfy_table::Table;
 use conche::cc::any::{ALL, Named};
 use conche::cc::features::Features;
 use serde::Serialize;
@@ -13,9 +13,6 @@ use crate::show;
 
 /// The version of the JSON lines.
 const SCHEMA: u32 = 1;
-
-/// The columns that may be wrapped: dithering, backoff and ageing.
-const PROSE: std::ops::RangeInclusive<usize> = 2..=4;
 
 const FOOTNOTES: &str = "\
 RTTs: strong ones are of exchanges without a retransmission, weak ones of the
@@ -55,23 +52,8 @@ fn table() -> Table {
             format!("{} + {}", features.peer_bytes, features.flight_bytes),
         ]);
     }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_constraint(match PROSE.contains(&index) {
-            true => ColumnConstraint::LowerBoundary(Width::Fixed(longest_word(index))),
-            false => ColumnConstraint::ContentWidth,
-        });
-    }
+    show::keep_words(&mut table);
     table
-}
-
-/// What a column of prose must be wide enough for, its padding included, so that no word is broken.
-fn longest_word(column: usize) -> u16 {
-    let words = ALL.iter().flat_map(|Named { features, .. }| {
-        let text = [features.dithering, features.backoff, features.ageing][column - PROSE.start()];
-        text.split_whitespace()
-    });
-    let longest = words.map(|word| word.chars().count()).max().unwrap_or_default();
-    u16::try_from(longest.max("dithering".len()) + 2).unwrap_or(u16::MAX)
 }
 
 fn rtts(features: &Features) -> &'static str {

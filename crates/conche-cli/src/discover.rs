@@ -107,21 +107,18 @@ fn table(links: &[Link]) -> Table {
         }
         table.add_row(row);
     }
-    if let Some(index) = columns.iter().position(|(name, _)| *name == "sz") {
-        if let Some(column) = table.column_mut(index + 1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    show::keep_words(&mut table);
+    let size = columns.iter().position(|(name, _)| *name == "sz");
+    if let Some(column) = size.and_then(|index| table.column_mut(index + 1)) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }
 
-/// Media types of the numbers that are known, the numbers of the others.
+/// Short names of the numbers that are known, and the numbers of the others.
 fn format_names(numbers: &str) -> String {
-    let name = |number: &str| {
-        let known = number.parse().ok().and_then(formats::name);
-        known.map_or_else(|| number.to_owned(), |name| name.split(';').next().unwrap_or(name).to_owned())
-    };
-    numbers.split(' ').map(name).collect::<Vec<_>>().join(" ")
+    let name = |number: &str| number.parse().ok().and_then(formats::short_name).unwrap_or(number).to_owned();
+    numbers.split_whitespace().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// One object a resource.

@@ -42,6 +42,11 @@ pub fn name(format: u32) -> Option<&'static str> {
     FORMATS.iter().find(|(number, ..)| u32::from(*number) == format).map(|(_, media, _)| *media)
 }
 
+/// The short name of a format, which [`parse`] reads.
+pub fn short_name(format: u32) -> Option<&'static str> {
+    FORMATS.iter().find(|(number, ..)| u32::from(*number) == format).map(|(.., short)| *short)
+}
+
 /// How a payload is written, as far as it can be shown better than as text or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {

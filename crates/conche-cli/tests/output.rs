@@ -116,3 +116,15 @@ fn a_file_named_by_a_dash_is_standard_output() {
     assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), "hello"));
     assert!(!directory.path().join("-").exists());
 }
+
+#[test]
+fn a_request_leaves_from_the_address_that_is_asked_for() {
+    let (_server, address) = serve();
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
+    let local = free.local_addr().expect("it is bound").to_string();
+    let taken = ask(&["get", &uri(address, "/test"), "--bind", &local]);
+    assert_eq!(taken.status, Some(1));
+    assert!(taken.stderr.starts_with("conche: no socket could be opened: "), "{}", taken.stderr);
+    drop(free);
+    assert_eq!(ask(&["get", &uri(address, "/test"), "--bind", &local]).stdout, "hello");
+}

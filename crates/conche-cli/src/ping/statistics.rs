@@ -97,7 +97,8 @@ impl fmt::Display for Statistics {
         let Summary { sent, answered, repeated, rtt_ms, .. } = self.summary();
         let lost = if sent == 0 { 0.0 } else { 100.0 * (sent - answered) as f64 / sent as f64 };
         let elapsed = self.first.map(|first| first.elapsed()).unwrap_or_default();
-        write!(f, "{sent} pings, {answered} answered, {lost:.0} % not, {:.1} s", elapsed.as_secs_f64())?;
+        let pings = if sent == 1 { "ping" } else { "pings" };
+        write!(f, "{sent} {pings}, {answered} answered, {lost:.0} % not, {:.1} s", elapsed.as_secs_f64())?;
         if let Some(Rtt { min, avg, max, mdev }) = rtt_ms {
             write!(f, "\nRTT min/avg/max/mdev = {min:.3}/{avg:.3}/{max:.3}/{mdev:.3} ms")?;
         }
@@ -134,7 +135,7 @@ mod tests {
         let mut statistics = Statistics::default();
         statistics.start(Instant::now());
         statistics.end(None);
-        assert!(statistics.to_string().starts_with("1 pings, 0 answered, 100 % not"));
+        assert!(statistics.to_string().starts_with("1 ping, 0 answered, 100 % not"));
         assert!(statistics.summary().rtt_ms.is_none());
     }
 }

@@ -8,6 +8,7 @@ mod render;
 pub use progress::Progress;
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ pub struct Args {
     /// Give up after so many seconds, all retransmissions included.
     #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
+    /// Send from this address and port; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR:PORT")]
+    bind: Option<SocketAddr>,
     /// Go on retransmitting when the network reports the peer unreachable, as while it restarts, instead of failing at once.
     #[arg(long)]
     retry_unreachable: bool,
@@ -67,7 +71,10 @@ pub fn run(method: Code, args: Args, global: &Global, progress: &Progress) -> an
     let payload = args.payload.read()?;
     let runtime = runtime::start()?;
     let response = runtime.block_on(async {
-        let client = Client::builder().controller(args.cc).retry_unreachable(args.retry_unreachable);
+        let mut client = Client::builder().controller(args.cc).retry_unreachable(args.retry_unreachable);
+        if let Some(local) = args.bind {
+            client = client.bind(local);
+        }
         let client = client.build().map_err(conche::Error::from)?;
         let mut request = client.request(method, &args.uri);
         if args.non {

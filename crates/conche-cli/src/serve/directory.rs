@@ -20,6 +20,7 @@ use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use super::listing::{self, Entry};
+use super::place::{Place, not_found};
 use super::{LARGEST, etag};
 use crate::formats;
 
@@ -244,49 +245,9 @@ impl Shared {
     }
 }
 
-/// Where a request leads, below the directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
-    /// Without a slash at its end; empty for the directory itself.
-    path: String,
-    /// It was asked for with a slash at its end.
-    is_directory: bool,
-}
-
-impl Place {
-    fn of(request: &Request) -> Result<Self, Rejection> {
-        let mut segments: Vec<&str> = Vec::new();
-        for segment in request.message().values(OptionNumber::URI_PATH) {
-            segments.push(std::str::from_utf8(segment).map_err(|_| not_found())?);
-        }
-        let is_directory = segments.pop_if(|last| last.is_empty()).is_some() || segments.is_empty();
-        let is_name = |name: &&str| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
-        if !segments.iter().all(is_name) {
-            return Err(not_found());
-        }
-        Ok(Self { path: segments.join("/"), is_directory })
-    }
-
-    /// The same if it can be that of a file.
-    fn file(self) -> Result<Self, Rejection> {
-        if self.is_directory {
-            return Err(Rejection::new(Code::METHOD_NOT_ALLOWED, "it names a directory: only files can be changed"));
-        }
-        Ok(self)
-    }
-
-    fn relative(&self) -> &str {
-        if self.path.is_empty() { "." } else { &self.path }
-    }
-}
-
 /// The Content-Format of a file by its name.
 fn format(path: &str) -> Option<ContentFormat> {
     Path::new(path).extension().and_then(|extension| extension.to_str()).and_then(formats::of_extension)
-}
-
-fn not_found() -> Rejection {
-    Rejection::new(Code::NOT_FOUND, "there is no such file")
 }
 
 /// The answer to what the operating system refuses. A client learns no more than it must.

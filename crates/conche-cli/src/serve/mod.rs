@@ -3,6 +3,7 @@
 mod demo;
 mod directory;
 mod listing;
+mod place;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};

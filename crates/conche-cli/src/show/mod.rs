@@ -10,4 +10,4 @@ mod terminal;
 pub use hex::hexadecimal;
 pub use option::value as option_value;
 pub use payload::{pretty as pretty_payload, summary as payload_summary};
-pub use terminal::{colour_verdicts, escape, escape_lines, table};
+pub use terminal::{colour_verdicts, escape, escape_lines, keep_words, table};

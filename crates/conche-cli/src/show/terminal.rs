@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{ContentArrangement, Table, TableComponent};
+use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, TableComponent, Width};
 use console::{Style, Term};
 
 /// Columns of text where there is no terminal to ask, as in a pipe.
@@ -56,6 +56,23 @@ pub fn table() -> Table {
         table.remove_style(between_rows);
     }
     table
+}
+
+/// Makes each column at least as wide as its longest word, so that none is broken even if the terminal is narrow. To be
+/// called when the rows are in.
+pub fn keep_words(table: &mut Table) {
+    let rows: Vec<&Row> = table.header().into_iter().chain(table.row_iter()).collect();
+    let mut widths: Vec<usize> = Vec::new();
+    for (index, cell) in rows.iter().flat_map(|row| row.cell_iter().enumerate()) {
+        let content = cell.content();
+        let longest = content.split_whitespace().map(console::measure_text_width).max().unwrap_or_default();
+        widths.resize(widths.len().max(index + 1), 0);
+        widths[index] = widths[index].max(longest);
+    }
+    for (column, width) in table.column_iter_mut().zip(widths) {
+        let with_padding = u16::try_from(width + 2).unwrap_or(u16::MAX);
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(with_padding)));
+    }
 }
 
 /// Verdicts at the ends of lines in green and red, on a terminal whose user has not set `NO_COLOR`.
