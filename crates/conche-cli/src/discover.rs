@@ -92,18 +92,18 @@ fn table(links: &[Link]) -> Table {
     let headings = columns.iter().map(|(_, heading)| *heading).chain(others.then_some("other"));
     table.set_header(std::iter::once("resource").chain(headings));
     for link in links {
-        let mut row = vec![show::escape(&link.target).into_owned()];
+        let mut row = vec![show::escape(&link.target)];
         for (name, _) in &columns {
             let value = link.attribute(name).unwrap_or_default();
             let value = if *name == "ct" { format_names(value) } else { value.to_owned() };
-            row.push(show::escape(&value).into_owned());
+            row.push(show::escape(&value));
         }
         if others {
             let others = link.attributes.iter().filter(|(name, _)| is_other(name));
             let others: Vec<_> = others
                 .map(|(name, value)| if value.is_empty() { name.clone() } else { format!("{name}={value}") })
                 .collect();
-            row.push(show::escape(&others.join(" ")).into_owned());
+            row.push(show::escape(&others.join(" ")));
         }
         table.add_row(row);
     }

@@ -15,7 +15,7 @@
 //! | [`config`] | the transmission parameters of RFC 7252 §4.8, the envelope, a bound for everything that can grow |
 //! | `hash` | keyed hashes, and fingerprints that stand for what they were made of |
 //! | `store` | containers for what a peer can fill: arena, list, index, timers |
-//! | `shares` | how much of something bounded each group of sources holds |
+//! | [`shares`] | how much of something bounded each group of sources holds |
 //! | `message` | the message layer: message IDs, deduplication, what a Reset can be about |
 //! | `incoming` | requests of peers that wait for their response |
 //! | `peer` | what is known of each destination: congestion state, NSTART slots, queue, PROBING_RATE, trust |
@@ -38,7 +38,7 @@ mod hash;
 mod incoming;
 mod message;
 mod peer;
-mod shares;
+pub mod shares;
 mod store;
 
 pub use conche_cc as cc;

@@ -41,9 +41,7 @@ pub fn happened(response: &Response) -> Option<String> {
 
 /// Location-Path and Location-Query as a reference relative to the server (RFC 7252 §5.10.7).
 fn location(response: &Response) -> String {
-    let values = |number| {
-        response.message().values(number).map(|value| show::escape(&String::from_utf8_lossy(value)).into_owned())
-    };
+    let values = |number| response.message().values(number).map(|value| show::escape(&String::from_utf8_lossy(value)));
     let path = values(OptionNumber::LOCATION_PATH).fold(String::new(), |path, segment| path + "/" + &segment);
     let query: Vec<String> = values(OptionNumber::LOCATION_QUERY).collect();
     if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
@@ -131,11 +129,32 @@ pub fn json(method: Code, uri: &str, response: &Response) -> anyhow::Result<()> 
         retransmissions: response.retransmissions(),
     };
     let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, &json)?;
-    out.write_all(b"\n")?;
+    writeln!(out, "{}", escaped_json(&serde_json::to_string(&json)?))?;
     Ok(out.flush()?)
+}
+
+/// Writes the control characters that JSON would have as they are (DEL and C1) like the others.
+fn escaped_json(json: &str) -> String {
+    json.chars().fold(String::with_capacity(json.len()), |mut text, character| {
+        match character.is_control() {
+            true => text.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => text.push(character),
+        }
+        text
+    })
 }
 
 fn milliseconds(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_control_character_of_a_peer_is_in_the_json() {
+        let json = serde_json::to_string("\x1b \x7f \u{9b} \u{fc}").expect("a string");
+        assert_eq!(escaped_json(&json), "\"\\u001b \\u007f \\u009b \u{fc}\"");
+    }
 }

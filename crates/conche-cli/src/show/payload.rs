@@ -19,7 +19,7 @@ pub fn pretty(format: Option<ContentFormat>, payload: &[u8]) -> String {
         _ => None,
     };
     let mut shown = match pretty.as_deref().or(text) {
-        Some(text) => escape_lines(&text.replace("\r\n", "\n")).into_owned(),
+        Some(text) => escape_lines(&text.replace("\r\n", "\n")),
         None => hex::dump(payload),
     };
     if !shown.is_empty() && !shown.ends_with('\n') {

@@ -1,45 +1,28 @@
 //! What a terminal can show: its width, colours, and text that does not command it.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, TableComponent, Width};
+use conche::codec::Escaped;
 use console::{Style, Term};
 
 /// Columns of text where there is no terminal to ask, as in a pipe.
 const WIDTH: u16 = 100;
 
-/// Text of a peer's without what a terminal would obey: control characters are written as in Rust, `\u{1b}`.
-pub fn escape(text: &str) -> Cow<'_, str> {
-    escaped(text, |_| false)
+/// Text of a peer's without what a terminal would obey.
+pub fn escape(text: &str) -> String {
+    Escaped(text).to_string()
 }
 
 /// The same for text of several lines, whose ends and tabulators stay.
-pub fn escape_lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |character| matches!(character, '\n' | '\t'))
-}
-
-fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let is_harmful = |character: char| (character.is_control() || is_direction(character)) && !is_kept(character);
-    if !text.contains(is_harmful) {
-        return Cow::Borrowed(text);
-    }
-    let mut safe = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        match character {
-            '\n' | '\r' | '\t' if is_harmful(character) => safe.extend(character.escape_default()),
-            // Writing to a String cannot fail.
-            _ if is_harmful(character) => drop(write!(safe, "{}", character.escape_unicode())),
-            _ => safe.push(character),
-        }
-    }
-    Cow::Owned(safe)
-}
-
-/// Characters that reorder what stands around them.
-fn is_direction(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+pub fn escape_lines(text: &str) -> String {
+    let parts = text.split_inclusive(['\n', '\t']).map(|part| {
+        let end = part.chars().next_back().filter(|end| matches!(end, '\n' | '\t'));
+        let inner = end.and_then(|end| part.strip_suffix(end)).unwrap_or(part);
+        Escaped(inner).to_string() + end.map(String::from).as_deref().unwrap_or_default()
+    });
+    parts.collect()
 }
 
 /// A table for standard output: as wide as the terminal at most, with lines only around its head.

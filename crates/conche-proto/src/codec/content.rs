@@ -148,6 +148,7 @@ pub struct Options<'a> {
 impl<'a> Iterator for Options<'a> {
     type Item = RawOption<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<RawOption<'a>> {
         let (&first, after) = self.rest.split_first()?;
         let option = split_option(first, after).ok()?;

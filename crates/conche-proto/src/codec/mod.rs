@@ -44,6 +44,7 @@ pub use body::{Body, BodyBuilder, BuildError};
 pub use code::Code;
 pub use content::{Content, Options, RawOption, Values};
 pub use decode::{DecodeError, DecodeErrorKind, Message};
+pub use display::Escaped;
 pub use encode::{EncodeError, Encoder, encode_empty};
 pub use header::{Header, MessageId, Type};
 pub use option::{ContentFormat, OptionNumber};

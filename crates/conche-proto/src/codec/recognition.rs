@@ -2,7 +2,7 @@
 
 use super::{Content, OptionNumber, RawOption};
 
-impl Content<'_> {
+impl<'a> Content<'a> {
     /// The first critical option that a recipient must treat as unrecognised, so that it has to reject the message or
     /// answer 4.02 (RFC 7252 §5.4.1); elective ones are merely ignored. Unrecognised is an option
     ///
@@ -12,8 +12,17 @@ impl Content<'_> {
     /// - that occurs once more than it may (§5.4.5).
     #[must_use]
     pub fn unacceptable_option(&self, also_known: &[OptionNumber]) -> Option<OptionNumber> {
+        self.unacceptable_among(self.options(), also_known)
+    }
+
+    /// The same for who looks at the [options](Self::options) while they pass.
+    pub(crate) fn unacceptable_among(
+        &self,
+        mut options: impl Iterator<Item = RawOption<'a>>,
+        also_known: &[OptionNumber],
+    ) -> Option<OptionNumber> {
         let mut previous = None;
-        self.options().find_map(|option| {
+        options.find_map(|option| {
             let repeated = previous.replace(option.number) == Some(option.number);
             let rejected = option.number.is_critical() && !self.recognised(option, repeated, also_known);
             rejected.then_some(option.number)

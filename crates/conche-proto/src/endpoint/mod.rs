@@ -63,7 +63,7 @@ use crate::message::{Deduplication, Rejectable};
 use crate::peer::{ChooseController, ControllerId, PeerSnapshot, Peers};
 use conche_cc::{Controller, Instant};
 use limit::Limiter;
-use outbox::Departure;
+use outbox::Outbox;
 
 /// Tells which sources count as one where they share something bounded.
 type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
@@ -89,7 +89,7 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     incoming: Incoming<P>,
     exchanges: Exchanges<C>,
     peers: Peers<P, C>,
-    outbox: VecDeque<Departure<P>>,
+    outbox: Outbox<P>,
     events: VecDeque<Event<P>>,
     stats: Stats,
 }
@@ -128,7 +128,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             incoming: Incoming::new(limits.incoming, config.separate_after),
             exchanges: Exchanges::new(rules, hash),
             peers: Peers::new(controller, limits.peers, config.idle_lifetime, exchange_lifetime, peers_hash),
-            outbox: VecDeque::new(),
+            outbox: Outbox::new(),
             events: VecDeque::new(),
             stats: Stats::default(),
             config,

@@ -58,7 +58,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Type::Acknowledgement | Type::Reset => {}
         }
         // The controller is asked again after every event of the peer.
-        if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).queue.is_empty()) {
+        if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).work().queue.is_empty()) {
             self.admit_waiting(now, peer);
         }
     }
@@ -143,7 +143,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
         let reply = if confirmable { Reply::Pending } else { Reply::Silence };
         let peer = if confirmable { None } else { Some(self.open_peer(now, source.from, group).ok()?) };
-        let remembered = self.received.insert(now, Received { what, confirmable, idempotent }, reply).ok();
+        let remembered = self.remember(now, Received { what, confirmable, idempotent }, reply);
         if remembered.is_none() && idempotent.is_err() {
             return None;
         }
@@ -153,6 +153,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Source { from, local } = source;
         let (id, token) = (message.id(), message.token());
         Some(Waiting { from, local, id, token, confirmable, peer, remembered, group })
+    }
+
+    /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to
+    /// leave, leaves all the same.
+    fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
+        if self.received.is_crowded_by(&reply) {
+            self.outbox.keep(&self.received);
+        }
+        self.received.insert(now, received, reply).ok()
     }
 
     /// A message ID that is remembered came again.
@@ -173,13 +182,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let limit = self.config.limits.message_bytes;
             return Some((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
         }
-        if let Some(option) = message.unacceptable_option(&self.config.known_options) {
+        let mut proxying = false;
+        let options = message.options().inspect(|option| {
+            proxying |= matches!(option.number, OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME);
+        });
+        if let Some(option) = message.unacceptable_among(options, &self.config.known_options) {
             return Some((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
         }
-        let mut options = message.options();
-        options
-            .any(|option| matches!(option.number, OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME))
-            .then(|| (Code::PROXYING_NOT_SUPPORTED, "this is no proxy".into()))
+        proxying.then(|| (Code::PROXYING_NOT_SUPPORTED, "this is no proxy".into()))
     }
 
     /// Refuses a request without remembering it; a duplicate will get the same answer. One that came as Non-confirmable with
@@ -252,7 +262,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if confirmable {
             let received = Received { what, confirmable, idempotent: Ok(()) };
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's retransmissions.
-            let _ = self.received.insert(now, received, Reply::EmptyAck);
+            let _ = self.remember(now, received, Reply::EmptyAck);
             self.push_empty(source, Type::Acknowledgement, message.id());
         }
         self.deliver(now, index, AckKind::Separate, OwnedMessage::from(*message));

@@ -81,7 +81,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.exchanges.queued_requests() >= limits.queue {
             return Err(RequestError::QueuesFull { limit: limits.queue });
         }
-        if self.peers.get(peer).queued as usize >= limits.queue_per_peer {
+        if self.peers.get(peer).work().queued as usize >= limits.queue_per_peer {
             return Err(RequestError::QueueFull { limit: limits.queue_per_peer });
         }
         let limit = limits.exchanges;
@@ -100,8 +100,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Lets leave what may leave of a peer's queue, in order. Called after every event that can make a difference.
     pub(super) fn admit_waiting(&mut self, now: Instant, peer: u32) {
-        while let Some(index) = self.exchanges.admit_next(now, &mut self.peers, peer) {
-            self.push_departure(index);
+        while let Some(exchange) = self.exchanges.admit_next(now, &mut self.peers, peer) {
+            self.outbox.push_back(Departure::Exchange(exchange));
         }
     }
 
@@ -109,7 +109,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn exchange_due(&mut self, now: Instant, index: u32) {
         match self.exchanges.expired(now, &mut self.peers, index) {
             Next::Wait => {}
-            Next::Depart => self.push_departure(index),
+            Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
             Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
             Next::Fail(reason) => self.fail(now, index, reason),
         }
@@ -122,6 +122,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if exchange.is_told() {
             let (exchange, peer, course) = self.exchanges.told(now, &self.peers, index);
             self.events.push_back(Event::Failed { exchange, peer, reason, course });
+        } else {
+            self.stats.responses_expired += 1;
         }
         self.close(now, index);
     }
@@ -150,15 +152,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The one end of every exchange. Who waits gets a turn.
     pub(super) fn close(&mut self, now: Instant, index: u32) {
-        let peer = self.exchanges.get(index).peer;
-        if let Purpose::Response(group) = self.exchanges.close(now, &mut self.peers, index) {
+        let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
+        if let Purpose::Response(group) = purpose {
             self.incoming.give_back(group);
         }
         self.admit_waiting(now, peer);
-    }
-
-    fn push_departure(&mut self, index: u32) {
-        let id = self.exchanges.get(index).id(index);
-        self.outbox.push_back(Departure::Exchange(id));
     }
 }

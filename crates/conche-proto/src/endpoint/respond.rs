@@ -25,14 +25,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         request: RequestId,
         response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
-        let waiting = *self.incoming.get(request).ok_or(RespondError::NotPending)?;
-        self.check(&response, waiting.token.len())?;
+        let token_length = self.incoming.get(request).ok_or(RespondError::NotPending)?.token.len();
+        self.check(&response, token_length)?;
+        let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         match waiting.peer {
-            Some(peer) if !waiting.can_piggyback() => {
-                Ok(self.respond_separately(now, request, &waiting, peer, response))
-            }
+            Some(peer) if !waiting.can_piggyback() => Ok(self.respond_separately(now, &waiting, peer, response)),
             _ => {
-                self.piggyback(request, &waiting, &response);
+                self.piggyback(&waiting, &response);
                 Ok(None)
             }
         }
@@ -92,7 +91,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Err(_) => {
                 self.stats.overloaded += 1;
                 let body = self.try_later();
-                self.piggyback(request, &waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
+                self.incoming.remove(request);
+                self.piggyback(&waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
             }
         }
     }
@@ -106,8 +106,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
-    fn piggyback(&mut self, request: RequestId, waiting: &Waiting<P>, response: &Response) {
-        self.incoming.remove(request);
+    fn piggyback(&mut self, waiting: &Waiting<P>, response: &Response) {
         self.incoming.give_back(waiting.group);
         let Response { code, body, .. } = response;
         let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
@@ -133,11 +132,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             },
             None => reply,
         };
-        self.outbox.push_back(match forgotten {
-            Reply::Datagram(datagram) => Departure::Message { to, datagram },
-            Reply::Short { length, bytes } => Departure::Message { to, datagram: bytes[..usize::from(length)].into() },
-            _ => Departure::Empty { to, ty: Type::Acknowledgement, id },
-        });
+        self.outbox.push_back(Departure::forgotten(to, id, forgotten));
     }
 
     /// A response as a message of its own. A Non-confirmable one leaves at once: the peer's requests set its pace, and each
@@ -145,7 +140,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn respond_separately(
         &mut self,
         now: Instant,
-        request: RequestId,
         waiting: &Waiting<P>,
         peer: u32,
         response: Response,
@@ -153,7 +147,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let by_default = if waiting.confirmable { Reliability::Confirmable } else { Reliability::NeverConfirmable };
         let reliability = response.reliability.unwrap_or(by_default);
         let confirmable = reliability == Reliability::Confirmable;
-        self.incoming.remove(request);
         let free_id = match confirmable {
             true => None,
             false => self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime).ok(),

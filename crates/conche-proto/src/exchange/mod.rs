@@ -34,9 +34,10 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
+use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, Token, Type};
 use crate::config::{EndpointConfig, Envelope};
-use crate::peer::Queue;
+use crate::peer::{Peers, Queue};
 use crate::shares::Group;
 use crate::store::{Chain, Linked, Links};
 use conche_cc::{Controller, Instant};
@@ -139,6 +140,13 @@ impl<C: Controller> Exchange<C> {
     /// The time from the first copy's departure to `now`, zero if none left.
     pub(crate) fn since_first(&self, now: Instant) -> Duration {
         self.first_sent().map_or(Duration::ZERO, |first| now - first)
+    }
+
+    /// It occupies no slot any more.
+    fn free_slot<P: PeerKey>(&mut self, peers: &mut Peers<P, C>) {
+        if core::mem::take(&mut self.holds_slot) {
+            peers.get_mut(self.peer).free_slot(self.bytes);
+        }
     }
 
     /// It left as a Confirmable message and neither an ACK nor a response has come.
