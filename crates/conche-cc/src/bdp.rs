@@ -36,8 +36,8 @@ use crate::non::{PROBING_RATE, paced_by_rto};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros, Stamp};
-use peer::{CYCLE, Samples};
 pub use peer::{BdpFlight, BdpPeer, BdpState};
+use peer::{CYCLE, Samples};
 use window::Window;
 
 /// BDP-CoAP.
