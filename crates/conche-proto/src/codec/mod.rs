@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod block;
 mod body;
 mod code;
 mod content;
@@ -30,6 +31,7 @@ mod encode;
 mod header;
 mod option;
 mod owned;
+mod parts;
 mod pool;
 mod recognition;
 mod spec;
@@ -40,6 +42,7 @@ mod wire;
 
 pub use bytes::Bytes;
 
+pub use block::{BadBlock, Block, BlockSize};
 pub use body::{Body, BodyBuilder, BuildError};
 pub use code::Code;
 pub use content::{Content, Options, RawOption, Values};
@@ -49,6 +52,7 @@ pub use encode::{EncodeError, Encoder, encode_empty};
 pub use header::{Header, MessageId, Type};
 pub use option::{ContentFormat, OptionNumber};
 pub use owned::OwnedMessage;
+pub(crate) use parts::Joined;
 pub use pool::MessagePool;
 pub use spec::{OptionDefault, OptionFormat, OptionSpec, OptionUse};
 pub use token::Token;
