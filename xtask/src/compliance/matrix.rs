@@ -21,7 +21,7 @@ pub struct Requirements {
 pub struct Requirement {
     /// Such as `Q08`.
     pub id: String,
-    /// Of RFC 7252; of RFC 7641 with the prefix `7641-`.
+    /// Of RFC 7252; of another one with its number before it, such as `7641-4.5`.
     pub section: String,
     /// MUST, SHOULD, a formula, …
     pub level: String,
@@ -32,10 +32,8 @@ pub struct Requirement {
 impl Requirement {
     /// The section with its RFC.
     pub fn source(&self) -> String {
-        match self.section.strip_prefix("7641-") {
-            Some(section) => format!("RFC 7641 §{section}"),
-            None => format!("RFC 7252 §{}", self.section),
-        }
+        let (rfc, section) = self.section.split_once('-').unwrap_or(("7252", &self.section));
+        format!("RFC {rfc} §{section}")
     }
 
     /// It concerns messages or exchanges, which are what conche is about: RFC 7252 §3 to §5.
@@ -44,7 +42,7 @@ impl Requirement {
     }
 
     fn section_number(&self) -> &str {
-        self.section.strip_prefix("7641-").unwrap_or(&self.section)
+        self.section.split_once('-').map_or(&*self.section, |(_, section)| section)
     }
 }
 
