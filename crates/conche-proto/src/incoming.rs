@@ -11,6 +11,7 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
+use crate::blockwise::Asked;
 use crate::codec::{MessageId, Token};
 use crate::message::Remembered;
 use crate::shares::{Group, Shares};
@@ -39,6 +40,7 @@ pub(crate) struct Waiting<P> {
     /// Where copies of it find what was answered.
     pub(crate) remembered: Option<Remembered>,
     pub(crate) group: Group,
+    pub(crate) asked: Asked,
 }
 
 impl<P> Waiting<P> {

@@ -40,6 +40,7 @@ mod receive;
 mod request;
 mod respond;
 mod stats;
+mod transfer;
 
 pub use error::{RequestError, RespondError, SupersedeError, Undrained};
 pub use event::{Datagram, Ecn, Event, Input, Output, Transmit};
@@ -54,6 +55,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 use crate::PeerKey;
+use crate::blockwise::{Assemblies, Representations};
 use crate::codec::MessagePool;
 use crate::config::{ConfigError, EndpointConfig, TransmissionParameters};
 use crate::exchange::{Exchanges, Rules};
@@ -87,6 +89,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     received: Deduplication,
     rejectable: Rejectable,
     incoming: Incoming<P>,
+    assemblies: Assemblies,
+    representations: Representations,
     exchanges: Exchanges<C>,
     peers: Peers<P, C>,
     outbox: Outbox<P>,
@@ -126,6 +130,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             received: Deduplication::new(limits.deduplication_bytes, limits.message_bytes, lifetimes),
             rejectable: Rejectable::default(),
             incoming: Incoming::new(limits.incoming, config.separate_after),
+            assemblies: Assemblies::new(transfer::bounds(&config)),
+            representations: Representations::new(transfer::bounds(&config)),
             exchanges: Exchanges::new(rules, hash),
             peers: Peers::new(controller, limits.peers, config.idle_lifetime, exchange_lifetime, peers_hash),
             outbox: Outbox::new(),
@@ -199,7 +205,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.piggybacking_over(now, request);
             } else {
                 self.received.purge(now);
-                let next = [self.exchanges.next_due(), self.incoming.next_due(), self.received.next_purge(now)];
+                let next = [
+                    self.exchanges.next_due(),
+                    self.incoming.next_due(),
+                    self.received.next_purge(now),
+                    self.purge_bodies(now),
+                ];
                 return Output::Wait(next.into_iter().flatten().min());
             }
         }
@@ -241,6 +252,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             incoming: self.incoming.len(),
             responses: self.exchanges.responses(),
             timers: self.exchanges.timers() + self.incoming.timers(),
+            transfers: self.exchanges.transfers(),
+            assemblies: self.assemblies.contexts().len(),
+            representations: self.representations.contexts().len(),
+            body_bytes: self.body_bytes(),
             deduplication_entries: self.received.len(),
             deduplication_bytes: self.received.bytes(),
             outputs: self.outbox.len() + self.events.len(),
@@ -271,6 +286,14 @@ pub struct Occupancy {
     pub responses: usize,
     /// Armed timers.
     pub timers: usize,
+    /// Requests of ours that take more than one message, and of which one has been answered.
+    pub transfers: usize,
+    /// Bodies of requests that are being put together from blocks.
+    pub assemblies: usize,
+    /// Bodies of responses that are kept for peers that ask for their blocks.
+    pub representations: usize,
+    /// The bytes of both, and of the responses to us that are being put together.
+    pub body_bytes: usize,
     /// Messages remembered for deduplication.
     pub deduplication_entries: usize,
     /// Their bytes.

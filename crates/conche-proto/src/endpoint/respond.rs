@@ -25,7 +25,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         request: RequestId,
         response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
-        let token_length = self.incoming.get(request).ok_or(RespondError::NotPending)?.token.len();
+        let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
+        let (token_length, plain) = (waiting.token.len(), waiting.asked.is_plain());
+        self.check_code(&response)?;
+        let response = if plain && self.goes_whole(token_length, &response.body) {
+            response
+        } else {
+            let waiting = *waiting;
+            self.cut_response(now, &waiting, response)?
+        };
         self.check(&response, token_length)?;
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         match waiting.peer {
@@ -72,6 +80,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(SupersedeError::NotOutstanding);
         }
         let token_length = found.token.len();
+        self.check_code(&response)?;
         self.check(&response, token_length)?;
         let content = Content { code: response.code, body: response.body };
         self.exchanges.supersede(&mut self.peers, exchange.index, content);
@@ -97,10 +106,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
+    fn check_code(&self, response: &Response) -> Result<(), RespondError> {
+        if response.code.is_response() { Ok(()) } else { Err(RespondError::NotAResponse(response.code)) }
+    }
+
     fn check(&self, response: &Response, token_length: u8) -> Result<(), RespondError> {
-        if !response.code.is_response() {
-            return Err(RespondError::NotAResponse(response.code));
-        }
         let bytes = 4 + usize::from(token_length) + response.body.len();
         let limit = self.config.limits.message_bytes;
         if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
@@ -168,6 +178,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             local: waiting.local,
             reliability: if confirmable { reliability } else { Reliability::NeverConfirmable },
             deadline: Instant::FAR_FUTURE,
+            transfer: None,
+            whole: false,
         };
         let exchange = self.open(now, peer, opening);
         self.peers.let_go(now, peer);

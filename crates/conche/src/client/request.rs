@@ -181,7 +181,8 @@ impl RequestBuilder {
         for address in resolve_until(deadline, &uri).await? {
             let request = |timeout| {
                 let (code, body) = (self.method, body.clone());
-                Opening::Request(Request { code, body, reliability: self.reliability, timeout, token: self.token })
+                let request = Request::new(code, body).with_reliability(self.reliability);
+                Opening::Request(Request { timeout, token: self.token, ..request })
             };
             match self.client.open(address, request, deadline, patience).await {
                 Ok(Outcome::Response { from, message, course }) => return Ok(Response::new(from, message, course)),
