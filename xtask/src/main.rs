@@ -37,7 +37,7 @@ enum Chore {
     Ci(ci::Options),
     /// Check what a compiler does not: headers, lengths, invariants, layers, links, origins of data, licences.
     Tidy,
-    /// Print which test covers which requirement of RFC 7252 and RFC 7641; fail if one of §4-§5 has none.
+    /// Print which test covers which requirement of RFC 7252, RFC 7641 and RFC 7959; fail if one of §4-§5 has none.
     Compliance(compliance::Options),
     /// Run the commands of README.md that are marked for it, and compare its code with the example it quotes.
     Readme,

@@ -11,6 +11,7 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
+use crate::blockwise::Asked;
 use crate::codec::{MessageId, NoResponse, Token};
 use crate::message::Remembered;
 use crate::shares::{Group, Shares};
@@ -41,6 +42,7 @@ pub(crate) struct Waiting<P> {
     pub(crate) group: Group,
     /// The responses that the client has no use for.
     pub(crate) unwanted: NoResponse,
+    pub(crate) asked: Asked,
 }
 
 impl<P> Waiting<P> {

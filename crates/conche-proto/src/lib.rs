@@ -17,6 +17,7 @@
 //! | `hash` | keyed hashes, and fingerprints that stand for what they were made of |
 //! | `store` | containers for what a peer can fill: arena, list, index, timers |
 //! | [`shares`] | how much of something bounded each group of sources holds |
+//! | `blockwise` | block-wise transfer: bodies cut into blocks and put together again |
 //! | `message` | the message layer: message IDs, deduplication, what a Reset can be about |
 //! | `incoming` | requests of peers that wait for their response |
 //! | `peer` | what is known of each destination: congestion state, NSTART slots, queue, PROBING_RATE, trust |
@@ -32,6 +33,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod blockwise;
 pub mod codec;
 pub mod config;
 mod echo;

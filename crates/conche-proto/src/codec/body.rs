@@ -32,6 +32,15 @@ impl Body {
         BodyBuilder::default()
     }
 
+    /// Of bytes that are encoded already, and well-formed.
+    pub(super) const fn of_encoded(bytes: Bytes) -> Self {
+        Self { bytes }
+    }
+
+    pub(super) const fn shared(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// The encoded bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {

@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod block;
 mod body;
 mod code;
 mod content;
@@ -32,6 +33,7 @@ pub mod link_format;
 mod no_response;
 mod option;
 mod owned;
+mod parts;
 mod pool;
 mod recognition;
 mod spec;
@@ -43,6 +45,7 @@ mod wire;
 
 pub use bytes::Bytes;
 
+pub use block::{BadBlock, Block, BlockSize};
 pub use body::{Body, BodyBuilder, BuildError};
 pub use code::Code;
 pub use content::{Content, Options, RawOption, Values};
@@ -53,6 +56,7 @@ pub use header::{Header, MessageId, Type};
 pub use no_response::NoResponse;
 pub use option::{ContentFormat, OptionNumber};
 pub use owned::OwnedMessage;
+pub(crate) use parts::Joined;
 pub use pool::MessagePool;
 pub use spec::{OptionDefault, OptionFormat, OptionSpec, OptionUse};
 pub use token::Token;

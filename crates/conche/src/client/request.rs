@@ -243,7 +243,10 @@ impl Ready {
 
     async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
         let Self { method: code, reliability, token, .. } = *self;
-        let request = |timeout| Opening::Request(Request { code, body, reliability, timeout, token });
+        let request = |timeout| {
+            let request = Request::new(code, body).with_reliability(reliability);
+            Opening::Request(Request { timeout, token, ..request })
+        };
         match self.client.open(to, request, self.deadline, self.patience).await? {
             Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),
             Outcome::Unanswered { course } => Err(Error::Unanswered { peer: to, course }),
