@@ -4,16 +4,19 @@
 //! |---|---|
 //! | `sequence` | sequence numbers, and which of two notifications is the newer one |
 //! | `topics` | what can be observed, and the state that its observers are to learn |
+//! | `entry` | what is kept of one observer, and of one peer that observes |
 //! | `observers` | the clients that observe, with what each of them knows |
 //! | `subscriptions` | what this endpoint observes elsewhere |
 
+mod entry;
 mod observers;
 mod sequence;
 mod subscriptions;
 mod topics;
 
+pub(crate) use entry::Progress;
 pub use observers::{ObserverEnd, ObserverId};
-pub(crate) use observers::{Observers, Place, Progress, Registration};
+pub(crate) use observers::{Observers, Place, Registration};
 pub(crate) use sequence::Order;
 pub(crate) use subscriptions::{Opened, Subscriptions};
 pub use subscriptions::{SubscriptionEnd, SubscriptionId};

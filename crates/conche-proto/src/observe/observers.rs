@@ -8,14 +8,15 @@ use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 
+use super::entry::{ByPeer, ByPlace, Observer, Progress, Watcher};
 use super::sequence::Sequence;
-use super::topics::{ByName, OfTopic, State, Topic, Walking};
+use super::topics::{ByName, State, Topic, Walking};
 use crate::codec::{Body, MessageId, OptionNumber, Token};
 use crate::exchange::{Content, ExchangeId, Failure, Reliability, Response};
 use crate::hash::Keyed;
 use crate::incoming::RequestId;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Chain, Chained, Index, Linked, Links, List};
+use crate::store::{Arena, Chain, Index, Links, List};
 use conche_cc::Instant;
 
 /// A notification is Confirmable if the last one was so long ago. Half of what RFC 7641 §4.5 demands, since nobody knows
@@ -55,16 +56,6 @@ impl fmt::Display for ObserverEnd {
     }
 }
 
-/// Where an observer stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// The request that registered it waits for its response.
-    Unanswered(RequestId),
-    Idle,
-    /// A notification is under way.
-    Sending(ExchangeId),
-}
-
 /// Who observes: what an entry in the list of observers is found by (RFC 7641 §4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -90,48 +81,8 @@ pub(crate) struct Message {
     pub(crate) reliability: Reliability,
 }
 
-#[derive(Debug)]
-struct Observer {
-    generation: u32,
-    watcher: u32,
-    topic: u32,
-    /// The version of the topic that it has, or that is on the way to it.
-    seen: u32,
-    progress: Progress,
-    token: Token,
-    local: Option<IpAddr>,
-    /// Of the notification that left last, so that a late Reset finds it.
-    last: Option<MessageId>,
-    /// Non-confirmable notifications since the last Confirmable one.
-    unconfirmed: u8,
-    /// It acknowledged a notification once, so somebody is there.
-    validated: bool,
-    /// When it last showed that it is interested.
-    confirmed: Instant,
-    of_topic: Links,
-    of_watcher: Links,
-    by_place: Chain,
-}
-
 /// An observer is no larger than 96 bytes and its key: peer, token and our address.
 const _: () = assert!(Observers::BYTES <= 96 + size_of::<Place>());
-
-/// A peer that observes.
-#[derive(Debug)]
-struct Watcher {
-    peer: u32,
-    len: u32,
-    group: Group,
-    observers: List<OfWatcher>,
-    by_peer: Chain,
-}
-
-#[derive(Debug)]
-struct OfWatcher;
-#[derive(Debug)]
-struct ByPlace;
-#[derive(Debug)]
-struct ByPeer;
 
 /// All clients that observe something here.
 #[derive(Debug)]
@@ -465,37 +416,5 @@ impl Observers {
             self.by_name.remove(&mut self.topics, index);
         }
         self.topics.remove(index);
-    }
-}
-
-impl Linked<OfTopic> for Observer {
-    fn links(&mut self) -> &mut Links {
-        &mut self.of_topic
-    }
-}
-
-impl Linked<OfWatcher> for Observer {
-    fn links(&mut self) -> &mut Links {
-        &mut self.of_watcher
-    }
-}
-
-impl Chained<ByPlace> for Observer {
-    fn chain(&self) -> Chain {
-        self.by_place
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.by_place = chain;
-    }
-}
-
-impl Chained<ByPeer> for Watcher {
-    fn chain(&self) -> Chain {
-        self.by_peer
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.by_peer = chain;
     }
 }

@@ -1,0 +1,94 @@
+//! One observer, and one peer that observes: what [`Observers`](super::observers::Observers) keeps of each.
+
+use core::net::IpAddr;
+
+use super::topics::OfTopic;
+use crate::codec::{MessageId, Token};
+use crate::exchange::ExchangeId;
+use crate::incoming::RequestId;
+use crate::shares::Group;
+use crate::store::{Chain, Chained, Linked, Links, List};
+use conche_cc::Instant;
+
+/// Where an observer stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The request that registered it waits for its response.
+    Unanswered(RequestId),
+    Idle,
+    /// A notification is under way.
+    Sending(ExchangeId),
+}
+
+/// An observer.
+#[derive(Debug)]
+pub(super) struct Observer {
+    pub(super) generation: u32,
+    pub(super) watcher: u32,
+    pub(super) topic: u32,
+    /// The version of the topic that it has, or that is on the way to it.
+    pub(super) seen: u32,
+    pub(super) progress: Progress,
+    pub(super) token: Token,
+    pub(super) local: Option<IpAddr>,
+    /// Of the notification that left last, so that a late Reset finds it.
+    pub(super) last: Option<MessageId>,
+    /// Non-confirmable notifications since the last Confirmable one.
+    pub(super) unconfirmed: u8,
+    /// It acknowledged a notification once, so somebody is there.
+    pub(super) validated: bool,
+    /// When it last showed that it is interested.
+    pub(super) confirmed: Instant,
+    pub(super) of_topic: Links,
+    pub(super) of_watcher: Links,
+    pub(super) by_place: Chain,
+}
+
+/// A peer that observes.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    pub(super) peer: u32,
+    pub(super) len: u32,
+    pub(super) group: Group,
+    pub(super) observers: List<OfWatcher>,
+    pub(super) by_peer: Chain,
+}
+
+#[derive(Debug)]
+pub(super) struct OfWatcher;
+#[derive(Debug)]
+pub(super) struct ByPlace;
+#[derive(Debug)]
+pub(super) struct ByPeer;
+
+impl Linked<OfTopic> for Observer {
+    fn links(&mut self) -> &mut Links {
+        &mut self.of_topic
+    }
+}
+
+impl Linked<OfWatcher> for Observer {
+    fn links(&mut self) -> &mut Links {
+        &mut self.of_watcher
+    }
+}
+
+impl Chained<ByPlace> for Observer {
+    fn chain(&self) -> Chain {
+        self.by_place
+    }
+
+    fn set_chain(&mut self, chain: Chain) {
+        self.by_place = chain;
+    }
+}
+
+impl Chained<ByPeer> for Watcher {
+    fn chain(&self) -> Chain {
+        self.by_peer
+    }
+
+    fn set_chain(&mut self, chain: Chain) {
+        self.by_peer = chain;
+    }
+}
