@@ -327,7 +327,7 @@ impl Machine {
     fn receive_block(&mut self, bytes: &mut Bytes<'_>) {
         let num = bytes.choose(&[0, 1, 2, 3, Block::MAX_NUM]);
         let size = bytes.choose(&[BlockSize::B16, BlockSize::B64, BlockSize::B128]);
-        let (more, payload) = (bytes.next() % 2 == 0, [b'b'; 128]);
+        let (more, payload) = (bytes.next().is_multiple_of(2), [b'b'; 128]);
         let length = bytes.choose(&[size.bytes(), 1, 0, 17]);
         let index = bytes.index(1 + self.sent.len());
         let answered = self.sent.iter().rev().nth(index).cloned();
