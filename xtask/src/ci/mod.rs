@@ -8,7 +8,7 @@
 
 pub mod command;
 mod interop;
-mod packages;
+pub mod packages;
 
 use std::time::Instant;
 
