@@ -3,8 +3,8 @@
 //! It is an enum, so it needs no heap and its size is known; each call costs one jump. A program that knows its algorithm
 //! names the type instead and pays for nothing else.
 //!
-//! An enum's state is as large as its largest. With the feature `alloc` the largest lie behind a pointer, so that a server
-//! with a million peers does not pay for BDP-CoAP where it runs CoCoA, and an algorithm from outside this crate can stand
+//! An enum's state is as large as its largest. With the feature `alloc` most of BDP-CoAP's lies behind a pointer, so
+//! that a server with a million peers does not pay for it where it runs CoCoA, and an algorithm from outside this crate can stand
 //! among them: see the module `dynamic`.
 //!
 //! To add an algorithm, write its file and give it one line in the table at the end of this one.
@@ -56,16 +56,6 @@ impl AnyController {
     }
 }
 
-/// How [`AnyPeer`] holds a state: beside the name of its algorithm.
-type Inline<T> = T;
-
-/// How [`AnyPeer`] holds a state of more than 32 bytes: behind a pointer, where there is a heap.
-#[cfg(feature = "alloc")]
-type Large<T> = alloc::boxed::Box<T>;
-/// Without a heap it lies where all others do, and makes them as large.
-#[cfg(not(feature = "alloc"))]
-type Large<T> = T;
-
 /// What each line of the table below has: its state among all others'.
 trait Variant: Controller {
     /// Its state in `any`. What another algorithm left there, which happens when a program changes its mind, is replaced by
@@ -78,7 +68,7 @@ trait Variant: Controller {
 
 /// Writes the enums and their dispatch from the table below.
 macro_rules! algorithms {
-    ($($(#[$attribute:meta])* $variant:ident($type:ty, $stored:ident) {
+    ($($(#[$attribute:meta])* $variant:ident($type:ty) {
         $($name:literal => $make:expr, $features:expr;)*
     })+) => {
         /// Any of this crate's algorithms, with its configuration.
@@ -104,7 +94,7 @@ macro_rules! algorithms {
         #[non_exhaustive]
         #[allow(missing_docs, reason = "one variant an algorithm")]
         pub enum AnyPeer {
-            $($(#[$attribute])* $variant($stored<<$type as Controller>::Peer>),)+
+            $($(#[$attribute])* $variant(<$type as Controller>::Peer),)+
         }
 
         /// The state of an exchange under any algorithm, as large as the largest.
@@ -135,7 +125,7 @@ macro_rules! algorithms {
             impl Variant for $type {
                 fn peer_in<'a>(&self, any: &'a mut AnyPeer, now: Instant) -> &'a mut Self::Peer {
                     if !matches!(any, AnyPeer::$variant(_)) {
-                        *any = AnyPeer::$variant(self.peer(now).into());
+                        *any = AnyPeer::$variant(self.peer(now));
                     }
                     let AnyPeer::$variant(peer) = any else { unreachable!("just made to match") };
                     peer
@@ -163,7 +153,7 @@ macro_rules! algorithms {
 
             fn peer(&self, now: Instant) -> AnyPeer {
                 match self {
-                    $($(#[$attribute])* Self::$variant(c) => AnyPeer::$variant(c.peer(now).into()),)+
+                    $($(#[$attribute])* Self::$variant(c) => AnyPeer::$variant(c.peer(now)),)+
                 }
             }
 
@@ -236,50 +226,50 @@ macro_rules! algorithms {
 use crate::{basic, bdp, cocoa, default, fasor, full_backoff, linux, peak_hopper, wiopt};
 
 algorithms! {
-    Default(default::CoapDefault, Inline) {
+    Default(default::CoapDefault) {
         "default" => default::CoapDefault::default(), default::FEATURES;
         "coap-b" => default::CoapDefault::coap_b(), default::COAP_B_FEATURES;
         "static" => default::CoapDefault::default(), wiopt::STATIC_FEATURES;
     }
-    Cocoa2014(cocoa::Cocoa2014, Inline) {
+    Cocoa2014(cocoa::Cocoa2014) {
         "cocoa2014" => cocoa::Cocoa2014::default(), cocoa::v2014::FEATURES;
         "cocoa2014-opt" => cocoa::Cocoa2014::optimized(), cocoa::v2014::OPTIMIZED_FEATURES;
     }
-    Cocoa(cocoa::Cocoa, Inline) {
+    Cocoa(cocoa::Cocoa) {
         "cocoa" => cocoa::Cocoa::draft03(), cocoa::draft03::FEATURES;
         "cocoa-plus" => cocoa::Cocoa::plus(), cocoa::draft03::PLUS_FEATURES;
     }
-    CocoaS(cocoa::CocoaS, Inline) {
+    CocoaS(cocoa::CocoaS) {
         "cocoa-s" => cocoa::CocoaS::default(), cocoa::strong::FEATURES;
     }
-    Basic(basic::Basic, Inline) { "basic" => basic::Basic::default(), basic::FEATURES; }
-    Linux(linux::Linux, Inline) { "linux" => linux::Linux::default(), linux::FEATURES; }
-    PeakHopper(peak_hopper::PeakHopper, Inline) {
+    Basic(basic::Basic) { "basic" => basic::Basic::default(), basic::FEATURES; }
+    Linux(linux::Linux) { "linux" => linux::Linux::default(), linux::FEATURES; }
+    PeakHopper(peak_hopper::PeakHopper) {
         "peak-hopper" => peak_hopper::PeakHopper::default(), peak_hopper::FEATURES;
         "peak-hopper-cf" => peak_hopper::PeakHopper::californium_2014(), peak_hopper::CALIFORNIUM_FEATURES;
     }
-    DefaultFullBackoff(full_backoff::DefaultFullBackoff, Inline) {
+    DefaultFullBackoff(full_backoff::DefaultFullBackoff) {
         "default-fb1" => full_backoff::DefaultFullBackoff::variant_1(), full_backoff::DEFAULT_FB1_FEATURES;
         "default-fb2" => full_backoff::DefaultFullBackoff::variant_2(), full_backoff::DEFAULT_FB2_FEATURES;
     }
-    CocoaFullBackoff(full_backoff::CocoaFullBackoff, Inline) {
+    CocoaFullBackoff(full_backoff::CocoaFullBackoff) {
         "cocoa-fb1" => full_backoff::CocoaFullBackoff::variant_1(), full_backoff::COCOA_FB1_FEATURES;
         "cocoa-fb2" => full_backoff::CocoaFullBackoff::variant_2(), full_backoff::COCOA_FB2_FEATURES;
     }
-    Fasor(fasor::Fasor, Inline) {
+    Fasor(fasor::Fasor) {
         "fasor" => fasor::Fasor::default(), fasor::FEATURES;
         "fasor-pseudo" => fasor::Fasor::pseudocode(), fasor::PSEUDOCODE_FEATURES;
     }
-    Bdp(bdp::Bdp, Large) {
+    Bdp(bdp::Bdp) {
         "bdp" => bdp::Bdp::default(), bdp::FEATURES;
         "bdp-literal" => bdp::Bdp::literal(), bdp::LITERAL_FEATURES;
     }
-    SemiDynamic(wiopt::SemiDynamic, Inline) {
+    SemiDynamic(wiopt::SemiDynamic) {
         "semi-dynamic" => wiopt::SemiDynamic::default(), wiopt::SEMI_DYNAMIC_FEATURES;
     }
-    Rfc6298(wiopt::Rfc6298, Inline) { "rfc6298" => wiopt::Rfc6298::default(), wiopt::RFC6298_FEATURES; }
+    Rfc6298(wiopt::Rfc6298) { "rfc6298" => wiopt::Rfc6298::default(), wiopt::RFC6298_FEATURES; }
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-    Own(crate::dynamic::DynController, Inline) {}
+    Own(crate::dynamic::DynController) {}
 }
 
 #[cfg(test)]

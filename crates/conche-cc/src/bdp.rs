@@ -36,8 +36,8 @@ use crate::non::{PROBING_RATE, paced_by_rto};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros, Stamp};
-use peer::CYCLE;
 pub use peer::{BdpFlight, BdpPeer, BdpState};
+use peer::{CYCLE, Samples};
 use window::Window;
 
 /// BDP-CoAP.
@@ -82,13 +82,13 @@ impl Bdp {
     }
 
     fn update_bandwidth(&self, peer: &mut BdpPeer, bytes: u32) {
-        if let Some((max, min)) = peer.window.extremes() {
-            peer.bandwidth = max.blended(peer.window.alpha(), min);
+        if let Some((max, min)) = peer.samples.window.extremes() {
+            peer.bandwidth = max.blended(peer.samples.window.alpha(), min);
         } else if peer.bandwidth == BytesPerSecond::ZERO {
             return;
         }
         peer.bandwidth = peer.bandwidth.max(BytesPerSecond::new(self.min_rate.max(1)));
-        if let Some(srtt) = peer.cocoa.strong().srtt().or(peer.cocoa.weak().srtt())
+        if let Some(srtt) = peer.samples.cocoa.strong().srtt().or(peer.samples.cocoa.weak().srtt())
             && self.segment_floor
             && peer.bandwidth.bytes_in(srtt.times(2)) < bytes
         {
@@ -98,9 +98,9 @@ impl Bdp {
 
     fn update_rtprop(&self, peer: &mut BdpPeer, rtt: Micros, now: Stamp) {
         let window_ms = Micros::from(self.rtprop_window).get() / 1_000;
-        let expired = peer.rtprop_at.age_ms(now) > window_ms;
+        let expired = peer.samples.rtprop_at.age_ms(now) > window_ms;
         if peer.rtprop == Micros::ZERO || rtt <= peer.rtprop || expired {
-            (peer.rtprop, peer.rtprop_at) = (rtt, now);
+            (peer.rtprop, peer.samples.rtprop_at) = (rtt, now);
         }
     }
 }
@@ -115,7 +115,7 @@ pub const FEATURES: Features = Features {
     ageing: cocoa::draft03::FEATURES.ageing,
     reuses_backed_off_rto: false,
     source: "BDP'19",
-    peer_bytes: size_of::<BdpPeer>(),
+    peer_bytes: BdpPeer::BYTES,
     flight_bytes: size_of::<BdpFlight>(),
     published_bytes: None,
 };
@@ -132,18 +132,22 @@ impl Controller for Bdp {
         true
     }
 
+    #[allow(clippy::useless_conversion, reason = "without a heap, samples lie where they are made")]
     fn peer(&self, now: Instant) -> BdpPeer {
-        BdpPeer {
+        let samples = Samples {
             cocoa: self.cocoa.peer(now),
             window: Window::default(),
             delivered_at: now,
             delivered: 0,
-            next_send: now,
-            app_limited_until: 0,
-            bandwidth: BytesPerSecond::ZERO,
             throughput: BytesPerSecond::ZERO,
-            rtprop: Micros::ZERO,
             rtprop_at: Stamp::at(now),
+        };
+        BdpPeer {
+            samples: samples.into(),
+            next_send: now,
+            bandwidth: BytesPerSecond::ZERO,
+            rtprop: Micros::ZERO,
+            app_limited_until: 0,
             cycle: 1,
             is_first: true,
             has_sent: false,
@@ -152,7 +156,7 @@ impl Controller for Bdp {
 
     fn admit(&self, peer: &mut BdpPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
         if !message.confirmable {
-            let rto = self.cocoa.initial(&mut peer.cocoa, now, 0);
+            let rto = self.cocoa.initial(&mut peer.samples.cocoa, now, 0);
             return paced_by_rto(now, message, &load.non, rto);
         }
         if now < peer.next_send {
@@ -168,26 +172,26 @@ impl Controller for Bdp {
         if event.confirmable {
             if event.attempt == 0 {
                 if !peer.has_sent {
-                    (peer.delivered_at, peer.has_sent) = (event.now, true);
+                    (peer.samples.delivered_at, peer.has_sent) = (event.now, true);
                 }
                 peer.cycle = (peer.cycle + 1) % CYCLE;
                 *flight = BdpFlight {
-                    delivered_at: peer.delivered_at,
-                    delivered: peer.delivered,
+                    delivered_at: peer.samples.delivered_at,
+                    delivered: peer.samples.delivered,
                     bytes: event.bytes,
                     timer: Timer::default(),
-                    slot: peer.window.push(false),
+                    slot: peer.samples.window.push(false),
                     app_limited: peer.app_limited_until > 0,
                     first: peer.is_first,
                 };
             } else {
-                peer.window.push(true);
+                peer.samples.window.push(true);
             }
         }
-        self.cocoa.transmitted(&mut peer.cocoa, event.now);
+        self.cocoa.transmitted(&mut peer.samples.cocoa, event.now);
         peer.pace(event.now, event.bytes);
         let factor = if self.binary_backoff { Factor::TWO } else { Factor::ONE };
-        flight.timer.arm(event, || self.cocoa.draw(&mut peer.cocoa, event), factor, self.cocoa.max_rto.into())
+        flight.timer.arm(event, || self.cocoa.draw(&mut peer.samples.cocoa, event), factor, self.cocoa.max_rto.into())
     }
 
     fn expired(&self, peer: &mut BdpPeer, _flight: &mut BdpFlight, event: &Expired) -> Instant {
@@ -196,16 +200,17 @@ impl Controller for Bdp {
 
     fn acknowledged(&self, peer: &mut BdpPeer, flight: &BdpFlight, event: &Acknowledged<'_>) {
         let strong_rtt = sample::strong_rtt(event);
-        self.cocoa.acknowledged(&mut peer.cocoa, &cocoa::CocoaFlight::default(), event);
+        self.cocoa.acknowledged(&mut peer.samples.cocoa, &cocoa::CocoaFlight::default(), event);
         if let Some(rtt) = strong_rtt {
             self.update_rtprop(peer, rtt, Stamp::at(event.now));
         }
-        peer.delivered = peer.delivered.wrapping_add(flight.bytes);
-        let delivered = peer.delivered.wrapping_sub(flight.delivered);
-        peer.throughput = BytesPerSecond::of(delivered, Micros::between(flight.delivered_at, event.now));
-        peer.delivered_at = event.now;
+        let samples: &mut Samples = &mut peer.samples;
+        samples.delivered = samples.delivered.wrapping_add(flight.bytes);
+        let delivered = samples.delivered.wrapping_sub(flight.delivered);
+        samples.throughput = BytesPerSecond::of(delivered, Micros::between(flight.delivered_at, event.now));
+        samples.delivered_at = event.now;
         if strong_rtt.is_some() && !flight.app_limited && !flight.first {
-            peer.window.record(flight.slot, peer.throughput);
+            samples.window.record(flight.slot, samples.throughput);
         }
         self.update_bandwidth(peer, flight.bytes);
         peer.app_limited_until = peer.app_limited_until.saturating_sub(flight.bytes);
@@ -224,12 +229,12 @@ impl Controller for Bdp {
     }
 
     fn base(&self, peer: &mut BdpPeer, now: Instant) -> Duration {
-        self.cocoa.base(&mut peer.cocoa, now)
+        self.cocoa.base(&mut peer.samples.cocoa, now)
     }
 
     fn snapshot(&self, peer: &BdpPeer) -> Snapshot {
         let bandwidth = peer.state().bandwidth.map(BytesPerSecond::get);
-        Snapshot { bandwidth, ..self.cocoa.snapshot(&peer.cocoa) }
+        Snapshot { bandwidth, ..self.cocoa.snapshot(&peer.samples.cocoa) }
     }
 }
 

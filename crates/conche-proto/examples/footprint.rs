@@ -1,4 +1,4 @@
-//! What an endpoint holds: bytes of an idle peer, of a deduplication entry and of a request that waits, and a million
+//! What an endpoint holds: bytes of an idle peer, of a deduplication entry, of a request that waits and of an observer, and a million
 //! peers in one endpoint, counted at the allocator, with the longest that making one of them took.
 //!
 //! `cargo run --release -p conche-proto --example footprint`
@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Server::DEDUPLICATION_ENTRY_BYTES
     );
     println!("request that waits           {:>4} B", Server::WAITING_REQUEST_BYTES);
+    println!("observer, with its key       {:>4} B", Server::OBSERVER_BYTES);
     println!();
     println!("idle peers, counted with 65 536 of them:");
     for named in ALL {

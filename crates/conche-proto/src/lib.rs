@@ -1,4 +1,4 @@
-//! A sans-I/O CoAP endpoint (RFC 7252): bytes in, bytes and events out.
+//! A sans-I/O CoAP endpoint (RFC 7252, RFC 7641): bytes in, bytes and events out.
 //!
 //! The [`Endpoint`] is a machine without I/O. It owns no socket, reads no clock and no random source; a driver hands it
 //! what arrived and what time it is, and takes out what to send and what happened. tokio, a simulator or an interrupt
@@ -15,11 +15,12 @@
 //! | [`config`] | the transmission parameters of RFC 7252 §4.8, the envelope, a bound for everything that can grow |
 //! | `hash` | keyed hashes, and fingerprints that stand for what they were made of |
 //! | `store` | containers for what a peer can fill: arena, list, index, timers |
-//! | `shares` | how much of something bounded each group of sources holds |
+//! | [`shares`] | how much of something bounded each group of sources holds |
 //! | `message` | the message layer: message IDs, deduplication, what a Reset can be about |
 //! | `incoming` | requests of peers that wait for their response |
 //! | `peer` | what is known of each destination: congestion state, NSTART slots, queue, PROBING_RATE, trust |
-//! | `exchange` | requests, pings and separate responses from submission to end |
+//! | `exchange` | requests, pings, separate responses and notifications from submission to end |
+//! | `observe` | observers of what is served here, and what is observed elsewhere (RFC 7641) |
 //! | [`endpoint`] | [`Endpoint`]: connects all these; `handle` in, `poll` out |
 //!
 //! A module uses only what stands above it, and ARCHITECTURE.md follows a datagram from file to file.
@@ -37,8 +38,9 @@ mod exchange;
 mod hash;
 mod incoming;
 mod message;
+mod observe;
 mod peer;
-mod shares;
+pub mod shares;
 mod store;
 
 pub use conche_cc as cc;
@@ -48,11 +50,12 @@ pub use config::{
     ConfigError, EndpointConfig, Envelope, Limits, ParameterError, ResponseLimit, TransmissionParameters,
 };
 pub use endpoint::{
-    Datagram, Ecn, Endpoint, Event, Input, Output, RequestError, RespondError, Stats, SupersedeError, Transmit,
-    Undrained,
+    Datagram, Ecn, Endpoint, Event, Input, NotifyError, Output, RequestError, RespondError, Stats, SupersedeError,
+    Transmit, Undrained,
 };
 pub use exchange::{Course, ExchangeId, Failure, Reliability, Request, Response};
 pub use incoming::RequestId;
+pub use observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
 pub use peer::{ControllerId, PeerSnapshot};
 
 /// What names a peer: a socket address, a simulated node's number, a DTLS session.

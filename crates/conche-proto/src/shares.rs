@@ -6,22 +6,36 @@
 //!
 //! A group counts in one cell of each of two rows, chosen by a keyed hash, and holds what the lesser of them says. So a
 //! group is blamed for another only where both cells coincide, in one of 2^20 pairs.
+//!
+//! ```
+//! use conche_proto::shares::{Group, Shares};
+//!
+//! // In earnest the hashes of the two are keyed.
+//! let (greedy, modest) = (Group::of(0x1234_5678_9abc_def0), Group::of(0x0fed_cba9_8765_4321));
+//! let mut shares = Shares::default();
+//! while shares.admits(greedy, 1, 100) {
+//!     shares.take(greedy, 1);
+//! }
+//! assert!(shares.admits(modest, 50, 100), "half is left");
+//! ```
 
 use alloc::boxed::Box;
 
 /// Cells in a row.
 pub(crate) const ROW: u32 = 1024;
 
-/// The cells of a group.
+/// A group of sources, as the cells that it counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Group([u16; 2]);
+pub struct Group([u16; 2]);
 
 impl Group {
     /// No group at all.
     pub(crate) const NOBODY: Self = Self([u16::MAX; 2]);
 
-    /// The group that hashes to this.
-    pub(crate) fn of(hash: u64) -> Self {
+    /// The group that hashes to this. The hash must be keyed and spread over all of its bits: who can choose where a group
+    /// counts can make it pay for another.
+    #[must_use]
+    pub fn of(hash: u64) -> Self {
         let cell = |bits: u64| u16::try_from(bits % u64::from(ROW)).unwrap_or_default();
         Self([cell(hash), cell(hash >> 32)])
     }
@@ -33,18 +47,20 @@ impl Group {
 
 /// What all groups hold. The rows are made for the first of them.
 #[derive(Debug, Default)]
-pub(crate) struct Shares {
+pub struct Shares {
     rows: Option<Box<[[u32; 2]; ROW as usize]>>,
     total: usize,
 }
 
 impl Shares {
     /// A group may take `amount` more of a whole of `capacity`.
-    pub(crate) fn admits(&self, group: Group, amount: usize, capacity: usize) -> bool {
+    #[must_use]
+    pub fn admits(&self, group: Group, amount: usize, capacity: usize) -> bool {
         self.held(group).saturating_add(amount) <= capacity.saturating_sub(self.total)
     }
 
-    pub(crate) fn take(&mut self, group: Group, amount: usize) {
+    /// A group takes `amount`, whether admitted or not.
+    pub fn take(&mut self, group: Group, amount: usize) {
         let rows = self.rows.get_or_insert_with(|| Box::new([[0; 2]; ROW as usize]));
         for (row, cell) in group.cells().into_iter().enumerate() {
             rows[cell][row] = rows[cell][row].saturating_add(u32::try_from(amount).unwrap_or(u32::MAX));
@@ -52,7 +68,8 @@ impl Shares {
         self.total += amount;
     }
 
-    pub(crate) fn give_back(&mut self, group: Group, amount: usize) {
+    /// A group gives back `amount` of what it took.
+    pub fn give_back(&mut self, group: Group, amount: usize) {
         let Some(rows) = &mut self.rows else { return };
         for (row, cell) in group.cells().into_iter().enumerate() {
             rows[cell][row] = rows[cell][row].saturating_sub(u32::try_from(amount).unwrap_or(u32::MAX));

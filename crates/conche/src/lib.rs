@@ -94,12 +94,14 @@
 
 #![forbid(unsafe_code)]
 
+mod builder;
 pub mod client;
 mod driver;
 pub mod server;
 mod settings;
 pub mod uri;
 
+pub use builder::Builder;
 pub use client::{Client, Error};
 pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};

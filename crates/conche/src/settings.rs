@@ -1,7 +1,5 @@
 //! What client and server have in common: the endpoint's configuration, and which controller is for whom.
 
-use std::net::IpAddr;
-
 use conche_proto::cc::cocoa::Cocoa;
 use conche_proto::cc::{AnyController, Controller};
 use conche_proto::{Endpoint, EndpointConfig};
@@ -114,17 +112,8 @@ impl<C: SharedController> Settings<C> {
             let chosen = prefixes.iter().find(|(prefix, _)| prefix.contains(&address));
             chosen.map_or_else(Default::default, |(_, controller)| *controller)
         }));
-        endpoint.set_source_groups(Box::new(|peer: &Address| prefix(peer.canonical().ip())));
+        endpoint.set_source_groups(Box::new(|peer: &Address| peer.prefix()));
         Ok(endpoint)
-    }
-}
-
-/// The prefix that a source counts in where sources share something bounded: /16 of IPv4 and /32 of IPv6, the largest that
-/// one operator usually has. So an attacker whose network lets no foreign source address out (BCP 38) is one of many.
-fn prefix(address: IpAddr) -> u64 {
-    match address {
-        IpAddr::V4(address) => u64::from(u32::from(address) >> 16),
-        IpAddr::V6(address) => 1 << 32 | (u128::from(address) >> 96) as u64,
     }
 }
 

@@ -90,6 +90,19 @@ async fn a_servers_client_sends_from_the_servers_socket_to_both_ip_versions() {
 }
 
 #[tokio::test]
+async fn a_socket_that_is_bound_to_a_mapped_address_reaches_ipv4_and_nothing_else() {
+    let (_server, v4) = mirror().await;
+    let node = Server::builder().bind("[::ffff:127.0.0.1]:0").await.expect("it starts");
+    let own = Client::builder().bind("[::ffff:127.0.0.1]:0".parse().expect("an address")).build();
+    for client in [node.client(), own.expect("legal settings")] {
+        let response = client.get(&v4).await.expect("a response");
+        assert!(response.text().is_ok_and(|peer| peer.starts_with("127.0.0.1:")), "{:?}", response.text());
+    }
+    let refused = node.client().get("coap://[::1]/").await.expect_err("it is another IP version");
+    assert!(matches!(refused, Error::IpVersion { .. }), "{refused}");
+}
+
+#[tokio::test]
 async fn a_client_of_an_ipv4_server_says_that_it_does_not_reach_ipv6() {
     let node = Server::builder().bind(LOCALHOST).await.expect("it starts");
     let failed = node.client().get("coap://[::1]/").await.expect_err("the IP versions differ");

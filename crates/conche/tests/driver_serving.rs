@@ -64,6 +64,30 @@ async fn a_shutdown_does_not_deny_what_a_handler_has_done() {
 }
 
 #[tokio::test]
+async fn a_shutdown_waits_for_the_line_of_the_servers_client() {
+    let other = Server::builder().route("/", get(async || "hello")).bind(LOCALHOST).await.expect("it starts");
+    let limits = Limits { queue_per_peer: 1, ..Limits::default() };
+    let config = EndpointConfig { limits, ..EndpointConfig::default() };
+    let server = Server::builder().config(config).bind(LOCALHOST).await.expect("it starts");
+    let client = server.client();
+    let request = || Box::pin(client.get(format!("coap://{}/", other.local_addr())).send());
+    let (mut first, mut second) = (request(), request());
+    // The first one's turn is now, the second one's is not.
+    for waiting in [&mut first, &mut second] {
+        tokio::select! {
+            biased;
+            _ = waiting => panic!("the server's task has not run"),
+            () = std::future::ready(()) => {}
+        }
+    }
+    let shutdown = tokio::spawn(server.shutdown(Duration::from_secs(60)));
+    assert_eq!(first.await.expect("a response").text(), Ok("hello"));
+    tokio::task::yield_now().await;
+    assert_eq!(second.await.expect("a response").text(), Ok("hello"));
+    shutdown.await.expect("no panic");
+}
+
+#[tokio::test]
 async fn a_shutdown_ends_as_soon_as_its_farewells_are_acknowledged() {
     let (wait, _gate, started) = gated();
     let server = Server::builder().config(separate_at_once()).route("/", get(wait)).bind(LOCALHOST).await;
@@ -91,7 +115,8 @@ async fn handlers_that_wait_do_not_keep_quick_ones_from_running() {
     };
     let quick = get(async || "quick").post(count);
     let router = Router::new().route("/slow", get(wait)).route("/quick", quick);
-    let server = Server::builder().concurrency(2).router(router).bind(LOCALHOST).await.expect("it starts");
+    // Of which the clients of one prefix have half.
+    let server = Server::builder().concurrency(4).router(router).bind(LOCALHOST).await.expect("it starts");
     let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
     let slow: Vec<_> = (0..2).map(|_| tokio::spawn(Client::new().get(uri("/slow")).send())).collect();
     let _ = started.acquire_many(2).await.expect("both start");
@@ -108,6 +133,28 @@ async fn handlers_that_wait_do_not_keep_quick_ones_from_running() {
     for response in slow {
         assert_eq!(response.await.expect("no panic").expect("a response").text(), Ok("late"));
     }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn clients_of_one_prefix_leave_handlers_for_those_of_others() {
+    let (wait, gate, started) = gated();
+    let server = Server::builder().concurrency(8).route("/", get(wait)).bind(LOCALHOST).await.expect("it starts");
+    let ask = |host: [u8; 4]| {
+        let client = Client::builder().bind((host, 0).into()).build().expect("legal settings");
+        tokio::spawn(client.get(format!("coap://{}/", server.local_addr())).send())
+    };
+    let greedy: Vec<_> = (1..=20).map(|n| ask([127, 1, n, 1])).collect();
+    let _ = started.acquire_many(20).await.expect("all have come to where they would have to wait");
+    let modest = ask([127, 2, 0, 1]);
+    let _ = started.acquire_many(1).await.expect("so has this one");
+    gate.add_permits(20);
+    assert_eq!(modest.await.expect("no panic").expect("a response").code(), Code::CONTENT);
+    let mut served = 0;
+    for response in greedy {
+        served += u32::from(response.await.expect("no panic").expect("a response").code() == Code::CONTENT);
+    }
+    assert_eq!(served, 4);
 }
 
 #[tokio::test]

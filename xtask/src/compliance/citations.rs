@@ -31,7 +31,7 @@ pub fn collect(files: &[TextFile]) -> (Vec<Citation>, Vec<Finding>) {
 
 fn collect_file(file: &TextFile, citations: &mut Vec<Citation>, findings: &mut Vec<Finding>) {
     let cited = Regex::new(r"§(\d+(?:\.\d+)*) \((Q\d+(?:, Q\d+)*)\)").expect("a constant pattern");
-    let id = Regex::new(r"\bQ\d\d\b").expect("a constant pattern");
+    let id = Regex::new(r"\bQ\d{2,3}\b").expect("a constant pattern");
     let Some(tokens) = source::tokens(&file.text) else { return };
     let lines: Vec<_> = file.text.lines().collect();
     for function in source::test_functions(&tokens) {

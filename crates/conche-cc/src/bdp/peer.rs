@@ -8,25 +8,25 @@ use crate::cocoa::draft03::CocoaPeer;
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros, Stamp};
 
-/// What BDP-CoAP remembers of a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where [`Samples`] lie: behind a pointer, where there is a heap, so that what is left fits among the states of the other
+/// algorithms in [`AnyPeer`](crate::any::AnyPeer).
+#[cfg(feature = "alloc")]
+pub(super) type Apart<T> = alloc::boxed::Box<T>;
+/// Without a heap they lie beside the rest.
+#[cfg(not(feature = "alloc"))]
+pub(super) type Apart<T> = T;
+
+/// What BDP-CoAP remembers of a peer: what decides when the next message may leave, and what that is computed from.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BdpPeer {
-    pub(super) cocoa: CocoaPeer,
-    pub(super) window: Window,
-    /// When `delivered` last grew.
-    pub(super) delivered_at: Instant,
-    /// Bytes acknowledged so far, wrapping.
-    pub(super) delivered: u32,
+    pub(super) samples: Apart<Samples>,
     pub(super) next_send: Instant,
-    /// Messages are application-limited until this many bytes have been acknowledged.
-    pub(super) app_limited_until: u32,
     /// BtlBw; zero until the first estimate.
     pub(super) bandwidth: BytesPerSecond,
-    /// The throughput of the last acknowledged message, recorded or not.
-    pub(super) throughput: BytesPerSecond,
     /// The least round-trip time; zero until the first sample.
     pub(super) rtprop: Micros,
-    pub(super) rtprop_at: Stamp,
+    /// Messages are application-limited until this many bytes have been acknowledged.
+    pub(super) app_limited_until: u32,
     /// The position in the cycle of pacing gains.
     pub(super) cycle: u8,
     /// Nothing is on its way and nothing was waiting: the next message says nothing of the bandwidth.
@@ -34,10 +34,28 @@ pub struct BdpPeer {
     pub(super) has_sent: bool,
 }
 
+/// What the estimates are computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Samples {
+    pub(super) cocoa: CocoaPeer,
+    pub(super) window: Window,
+    /// When `delivered` last grew.
+    pub(super) delivered_at: Instant,
+    /// Bytes acknowledged so far, wrapping.
+    pub(super) delivered: u32,
+    /// The throughput of the last acknowledged message, recorded or not.
+    pub(super) throughput: BytesPerSecond,
+    /// When [`BdpPeer::rtprop`] was measured.
+    pub(super) rtprop_at: Stamp,
+}
+
 /// The length of the cycle of pacing gains.
 pub(super) const CYCLE: u8 = 10;
 
 impl BdpPeer {
+    /// Bytes of state, wherever they lie, and without the pointer to those that lie apart.
+    pub(super) const BYTES: usize = size_of::<Self>() - size_of::<Apart<Samples>>() + size_of::<Samples>();
+
     /// One message in ten probes for more bandwidth, the next drains what that may have queued.
     fn pacing_gain(&self) -> Factor {
         match self.cycle {
@@ -65,9 +83,9 @@ impl BdpPeer {
         BdpState {
             pacing_gain: self.pacing_gain(),
             next_send: (self.bandwidth != BytesPerSecond::ZERO).then_some(self.next_send),
-            throughput: self.throughput,
-            retransmitted: self.window.retransmitted(),
-            alpha: self.window.alpha(),
+            throughput: self.samples.throughput,
+            retransmitted: self.samples.window.retransmitted(),
+            alpha: self.samples.window.alpha(),
             bandwidth: (self.bandwidth != BytesPerSecond::ZERO).then_some(self.bandwidth),
             rtprop: (self.rtprop != Micros::ZERO).then_some(self.rtprop.into()),
             bdp: self.bdp(),

@@ -4,19 +4,28 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use conche::client::Response;
+use conche::codec::Escaped;
 use conche::{Code, OptionNumber};
 use serde::Serialize;
 
 use crate::formats;
 
-/// The payload as it is; on a terminal with a newline at its end.
+/// The payload as it is; on a terminal, which no server shall control, with a newline at its end.
 pub fn payload(payload: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(payload)?;
-    if out.is_terminal() && !payload.is_empty() && !payload.ends_with(b"\n") {
-        out.write_all(b"\n")?;
+    if out.is_terminal() && !payload.is_empty() {
+        writeln!(out, "{}", for_terminal(payload))?;
+    } else {
+        out.write_all(payload)?;
     }
     out.flush()
+}
+
+/// A text with its lines and tabs, and what else could control a terminal escaped; what is no text in hexadecimal.
+fn for_terminal(payload: &[u8]) -> String {
+    let Ok(text) = std::str::from_utf8(payload) else { return hexadecimal(payload) };
+    let cells = |line: &str| line.split('\t').map(|cell| Escaped(cell).to_string()).collect::<Vec<_>>().join("\t");
+    text.lines().map(cells).collect::<Vec<_>>().join("\n")
 }
 
 /// What came back and how the exchange went, on standard error.
@@ -113,11 +122,35 @@ pub fn json(method: Code, uri: &str, response: &Response) -> anyhow::Result<()> 
         retransmissions: response.retransmissions(),
     };
     let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, &json)?;
-    out.write_all(b"\n")?;
+    writeln!(out, "{}", escaped_json(&serde_json::to_string(&json)?))?;
     Ok(out.flush()?)
+}
+
+/// Writes the control characters that JSON would have as they are (DEL and C1) like the others.
+fn escaped_json(json: &str) -> String {
+    json.chars().fold(String::with_capacity(json.len()), |mut text, character| {
+        match character.is_control() {
+            true => text.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => text.push(character),
+        }
+        text
+    })
 }
 
 fn milliseconds(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_controls_no_terminal() {
+        assert_eq!(for_terminal(b"one\ttwo\r\n\x1b[2Jthree\n"), "one\ttwo\n\\u{1b}[2Jthree");
+        assert_eq!(for_terminal("\u{9b}2J".as_bytes()), "\\u{9b}2J");
+        assert_eq!(for_terminal(b"\xff\x1b"), "0xff1b");
+        let json = serde_json::to_string("\x1b \x7f \u{9b} \u{fc}").expect("a string");
+        assert_eq!(escaped_json(&json), "\"\\u001b \\u007f \\u009b \u{fc}\"");
+    }
 }

@@ -21,6 +21,11 @@ impl Body {
     /// Neither options nor payload.
     pub const EMPTY: Self = Self { bytes: Bytes::new() };
 
+    /// Of bytes that are well-formed.
+    pub(super) const fn encoded(bytes: Bytes) -> Self {
+        Self { bytes }
+    }
+
     /// A builder for another one.
     #[must_use]
     pub fn builder() -> BodyBuilder {

@@ -97,6 +97,11 @@ impl<'a> Content<'a> {
         Values::new(self.options(), number, self.code())
     }
 
+    /// Payload marker and payload; empty when there is none.
+    pub(super) fn behind_options(&self) -> &'a [u8] {
+        self.bytes.get(self.layout.options_end..).unwrap_or_default()
+    }
+
     /// The payload; empty when there is none.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
@@ -148,6 +153,7 @@ pub struct Options<'a> {
 impl<'a> Iterator for Options<'a> {
     type Item = RawOption<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<RawOption<'a>> {
         let (&first, after) = self.rest.split_first()?;
         let option = split_option(first, after).ok()?;

@@ -1,11 +1,39 @@
-//! How messages are printed: `CON GET [0x1a2b] token=0a0b Uri-Path=a Uri-Path=b "payload"`.
+//! How messages are printed: `CON GET [0x1a2b] token=0a0b Uri-Path=a Uri-Path=b "payload"`, and texts of peers.
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 
 use super::{Code, Content, Message, OptionFormat, RawOption, decode_uint};
 
 /// Payload bytes printed at most.
 const PRINTED: usize = 64;
+
+/// A text of a peer for a log or a terminal: what could control that, or reorder what is around it, is written as in Rust,
+/// such as `\n` and `\u{1b}`.
+///
+/// ```
+/// use conche_proto::codec::Escaped;
+///
+/// assert_eq!(Escaped("it's \x1b[2J gone\n").to_string(), r"it's \u{1b}[2J gone\n");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Escaped<'a>(pub &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|character| match is_harmless(character) {
+            true => f.write_char(character),
+            false => write!(f, "{}", character.escape_default()),
+        })
+    }
+}
+
+/// It is no control character, nor one that separates lines or changes the direction of writing (Unicode UAX #9).
+fn is_harmless(character: char) -> bool {
+    let separates = matches!(character, '\u{2028}' | '\u{2029}');
+    let turns =
+        matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !character.is_control() && !separates && !turns
+}
 
 impl fmt::Display for Message<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,9 +122,9 @@ fn write_payload(f: &mut fmt::Formatter<'_>, payload: &[u8]) -> fmt::Result {
     Ok(())
 }
 
-/// Text without control characters, so that a peer cannot write to the terminal that a log is shown on.
+/// Text with which a peer cannot control the terminal that a log is shown on.
 fn printable(bytes: &[u8]) -> Option<&str> {
-    core::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control))
+    core::str::from_utf8(bytes).ok().filter(|text| text.chars().all(is_harmless))
 }
 
 fn write_hexadecimal(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {

@@ -18,6 +18,13 @@ pub struct Limits {
     /// admitted once is answered. When it is full, what arrives is answered with 5.03 and Max-Age. No group of sources
     /// holds more of it than is free for others, so that a flood from one prefix leaves half of it.
     pub incoming: usize,
+    /// Observers, over all topics (RFC 7641 §4.1). Beyond, a registration is answered like a plain GET. No group of sources
+    /// holds more of them than is free for others.
+    pub observers: usize,
+    /// Observers of one peer, over all topics. A Reset that matches nothing else is compared with each of them.
+    pub observers_per_peer: usize,
+    /// Subscriptions of our own, registrations on their way included.
+    pub subscriptions: usize,
     /// Bytes of the deduplication table, cached replies included. Each Confirmable request that waits for its response
     /// takes `message_bytes` of them; an entry takes 68, a reply of up to 14 bytes included. 0: no
     /// request is remembered, and what is not idempotent is refused.
@@ -42,6 +49,9 @@ impl Default for Limits {
             queue: 65_536,
             exchanges: 262_144,
             incoming: 16_384,
+            observers: 131_072,
+            observers_per_peer: 64,
+            subscriptions: 131_072,
             deduplication_bytes: 64 << 20,
             message_bytes: 1152,
             outputs: 4096,
@@ -66,6 +76,9 @@ impl Limits {
             ("queue", self.queue, 1, MOST_PLACES),
             ("exchanges", self.exchanges, 1, MOST_PLACES / 2),
             ("incoming", self.incoming, 1, MOST_PLACES / 2),
+            ("observers", self.observers, 0, MOST_PLACES),
+            ("observers_per_peer", self.observers_per_peer, 0, MOST_PLACES),
+            ("subscriptions", self.subscriptions, 0, MOST_PLACES),
             ("deduplication_bytes", self.deduplication_bytes, 0, u32::MAX as usize),
             ("message_bytes", self.message_bytes, LEAST_MESSAGE, MOST_MESSAGE),
             ("outputs", self.outputs, 1, MOST_PLACES),

@@ -4,7 +4,7 @@ use super::outbox::{Departure, Source, encode, write};
 use super::{Ecn, Endpoint, Transmit};
 use crate::PeerKey;
 use crate::codec::{Type, encode_empty};
-use crate::exchange::{ExchangeId, State};
+use crate::exchange::{ExchangeId, Purpose, State};
 use crate::hash::Keyed;
 use crate::message::Reply;
 use conche_cc::{Controller, Instant};
@@ -32,8 +32,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A copy of an exchange's message leaves, unless the exchange is over by now.
     fn depart_exchange(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
-        let leaves = |state, deadline| state == State::Departing && now < deadline;
-        let exchange = self.exchanges.live(id).filter(|exchange| leaves(exchange.state, exchange.deadline))?;
+        let exchange = self.exchanges.live(id).filter(|exchange| exchange.state == State::Departing)?;
+        if now >= exchange.deadline {
+            self.exchanges.arm(id.index);
+            return None;
+        }
         let (ty, content, token) = (exchange.message_type(), &exchange.content, &exchange.token);
         let len = encode(buf, ty, content.code, exchange.id, token, &content.body);
         let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
@@ -45,8 +48,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.close(now, id.index);
             return Some(transmit);
         }
-        self.exchanges.sent(now, &mut self.peers, id.index, &mut self.random);
-        let attempt = self.exchanges.get(id.index).attempt();
+        let attempt = self.exchanges.sent(now, &mut self.peers, id.index, &mut self.random);
+        let exchange = self.exchanges.get(id.index);
+        if let Purpose::Notification(observer) = exchange.purpose {
+            self.observers.left(observer, exchange.id, exchange.confirmable);
+        }
         self.stats.retransmissions += u64::from(attempt > 0);
         Some(Transmit { exchange: Some(id), attempt, ..transmit })
     }

@@ -50,6 +50,18 @@ pub enum RequestError {
     /// The token that was asked for belongs to another request to this peer (RFC 7252 §5.3.1).
     #[error("another request to this peer has this token: wait for its end, or let the endpoint choose one")]
     TokenInUse,
+    /// Only GET and FETCH can be observed (RFC 7641 §2, RFC 8132 §2.4).
+    #[error("{0} cannot be observed: a subscription is a GET or FETCH")]
+    NotObservable(crate::codec::Code),
+    /// As many subscriptions are open as [`Limits::subscriptions`](crate::Limits::subscriptions) allows.
+    #[error("{limit} subscriptions are open already: end some, or raise the limit 'subscriptions'")]
+    TooManySubscriptions {
+        /// What is allowed.
+        limit: usize,
+    },
+    /// The subscription is over.
+    #[error("the subscription is over: subscribe anew")]
+    NotSubscribed,
     /// Tokens are shorter than 4 bytes and all of them are in use toward this peer.
     #[error("all tokens of {length} bytes are in use toward this peer: raise token_length")]
     NoToken {
@@ -68,6 +80,7 @@ impl RequestError {
                 | Self::QueuesFull { .. }
                 | Self::TooManyExchanges { .. }
                 | Self::PeersFull { .. }
+                | Self::TooManySubscriptions { .. }
                 | Self::NoToken { .. }
         )
     }
@@ -87,6 +100,24 @@ pub enum RespondError {
     /// The message is larger than [`Limits::message_bytes`](crate::Limits::message_bytes); the request still waits for
     /// another response.
     #[error("the response takes {bytes} bytes, the limit is {limit}")]
+    TooLarge {
+        /// What it would take.
+        bytes: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+}
+
+/// A notification is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NotifyError {
+    /// The code is not a response's.
+    #[error("{0} is not a response code: its class must be 2, 4 or 5")]
+    NotAResponse(crate::codec::Code),
+    /// With a token of 8 bytes and the Observe option, the message is larger than
+    /// [`Limits::message_bytes`](crate::Limits::message_bytes).
+    #[error("the notification takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// What it would take.
         bytes: usize,

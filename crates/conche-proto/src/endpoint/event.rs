@@ -5,6 +5,7 @@ use core::net::IpAddr;
 use crate::codec::{OwnedMessage, Token};
 use crate::exchange::{Course, ExchangeId, Failure};
 use crate::incoming::RequestId;
+use crate::observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
 use conche_cc::Instant;
 
 /// Something that happened outside and that the endpoint must know.
@@ -144,6 +145,43 @@ pub enum Event<P> {
         from: P,
         /// The token of the response, and of the request that it answered.
         token: Token,
+    },
+    /// What is observed has changed (RFC 7641 §3.2). No notification is older than one that was told before.
+    Notification {
+        /// What [`Endpoint::subscribe`](super::Endpoint::subscribe) named.
+        subscription: SubscriptionId,
+        /// Whom it came from.
+        from: P,
+        /// The new state. An error, or a response without the Observe option, is the last one.
+        message: OwnedMessage,
+    },
+    /// What is known of something observed is older than its Max-Age, and some seconds more: the server may have
+    /// forgotten the registration. Time to [register again](super::Endpoint::reregister) (RFC 7641 §3.3.1).
+    Stale {
+        /// The subscription.
+        subscription: SubscriptionId,
+        /// The server.
+        from: P,
+    },
+    /// A subscription is over, not by the application's will.
+    SubscriptionOver {
+        /// The subscription.
+        subscription: SubscriptionId,
+        /// The server.
+        from: P,
+        /// Why.
+        reason: SubscriptionEnd,
+    },
+    /// An observer is gone, not by the application's will.
+    ObserverGone {
+        /// What [`Endpoint::observe`](super::Endpoint::observe) named.
+        observer: ObserverId,
+        /// The client.
+        from: P,
+        /// What it observed.
+        topic: u64,
+        /// Why.
+        reason: ObserverEnd,
     },
     /// An exchange failed and is over.
     Failed {

@@ -35,13 +35,15 @@ mod depart;
 mod error;
 mod event;
 mod limit;
+mod observation;
 mod outbox;
 mod receive;
 mod request;
 mod respond;
 mod stats;
+mod subscription;
 
-pub use error::{RequestError, RespondError, SupersedeError, Undrained};
+pub use error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
 pub use event::{Datagram, Ecn, Event, Input, Output, Transmit};
 pub use stats::Stats;
 
@@ -60,10 +62,11 @@ use crate::exchange::{Exchanges, Rules};
 use crate::hash::Keyed;
 use crate::incoming::Incoming;
 use crate::message::{Deduplication, Rejectable};
+use crate::observe::{Observers, Subscriptions};
 use crate::peer::{ChooseController, ControllerId, PeerSnapshot, Peers};
 use conche_cc::{Controller, Instant};
 use limit::Limiter;
-use outbox::Departure;
+use outbox::Outbox;
 
 /// Tells which sources count as one where they share something bounded.
 type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
@@ -88,8 +91,10 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     rejectable: Rejectable,
     incoming: Incoming<P>,
     exchanges: Exchanges<C>,
+    observers: Observers,
+    subscriptions: Subscriptions,
     peers: Peers<P, C>,
-    outbox: VecDeque<Departure<P>>,
+    outbox: Outbox<P>,
     events: VecDeque<Event<P>>,
     stats: Stats,
 }
@@ -103,6 +108,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Bytes that a request takes while it waits for its response.
     pub const WAITING_REQUEST_BYTES: usize = Incoming::<P>::BYTES;
+
+    /// Bytes that an observer takes, with its key: peer, token and our address.
+    pub const OBSERVER_BYTES: usize = Observers::BYTES;
 
     /// An endpoint with one controller for all peers. All randomness (tokens, message IDs, dithering, hash keys) comes
     /// from `seed`: real endpoints draw it from the operating system, simulated ones from their run's seed.
@@ -127,8 +135,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             rejectable: Rejectable::default(),
             incoming: Incoming::new(limits.incoming, config.separate_after),
             exchanges: Exchanges::new(rules, hash),
+            observers: Observers::new(limits.observers, limits.observers_per_peer, hash),
+            subscriptions: Subscriptions::new(hash),
             peers: Peers::new(controller, limits.peers, config.idle_lifetime, exchange_lifetime, peers_hash),
-            outbox: VecDeque::new(),
+            outbox: Outbox::new(),
             events: VecDeque::new(),
             stats: Stats::default(),
             config,
@@ -197,10 +207,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchange_due(now, index);
             } else if let Some(request) = self.incoming.due(now) {
                 self.piggybacking_over(now, request);
+            } else if let Some(subscription) = self.subscriptions.pop_due(now) {
+                self.subscription_due(subscription);
+            } else if let Some(observer) = self.observers.visit() {
+                self.notify_observer(now, observer);
             } else {
                 self.received.purge(now);
-                let next = [self.exchanges.next_due(), self.incoming.next_due(), self.received.next_purge(now)];
-                return Output::Wait(next.into_iter().flatten().min());
+                let due = [self.exchanges.next_due(), self.incoming.next_due(), self.subscriptions.next_due()];
+                let next = due.into_iter().chain([self.received.next_purge(now)]);
+                return Output::Wait(next.flatten().min());
             }
         }
     }
@@ -240,7 +255,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             queued: self.exchanges.queued(),
             incoming: self.incoming.len(),
             responses: self.exchanges.responses(),
-            timers: self.exchanges.timers() + self.incoming.timers(),
+            observers: self.observers.len(),
+            subscriptions: self.subscriptions.len(),
+            timers: self.exchanges.timers() + self.incoming.timers() + self.subscriptions.timers(),
             deduplication_entries: self.received.len(),
             deduplication_bytes: self.received.bytes(),
             outputs: self.outbox.len() + self.events.len(),
@@ -269,6 +286,10 @@ pub struct Occupancy {
     pub incoming: usize,
     /// Those of the exchanges that are separate responses; with `incoming` within [`Limits::incoming`](crate::Limits).
     pub responses: usize,
+    /// Observers.
+    pub observers: usize,
+    /// Subscriptions of our own.
+    pub subscriptions: usize,
     /// Armed timers.
     pub timers: usize,
     /// Messages remembered for deduplication.

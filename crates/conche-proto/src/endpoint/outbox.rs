@@ -1,12 +1,13 @@
 //! What waits to be polled: datagrams that are to leave.
 
 use alloc::boxed::Box;
-use alloc::vec;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty};
 use crate::exchange::ExchangeId;
-use crate::message::Remembered;
+use crate::message::{Deduplication, Remembered, Reply};
 
 /// Whom a datagram came from and which of our addresses it came to: the way back for what answers it.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,55 @@ pub(super) enum Departure<P> {
     Message { to: Source<P>, datagram: Box<[u8]> },
 }
 
+impl<P> Departure<P> {
+    /// A reply that nothing remembers.
+    pub(super) fn forgotten(to: Source<P>, id: MessageId, reply: Reply) -> Self {
+        match reply {
+            Reply::Datagram(datagram) => Self::Message { to, datagram },
+            Reply::Short { length, bytes } => Self::Message { to, datagram: bytes[..usize::from(length)].into() },
+            Reply::EmptyAck | Reply::Silence | Reply::Pending => Self::Empty { to, ty: Type::Acknowledgement, id },
+        }
+    }
+}
+
+/// All departures, in order.
+pub(super) struct Outbox<P> {
+    departures: VecDeque<Departure<P>>,
+    /// So many of them, from the first on, need no deduplication table.
+    kept: usize,
+}
+
+impl<P: Copy> Outbox<P> {
+    pub(super) fn new() -> Self {
+        Self { departures: VecDeque::new(), kept: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.departures.len()
+    }
+
+    pub(super) fn push_back(&mut self, departure: Departure<P>) {
+        self.departures.push_back(departure);
+    }
+
+    pub(super) fn pop_front(&mut self) -> Option<Departure<P>> {
+        self.kept = self.kept.saturating_sub(1);
+        self.departures.pop_front()
+    }
+
+    /// The table is about to forget entries: the replies that are to leave are kept here.
+    pub(super) fn keep(&mut self, received: &Deduplication) {
+        for departure in self.departures.range_mut(self.kept..) {
+            if let &mut Departure::Remembered { to, id, remembered } = departure
+                && let Some(reply) = received.reply(remembered).filter(|reply| !matches!(reply, Reply::Pending))
+            {
+                *departure = Departure::forgotten(to, id, reply.clone());
+            }
+        }
+        self.kept = self.departures.len();
+    }
+}
+
 /// Copies `datagram` to the front of `buf`.
 pub(super) fn write(datagram: &[u8], buf: &mut [u8]) -> usize {
     buf[..datagram.len()].copy_from_slice(datagram);
@@ -44,9 +94,12 @@ pub(super) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token:
         .expect("the size of the message was checked against Limits::message_bytes, and poll's buffer against that")
 }
 
-/// The same in memory of its own.
+/// The same in memory of its own, which is filled from its start: clearing it first would cost as much as the rest.
 pub(super) fn encoded(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Box<[u8]> {
-    let mut datagram = vec![0; 4 + usize::from(token.len()) + body.len()].into_boxed_slice();
-    encode(&mut datagram, ty, code, id, token, body);
-    datagram
+    let mut front = [0; 4 + Token::MAX_LENGTH];
+    let length = encode(&mut front, ty, code, id, token, &Body::EMPTY);
+    let mut datagram = Vec::with_capacity(length + body.len());
+    datagram.extend_from_slice(&front[..length]);
+    datagram.extend_from_slice(body.as_bytes());
+    datagram.into_boxed_slice()
 }

@@ -11,6 +11,7 @@ use crate::exchange::{Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::Waiting;
 use crate::message::{Received, Remembered, Reply};
+use crate::observe::Place;
 use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
@@ -58,7 +59,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Type::Acknowledgement | Type::Reset => {}
         }
         // The controller is asked again after every event of the peer.
-        if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).queue.is_empty()) {
+        if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).work().queue.is_empty()) {
             self.admit_waiting(now, peer);
         }
     }
@@ -97,7 +98,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    fn push_empty(&mut self, to: Source<P>, ty: Type, id: MessageId) {
+    pub(super) fn push_empty(&mut self, to: Source<P>, ty: Type, id: MessageId) {
         self.outbox.push_back(Departure::Empty { to, ty, id });
     }
 
@@ -120,6 +121,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.overloaded += 1;
             return self.refuse(now, source, message, group, (Code::SERVICE_UNAVAILABLE, ""));
         };
+        if !self.observers.is_empty() {
+            self.observation_renewed(now, &waiting, message);
+        }
         let Some(id) = self.incoming.insert(now, waiting) else { return };
         self.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);
@@ -143,7 +147,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
         let reply = if confirmable { Reply::Pending } else { Reply::Silence };
         let peer = if confirmable { None } else { Some(self.open_peer(now, source.from, group).ok()?) };
-        let remembered = self.received.insert(now, Received { what, confirmable, idempotent }, reply).ok();
+        let remembered = self.remember(now, Received { what, confirmable, idempotent }, reply);
         if remembered.is_none() && idempotent.is_err() {
             return None;
         }
@@ -153,6 +157,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Source { from, local } = source;
         let (id, token) = (message.id(), message.token());
         Some(Waiting { from, local, id, token, confirmable, peer, remembered, group })
+    }
+
+    /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to
+    /// leave, leaves all the same.
+    fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
+        if self.received.is_crowded_by(&reply) {
+            self.outbox.keep(&self.received);
+        }
+        self.received.insert(now, received, reply).ok()
     }
 
     /// A message ID that is remembered came again.
@@ -173,13 +186,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let limit = self.config.limits.message_bytes;
             return Some((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
         }
-        if let Some(option) = message.unacceptable_option(&self.config.known_options) {
+        let mut proxying = false;
+        let options = message.options().inspect(|option| {
+            proxying |= matches!(option.number, OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME);
+        });
+        if let Some(option) = message.unacceptable_among(options, &self.config.known_options) {
             return Some((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
         }
-        let mut options = message.options();
-        options
-            .any(|option| matches!(option.number, OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME))
-            .then(|| (Code::PROXYING_NOT_SUPPORTED, "this is no proxy".into()))
+        proxying.then(|| (Code::PROXYING_NOT_SUPPORTED, "this is no proxy".into()))
     }
 
     /// Refuses a request without remembering it; a duplicate will get the same answer. One that came as Non-confirmable with
@@ -237,9 +251,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if confirmable && let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(source, message, remembered);
         }
-        let Some(index) = peer.and_then(|peer| self.exchanges.with_token(peer, message.token())) else {
+        let found = peer.and_then(|peer| self.exchanges.with_token(peer, message.token()));
+        if let Some(subscription) = self.notified(peer, message.token(), found) {
+            return self.receive_notification(now, source, what, subscription, message);
+        }
+        let Some(index) = found else {
             self.stats.unmatched += 1;
-            return self.reject(source, message);
+            // A server learns by nothing else that we do not observe any more (RFC 7641 §3.6).
+            if confirmable || message.uint(OptionNumber::OBSERVE).is_some() {
+                self.push_empty(source, Type::Reset, message.id());
+            }
+            return;
         };
         if message.unacceptable_option(&self.config.known_options).is_some() {
             self.reject(source, message);
@@ -252,7 +274,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if confirmable {
             let received = Received { what, confirmable, idempotent: Ok(()) };
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's retransmissions.
-            let _ = self.received.insert(now, received, Reply::EmptyAck);
+            let _ = self.remember(now, received, Reply::EmptyAck);
             self.push_empty(source, Type::Acknowledgement, message.id());
         }
         self.deliver(now, index, AckKind::Separate, OwnedMessage::from(*message));
@@ -280,8 +302,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         match purpose {
-            // Any matching ACK ends the retransmission of a separate response, whatever it carries (RFC 7252 §5.2.2).
-            Purpose::Response(_) | Purpose::Ping => {
+            // Any matching ACK ends the retransmission of a response, whatever it carries (RFC 7252 §5.2.2).
+            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
@@ -301,7 +323,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             _ if !exchange.awaits_ack() => {}
             // Believed in any case: nothing else ever vouches for their arrival, and without belief a few guesses would
             // hold the peer's slot until they are given up.
-            Purpose::Response(_) | Purpose::Ping => {
+            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
@@ -321,7 +343,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             && !self.rejectable.is_empty()
             && let Some(token) = self.rejectable.reject(Keyed::fingerprint(hash, 0, message.id().0))
         {
-            return self.events.push_back(Event::Rejected { from: source.from, token });
+            self.events.push_back(Event::Rejected { from: source.from, token });
+            if let Some(peer) = peer.filter(|_| !self.observers.is_empty()) {
+                self.response_failed(now, Place { peer, token, local: source.local }, Failure::Reset);
+            }
+            return;
+        }
+        if trusted
+            && !self.observers.is_empty()
+            && let Some(peer) = peer
+            && self.exchanges.with_id(peer, message.id()).is_none()
+            && self.reject_notification(now, peer, message.id())
+        {
+            return;
         }
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
         let purpose = self.exchanges.get(index).purpose;

@@ -4,7 +4,8 @@ use super::outbox::Departure;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
 use crate::codec::{OwnedMessage, Token};
-use crate::exchange::{ExchangeId, Failure, Next, Opening, Purpose, Request};
+use crate::exchange::{Exchange, ExchangeId, Failure, Next, Opening, Purpose, Request};
+use crate::observe::Place;
 use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
@@ -46,6 +47,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         let live = self.exchanges.live(exchange).is_some();
         if live {
+            self.registration_cancelled(now, exchange.index);
             self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Cancelled);
             self.close(now, exchange.index);
         }
@@ -58,18 +60,23 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         opened.map_err(|crate::peer::PeersFull| RequestError::PeersFull { limit: self.config.limits.peers })
     }
 
-    /// The token that was asked for, if no other request has it, or else a random one.
-    fn token(&mut self, peer: u32, wanted: Option<Token>) -> Result<Token, RequestError> {
+    /// The token that was asked for, if no other request or subscription has it, or else a random one.
+    pub(super) fn token(&mut self, peer: u32, wanted: Option<Token>) -> Result<Token, RequestError> {
         let length = self.config.token_length;
         match wanted {
             Some(token) if self.exchanges.uses_token(peer, token) => Err(RequestError::TokenInUse),
+            Some(token) if self.subscriptions.find(peer, token).is_some() => Err(RequestError::TokenInUse),
             Some(token) => Ok(token),
-            None => self.exchanges.unused_token(peer, length, &mut self.random).ok_or(RequestError::NoToken { length }),
+            None => {
+                let subscribed = |token| self.subscriptions.find(peer, token).is_some();
+                let token = self.exchanges.unused_token(peer, length, &mut self.random, subscribed);
+                token.ok_or(RequestError::NoToken { length })
+            }
         }
     }
 
     /// Opens an exchange of the application's, within its limits.
-    fn submit(&mut self, now: Instant, peer: u32, opening: Opening) -> Result<ExchangeId, RequestError> {
+    pub(super) fn submit(&mut self, now: Instant, peer: u32, opening: Opening) -> Result<ExchangeId, RequestError> {
         let limits = &self.config.limits;
         let (bytes, limit) = (opening.bytes(), limits.message_bytes);
         if bytes > limit {
@@ -81,7 +88,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.exchanges.queued_requests() >= limits.queue {
             return Err(RequestError::QueuesFull { limit: limits.queue });
         }
-        if self.peers.get(peer).queued as usize >= limits.queue_per_peer {
+        if self.peers.get(peer).work().queued as usize >= limits.queue_per_peer {
             return Err(RequestError::QueueFull { limit: limits.queue_per_peer });
         }
         let limit = limits.exchanges;
@@ -100,8 +107,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Lets leave what may leave of a peer's queue, in order. Called after every event that can make a difference.
     pub(super) fn admit_waiting(&mut self, now: Instant, peer: u32) {
-        while let Some(index) = self.exchanges.admit_next(now, &mut self.peers, peer) {
-            self.push_departure(index);
+        while let Some(exchange) = self.exchanges.admit_next(now, &mut self.peers, peer) {
+            self.outbox.push_back(Departure::Exchange(exchange));
         }
     }
 
@@ -109,9 +116,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn exchange_due(&mut self, now: Instant, index: u32) {
         match self.exchanges.expired(now, &mut self.peers, index) {
             Next::Wait => {}
-            Next::Depart => self.push_departure(index),
+            Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
             Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
             Next::Fail(reason) => self.fail(now, index, reason),
+            Next::Over => self.notification_over(now, index),
         }
     }
 
@@ -119,23 +127,43 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn fail(&mut self, now: Instant, index: u32, reason: Failure) {
         let exchange = self.exchanges.get(index);
         self.stats.timeouts += u64::from(reason == Failure::TimedOut && exchange.confirmable);
-        if exchange.is_told() {
+        let Exchange { purpose, peer, token, local, .. } = *exchange;
+        if let Purpose::Notification(observer) = purpose {
+            return self.notification_failed(now, index, observer, reason);
+        }
+        let subscription = self.registers(index);
+        if self.exchanges.get(index).is_told() && self.is_told_of(index) {
             let (exchange, peer, course) = self.exchanges.told(now, &self.peers, index);
             self.events.push_back(Event::Failed { exchange, peer, reason, course });
+        } else {
+            self.stats.responses_expired += 1;
         }
         self.close(now, index);
+        match (purpose, subscription) {
+            (Purpose::Response(_), _) if !self.observers.is_empty() => {
+                self.response_failed(now, Place { peer, token, local }, reason);
+            }
+            (_, Some(subscription)) => self.registration_failed(now, subscription, reason),
+            _ => {}
+        }
     }
 
     /// A request's response arrived: the exchange is over.
     pub(super) fn deliver(&mut self, now: Instant, index: u32, kind: AckKind, message: OwnedMessage) {
+        if let Some(subscription) = self.registers(index) {
+            return self.deliver_registration(now, index, subscription, kind, message);
+        }
         self.exchanges.acknowledge(now, &mut self.peers, index, kind);
         let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
         self.events.push_back(Event::Response { exchange, from, message, course });
         self.close(now, index);
     }
 
-    /// A separate response or a ping was acknowledged: the exchange is over, unless it has more to send.
+    /// A response or a ping was acknowledged: the exchange is over, unless it has more to send.
     pub(super) fn complete(&mut self, now: Instant, index: u32) {
+        if let Purpose::Notification(observer) = self.exchanges.get(index).purpose {
+            return self.notification_acknowledged(now, index, observer);
+        }
         if self.exchanges.yield_next(now, &mut self.peers, index) {
             return self.admit_waiting(now, self.exchanges.get(index).peer);
         }
@@ -144,21 +172,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     pub(super) fn push_acknowledged(&mut self, now: Instant, index: u32) {
+        if !self.is_told_of(index) {
+            return;
+        }
         let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
         self.events.push_back(Event::Acknowledged { exchange, from, course });
     }
 
     /// The one end of every exchange. Who waits gets a turn.
     pub(super) fn close(&mut self, now: Instant, index: u32) {
-        let peer = self.exchanges.get(index).peer;
-        if let Purpose::Response(group) = self.exchanges.close(now, &mut self.peers, index) {
-            self.incoming.give_back(group);
+        let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
+        match purpose {
+            Purpose::Response(group) => self.incoming.give_back(group),
+            Purpose::Notification(observer) => self.observers.idle(observer),
+            Purpose::Request | Purpose::Ping => {}
         }
         self.admit_waiting(now, peer);
-    }
-
-    fn push_departure(&mut self, index: u32) {
-        let id = self.exchanges.get(index).id(index);
-        self.outbox.push_back(Departure::Exchange(id));
     }
 }

@@ -25,17 +25,26 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         request: RequestId,
         response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
-        let waiting = *self.incoming.get(request).ok_or(RespondError::NotPending)?;
-        self.check(&response, waiting.token.len())?;
-        match waiting.peer {
-            Some(peer) if !waiting.can_piggyback() => {
-                Ok(self.respond_separately(now, request, &waiting, peer, response))
-            }
+        let token_length = self.incoming.get(request).ok_or(RespondError::NotPending)?.token.len();
+        let observer = self.registered(request);
+        let response = match observer {
+            Some(observer) => Response { body: self.first_response(now, observer, &response), ..response },
+            None => response,
+        };
+        self.check(&response, token_length)?;
+        let code = response.code;
+        let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
+        let exchange = match waiting.peer {
+            Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, &waiting, peer, response),
             _ => {
-                self.piggyback(request, &waiting, &response);
-                Ok(None)
+                self.piggyback(&waiting, &response);
+                None
             }
+        };
+        if let Some(observer) = observer {
+            self.registration_answered(now, observer, code);
         }
+        Ok(exchange)
     }
 
     /// Acknowledges a request with an Empty ACK now, because the response will take long. Without this call it happens
@@ -53,6 +62,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// No response will come: the request is acknowledged if it is Confirmable, and forgotten after its lifetime.
     pub fn ignore(&mut self, now: Instant, request: RequestId) {
+        self.unregister(now, request);
         let Some(waiting) = self.incoming.remove(request) else { return };
         if waiting.can_piggyback() {
             self.reply(&waiting, Reply::EmptyAck);
@@ -91,8 +101,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Err(_) => {
                 self.stats.overloaded += 1;
+                self.unregister(now, request);
                 let body = self.try_later();
-                self.piggyback(request, &waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
+                self.incoming.remove(request);
+                self.piggyback(&waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
             }
         }
     }
@@ -106,8 +118,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
-    fn piggyback(&mut self, request: RequestId, waiting: &Waiting<P>, response: &Response) {
-        self.incoming.remove(request);
+    fn piggyback(&mut self, waiting: &Waiting<P>, response: &Response) {
         self.incoming.give_back(waiting.group);
         let Response { code, body, .. } = response;
         let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
@@ -133,11 +144,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             },
             None => reply,
         };
-        self.outbox.push_back(match forgotten {
-            Reply::Datagram(datagram) => Departure::Message { to, datagram },
-            Reply::Short { length, bytes } => Departure::Message { to, datagram: bytes[..usize::from(length)].into() },
-            _ => Departure::Empty { to, ty: Type::Acknowledgement, id },
-        });
+        self.outbox.push_back(Departure::forgotten(to, id, forgotten));
     }
 
     /// A response as a message of its own. A Non-confirmable one leaves at once: the peer's requests set its pace, and each
@@ -145,7 +152,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn respond_separately(
         &mut self,
         now: Instant,
-        request: RequestId,
         waiting: &Waiting<P>,
         peer: u32,
         response: Response,
@@ -153,7 +159,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let by_default = if waiting.confirmable { Reliability::Confirmable } else { Reliability::NeverConfirmable };
         let reliability = response.reliability.unwrap_or(by_default);
         let confirmable = reliability == Reliability::Confirmable;
-        self.incoming.remove(request);
         let free_id = match confirmable {
             true => None,
             false => self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime).ok(),

@@ -33,6 +33,8 @@ pub struct Stats {
     pub multicast: u64,
     /// Requests dropped because their source exceeded [`ResponseLimit`](crate::config::ResponseLimit).
     pub limited: u64,
+    /// Non-confirmable responses that never left, because all message IDs stayed in use for as long as their clients wait.
+    pub responses_expired: u64,
     /// Reset messages sent.
     pub resets_sent: u64,
 }
@@ -55,6 +57,7 @@ impl core::ops::AddAssign for Stats {
             overloaded,
             multicast,
             limited,
+            responses_expired,
             resets_sent,
         } = other;
         self.datagrams_received += datagrams_received;
@@ -71,6 +74,7 @@ impl core::ops::AddAssign for Stats {
         self.overloaded += overloaded;
         self.multicast += multicast;
         self.limited += limited;
+        self.responses_expired += responses_expired;
         self.resets_sent += resets_sent;
     }
 }

@@ -1,9 +1,10 @@
 //! Admission: which messages may leave now, by NSTART, the peer's message IDs, PROBING_RATE and the controller.
 
-use super::{Exchanges, State};
+use super::retransmission::BETWEEN_NOTIFICATIONS;
+use super::{ExchangeId, Exchanges, State};
 use crate::PeerKey;
 use crate::peer::Peers;
-use conche_cc::control::{Admission, Submission};
+use conche_cc::control::{Admission, NonHistory, Submission};
 use conche_cc::{Controller, Instant};
 
 /// What becomes of the first message in a peer's queue.
@@ -19,19 +20,21 @@ enum Turn {
 impl<C: Controller> Exchanges<C> {
     /// Lets the first message of a peer's queue leave, if it may: the exchange has a slot and a message ID then. To be
     /// called after every event that can make a difference, until the answer is `None`.
-    pub(crate) fn admit_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, peer: u32) -> Option<u32> {
-        let Some(index) = peers.get(peer).queue.first() else {
-            let state = peers.get_mut(peer);
-            if state.outstanding < self.rules.nstart {
+    pub(crate) fn admit_next<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        peer: u32,
+    ) -> Option<ExchangeId> {
+        let state = peers.get_mut(peer);
+        let Some(index) = state.work().queue.first() else {
+            if state.work().outstanding < self.rules.nstart {
                 state.starved_since = state.starved_since.min(now);
             }
             return None;
         };
         match self.turn(now, peers, peer, index) {
-            Turn::Leave { confirmable } => {
-                self.admit(now, peers, index, confirmable);
-                return Some(index);
-            }
+            Turn::Leave { confirmable } => return Some(self.admit(now, peers, index, confirmable)),
             Turn::Until(at) => self.ask_again(index, Some(at)),
             Turn::OnEvent => self.ask_again(index, None),
         }
@@ -52,7 +55,7 @@ impl<C: Controller> Exchanges<C> {
     fn turn<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32, index: u32) -> Turn {
         let (state, controller) = peers.controlled(peer);
         let exchange = &self.slots[index];
-        if state.outstanding >= self.rules.nstart && exchange.is_told() {
+        if state.work().outstanding >= self.rules.nstart && exchange.is_told() {
             return Turn::OnEvent;
         }
         if let Some(free) = state.ids.blocked_until(now, self.rules.exchange_lifetime) {
@@ -69,10 +72,12 @@ impl<C: Controller> Exchanges<C> {
             bytes: exchange.bytes,
             probing_rate,
         };
-        let load = state.load(state.queued.saturating_sub(1));
+        let asks = exchange.notifies() && exchange.may_confirm && may_ask(now, &state.non.history());
+        let load = state.load(state.work().queued.saturating_sub(1));
         let confirmable = match controller.admit(&mut state.control, now, &submission, &load) {
-            Admission::At(at) if at > now => return Turn::Until(at),
-            Admission::OnEvent if state.outstanding > 0 => return Turn::OnEvent,
+            Admission::At(at) if at > now && !asks => return Turn::Until(at),
+            Admission::OnEvent if state.work().outstanding > 0 => return Turn::OnEvent,
+            Admission::At(at) if at > now => true,
             Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
             // A controller that waits for an event where none can come, or for a time that has passed, would wait for
             // ever: the message leaves, NSTART and the timeouts around it still hold.
@@ -80,12 +85,19 @@ impl<C: Controller> Exchanges<C> {
         };
         // Converted or not, what was submitted as Non-confirmable keeps to PROBING_RATE.
         match state.probing_allows_at(now, probing_rate).filter(|_| !exchange.confirmable) {
+            Some(_) if asks => Turn::Leave { confirmable: true },
             Some(at) => Turn::Until(at),
             None => Turn::Leave { confirmable },
         }
     }
 
-    fn admit<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, confirmable: bool) {
+    fn admit<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        confirmable: bool,
+    ) -> ExchangeId {
         self.dequeue(peers, index);
         let exchange = &mut self.slots[index];
         exchange.holds_slot = true;
@@ -93,12 +105,14 @@ impl<C: Controller> Exchanges<C> {
         exchange.state = State::Departing;
         exchange.state_until = Instant::FAR_FUTURE;
         exchange.ask_again = None;
-        let (wake, bytes) = (exchange.deadline, exchange.bytes);
+        let name = exchange.id(index);
         let state = peers.get_mut(exchange.peer);
-        state.occupy_slot(bytes);
+        state.occupy_slot(exchange.bytes);
         let id = state.ids.allocate(now, self.rules.exchange_lifetime).unwrap_or(exchange.id);
         self.identify(index, id);
-        self.timers.set(index, wake);
+        // Its departure takes the timer's place: that comes with the next poll, and before any timer.
+        self.timers.cancel(index);
+        name
     }
 
     /// When to ask again about the first message of a queue: then, or at the next event. A pause has an end, whatever the
@@ -112,4 +126,10 @@ impl<C: Controller> Exchanges<C> {
             self.timers.set(index, wake);
         }
     }
+}
+
+/// A notification to a peer that has not been heard since the last one need not be held back: as a Confirmable message
+/// it asks whether the client still is there (RFC 7641 §4.5).
+fn may_ask(now: Instant, non: &NonHistory) -> bool {
+    non.unanswered_since.is_some() && non.last.is_some_and(|last| last + BETWEEN_NOTIFICATIONS <= now)
 }

@@ -1,4 +1,5 @@
-//! Exchanges that this endpoint opens: requests, pings and separate responses (RFC 7252 §5.2), from submission to end.
+//! Exchanges that this endpoint opens: requests, pings, separate responses (RFC 7252 §5.2) and notifications (RFC 7641
+//! §4.2), from submission to end.
 //!
 //! ```text
 //!   Queued ──admitted──> Departing ──left──> AwaitingAck ──Empty ACK──> AwaitingResponse ──> over
@@ -34,9 +35,10 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
+use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, Token, Type};
 use crate::config::{EndpointConfig, Envelope};
-use crate::peer::Queue;
+use crate::peer::{Peers, Queue};
 use crate::shares::Group;
 use crate::store::{Chain, Linked, Links};
 use conche_cc::{Controller, Instant};
@@ -48,6 +50,8 @@ pub(crate) enum Purpose {
     Ping,
     /// A separate response to a request of this group. A Non-confirmable one opens an exchange only if it has to wait.
     Response(Group),
+    /// A notification for this observer (RFC 7641 §4.2).
+    Notification(u32),
 }
 
 /// Where an exchange stands.
@@ -141,6 +145,13 @@ impl<C: Controller> Exchange<C> {
         self.first_sent().map_or(Duration::ZERO, |first| now - first)
     }
 
+    /// It occupies no slot any more.
+    fn free_slot<P: PeerKey>(&mut self, peers: &mut Peers<P, C>) {
+        if core::mem::take(&mut self.holds_slot) {
+            peers.get_mut(self.peer).free_slot(self.bytes);
+        }
+    }
+
     /// It left as a Confirmable message and neither an ACK nor a response has come.
     pub(crate) fn awaits_ack(&self) -> bool {
         self.confirmable && self.acknowledged.is_none() && !self.sent.is_empty()
@@ -149,6 +160,11 @@ impl<C: Controller> Exchange<C> {
     /// Its end is told: whoever opened it has its [`ExchangeId`].
     pub(crate) fn is_told(&self) -> bool {
         self.confirmable || !matches!(self.purpose, Purpose::Response(_))
+    }
+
+    /// It is a notification.
+    pub(crate) fn notifies(&self) -> bool {
+        matches!(self.purpose, Purpose::Notification(_))
     }
 
     /// When its timer is due next. One whose turn comes at a known time waits for that instead of its queue's lifetime.

@@ -2,11 +2,16 @@
 
 use rand_core::RngCore;
 
+use core::time::Duration;
+
 use super::{Content, Exchanges, Failure, Purpose, State};
 use crate::PeerKey;
 use crate::peer::Peers;
 use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
+
+/// Between two Non-confirmable notifications to a client whose round-trip time is not known (RFC 7641 §4.5.1).
+pub(super) const BETWEEN_NOTIFICATIONS: Duration = Duration::from_secs(3);
 
 /// What follows for an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,30 +24,36 @@ pub(crate) enum Next {
     Admit,
     /// It fails.
     Fail(Failure),
+    /// It is over, and nobody needs to be told: a Non-confirmable notification has had its time.
+    Over,
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// A copy leaves: the controller arms its timer, inside the envelope.
+    /// A copy leaves: the controller arms its timer, inside the envelope. The answer is the number of the copy.
     pub(crate) fn sent<P: PeerKey>(
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
         index: u32,
         random: &mut impl RngCore,
-    ) {
+    ) -> u8 {
         let exchange = &mut self.slots[index];
         let (peer, controller) = peers.controlled(exchange.peer);
         exchange.sent.push(now);
+        let attempt = exchange.attempt();
         let event = Sent {
             now,
-            attempt: exchange.attempt(),
+            attempt,
             confirmable: exchange.confirmable,
             bytes: exchange.bytes,
             random: random.next_u32(),
             load: peer.load_without(exchange.bytes),
         };
         let wanted = controller.sent(&mut peer.control, &mut exchange.flight, &event);
-        let timeout = self.rules.envelope.hold(wanted, exchange.timeout);
+        let mut timeout = self.rules.envelope.hold(wanted, exchange.timeout);
+        if exchange.notifies() && !exchange.confirmable && controller.snapshot(&peer.control).srtt.is_none() {
+            timeout = timeout.max(BETWEEN_NOTIFICATIONS);
+        }
         exchange.timeout = Some(timeout);
         exchange.state = State::AwaitingAck;
         exchange.state_until = now + timeout;
@@ -55,6 +66,7 @@ impl<C: Controller> Exchanges<C> {
         }
         let wake = exchange.wake();
         self.timers.set(index, wake);
+        attempt
     }
 
     /// The timer of an exchange ran out.
@@ -77,6 +89,7 @@ impl<C: Controller> Exchanges<C> {
             }
             State::Departing => Next::Depart,
             State::AwaitingAck if exchange.confirmable => self.acknowledgement_overdue(now, peers, index),
+            State::AwaitingAck if exchange.notifies() => Next::Over,
             State::AwaitingAck => self.response_to_non_overdue(now, peers, index),
             State::AwaitingResponse => {
                 let told = exchange.acknowledged.is_some() || exchange.doubtful_ack;
@@ -95,7 +108,7 @@ impl<C: Controller> Exchanges<C> {
             controller.acknowledged(&mut peer.control, &exchange.flight, &event);
         }
         exchange.acknowledged.get_or_insert(now);
-        self.free_slot(peers, index);
+        exchange.free_slot(peers);
     }
 
     /// A request was acknowledged; its response comes later.
@@ -133,7 +146,7 @@ impl<C: Controller> Exchanges<C> {
         if self.slots[index].successor.is_none() {
             return false;
         }
-        self.free_slot(peers, index);
+        self.slots[index].free_slot(peers);
         self.unidentify(index);
         self.replace(peers, index);
         let patience = self.rules.response_timeout;
@@ -200,10 +213,10 @@ impl<C: Controller> Exchanges<C> {
 
     fn give_up<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         self.abandon(now, peers, index, Why::GaveUp);
-        let exchange = &self.slots[index];
+        let exchange = &mut self.slots[index];
         // Somebody acknowledged the request. If it was the peer after all, the response is still to come.
         if exchange.doubtful_ack && exchange.purpose == Purpose::Request {
-            self.free_slot(peers, index);
+            exchange.free_slot(peers);
             self.await_response(now, index);
             return Next::Admit;
         }
@@ -213,8 +226,9 @@ impl<C: Controller> Exchanges<C> {
     /// The response to a NON request is not expected any more within the controller's timeout: its slot is free, though
     /// the response may still come.
     fn response_to_non_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
-        self.free_slot(peers, index);
-        let first = self.slots[index].first_sent().unwrap_or(now);
+        let exchange = &mut self.slots[index];
+        exchange.free_slot(peers);
+        let first = exchange.first_sent().unwrap_or(now);
         self.await_response(first, index);
         Next::Admit
     }

@@ -79,9 +79,11 @@ pub(crate) struct Exchanges<C: Controller> {
     hash: Keyed,
     /// Counts exchanges; tells apart those that had the same place one after the other.
     generation: u32,
-    /// Separate responses, and those of them that wait for admission: bounded by the requests that they answer.
+    /// Requests and pings, and those of them that wait for admission.
+    requests: usize,
+    queued_requests: usize,
+    /// Separate responses: bounded by the requests that they answer. The rest are notifications, at most one an observer.
     responses: usize,
-    queued_responses: usize,
     queued: usize,
 }
 
@@ -95,8 +97,9 @@ impl<C: Controller> Exchanges<C> {
             by_token: Index::new(),
             hash,
             generation: 0,
+            requests: 0,
+            queued_requests: 0,
             responses: 0,
-            queued_responses: 0,
             queued: 0,
         }
     }
@@ -115,11 +118,12 @@ impl<C: Controller> Exchanges<C> {
         let bytes = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.rules.datagram_overhead);
         // A response has until its request is given up; what waits for it there is not ours to shorten.
         let patience = match purpose {
-            Purpose::Response(_) => self.rules.response_timeout,
+            Purpose::Response(_) | Purpose::Notification(_) => self.rules.response_timeout,
             Purpose::Request | Purpose::Ping => self.rules.queue_lifetime,
         };
-        let exchange = Exchange {
-            generation: self.generation,
+        let generation = self.generation;
+        let exchange = || Exchange {
+            generation,
             peer,
             purpose,
             state: State::Queued,
@@ -146,12 +150,16 @@ impl<C: Controller> Exchanges<C> {
             by_id: Chain::default(),
             by_token: Chain::default(),
         };
-        let index = self.slots.insert(exchange)?;
+        let index = self.slots.insert_with(exchange)?;
         if purpose == Purpose::Request {
             let hash = self.token_hash(peer, token);
             self.by_token.insert(&mut self.slots, hash, index);
         }
-        self.responses += usize::from(matches!(purpose, Purpose::Response(_)));
+        match purpose {
+            Purpose::Request | Purpose::Ping => self.requests += 1,
+            Purpose::Response(_) => self.responses += 1,
+            Purpose::Notification(_) => {}
+        }
         peers.hold(peer);
         self.enqueue(peers, index, true);
         Some(ExchangeId { index, generation: self.generation })
@@ -159,28 +167,41 @@ impl<C: Controller> Exchanges<C> {
 
     /// What has just been opened was not admitted at once: from now on it waits.
     pub(crate) fn wait(&mut self, id: ExchangeId) {
-        if let Some(exchange) = self.live(id).filter(|exchange| exchange.state == State::Queued) {
-            self.timers.set(id.index, exchange.wake());
+        if self.live(id).is_some_and(|exchange| exchange.state == State::Queued) {
+            self.arm(id.index);
         }
     }
 
-    /// The one end of every exchange: slot, timer, queue place and table entries are freed. The answer is what it was for.
-    pub(crate) fn close<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Purpose {
-        self.free_slot(peers, index);
+    /// Sets the timer of an exchange for when it is due next.
+    pub(crate) fn arm(&mut self, index: u32) {
+        self.timers.set(index, self.slots[index].wake());
+    }
+
+    /// The one end of every exchange: slot, timer, queue place and table entries are freed. The answer is what it was for,
+    /// and with which peer.
+    pub(crate) fn close<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> (Purpose, u32) {
+        let exchange = &mut self.slots[index];
+        exchange.free_slot(peers);
+        let &mut Exchange { state, purpose, peer, identified, .. } = exchange;
         self.timers.cancel(index);
-        let &Exchange { state, purpose, peer, .. } = self.get(index);
         if state == State::Queued {
             self.dequeue(peers, index);
         }
-        self.unidentify(index);
+        if identified {
+            self.by_id.remove(&mut self.slots, index);
+        }
         match purpose {
-            Purpose::Request => self.by_token.remove(&mut self.slots, index),
+            Purpose::Request => {
+                self.by_token.remove(&mut self.slots, index);
+                self.requests -= 1;
+            }
+            Purpose::Ping => self.requests -= 1,
             Purpose::Response(_) => self.responses -= 1,
-            Purpose::Ping => {}
+            Purpose::Notification(_) => {}
         }
         peers.let_go(now, peer);
         self.slots.remove(index);
-        purpose
+        (purpose, peer)
     }
 
     /// The exchange of this name, if it is not over.
@@ -198,9 +219,8 @@ impl<C: Controller> Exchanges<C> {
 
     /// The exchange whose message has this ID, if it has left.
     pub(crate) fn with_id(&mut self, peer: u32, id: MessageId) -> Option<u32> {
-        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id;
-        let index = self.by_id.find(&self.slots, self.id_hash(peer, id), is_it)?;
-        (!self.slots[index].sent.is_empty()).then_some(index)
+        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id && !exchange.sent.is_empty();
+        self.by_id.find(&self.slots, self.id_hash(peer, id), is_it)
     }
 
     /// A request to this peer has this token.
@@ -213,13 +233,19 @@ impl<C: Controller> Exchanges<C> {
         self.find_token(peer, token).filter(|&index| !self.slots[index].sent.is_empty())
     }
 
-    /// A random token of this length that no request to this peer uses (RFC 7252 §5.3.1).
-    pub(crate) fn unused_token(&mut self, peer: u32, length: u8, random: &mut impl RngCore) -> Option<Token> {
+    /// A random token of this length that no request to this peer uses (RFC 7252 §5.3.1), and nothing else either.
+    pub(crate) fn unused_token(
+        &mut self,
+        peer: u32,
+        length: u8,
+        random: &mut impl RngCore,
+        mut used_elsewhere: impl FnMut(Token) -> bool,
+    ) -> Option<Token> {
         // With 4 bytes or more the first draw is free all but surely; with fewer, all may be taken.
         (0..64).find_map(|_| {
             let bytes = random.next_u64().to_le_bytes();
             let token = Token::new(&bytes[..usize::from(length).min(bytes.len())])?;
-            (!self.uses_token(peer, token)).then_some(token)
+            (!self.uses_token(peer, token) && !used_elsewhere(token)).then_some(token)
         })
     }
 
@@ -241,12 +267,12 @@ impl<C: Controller> Exchanges<C> {
 
     /// How many exchanges the application opened: requests and pings.
     pub(crate) fn requests(&self) -> usize {
-        self.slots.len() - self.responses
+        self.requests
     }
 
     /// How many of those wait for admission.
     pub(crate) fn queued_requests(&self) -> usize {
-        self.queued - self.queued_responses
+        self.queued_requests
     }
 
     /// How many separate responses are not over.
@@ -275,48 +301,41 @@ impl<C: Controller> Exchanges<C> {
         self.by_id.steps() + self.by_token.steps()
     }
 
-    pub(super) fn free_slot<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
-        let exchange = &mut self.slots[index];
-        if core::mem::take(&mut exchange.holds_slot) {
-            peers.get_mut(exchange.peer).free_slot(exchange.bytes);
-        }
-    }
-
     /// A sender has a message that waits for admission: at the end of the peer's queue or, if it only goes on, at its head.
     pub(super) fn enqueue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, last: bool) {
         let exchange = &self.slots[index];
         self.queued += 1;
-        self.queued_responses += usize::from(matches!(exchange.purpose, Purpose::Response(_)));
-        let peer = peers.get_mut(exchange.peer);
-        peer.queued += 1;
+        self.queued_requests += usize::from(matches!(exchange.purpose, Purpose::Request | Purpose::Ping));
+        let work = peers.get_mut(exchange.peer).work_mut();
+        work.queued += 1;
         if last {
-            peer.queue.push_back(&mut self.slots, index);
+            work.queue.push_back(&mut self.slots, index);
         } else {
-            peer.queue.push_front(&mut self.slots, index);
+            work.queue.push_front(&mut self.slots, index);
         }
     }
 
     pub(super) fn dequeue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
         let exchange = &self.slots[index];
         self.queued -= 1;
-        self.queued_responses -= usize::from(matches!(exchange.purpose, Purpose::Response(_)));
-        let peer = peers.get_mut(exchange.peer);
-        peer.queued -= 1;
-        peer.queue.remove(&mut self.slots, index);
+        self.queued_requests -= usize::from(matches!(exchange.purpose, Purpose::Request | Purpose::Ping));
+        let work = peers.get_mut(exchange.peer).work_mut();
+        work.queued -= 1;
+        work.queue.remove(&mut self.slots, index);
     }
 
     /// An exchange's message has this ID from now on. One that had it before, and waits for its response longer than IDs are
     /// reserved, is found by its token only.
     pub(super) fn identify(&mut self, index: u32, id: MessageId) {
-        let peer = self.slots[index].peer;
+        let exchange = &mut self.slots[index];
+        (exchange.id, exchange.identified) = (id, true);
+        let peer = exchange.peer;
         let hash = self.id_hash(peer, id);
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id;
         if let Some(before) = self.by_id.find(&self.slots, hash, is_it) {
             self.unidentify(before);
         }
         self.by_id.insert(&mut self.slots, hash, index);
-        let exchange = &mut self.slots[index];
-        (exchange.id, exchange.identified) = (id, true);
     }
 
     /// An exchange's message has no ID any more.

@@ -102,6 +102,15 @@ enum Queue {
 
 const QUEUES: [Queue; 2] = [Queue::NotIdempotent, Queue::Idempotent];
 
+/// Whether an entry has room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Free,
+    /// In the part of the table that is for replies as long as something can be forgotten.
+    Last,
+    None,
+}
+
 /// The first and the last entry of a queue.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
@@ -185,6 +194,11 @@ impl Deduplication {
         }
         self.push(lifetime, queue, index);
         Ok(Remembered { index, message: what.short() })
+    }
+
+    /// Others may be forgotten if a message is entered with this reply.
+    pub(crate) fn is_crowded_by(&self, reply: &Reply) -> bool {
+        self.room(self.bytes_of(reply)) != Room::Free
     }
 
     /// The reply of an entry that is still there.
@@ -271,21 +285,30 @@ impl Deduplication {
     /// A place once made is there until the table is empty, so a flood of short entries could turn all of the capacity into
     /// places and leave none for replies. Places therefore take the last quarter only when nothing is left to forget.
     fn make_room(&mut self, reply_bytes: usize, idempotent: bool) -> Result<(), TableFull> {
-        let kept = self.entries.places() * Self::ENTRY_BYTES + self.reply_bytes - self.evictable_bytes;
-        if kept + reply_bytes > self.capacity {
+        let places = self.entries.places() * Self::ENTRY_BYTES;
+        if places + self.reply_bytes - self.evictable_bytes + reply_bytes > self.capacity {
             return Err(TableFull);
         }
         loop {
-            let growth = self.entries.growth() * Self::ENTRY_BYTES;
-            let places = self.entries.places() * Self::ENTRY_BYTES;
-            let fits = places + growth + self.reply_bytes + reply_bytes <= self.capacity;
-            let crowds = places.min(growth) > 0 && places + growth > self.capacity - self.capacity / 4;
-            if fits && !crowds {
+            let room = self.room(reply_bytes);
+            if room == Room::Free {
                 return Ok(());
             }
             if !self.pop_idempotent() {
-                return if fits && !idempotent { Ok(()) } else { Err(TableFull) };
+                return if room == Room::Last && !idempotent { Ok(()) } else { Err(TableFull) };
             }
+        }
+    }
+
+    /// The room for an entry with a reply of so many bytes.
+    fn room(&self, reply_bytes: usize) -> Room {
+        let growth = self.entries.growth() * Self::ENTRY_BYTES;
+        let places = self.entries.places() * Self::ENTRY_BYTES;
+        let crowds = places.min(growth) > 0 && places + growth > self.capacity - self.capacity / 4;
+        match places + growth + self.reply_bytes + reply_bytes <= self.capacity {
+            true if crowds => Room::Last,
+            true => Room::Free,
+            false => Room::None,
         }
     }
 

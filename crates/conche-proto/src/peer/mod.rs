@@ -4,22 +4,21 @@ mod controllers;
 mod non;
 mod table;
 mod trust;
+mod usage;
 
 pub use controllers::ControllerId;
 pub(crate) use controllers::{ChooseController, Controllers};
 pub(crate) use table::{Peers, PeersFull};
+pub(crate) use usage::Queue;
 
 use crate::message::MessageIds;
 use crate::shares::Group;
-use crate::store::{Chain, Links, List};
+use crate::store::Chain;
 use conche_cc::control::{Load, Snapshot};
 use conche_cc::{Controller, Instant};
 use non::NonSent;
 use trust::Trust;
-
-/// The kind of the queues of senders that wait for admission.
-#[derive(Debug)]
-pub(crate) struct Queue;
+use usage::Usage;
 
 /// One destination.
 #[derive(Debug)]
@@ -28,12 +27,6 @@ pub(crate) struct Peer<P, C: Controller> {
     pub(crate) controller: ControllerId,
     pub(crate) control: C::Peer,
     pub(crate) ids: MessageIds,
-    /// Senders with a message that waits for admission, first come first served. Each keeps its place while it has more.
-    pub(crate) queue: List<Queue>,
-    pub(crate) queued: u32,
-    /// Those that occupy an NSTART slot (RFC 7252 §4.7), and their bytes.
-    pub(crate) outstanding: u16,
-    pub(crate) outstanding_bytes: u32,
     pub(crate) non: NonSent,
     /// A Confirmable message was given up, and nothing has been heard since.
     pub(crate) silent: bool,
@@ -42,19 +35,17 @@ pub(crate) struct Peer<P, C: Controller> {
     pub(crate) trust: Trust,
     /// Whose share it is of; nobody's if we wanted something of it first.
     group: Group,
-    /// What keeps it: exchanges that are not over, and requests whose response will need it.
-    holds: u32,
-    last_used: Instant,
-    idle: Links,
+    usage: Usage,
     chain: Chain,
 }
 
 impl<P, C: Controller> Peer<P, C> {
     /// What is on its way, for the controller; `queued` does not count the message that is being asked about.
     pub(crate) fn load(&self, queued: u32) -> Load {
+        let work = self.work();
         Load {
-            exchanges: self.outstanding,
-            bytes: self.outstanding_bytes,
+            exchanges: work.outstanding,
+            bytes: work.outstanding_bytes,
             queued: u16::try_from(queued).unwrap_or(u16::MAX),
             non: self.non.history(),
         }
@@ -62,18 +53,8 @@ impl<P, C: Controller> Peer<P, C> {
 
     /// The load as an exchange sees it that occupies a slot itself.
     pub(crate) fn load_without(&self, bytes: u32) -> Load {
-        let load = self.load(self.queued);
+        let load = self.load(self.work().queued);
         Load { exchanges: load.exchanges.saturating_sub(1), bytes: load.bytes.saturating_sub(bytes), ..load }
-    }
-
-    pub(crate) fn occupy_slot(&mut self, bytes: u32) {
-        self.outstanding = self.outstanding.saturating_add(1);
-        self.outstanding_bytes = self.outstanding_bytes.saturating_add(bytes);
-    }
-
-    pub(crate) fn free_slot(&mut self, bytes: u32) {
-        self.outstanding = self.outstanding.saturating_sub(1);
-        self.outstanding_bytes = self.outstanding_bytes.saturating_sub(bytes);
     }
 
     /// A message from the peer arrived that is not malformed.
@@ -82,6 +63,10 @@ impl<P, C: Controller> Peer<P, C> {
         self.non.heard();
     }
 }
+
+/// The kind of the list of peers that nothing needs.
+#[derive(Debug)]
+struct Idle;
 
 /// What can be shown of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,9 @@ const UNANSWERED_BEFORE_SILENT: u8 = 16;
 const UNANSWERED_BYTES_BEFORE_SILENT: u32 = 8 * (1152 + 28);
 
 /// [`NonHistory`] without the space that options take: what has not happened has the time [`Instant::FAR_FUTURE`].
+/// Packed, so that it fills what other fields leave.
 #[derive(Clone, Copy, Debug)]
+#[repr(Rust, packed)]
 pub(crate) struct NonSent {
     last: Instant,
     unanswered_since: Instant,

@@ -4,18 +4,20 @@
 //! Any datagram with a forged source can make a peer. So those that we did not ask for count in the
 //! [share](crate::shares) of their group, and leave room for others and for our own.
 
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 use rand_core::RngCore;
 
 use super::non::NonSent;
 use super::trust::Trust;
-use super::{Controllers, Peer, PeerSnapshot};
+use super::usage::Usage;
+use super::{Controllers, Idle, Peer, PeerSnapshot};
 use crate::PeerKey;
 use crate::hash::Keyed;
 use crate::message::MessageIds;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Chain, Chained, Index, Linked, Links, List};
+use crate::store::{Arena, Chain, Chained, Index, List};
 use conche_cc::{Controller, Instant};
 
 /// The table is full of peers that are in use or were until lately, or a group has its share of it.
@@ -32,15 +34,6 @@ impl<P, C: Controller> Chained<ByKey> for Peer<P, C> {
 
     fn set_chain(&mut self, chain: Chain) {
         self.chain = chain;
-    }
-}
-
-#[derive(Debug)]
-struct Idle;
-
-impl<P, C: Controller> Linked<Idle> for Peer<P, C> {
-    fn links(&mut self) -> &mut Links {
-        &mut self.idle
     }
 }
 
@@ -136,8 +129,9 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     ) -> Result<u32, PeersFull> {
         let hash = self.hash(&key);
         if let Some(index) = self.find(&key, hash) {
-            let peer = self.get(index);
-            if peer.holds == 0 && now - peer.last_used > self.idle_lifetime {
+            if let Usage::Idle { last_used, .. } = self.get(index).usage
+                && now - last_used > self.idle_lifetime
+            {
                 self.begin_anew(now, index);
             }
             return Ok(index);
@@ -153,18 +147,12 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             controller,
             control,
             ids: MessageIds::starting_at(u16::from_le_bytes([first_id[0], first_id[1]])),
-            queue: List::new(),
-            queued: 0,
-            outstanding: 0,
-            outstanding_bytes: 0,
             non: NonSent::default(),
             silent: false,
             starved_since: Instant::FAR_FUTURE,
             trust: Trust::default(),
             group,
-            holds: 0,
-            last_used: now,
-            idle: Links::default(),
+            usage: Usage::idle(now),
             chain: Chain::default(),
         };
         let index = self.slots.insert(peer).ok_or(PeersFull)?;
@@ -185,25 +173,35 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// Something needs this peer until it lets go: an exchange, or a request whose response will.
     pub(crate) fn hold(&mut self, index: u32) {
-        if self.get(index).holds == 0 {
-            self.idle.remove(&mut self.slots, index);
+        if let Usage::Busy { holds, .. } = &mut self.get_mut(index).usage {
+            *holds = holds.saturating_add(1);
+            return;
         }
-        self.get_mut(index).holds += 1;
+        self.idle.remove(&mut self.slots, index);
+        self.get_mut(index).usage = Usage::BUSY;
     }
 
     /// A peer was used that nothing holds: it moves to the young end.
     pub(crate) fn touch(&mut self, now: Instant, index: u32) {
-        self.hold(index);
-        self.let_go(now, index);
+        if let Usage::Idle { .. } = self.get(index).usage {
+            self.idle.remove(&mut self.slots, index);
+            self.make_idle(now, index);
+        }
     }
 
     pub(crate) fn let_go(&mut self, now: Instant, index: u32) {
-        let peer = self.get_mut(index);
-        peer.holds -= 1;
-        if peer.holds == 0 {
-            peer.last_used = now;
-            self.idle.push_back(&mut self.slots, index);
+        match &mut self.get_mut(index).usage {
+            Usage::Busy { holds, .. } => match NonZeroU32::new(holds.get() - 1) {
+                Some(left) => *holds = left,
+                None => self.make_idle(now, index),
+            },
+            Usage::Idle { .. } => unreachable!("what lets go of a peer has held it"),
         }
+    }
+
+    fn make_idle(&mut self, now: Instant, index: u32) {
+        self.get_mut(index).usage = Usage::idle(now);
+        self.idle.push_back(&mut self.slots, index);
     }
 
     pub(crate) fn snapshot(&self, index: u32) -> PeerSnapshot {
@@ -211,8 +209,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         PeerSnapshot {
             controller: peer.controller,
             congestion: self.controllers.get(peer.controller).snapshot(&peer.control),
-            outstanding: peer.outstanding,
-            queued: peer.queued as usize,
+            outstanding: peer.work().outstanding,
+            queued: peer.work().queued as usize,
         }
     }
 
@@ -227,9 +225,10 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     fn evict(&mut self, now: Instant) -> Result<(), PeersFull> {
         let index = self.idle.first().ok_or(PeersFull)?;
-        let &Peer { last_used, group, .. } = self.get(index);
-        if now - last_used < self.retention {
-            return Err(PeersFull);
+        let &Peer { ref usage, group, .. } = self.get(index);
+        match *usage {
+            Usage::Idle { last_used, .. } if now - last_used >= self.retention => {}
+            _ => return Err(PeersFull),
         }
         self.idle.remove(&mut self.slots, index);
         self.index.remove(&mut self.slots, index);

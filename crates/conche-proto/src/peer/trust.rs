@@ -16,8 +16,9 @@ const FORGIVEN_EVERY_MS: u32 = 4_000;
 /// No more than so many are counted, so that the longest distrust ends 196 s after the last wrong guess.
 const MOST: u8 = 64;
 
-/// What wrong guesses are left to be forgiven.
+/// What wrong guesses are left to be forgiven. Packed, so that it fills what other fields leave.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(Rust, packed)]
 pub(crate) struct Trust {
     guesses: u8,
     /// When one was last forgiven, or the first was counted.

@@ -3,6 +3,7 @@
 //! One vector would hold its old and its new self while it doubles, and copy all of it at once. Here only the first
 //! chunk grows like that, up to [`CHUNK`] places, so that one value costs little; each further one is allocated whole.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem::size_of;
 use core::ops::{Index, IndexMut};
@@ -13,8 +14,10 @@ pub(crate) const NIL: u32 = u32::MAX;
 /// Values named by the number of their place; a free place is used before a new one.
 #[derive(Debug)]
 pub(crate) struct Arena<T> {
-    chunks: Vec<Vec<Place<T>>>,
-    /// The first free place, or [`NIL`].
+    first: Vec<Place<T>>,
+    /// The further chunks. As their length is known, so is that a position is in there.
+    further: Vec<Box<[Place<T>; CHUNK]>>,
+    /// The first free place, or [`NIL`]. Places that were never taken do not count.
     free: u32,
     len: u32,
 }
@@ -26,17 +29,15 @@ enum Place<T> {
     Taken(T),
 }
 
-const CHUNK_BITS: u32 = 8;
-
 /// Places in a chunk.
-const CHUNK: usize = 1 << CHUNK_BITS;
+const CHUNK: usize = 256;
 
 impl<T> Arena<T> {
     /// Bytes of a place.
     pub(crate) const PLACE_BYTES: usize = size_of::<Place<T>>();
 
     pub(crate) const fn new() -> Self {
-        Self { chunks: Vec::new(), free: NIL, len: 0 }
+        Self { first: Vec::new(), further: Vec::new(), free: NIL, len: 0 }
     }
 
     /// How many values there are.
@@ -46,36 +47,35 @@ impl<T> Arena<T> {
 
     /// Places for which there is memory, free or taken.
     pub(crate) fn places(&self) -> usize {
-        match self.chunks.as_slice() {
-            [] => 0,
-            [first] => first.capacity(),
-            more => more.len() * CHUNK,
-        }
+        self.first.capacity() + self.further.len() * CHUNK
     }
 
     /// Places that the next value makes memory for; 0 while there are free ones.
     pub(crate) fn growth(&self) -> usize {
-        match (self.chunks.as_slice(), self.places()) {
-            (_, places) if self.len() < places => 0,
-            ([], _) => 4,
-            ([_], places) if places < CHUNK => places,
-            _ => CHUNK,
+        match self.places() {
+            places if self.len() < places => 0,
+            0 => 4,
+            places => places.min(CHUNK),
         }
     }
 
     /// Inserts a value; `None` if all places that a number can name are taken.
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Option<u32> {
-        let index = match self.free {
-            NIL => self.push(value)?,
-            index => {
-                let place = self.place_mut(index)?;
-                let &mut Place::Free(next) = place else { return None };
-                *place = Place::Taken(value);
-                self.free = next;
-                index
-            }
-        };
+        self.insert_with(|| value)
+    }
+
+    /// The same with a value that is made where it stays: a large one is not copied.
+    #[inline]
+    pub(crate) fn insert_with(&mut self, value: impl FnOnce() -> T) -> Option<u32> {
+        if self.free == NIL {
+            self.free = self.new_place()?;
+        }
+        let index = self.free;
+        let place = self.place_mut(index)?;
+        let &mut Place::Free(next) = place else { return None };
+        *place = Place::Taken(value());
+        self.free = next;
         self.len += 1;
         Some(index)
     }
@@ -93,7 +93,11 @@ impl<T> Arena<T> {
 
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        match self.chunks.get(chunk(index))?.get(offset(index))? {
+        let place = match self.first.get(index as usize) {
+            Some(place) => place,
+            None => &self.further.get(further(index))?[offset(index)],
+        };
+        match place {
             Place::Taken(value) => Some(value),
             Place::Free(_) => None,
         }
@@ -109,7 +113,8 @@ impl<T> Arena<T> {
 
     /// All values, in the order of their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        let places = self.chunks.iter().flatten().zip(0..);
+        let further = self.further.iter().flat_map(|chunk| chunk.iter());
+        let places = self.first.iter().chain(further).zip(0..);
         places.filter_map(|(place, index)| match place {
             Place::Taken(value) => Some((index, value)),
             Place::Free(_) => None,
@@ -118,20 +123,23 @@ impl<T> Arena<T> {
 
     #[inline]
     fn place_mut(&mut self, index: u32) -> Option<&mut Place<T>> {
-        self.chunks.get_mut(chunk(index))?.get_mut(offset(index))
+        match self.first.get_mut(index as usize) {
+            Some(place) => Some(place),
+            None => Some(&mut self.further.get_mut(further(index))?[offset(index)]),
+        }
     }
 
-    /// A value in a place that was never taken before. All those are taken, so the chunks are full but for the last.
-    fn push(&mut self, value: T) -> Option<u32> {
+    /// A place that was never taken. All that were are taken, so their number is the next one's name.
+    fn new_place(&mut self) -> Option<u32> {
         let index = (self.len < NIL).then_some(self.len)?;
-        if chunk(index) == self.chunks.len() {
-            self.chunks.push(Vec::with_capacity(if index == 0 { 4 } else { CHUNK }));
+        let growth = self.growth();
+        if self.len() < CHUNK {
+            self.first.reserve_exact(growth);
+            self.first.push(Place::Free(NIL));
+        } else if growth > 0 {
+            let chunk: Box<[_]> = (0..CHUNK).map(|_| Place::Free(NIL)).collect();
+            self.further.push(chunk.try_into().ok()?);
         }
-        let chunk = self.chunks.get_mut(chunk(index))?;
-        if chunk.len() == chunk.capacity() {
-            chunk.reserve_exact(chunk.len());
-        }
-        chunk.push(Place::Taken(value));
         Some(index)
     }
 }
@@ -153,14 +161,14 @@ impl<T> IndexMut<u32> for Arena<T> {
     }
 }
 
-/// The chunk that a place is in.
-const fn chunk(index: u32) -> usize {
-    (index >> CHUNK_BITS) as usize
+/// Which of the further chunks a place is in, if it is not in the first one.
+const fn further(index: u32) -> usize {
+    (index as usize / CHUNK).wrapping_sub(1)
 }
 
 /// Its position in there.
 const fn offset(index: u32) -> usize {
-    index as usize & (CHUNK - 1)
+    index as usize % CHUNK
 }
 
 #[cfg(test)]

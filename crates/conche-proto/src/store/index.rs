@@ -33,7 +33,7 @@ const MANY: u8 = 1;
 /// The byte of an only entry: of bits that do not choose its bucket.
 const fn byte_of(hash: u32) -> u8 {
     let [.., byte] = hash.to_le_bytes();
-    if byte <= MANY { byte + 2 } else { byte }
+    if byte > MANY { byte } else { MANY + 1 }
 }
 
 /// The place of an entry in the index of one kind.
@@ -97,22 +97,25 @@ impl<L> Index<L> {
         is_it: impl Fn(&T) -> bool,
     ) -> Option<u32> {
         let table = self.table.as_mut()?;
-        let (found, steps) = table.search(arena, short(hash), is_it);
+        table.steps += 1;
+        let first = table.candidate(short(hash))?;
+        let (found, steps) = search(arena, first, short(hash), is_it);
         table.steps += steps;
         found
     }
 
     /// The same for those who only look, uncounted.
     pub(crate) fn peek<T: Chained<L>>(&self, arena: &Arena<T>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<u32> {
-        self.table.as_ref()?.search(arena, short(hash), is_it).0
+        let first = self.table.as_ref()?.candidate(short(hash))?;
+        search(arena, first, short(hash), is_it).0
     }
 
     /// Enters what is not in the index.
     pub(crate) fn insert<T: Chained<L>>(&mut self, arena: &mut Arena<T>, hash: u64, index: u32) {
         let table = self.table.get_or_insert_default();
         table.len += 1;
-        while table.contents.len() < BUCKETS * table.len {
-            table.split(arena);
+        if table.contents.len() < BUCKETS * table.len {
+            table.grow(arena);
         }
         table.link(arena, short(hash), index);
     }
@@ -126,25 +129,12 @@ impl<L> Index<L> {
 }
 
 impl Table {
+    /// The first entry of the bucket in which one with this hash can be.
     #[inline]
-    fn search<L, T: Chained<L>>(&self, arena: &Arena<T>, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<u32>, u64) {
-        let mut steps = 1;
-        let Some(bucket) = self.bucket(hash) else { return (None, steps) };
+    fn candidate(&self, hash: u32) -> Option<u32> {
+        let bucket = self.bucket(hash)?;
         let content = self.contents[bucket];
-        if content != MANY && content != byte_of(hash) {
-            return (None, steps);
-        }
-        let mut index = self.first(bucket);
-        while index != NIL {
-            steps += 1;
-            let entry = &arena[index];
-            let chain = entry.chain();
-            if chain.hash == hash && is_it(entry) {
-                return (Some(index), steps);
-            }
-            index = chain.next;
-        }
-        (None, steps)
+        (content == MANY || content == byte_of(hash)).then(|| self.first(bucket))
     }
 
     fn remove<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
@@ -177,9 +167,10 @@ impl Table {
 
     fn link<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>, hash: u32, index: u32) {
         let Some(bucket) = self.bucket(hash) else { return };
-        let next = if self.contents[bucket] == NOTHING { NIL } else { self.first(bucket) };
-        self.contents[bucket] = if next == NIL { byte_of(hash) } else { MANY };
-        *self.first_mut(bucket) = index;
+        let before = core::mem::replace(self.first_mut(bucket), index);
+        let content = &mut self.contents[bucket];
+        let next = if *content == NOTHING { NIL } else { before };
+        *content = if next == NIL { byte_of(hash) } else { MANY };
         arena[index].set_chain(Chain { hash, next });
     }
 
@@ -199,6 +190,14 @@ impl Table {
     #[inline]
     fn first_mut(&mut self, bucket: usize) -> &mut u32 {
         &mut self.firsts[bucket / CHUNK][bucket % CHUNK]
+    }
+
+    /// Adds the buckets that are missing. A function of its own, so that one that has nothing to add stays short.
+    #[inline(never)]
+    fn grow<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>) {
+        while self.contents.len() < BUCKETS * self.len {
+            self.split(arena);
+        }
     }
 
     /// Adds a bucket, and moves to it what belongs there from the one that it splits.
@@ -224,6 +223,26 @@ impl Table {
             index = next;
         }
     }
+}
+
+/// The entry with this hash that is the right one, in the chain that begins with `index`, and the entries looked at.
+fn search<L, T: Chained<L>>(
+    arena: &Arena<T>,
+    mut index: u32,
+    hash: u32,
+    is_it: impl Fn(&T) -> bool,
+) -> (Option<u32>, u64) {
+    let mut steps = 0;
+    while index != NIL {
+        steps += 1;
+        let entry = &arena[index];
+        let chain = entry.chain();
+        if chain.hash == hash && is_it(entry) {
+            return (Some(index), steps);
+        }
+        index = chain.next;
+    }
+    (None, steps)
 }
 
 impl<L> fmt::Debug for Index<L> {

@@ -61,6 +61,15 @@ impl<L> List<L> {
         self.first = index;
     }
 
+    /// The first thing in the list that is the right one.
+    pub(crate) fn find<T: Linked<L>>(&self, arena: &mut Arena<T>, is_it: impl Fn(&T) -> bool) -> Option<u32> {
+        let mut index = self.first;
+        while index != NIL && !is_it(&arena[index]) {
+            index = arena[index].links().after;
+        }
+        (index != NIL).then_some(index)
+    }
+
     /// Takes out a thing that is in this list.
     pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
         let Links { before, after } = core::mem::take(arena[index].links());

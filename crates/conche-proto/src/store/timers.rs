@@ -44,7 +44,7 @@ struct Nodes {
 impl Nodes {
     /// The root is the last of a family of one, so that the first child of each node is the first of its family.
     const fn place(node: usize) -> (usize, usize) {
-        ((node + CHILDREN - 1) / CHILDREN, (node + CHILDREN - 1) % CHILDREN)
+        (node.div_ceil(CHILDREN), (node + CHILDREN - 1) % CHILDREN)
     }
 
     /// Makes room for one more node, and returns it.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use conche_proto::codec::{BuildError, Code};
+use conche_proto::codec::{BuildError, Code, Escaped};
 use conche_proto::{Course, Failure, RequestError};
 use thiserror::Error;
 
@@ -60,7 +60,7 @@ pub enum Error {
         problem: String,
     },
     /// The payload of the response cannot be read as the value that was asked for.
-    #[error("the payload cannot be read as {format}: {problem}")]
+    #[error("the payload cannot be read as {format}: {}", Escaped(problem))]
     Decode {
         /// JSON or CBOR.
         format: &'static str,
@@ -98,11 +98,11 @@ pub enum Error {
     #[error("the client's task has ended: does its server or its runtime still run?")]
     Stopped,
     /// A response with an error code, made an error by [`Response::successful`](super::Response::successful).
-    #[error("the server answers {code:?}{}", diagnostic.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
+    #[error("the server answers {code:?}{}", told(diagnostic.as_deref()))]
     Response {
         /// Its code.
         code: Code,
-        /// Its diagnostic payload (RFC 7252 §5.5.2).
+        /// Its diagnostic payload (RFC 7252 §5.5.2), as it came. Only what the error displays is fit for a log or a terminal.
         diagnostic: Option<String>,
     },
 }
@@ -122,6 +122,11 @@ impl fmt::Display for Told<'_> {
             copies => write!(f, "{failure} (sent {copies} times within {:.1?})", course.elapsed),
         }
     }
+}
+
+/// What the peer says.
+fn told(diagnostic: Option<&str>) -> String {
+    diagnostic.map(|text| format!(": {}", Escaped(text))).unwrap_or_default()
 }
 
 fn again(transmissions: u16) -> &'static str {
@@ -186,6 +191,24 @@ impl From<StartError> for Error {
         match error {
             StartError::Config(error) => Self::Config(error),
             StartError::Socket(error) => Self::Socket(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_says_controls_no_terminal_and_writes_no_line_of_a_log() {
+        let text = "no\r\n\x1b]0;owned\x07\u{9b}2J\u{202e}".to_owned();
+        let errors = [
+            Error::Response { code: Code::BAD_REQUEST, diagnostic: Some(text.clone()) },
+            Error::Decode { format: "JSON", problem: text },
+        ];
+        for error in errors {
+            let shown = error.to_string();
+            assert!(shown.ends_with(r": no\r\n\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}"), "{shown:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ mod request;
 mod response;
 mod sockets;
 
-pub use builder::ClientBuilder;
+pub use builder::{ClientBuilder, ClientRole};
 pub use error::Error;
 pub use request::RequestBuilder;
 pub use response::Response;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// A peer: a transport and where the other end of it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,15 @@ impl Address {
         match self.socket_addr() {
             SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some() => (v6.ip().to_canonical(), v6.port()).into(),
             address => address,
+        }
+    }
+
+    /// The prefix that it counts in where sources share something bounded: /16 of IPv4 and /32 of IPv6, the largest that
+    /// one operator usually has. So an attacker whose network lets no foreign source address out (BCP 38) is one of many.
+    pub(crate) fn prefix(self) -> u64 {
+        match self.canonical().ip() {
+            IpAddr::V4(address) => u64::from(u32::from(address) >> 16),
+            IpAddr::V6(address) => 1 << 32 | (u128::from(address) >> 96) as u64,
         }
     }
 }

@@ -54,6 +54,8 @@ impl<C: SharedController> Driver<C> {
     /// Nothing is left to do after a shutdown, or its time is over.
     pub(super) fn is_done(&self) -> bool {
         let late = self.closing.as_ref().is_some_and(|closing| closing.end <= Instant::now());
-        late || (self.serving.is_idle() && self.endpoint.occupancy().exchanges == 0)
+        // Who has a place in a line will open an exchange, or has told so already.
+        let idle = self.serving.is_idle() && self.turns.is_empty() && self.commands.is_empty();
+        late || (idle && self.endpoint.occupancy().exchanges == 0)
     }
 }

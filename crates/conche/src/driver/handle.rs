@@ -74,8 +74,8 @@ struct Shared {
     cancelled: Arc<Cancelled>,
     turns: Arc<Turns>,
     local: SocketAddr,
-    /// The socket is an IPv6 one that also reaches IPv4.
-    is_dual: bool,
+    /// The socket reaches IPv4, be it by mapped addresses.
+    reaches_v4: bool,
     tickets: AtomicU64,
     queue_lifetime: Duration,
 }
@@ -85,10 +85,10 @@ impl Handle {
         commands: mpsc::UnboundedSender<Command>,
         cancelled: Arc<Cancelled>,
         turns: Arc<Turns>,
-        (local, is_dual): (SocketAddr, bool),
+        (local, reaches_v4): (SocketAddr, bool),
         queue_lifetime: Duration,
     ) -> Self {
-        let shared = Shared { cancelled, turns, local, is_dual, tickets: AtomicU64::new(0), queue_lifetime };
+        let shared = Shared { cancelled, turns, local, reaches_v4, tickets: AtomicU64::new(0), queue_lifetime };
         Self { commands, shared: Arc::new(shared) }
     }
 
@@ -107,11 +107,14 @@ impl Handle {
 
     /// What the driver calls a peer; `None` if its socket does not reach that IP version.
     pub(crate) fn reach(&self, to: SocketAddr) -> Option<Address> {
-        match (self.shared.local, to) {
-            (SocketAddr::V4(_), SocketAddr::V4(_)) | (SocketAddr::V6(_), SocketAddr::V6(_)) => Some(to.into()),
-            (SocketAddr::V6(_), SocketAddr::V4(v4)) if self.shared.is_dual => {
+        let Shared { local, reaches_v4, .. } = *self.shared;
+        let to = Address::from(to).canonical();
+        match (local, to) {
+            (SocketAddr::V4(_), SocketAddr::V4(_)) => Some(to.into()),
+            (SocketAddr::V6(_), SocketAddr::V4(v4)) if reaches_v4 => {
                 Some(SocketAddr::from((IpAddr::from(v4.ip().to_ipv6_mapped()), v4.port())).into())
             }
+            (SocketAddr::V6(local), SocketAddr::V6(_)) if local.ip().to_ipv4_mapped().is_none() => Some(to.into()),
             _ => None,
         }
     }

@@ -31,9 +31,12 @@ const DESTINATION_UNREACHABLE_V6: u8 = 1;
 /// The two bits of the type of service or traffic class that are for ECN.
 const ECN_MASK: u8 = 0b11;
 
-/// Room for what comes with a datagram or an error.
+/// Room for what comes with a datagram or an error: about 200 bytes of what is asked for below, and what the user of a
+/// socket of their own has asked for, such as timestamps. Of what does not fit nothing could be read.
+const CONTROL_BYTES: usize = 1024;
+
 pub(super) fn control_buffer() -> Vec<u8> {
-    nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::in_pktinfo, libc::in6_pktinfo, u8, libc::c_int)
+    vec![0; CONTROL_BYTES]
 }
 
 /// Has the socket tell all this. Where to a datagram was sent is asked only if `many` addresses are possible, or that of a

@@ -68,6 +68,7 @@ pub(crate) struct Driver<C: SharedController> {
     serving: Serving,
     commands: mpsc::UnboundedReceiver<Command>,
     cancelled: Arc<Cancelled>,
+    turns: Arc<Turns>,
     exchanges: Exchanges,
     retry_unreachable: bool,
     closing: Option<Closing>,
@@ -100,8 +101,8 @@ impl<C: SharedController> Driver<C> {
         let cancelled = Arc::new(Cancelled::default());
         let turns = Turns::new(start.waiting, &start.limits);
         let (sender, commands) = mpsc::unbounded_channel();
-        let local = (socket.local(), socket.is_dual());
-        let handle = Handle::new(sender, Arc::clone(&cancelled), turns, local, start.queue_lifetime);
+        let local = (socket.local(), socket.reaches_v4());
+        let handle = Handle::new(sender, Arc::clone(&cancelled), Arc::clone(&turns), local, start.queue_lifetime);
         let clock = Clock::start();
         let driver = Self {
             socket,
@@ -111,6 +112,7 @@ impl<C: SharedController> Driver<C> {
             serving: Serving::new(start.router, start.handlers),
             commands,
             cancelled,
+            turns,
             exchanges: Exchanges::default(),
             retry_unreachable: start.retry_unreachable,
             closing: None,
@@ -151,6 +153,7 @@ impl<C: SharedController> Driver<C> {
                     self.now = self.clock.now();
                     self.respond(request, response);
                 }
+                () = self.turns.emptied(), if self.closing.is_some() => {}
                 () = timer.as_mut(), if wake.is_some() => self.now = self.clock.now(),
             }
         }
@@ -180,7 +183,11 @@ impl<C: SharedController> Driver<C> {
             self.exchanges.departs(exchange, &transmit, rto);
         }
         let departure = Departure { to: transmit.to.socket_addr(), local: transmit.local, ecn: transmit.ecn };
-        if let Err(error) = self.socket.send(&self.outgoing[..transmit.len], &departure).await {
+        let sent = self.socket.send(&self.outgoing[..transmit.len], &departure).await;
+        if self.socket.has_waited() {
+            self.now = self.clock.now();
+        }
+        if let Err(error) = sent {
             debug!(peer = %transmit.to, %error, "a datagram could not be sent");
             if let Some(exchange) = transmit.exchange.filter(|_| !socket::is_passing(&error)) {
                 self.refused_by_the_system(exchange, transmit.attempt, error);
@@ -208,6 +215,7 @@ impl<C: SharedController> Driver<C> {
                 warn!(%error, held_back, "receiving failed");
             }
             tokio::time::sleep(PAUSE).await;
+            self.now = self.clock.now();
         }
     }
 
@@ -248,7 +256,7 @@ impl<C: SharedController> Driver<C> {
     fn tell(&mut self, event: Event<Address>) {
         match event {
             Event::Request { id, from, message } => {
-                if let Some(response) = self.serving.start(id, from.socket_addr(), message) {
+                if let Some(response) = self.serving.start(id, from, message) {
                     // A handler has run, for as long as it wanted.
                     self.now = self.clock.now();
                     self.respond(id, response);

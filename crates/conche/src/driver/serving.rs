@@ -1,8 +1,8 @@
-//! Running handlers: bounded in number, and with a response for every request even if a handler panics.
+//! Running handlers: bounded in number and for each source, and with a response for every request even if a handler panics.
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -10,10 +10,12 @@ use std::task::{Context, Poll, Waker};
 
 use conche_proto::RequestId;
 use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
+use conche_proto::shares::{Group, Shares};
 use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::Instant;
 use tracing::{Instrument, debug_span, error, warn};
 
+use super::Address;
 use super::throttle::Throttle;
 use crate::server::{Dispatch, Response, Router};
 
@@ -45,7 +47,11 @@ pub(super) struct Serving {
     router: Arc<Router>,
     handlers: Handlers,
     running: JoinSet<Response>,
-    requests: HashMap<Id, RequestId>,
+    requests: HashMap<Id, (RequestId, Group)>,
+    /// Of those that run, by source.
+    shares: Shares,
+    /// Of what stands for groups of sources.
+    hash: RandomState,
     refusing: bool,
     refusals: Throttle,
     panics: Throttle,
@@ -58,6 +64,8 @@ impl Serving {
             handlers,
             running: JoinSet::new(),
             requests: HashMap::new(),
+            shares: Shares::default(),
+            hash: RandomState::new(),
             refusing: false,
             refusals: Throttle::default(),
             panics: Throttle::default(),
@@ -81,19 +89,23 @@ impl Serving {
             answers.extend(self.ended(ended));
         }
         self.running = JoinSet::new();
-        answers.extend(self.requests.drain().map(|(_, request)| (request, unavailable())));
+        self.shares = Shares::default();
+        answers.extend(self.requests.drain().map(|(_, (request, _))| (request, unavailable())));
         answers.sort_unstable_by_key(|(request, _)| *request);
         answers
     }
 
     /// Starts to answer a request. Most handlers wait for nothing: what is ready at once is returned and costs no task.
-    pub(super) fn start(&mut self, id: RequestId, from: SocketAddr, message: OwnedMessage) -> Option<Response> {
+    pub(super) fn start(&mut self, id: RequestId, from: Address, message: OwnedMessage) -> Option<Response> {
         if self.refusing {
             return Some(unavailable());
         }
+        let group = Group::of(self.hash.hash_one(from.prefix()));
+        let full = !self.shares.admits(group, 1, self.handlers.most);
+        let from = from.socket_addr();
         let span = debug_span!("request", peer = %from, method = ?message.code(), path = message.uri_path());
         if self.handlers.spawn {
-            if self.is_full() {
+            if full {
                 return Some(self.full());
             }
             let router = Arc::clone(&self.router);
@@ -103,11 +115,10 @@ impl Serving {
                     Dispatch::Handle(answer) => answer.await,
                 }
             };
-            self.run(id, answer.instrument(span));
+            self.run(id, group, answer.instrument(span));
             return None;
         }
         // Its handler could do half of what it does before it would have to wait, and the client would ask again.
-        let full = self.is_full();
         if full && !message.code().is_idempotent() {
             return Some(self.full());
         }
@@ -131,16 +142,17 @@ impl Serving {
             Ok(Ok(response)) => Some(response),
             Ok(Err(None)) => Some(self.full()),
             Ok(Err(Some(answer))) => {
-                self.run(id, answer.instrument(span));
+                self.run(id, group, answer.instrument(span));
                 None
             }
             Err(_) => Some(self.panicked()),
         }
     }
 
-    fn run(&mut self, id: RequestId, answer: impl Future<Output = Response> + Send + 'static) {
+    fn run(&mut self, id: RequestId, group: Group, answer: impl Future<Output = Response> + Send + 'static) {
         let task = self.running.spawn(answer);
-        self.requests.insert(task.id(), id);
+        self.requests.insert(task.id(), (id, group));
+        self.shares.take(group, 1);
     }
 
     /// The next handler that ends. Never ready while none runs.
@@ -158,18 +170,18 @@ impl Serving {
             Ok((task, response)) => (task, Some(response)),
             Err(error) => (error.id(), None),
         };
-        let request = self.requests.remove(&task)?;
+        let (request, group) = self.requests.remove(&task)?;
+        self.shares.give_back(group, 1);
         Some((request, response.unwrap_or_else(|| self.panicked())))
-    }
-
-    fn is_full(&self) -> bool {
-        self.running.len() >= self.handlers.most
     }
 
     fn full(&mut self) -> Response {
         if let Some(held_back) = self.refusals.passes(Instant::now()) {
             let limit = self.handlers.most;
-            warn!(limit, held_back, "as many handlers run as the server's concurrency allows: a request gets 5.03");
+            warn!(
+                limit,
+                held_back, "as many handlers run for a source as the server's concurrency allows: it gets 5.03"
+            );
         }
         unavailable()
     }

@@ -39,9 +39,10 @@ pub(crate) enum Binding {
 pub(super) struct Socket {
     io: UdpSocket,
     local: SocketAddr,
-    is_dual: bool,
+    reaches_v4: bool,
     /// The operating system's buffer was full when the last datagram was to be sent, and stayed so.
     is_stuck: bool,
+    has_waited: bool,
     #[cfg(target_os = "linux")]
     control: Vec<u8>,
 }
@@ -106,14 +107,19 @@ impl Socket {
             socket.bind(&(*address).into())?;
         }
         let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
-        let is_dual = local.ip() == Ipv6Addr::UNSPECIFIED && !socket.only_v6()?;
+        let reaches_v4 = match local.ip() {
+            IpAddr::V4(_) => true,
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED) => !socket.only_v6()?,
+            IpAddr::V6(v6) => v6.to_ipv4_mapped().is_some(),
+        };
         #[cfg(target_os = "linux")]
-        linux::hear(&socket, local.is_ipv6(), !is_of_one_host(local.ip()))?;
+        linux::hear(&socket, local.is_ipv6(), !is_of_one_host(local, interface))?;
         Ok(Self {
             io: UdpSocket::from_std(socket.into())?,
             local,
-            is_dual,
+            reaches_v4,
             is_stuck: false,
+            has_waited: false,
             #[cfg(target_os = "linux")]
             control: linux::control_buffer(),
         })
@@ -123,9 +129,14 @@ impl Socket {
         self.local
     }
 
-    /// It is an IPv6 socket that also reaches IPv4.
-    pub(super) fn is_dual(&self) -> bool {
-        self.is_dual
+    /// It reaches IPv4, be it by mapped addresses.
+    pub(super) fn reaches_v4(&self) -> bool {
+        self.reaches_v4
+    }
+
+    /// Whether a datagram had to wait for room since this was asked last, so that time has passed.
+    pub(super) fn has_waited(&mut self) -> bool {
+        std::mem::take(&mut self.has_waited)
     }
 
     /// Waits until there may be something to receive.
@@ -196,6 +207,7 @@ impl Socket {
         consume_budget().await;
         let mut sent = self.try_send(datagram, departure);
         if is_full(&sent) && !self.is_stuck {
+            self.has_waited = true;
             let room = timeout(PATIENCE, self.io.writable()).await;
             sent = if room.is_ok() { self.try_send(datagram, departure) } else { sent };
         }
@@ -218,9 +230,20 @@ fn is_full(sent: &io::Result<()>) -> bool {
 
 /// What arrives at a socket that is bound to this address was sent to one host, and to one address of it.
 #[cfg(target_os = "linux")]
-fn is_of_one_host(address: IpAddr) -> bool {
-    let address = address.to_canonical();
-    !address.is_unspecified() && !address.is_multicast() && address != std::net::Ipv4Addr::BROADCAST
+fn is_of_one_host(local: SocketAddr, interface: Option<&str>) -> bool {
+    let address = local.ip().to_canonical();
+    !address.is_unspecified() && !address.is_multicast() && !is_broadcast((address, local.port()).into(), interface)
+}
+
+/// This is the broadcast address of all networks or of a subnet, which only the kernel knows: it connects no socket to one
+/// that has not asked for it. Nothing is sent for that. If in doubt, it is one.
+#[cfg(target_os = "linux")]
+fn is_broadcast(address: SocketAddr, interface: Option<&str>) -> bool {
+    let connected = socket2::Socket::new(Domain::for_address(address), socket2::Type::DGRAM, None).and_then(|probe| {
+        probe.bind_device(interface.map(str::as_bytes))?;
+        probe.connect(&address.into())
+    });
+    address.is_ipv4() && connected.is_err()
 }
 
 fn new(address: SocketAddr, role: Role) -> io::Result<socket2::Socket> {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conche_proto::{Limits, RequestError};
 use thiserror::Error;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::Address;
 
@@ -131,6 +131,7 @@ pub(crate) struct Turns {
     ahead: usize,
     waiting: Waiting,
     limits: Limits,
+    emptied: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -155,7 +156,18 @@ impl Turns {
             ahead: limits.queue_per_peer.clamp(1, AHEAD),
             waiting,
             limits: limits.clone(),
+            emptied: Notify::new(),
         })
+    }
+
+    /// Nobody is in any line.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().places == 0
+    }
+
+    /// Waits until the last one has left, who may have told nobody.
+    pub(super) async fn emptied(&self) {
+        self.emptied.notified().await;
     }
 
     /// Joins the line of a destination.
@@ -221,6 +233,9 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut lines = self.all.lock();
         lines.places -= 1;
+        if lines.places == 0 {
+            self.all.emptied.notify_one();
+        }
         if let Some(line) = lines.by_destination.get_mut(&self.to) {
             line.places -= 1;
             if line.places == 0 {

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conche_proto::cc::AnyController;
-use conche_proto::{EndpointConfig, PeerSnapshot, Stats};
-use ipnet::IpNet;
+use conche_proto::{PeerSnapshot, Stats};
 use thiserror::Error;
 use tokio::net::ToSocketAddrs;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::{Resource, RouteError, Router};
+use crate::builder::Builder;
 use crate::client::Client;
-use crate::driver::{Binding, Handle, Handlers, Role, Waiting};
-use crate::settings::{ConfigError, Settings, SharedController, StartError};
+use crate::driver::{Binding, Handle, Handlers, Role};
+use crate::settings::{ConfigError, SharedController, StartError};
 
 /// A running CoAP server. Dropping it stops it at once; [`shutdown`](Self::shutdown) lets it finish.
 ///
@@ -83,8 +83,8 @@ impl Server {
     /// Ends the server. New requests are answered with 5.03. Running handlers are waited for; those that have not ended
     /// when a quarter of the time is left (but at most 5 s) are dropped, and their requests answered with 5.03 as well,
     /// with Max-Age, so that no client waits for a response that will not come. Requests of this server's
-    /// [`client`](Self::client) and the acknowledgement of responses that have to have one are waited for. All this takes
-    /// no longer than `within`.
+    /// [`client`](Self::client), also those that it goes on sending, and the acknowledgement of responses that have to have
+    /// one are waited for. All this takes no longer than `within`.
     pub async fn shutdown(mut self, within: Duration) {
         self.handle.shutdown(within);
         // The task does not panic by our doing; if it has, the server is down all the same.
@@ -117,39 +117,36 @@ impl Server {
 }
 
 /// Makes a [`Server`].
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct ServerBuilder<C = AnyController> {
-    settings: Settings<C>,
+pub type ServerBuilder<C = AnyController> = Builder<ServerRole, C>;
+
+/// What only servers have: their resources, and how handlers run.
+#[derive(Clone, Debug, Default)]
+pub struct ServerRole {
     router: Router,
     handlers: Handlers,
 }
 
-impl Default for ServerBuilder {
-    fn default() -> Self {
-        Self { settings: Settings::default(), router: Router::default(), handlers: Handlers::default() }
-    }
-}
-
-impl<C: SharedController> ServerBuilder<C> {
+impl<C: SharedController> Builder<ServerRole, C> {
     /// Adds a resource; see [`Router`] for the form of paths.
     pub fn route(mut self, path: &str, resource: Resource) -> Self {
-        self.router = self.router.route(path, resource);
+        self.role.router = self.role.router.route(path, resource);
         self
     }
 
     /// Serves these resources, instead of those that were added before.
-    pub fn router(self, router: Router) -> Self {
-        Self { router, ..self }
+    pub fn router(mut self, router: Router) -> Self {
+        self.role.router = router;
+        self
     }
 
-    /// How many handlers may wait for something at the same time. By default 1024.
+    /// How many handlers may wait for something at the same time. By default 1024. The handlers of clients of one prefix
+    /// (/16 of IPv4, /32 of IPv6) are no more than how many others may still wait: if nobody else waits, half of them.
     ///
     /// Those that are ready at once do not count: they run however many others wait. A handler that would have to wait
-    /// beyond this number is dropped where it would, and its request answered with 5.03 and Max-Age. A request that is not
+    /// beyond these numbers is dropped where it would, and its request answered with 5.03 and Max-Age. A request that is not
     /// idempotent, such as POST, is refused before its handler begins, so that nothing is done by halves.
     pub fn concurrency(mut self, handlers: usize) -> Self {
-        self.handlers.most = handlers;
+        self.role.handlers.most = handlers;
         self
     }
 
@@ -162,52 +159,7 @@ impl<C: SharedController> ServerBuilder<C> {
     /// up nothing but their thread; then [`concurrency`](Self::concurrency) counts all of them, and what is beyond it is
     /// refused before it begins.
     pub fn spawn_handlers(mut self) -> Self {
-        self.handlers.spawn = true;
-        self
-    }
-
-    /// Congestion control toward all clients for which no other is set. It governs separate responses.
-    pub fn controller(mut self, controller: impl Into<C>) -> Self {
-        self.settings.controller = controller.into();
-        self
-    }
-
-    /// Congestion control toward the clients of a prefix. The longest prefix decides.
-    pub fn controller_for(mut self, prefix: IpNet, controller: impl Into<C>) -> Self {
-        self.settings.set_controller_for(prefix, controller.into());
-        self
-    }
-
-    /// Congestion control of your own: any [`Controller`](crate::cc::Controller). From here on all controllers are of its
-    /// type, and those that were set for prefixes are forgotten.
-    pub fn own_controller<D: SharedController>(self, controller: D) -> ServerBuilder<D> {
-        let Self { settings, router, handlers } = self;
-        ServerBuilder { settings: settings.with_controller(controller), router, handlers }
-    }
-
-    /// Transmission parameters, limits and the safety envelope.
-    pub fn config(mut self, config: EndpointConfig) -> Self {
-        self.settings.config = config;
-        self
-    }
-
-    /// How many requests of the server's [`client`](Server::client) may wait for their turn.
-    pub fn waiting(mut self, waiting: Waiting) -> Self {
-        self.settings.waiting = waiting;
-        self
-    }
-
-    /// Sends and receives only through this network interface, such as `"eth0"`. Only on Linux; elsewhere, and where the
-    /// interface cannot be used, the server does not start.
-    pub fn interface(mut self, name: impl Into<String>) -> Self {
-        self.settings.interface = Some(name.into());
-        self
-    }
-
-    /// As [`ClientBuilder::retry_unreachable`](crate::client::ClientBuilder::retry_unreachable), for separate responses
-    /// and for the requests of the server's [`client`](Server::client).
-    pub fn retry_unreachable(mut self, retry: bool) -> Self {
-        self.settings.retry_unreachable = retry;
+        self.role.handlers.spawn = true;
         self
     }
 
@@ -238,8 +190,8 @@ impl<C: SharedController> ServerBuilder<C> {
     }
 
     fn start(&self, binding: Binding, address: SocketAddr) -> Result<Server, BindError> {
-        let router = self.router.clone().ready()?;
-        match self.settings.start(binding, Role::Server, router, self.handlers) {
+        let router = self.role.router.clone().ready()?;
+        match self.settings.start(binding, Role::Server, router, self.role.handlers) {
             Ok((handle, task)) => Ok(Server { handle, task, ended: None }),
             Err(StartError::Config(error)) => Err(error.into()),
             Err(StartError::Socket(source)) => Err(BindError::Socket { address, source }),

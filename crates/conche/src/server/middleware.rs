@@ -1,15 +1,13 @@
 //! Layers without a type of one's own: async functions around handlers ([`from_fn`]), and errors of services that become
 //! responses ([`handle_error`]).
 
-use std::convert::Infallible;
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::task::{Context, Poll};
+use std::future::Future;
 
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::routing::{RequestService, Route, RouteFuture};
+use super::routing::{RequestService, Route};
 use super::{IntoResponse, Request, Response};
 
 /// A layer that is an async function: it gets each request, and with [`Next`] it has the handler answer it.
@@ -43,13 +41,6 @@ pub fn from_fn<F>(function: F) -> FromFn<F> {
 #[derive(Clone, Copy)]
 pub struct FromFn<F>(F);
 
-/// What [`FromFn`] makes of a service.
-#[derive(Clone)]
-pub struct FromFnService<F> {
-    function: F,
-    inner: Route,
-}
-
 /// The handler, and the layers that are further inside.
 #[derive(Clone, Debug)]
 pub struct Next(Route);
@@ -61,35 +52,21 @@ impl Next {
     }
 }
 
-impl<F, I> Layer<I> for FromFn<F>
+impl<F, Fut, I> Layer<I> for FromFn<F>
 where
-    F: Clone,
+    F: Fn(Request, Next) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output: IntoResponse> + Send + 'static,
     I: RequestService,
 {
-    type Service = FromFnService<F>;
+    type Service = Route;
 
-    fn layer(&self, inner: I) -> Self::Service {
-        FromFnService { function: self.0.clone(), inner: Route::from_service(inner) }
-    }
-}
-
-impl<F, Fut> Service<Request> for FromFnService<F>
-where
-    F: Fn(Request, Next) -> Fut,
-    Fut: Future<Output: IntoResponse> + Send + 'static,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = RouteFuture;
-
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request) -> RouteFuture {
-        let method = request.method();
-        let answer = (self.function)(request, Next(self.inner.clone()));
-        RouteFuture::new(async move { answer.await.into_response(method) })
+    fn layer(&self, inner: I) -> Route {
+        let (function, inner) = (self.0.clone(), Route::from_service(inner));
+        Route::new(move |request| {
+            let method = request.method();
+            let answer = function(request, Next(inner.clone()));
+            Box::pin(async move { answer.await.into_response(method) })
+        })
     }
 }
 
@@ -118,61 +95,27 @@ pub fn handle_error<F>(function: F) -> HandleError<F> {
 #[derive(Clone, Copy)]
 pub struct HandleError<F>(F);
 
-/// What [`HandleError`] makes of a service.
-#[derive(Clone)]
-pub struct HandleErrorService<F, I> {
-    function: F,
-    inner: I,
-}
-
-impl<F: Clone, I> Layer<I> for HandleError<F> {
-    type Service = HandleErrorService<F, I>;
-
-    fn layer(&self, inner: I) -> Self::Service {
-        HandleErrorService { function: self.0.clone(), inner }
-    }
-}
-
-impl<F, T, I> Service<Request> for HandleErrorService<F, I>
+impl<F, T, I> Layer<I> for HandleError<F>
 where
-    F: Fn(I::Error) -> T + Clone + Send + 'static,
+    F: Fn(I::Error) -> T + Clone + Send + Sync + 'static,
     T: IntoResponse,
-    I: Service<Request, Response: IntoResponse, Future: Send> + Clone + Send + 'static,
+    I: Service<Request, Response: IntoResponse, Future: Send> + Clone + Send + Sync + 'static,
 {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = RouteFuture;
+    type Service = Route;
 
-    /// Always, so that the error of a service that is not ready answers a request too.
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request) -> RouteFuture {
-        let Self { function, mut inner } = self.clone();
-        let method = request.method();
-        RouteFuture::new(async move {
-            if let Err(error) = poll_fn(|context| inner.poll_ready(context)).await {
-                return function(error).into_response(method);
-            }
-            match inner.call(request).await {
-                Ok(response) => response.into_response(method),
-                Err(error) => function(error).into_response(method),
-            }
-        })
+    fn layer(&self, inner: I) -> Route {
+        Route::handling(inner, self.0.clone())
     }
 }
 
-macro_rules! opaque {
-    ($($name:ident<$($parameter:ident),*>)*) => {
-        $(
-            impl<$($parameter),*> fmt::Debug for $name<$($parameter),*> {
-                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    f.debug_struct(stringify!($name)).finish_non_exhaustive()
-                }
-            }
-        )*
-    };
+impl<F> fmt::Debug for FromFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromFn").finish_non_exhaustive()
+    }
 }
 
-opaque! { FromFn<F> FromFnService<F> HandleError<F> HandleErrorService<F, I> }
+impl<F> fmt::Debug for HandleError<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandleError").finish_non_exhaustive()
+    }
+}

@@ -225,8 +225,8 @@ pub use extract::{
     State, Text,
 };
 pub use handler::Handler;
-pub use listen::{BindError, Server, ServerBuilder, Stopped};
-pub use middleware::{FromFn, FromFnService, HandleError, HandleErrorService, Next, from_fn, handle_error};
+pub use listen::{BindError, Server, ServerBuilder, ServerRole, Stopped};
+pub use middleware::{FromFn, HandleError, Next, from_fn, handle_error};
 pub use request::{Capture, Request};
 pub use response::{IntoResponse, Response};
 pub use routing::{

@@ -44,6 +44,7 @@ impl Drawn {
             deduplication_bytes: bytes.choose(&[64 << 20, 16 << 10, 0]),
             message_bytes: 200,
             outputs: 16,
+            ..Limits::default()
         };
         let config = EndpointConfig {
             response_timeout: bytes.choose(&[None, Some(Duration::from_secs(9))]),

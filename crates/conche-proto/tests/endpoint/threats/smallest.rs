@@ -2,9 +2,9 @@
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Code, OptionNumber, Type};
-use conche_proto::{ConfigError, Endpoint, EndpointConfig, Limits};
+use conche_proto::{ConfigError, Endpoint, EndpointConfig, Input, Limits};
 
-use crate::support::direct::{changed, con};
+use crate::support::direct::{changed, con, content};
 use crate::support::world::{by_name, seed_of};
 use crate::support::{Direct, s, wire};
 
@@ -86,6 +86,9 @@ fn an_endpoint_with_the_least_of_everything_serves_one_request_after_the_other()
         queue: 1,
         exchanges: 1,
         incoming: 1,
+        observers: 1,
+        observers_per_peer: 1,
+        subscriptions: 1,
         deduplication_bytes: 0,
         message_bytes: LEAST,
         outputs: 1,
@@ -98,6 +101,28 @@ fn an_endpoint_with_the_least_of_everything_serves_one_request_after_the_other()
         assert_eq!(post.kinds(), [(Type::Acknowledgement, Code::SERVICE_UNAVAILABLE)], "it could not be remembered");
     }
     server.run_to_end();
+}
+
+#[test]
+fn what_was_answered_leaves_although_the_table_forgets_it_before_it_is_polled() {
+    for payload in ["short", "a reply that has memory of its own"] {
+        let limits = Limits { message_bytes: LEAST, deduplication_bytes: 1024, ..Limits::default() };
+        let mut server: Direct<u32> = Direct::with_limits(limits);
+        let request = server.receive(1, &con(Code::GET, 1)).request();
+        server.endpoint.respond(server.now, request, content(payload)).expect("the request waits");
+        for n in 2..30 {
+            server.endpoint.handle(server.now, Input::datagram(n, &con(Code::GET, 1))).expect("there is room");
+        }
+        let given = server.drain();
+        assert_eq!(given.kinds(), [(Type::Acknowledgement, Code::CONTENT)]);
+        assert_eq!(given.message().payload(), payload.as_bytes());
+        let again = server.receive(1, &con(Code::GET, 1));
+        assert_eq!(again.requests().len(), 1, "it was forgotten");
+        for request in given.requests().into_iter().chain(again.requests()) {
+            server.respond(request, changed());
+        }
+        server.run_to_end();
+    }
 }
 
 #[test]
@@ -114,7 +139,7 @@ fn the_largest_message_there_is_is_sent_and_taken() {
     );
     assert_eq!(datagram.len(), 65_535);
     let request = server.receive(1, &datagram).request();
-    let given = server.respond(request, crate::support::direct::content(&"y".repeat(room)));
+    let given = server.respond(request, content(&"y".repeat(room)));
     assert_eq!(given.datagram().len(), 65_535);
     assert_eq!(server.receive(1, &datagram).message().payload().len(), room, "a copy gets the same");
     server.run_to_end();

@@ -63,6 +63,43 @@ async fn what_a_socket_gets_that_is_bound_to_a_group_was_sent_to_the_group() {
     assert!(arrival.multicast);
 }
 
+/// What this socket of a user's hears of a datagram to its own address.
+async fn heard_by(socket: std::net::UdpSocket) -> Arrival {
+    let to = socket.local_addr().expect("it is bound");
+    let mut socket = Socket::open(&Binding::Socket(Arc::new(socket)), None, Role::Server).expect("it works");
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
+    sender.set_broadcast(true).expect("it is a socket");
+    sender.send_to(b"datagram", to).expect("it is sent");
+    let mut buffer = [0; 64];
+    loop {
+        socket.ready().await.expect("the socket works");
+        if let Received::Datagram(arrival) = socket.receive(&mut buffer).expect("the socket works") {
+            return arrival;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_socket_gets_that_is_bound_to_a_subnets_broadcast_address_was_sent_to_many() {
+    for (bound, many) in [("127.255.255.255:0", true), ("127.1.2.3:0", false)] {
+        let socket = std::net::UdpSocket::bind(bound).expect("the loopback can be bound");
+        assert_eq!(heard_by(socket).await.multicast, many, "{bound}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_user_of_a_socket_wants_to_know_of_datagrams_loses_none() {
+    use nix::sys::socket::{TimestampingFlag, setsockopt, sockopt};
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
+    let stamps = TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE;
+    setsockopt(&socket, sockopt::Timestamping, &stamps).expect("Linux has it");
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &true).expect("Linux has it");
+    setsockopt(&socket, sockopt::Ipv4OrigDstAddr, &true).expect("Linux has it");
+    setsockopt(&socket, sockopt::Ipv4PacketInfo, &true).expect("Linux has it");
+    setsockopt(&socket, sockopt::Ipv4RecvTtl, &true).expect("Linux has it");
+    assert_eq!(heard_by(socket).await.ecn, Ecn::NotCapable);
+}
+
 #[test]
 fn whatever_an_icmp_error_becomes_is_no_error_of_the_next_datagram() {
     use nix::errno::Errno;

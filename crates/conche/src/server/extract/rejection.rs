@@ -1,13 +1,13 @@
 //! [`Rejection`]: why an argument cannot be had.
 
-use conche_proto::codec::Code;
+use conche_proto::codec::{Code, Escaped};
 use thiserror::Error;
 
 use crate::server::{IntoResponse, Response};
 
 /// Why an argument cannot be had: a response code and a text for humans, its diagnostic payload (RFC 7252 §5.5.2).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{message}")]
+#[error("{}", Escaped(message))]
 pub struct Rejection {
     code: Code,
     message: String,

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::callee::{Callee, unconditional};
 use super::link;
-use super::router::Entry;
+use super::router::{Entry, Fallback, lesser};
 use super::tree::Captures;
 use super::{Route, RouteError, Router};
 use crate::server::handler::Answer;
@@ -23,6 +23,9 @@ pub(crate) enum Dispatch {
 
 /// The well-known location of RFC 6690 §4.
 const WELL_KNOWN: [&[u8]; 2] = [b".well-known", b"core"];
+
+/// The other way to write the path `/` (RFC 7252 §6.5).
+const EMPTY_SEGMENT: [&[u8]; 1] = [b""];
 
 impl Router {
     /// The router as a service, as a test needs it, which uses no socket:
@@ -69,17 +72,17 @@ impl Router {
         let mut captures = Captures::new();
         let (callee, limit) = match self.find(&request, &mut captures) {
             Found::Entry(Entry { resource, max_payload, .. }) => match resource.handler(request.method()) {
-                Some(callee) => (callee, max_payload.or(self.max_payload)),
+                Some(callee) => (callee, *max_payload),
                 None => return refuse(resource.others(), Code::METHOD_NOT_ALLOWED, request),
             },
-            Found::Fallback(callee) => (callee, self.max_payload),
+            Found::Fallback(Fallback { callee, max_payload, .. }) => (callee, *max_payload),
             Found::WellKnown => return Dispatch::Reply(self.well_known(&request)),
-            Found::Nothing => return refuse(self.nowhere.as_ref(), Code::NOT_FOUND, request),
+            Found::Nothing(layers) => return refuse(layers, Code::NOT_FOUND, request),
         };
         if let Some(refusal) = callee.refusal(&request) {
             return Dispatch::Reply(refusal);
         }
-        if let Some(limit) = limit.filter(|limit| request.payload().len() > *limit) {
+        if let Some(limit) = lesser(limit, self.max_payload).filter(|limit| request.payload().len() > *limit) {
             let limit = u32::try_from(limit).unwrap_or(u32::MAX);
             return Dispatch::Reply(Response::new(Code::REQUEST_ENTITY_TOO_LARGE).uint(OptionNumber::SIZE1, limit));
         }
@@ -88,7 +91,10 @@ impl Router {
     }
 
     fn find(&self, request: &Request, captures: &mut Captures) -> Found<'_> {
-        let path: SmallVec<[&[u8]; 8]> = request.message().values(OptionNumber::URI_PATH).collect();
+        let mut path: SmallVec<[&[u8]; 8]> = request.message().values(OptionNumber::URI_PATH).collect();
+        if path.as_slice() == EMPTY_SEGMENT {
+            path.clear();
+        }
         let entry = self.tree.find(&path, captures).and_then(|index| self.entries.get(index));
         // As for other routes, the literal path is preferred to one that captures.
         if path.as_slice() == WELL_KNOWN && (entry.is_none() || !captures.is_empty()) {
@@ -97,9 +103,10 @@ impl Router {
         if let Some(entry) = entry {
             return Found::Entry(entry);
         }
-        let below = self.fallbacks.iter().filter(|fallback| fallback.prefix.is_prefix_of(&path));
-        let nearest = below.max_by_key(|fallback| fallback.prefix.segments.len());
-        nearest.map_or(Found::Nothing, |fallback| Found::Fallback(&fallback.callee))
+        match nearest(&self.fallbacks, &path) {
+            Some(fallback) => Found::Fallback(fallback),
+            None => Found::Nothing(nearest(&self.nowhere, &path).map(|nowhere| &nowhere.callee)),
+        }
     }
 
     fn well_known(&self, request: &Request) -> Response {
@@ -119,6 +126,12 @@ impl Router {
     }
 }
 
+/// The one that is for the longest prefix of a path.
+fn nearest<'a>(fallbacks: &'a [Fallback<()>], path: &[&[u8]]) -> Option<&'a Fallback<()>> {
+    let around = fallbacks.iter().filter(|fallback| fallback.prefix.is_prefix_of(path));
+    around.max_by_key(|fallback| fallback.prefix.segments.len())
+}
+
 /// Answers with a code, through layers if there are some.
 fn refuse(layers: Option<&Callee<()>>, code: Code, request: Request) -> Dispatch {
     layers.map_or_else(|| Dispatch::Reply(Response::new(code)), |callee| Dispatch::Handle(callee.call(request)))
@@ -127,7 +140,8 @@ fn refuse(layers: Option<&Callee<()>>, code: Code, request: Request) -> Dispatch
 /// What a path leads to.
 enum Found<'a> {
     Entry(&'a Entry<()>),
-    Fallback(&'a Callee<()>),
+    Fallback(&'a Fallback<()>),
     WellKnown,
-    Nothing,
+    /// And the layers through which that is said.
+    Nothing(Option<&'a Callee<()>>),
 }

@@ -37,6 +37,17 @@ pub enum RouteError {
         /// The prefix under which both apply.
         prefix: String,
     },
+    /// A link attribute cannot have this name.
+    #[error(
+        "the route {path:?} has an attribute named {name:?}: a name is made of letters, digits and !#$&+-.^_`|~ \
+         (RFC 6690 §2)"
+    )]
+    Attribute {
+        /// The route.
+        path: String,
+        /// The name.
+        name: String,
+    },
     /// A handler wants other captures than its route has.
     #[error(
         "the handler of {what} takes {wanted} captured segments, but the route has {there}: take all of them at once, \

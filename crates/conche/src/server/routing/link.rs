@@ -27,6 +27,17 @@ impl Attributes {
             None => self.0.push((name.to_owned(), value.to_owned())),
         }
     }
+
+    /// The first name that is none.
+    pub(super) fn illegal(&self) -> Option<&str> {
+        self.0.iter().map(|(name, _)| name.as_str()).find(|name| !is_name(name))
+    }
+}
+
+/// A `parmname` (RFC 6690 §2, RFC 5987 §3.2.1).
+fn is_name(name: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(legal)
 }
 
 impl Link {

@@ -131,7 +131,8 @@ impl<S> Resource<S> {
         self.attribute("sz", &bytes.to_string())
     }
 
-    /// Adds any link attribute. Values of one that is given more than once stand in one list, separated by spaces.
+    /// Adds any link attribute. Values of one that is given more than once stand in one list, separated by spaces. A name
+    /// that is no `parmname` (RFC 6690 §2) keeps the server from starting.
     pub fn attribute(mut self, name: &str, value: &str) -> Self {
         self.attributes.add(name, value);
         self
@@ -159,8 +160,11 @@ impl<S> Resource<S> {
         !self.hidden
     }
 
-    /// Whether each handler gets the captures that it takes.
+    /// Whether its link can be written, and each handler gets the captures that it takes.
     pub(super) fn check(&self, path: &str, captures: usize) -> Result<(), RouteError> {
+        if let Some(name) = self.attributes.illegal() {
+            return Err(RouteError::Attribute { path: path.to_owned(), name: name.to_owned() });
+        }
         let misled = self.methods.iter().find_map(|(method, callee)| {
             let wanted = callee.needs().wanted_captures().filter(|wanted| *wanted != captures)?;
             Some(RouteError::captures(Some(*method), path, wanted, captures))

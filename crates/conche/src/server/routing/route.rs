@@ -25,16 +25,28 @@ impl Route {
 
     /// A route from any service, which is cloned for each request.
     pub fn from_service(service: impl RequestService) -> Self {
+        Self::handling(service, |error| -> Response { match error.into() {} })
+    }
+
+    /// A route from a service that may fail, also in becoming ready.
+    pub(in crate::server) fn handling<I, T>(
+        service: I,
+        function: impl Fn(I::Error) -> T + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        I: Service<Request, Response: IntoResponse, Future: Send> + Clone + Send + Sync + 'static,
+        T: IntoResponse,
+    {
         Self::new(move |request| {
-            let mut service = service.clone();
+            let (mut service, function) = (service.clone(), function.clone());
             let method = request.method();
             Box::pin(async move {
                 if let Err(error) = poll_fn(|context| service.poll_ready(context)).await {
-                    match error.into() {}
+                    return function(error).into_response(method);
                 }
                 match service.call(request).await {
                     Ok(response) => response.into_response(method),
-                    Err(error) => match error.into() {},
+                    Err(error) => function(error).into_response(method),
                 }
             })
         })
@@ -102,12 +114,6 @@ impl<T> RequestService for T where
 /// The response that a [`Route`] is about to give.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct RouteFuture(Answer);
-
-impl RouteFuture {
-    pub(in crate::server) fn new(answer: impl Future<Output = Response> + Send + 'static) -> Self {
-        Self(Box::pin(answer))
-    }
-}
 
 impl Future for RouteFuture {
     type Output = Result<Response, Infallible>;

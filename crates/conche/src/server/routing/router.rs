@@ -43,8 +43,8 @@ pub struct Router<S = ()> {
     /// Where in `entries` a path leads to.
     pub(super) tree: Node,
     pub(super) fallbacks: Vec<Fallback<S>>,
-    /// What answers with 4.04, if there are layers to do so through.
-    pub(super) nowhere: Option<Callee<S>>,
+    /// What answers with 4.04 below a prefix, where there are layers to do so through.
+    pub(super) nowhere: Vec<Fallback<S>>,
     pub(super) max_payload: Option<usize>,
     mistake: Option<RouteError>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Entry<S> {
     pattern: Pattern,
     pub(super) resource: Resource<S>,
     pub(super) link: Option<Link>,
-    /// The limit of the router that it was nested with.
+    /// The least limit of the routers that it was nested or merged with.
     pub(super) max_payload: Option<usize>,
 }
 
@@ -62,6 +62,8 @@ pub(super) struct Entry<S> {
 pub(super) struct Fallback<S> {
     pub(super) prefix: Pattern,
     pub(super) callee: Callee<S>,
+    /// As of an entry.
+    pub(super) max_payload: Option<usize>,
 }
 
 impl<S> Router<S> {
@@ -71,7 +73,7 @@ impl<S> Router<S> {
             entries: Vec::new(),
             tree: Node::default(),
             fallbacks: Vec::new(),
-            nowhere: None,
+            nowhere: Vec::new(),
             max_payload: None,
             mistake: None,
         }
@@ -83,8 +85,9 @@ impl<S> Router<S> {
     }
 
     /// Adds all resources of another router below a prefix: its `/` is the prefix itself. What the prefix captures comes
-    /// before what its routes capture. Its fallback answers for what is below the prefix, its limit of the payload holds
-    /// for its resources.
+    /// before what its routes capture. Its fallback answers for what is below the prefix; without one, this router's does,
+    /// or else a 4.04 through its layers. Its limit of the payload holds for its resources and its fallback, unless this
+    /// router's is lower.
     ///
     /// ```
     /// use conche::server::{Path, Router, get};
@@ -114,10 +117,7 @@ impl<S> Router<S> {
 
     /// Adds all resources of another router where they are. Its limit of the payload goes on to hold for them.
     pub fn merge(self, router: Self) -> Self {
-        self.attempt(|outer| {
-            outer.nowhere = outer.nowhere.take().or_else(|| router.nowhere.clone());
-            outer.absorb(router, None)
-        })
+        self.attempt(|outer| outer.absorb(router, None))
     }
 
     /// Answers larger payloads with 4.13. By default nothing is refused here: the largest message that the endpoint
@@ -140,11 +140,22 @@ impl<S> Router<S> {
             Some(prefix) => pattern.below(prefix),
             None => pattern,
         };
-        for entry in router.entries {
-            self.insert(place(entry.pattern), entry.resource, entry.max_payload.or(router.max_payload))?;
+        let limit = router.max_payload;
+        for Entry { pattern, resource, max_payload, .. } in router.entries {
+            self.insert(place(pattern), resource, lesser(max_payload, limit))?;
         }
-        for fallback in router.fallbacks {
-            self.add_fallback(place(fallback.prefix), fallback.callee)?;
+        let at_place = |Fallback { prefix, callee, max_payload }| Fallback {
+            prefix: place(prefix),
+            callee,
+            max_payload: lesser(max_payload, limit),
+        };
+        for fallback in router.fallbacks.into_iter().map(at_place) {
+            self.add_fallback(fallback)?;
+        }
+        for nowhere in router.nowhere.into_iter().map(at_place) {
+            if !is_among(&self.nowhere, &nowhere.prefix) {
+                self.nowhere.push(nowhere);
+            }
         }
         Ok(())
     }
@@ -168,11 +179,11 @@ impl<S> Router<S> {
         Ok(())
     }
 
-    fn add_fallback(&mut self, prefix: Pattern, callee: Callee<S>) -> Result<(), RouteError> {
-        if self.fallbacks.iter().any(|other| other.prefix.segments == prefix.segments) {
-            return Err(RouteError::Fallbacks { prefix: prefix.text });
+    fn add_fallback(&mut self, fallback: Fallback<S>) -> Result<(), RouteError> {
+        if is_among(&self.fallbacks, &fallback.prefix) {
+            return Err(RouteError::Fallbacks { prefix: fallback.prefix.text });
         }
-        self.fallbacks.push(Fallback { prefix, callee });
+        self.fallbacks.push(fallback);
         Ok(())
     }
 
@@ -182,7 +193,7 @@ impl<S> Router<S> {
         for Entry { pattern, resource, .. } in &self.entries {
             resource.check(&pattern.text, pattern.captures())?;
         }
-        for Fallback { prefix, callee } in &self.fallbacks {
+        for Fallback { prefix, callee, .. } in &self.fallbacks {
             if let Some(wanted) = callee.needs().wanted_captures() {
                 return Err(RouteError::captures(None, &prefix.text, wanted, 0));
             }
@@ -196,8 +207,7 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// for what is below its prefix. It gets no captures; [`Request::message`](crate::server::Request::message) has the
     /// path.
     pub fn fallback<Arguments>(self, handler: impl Handler<Arguments, S>) -> Self {
-        let everything = Pattern { text: "/".to_owned(), segments: Vec::new() };
-        self.attempt(|router| router.add_fallback(everything, Callee::new(handler)))
+        self.attempt(|router| router.add_fallback(Fallback::everywhere(Callee::new(handler))))
     }
 
     /// Puts a `tower` layer around all handlers that were added so far, the fallback and the answers 4.04 and 4.05 among
@@ -207,13 +217,15 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// `tower::limit::GlobalConcurrencyLimitLayer` does. What the router itself refuses (4.02, 4.13) and the list of
     /// resources do not go through layers. A layer whose service fails needs a
     /// [`handle_error`](crate::server::handle_error) around it.
-    pub fn layer<L>(self, layer: L) -> Self
+    pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<Route, Service: RequestService> + Clone + Send + Sync + 'static,
     {
-        let nowhere = self.nowhere.unwrap_or_else(|| Callee::always(Code::NOT_FOUND));
-        let all = Self { nowhere: Some(nowhere), ..self };
-        all.map(|resource| resource.layer(layer.clone()), |callee| callee.layer(layer.clone()))
+        let nowhere = Fallback::everywhere(Callee::always(Code::NOT_FOUND));
+        if !is_among(&self.nowhere, &nowhere.prefix) {
+            self.nowhere.push(nowhere);
+        }
+        self.map(|resource| resource.layer(layer.clone()), |callee| callee.layer(layer.clone()))
     }
 
     /// Gives the handlers that were added so far the state that they wait for, and [`State`](crate::server::State)
@@ -247,11 +259,28 @@ impl<S: Send + Sync + 'static> Router<S> {
             Entry { pattern, resource: resources(resource), link, max_payload }
         });
         let entries = entries.collect();
-        let fallbacks = fallbacks.into_iter();
-        let fallbacks = fallbacks.map(|Fallback { prefix, callee }| Fallback { prefix, callee: callees(callee) });
-        let fallbacks = fallbacks.collect();
-        Router { entries, tree, fallbacks, nowhere: nowhere.map(callees), max_payload, mistake }
+        let mut fallback =
+            |Fallback { prefix, callee, max_payload }| Fallback { prefix, callee: callees(callee), max_payload };
+        let [fallbacks, nowhere] = [fallbacks, nowhere].map(|all| all.into_iter().map(&mut fallback).collect());
+        Router { entries, tree, fallbacks, nowhere, max_payload, mistake }
     }
+}
+
+impl<S> Fallback<S> {
+    /// For all paths of a router.
+    fn everywhere(callee: Callee<S>) -> Self {
+        let prefix = Pattern { text: "/".to_owned(), segments: Vec::new() };
+        Self { prefix, callee, max_payload: None }
+    }
+}
+
+fn is_among<S>(fallbacks: &[Fallback<S>], prefix: &Pattern) -> bool {
+    fallbacks.iter().any(|other| other.prefix.segments == prefix.segments)
+}
+
+/// Both limits hold.
+pub(super) fn lesser(one: Option<usize>, other: Option<usize>) -> Option<usize> {
+    one.into_iter().chain(other).min()
 }
 
 impl<S> Default for Router<S> {
@@ -283,7 +312,8 @@ impl<S> Clone for Entry<S> {
 
 impl<S> Clone for Fallback<S> {
     fn clone(&self) -> Self {
-        Self { prefix: self.prefix.clone(), callee: self.callee.clone() }
+        let Self { prefix, callee, max_payload } = self;
+        Self { prefix: prefix.clone(), callee: callee.clone(), max_payload: *max_payload }
     }
 }
 

@@ -9,7 +9,9 @@ use conche_proto::codec::{Body, Code, ContentFormat, OptionNumber};
 
 use super::{Dispatch, Router};
 use crate::server::extract::Rejection;
-use crate::server::{Conditions, Path, Payload, Peer, Query, Request, Response, State, Text, get, post, put};
+use crate::server::{
+    Conditions, Next, Path, Payload, Peer, Query, Request, Response, State, Text, from_fn, get, post, put,
+};
 
 /// What the router says to a request, as a code and a payload.
 struct Asked<'a> {
@@ -177,6 +179,44 @@ fn the_limit_of_a_router_that_is_nested_holds_below_its_prefix() {
 }
 
 #[test]
+fn of_all_limits_around_a_resource_or_a_fallback_the_least_holds() {
+    let take = || async |Payload(_): Payload| Code::CHANGED;
+    let inner = |limit| Router::new().route("/there", put(take())).fallback(take()).max_payload(limit);
+    let router = Router::new().nest("/wide", inner(3)).nest("/narrow", inner(1)).max_payload(2);
+    let put = |path, payload| Asked { payload, ..ask(Code::PUT, path) }.of(&router).0;
+    for (path, most) in [("/wide/there", 2), ("/wide/else", 2), ("/narrow/there", 1), ("/narrow/else", 1)] {
+        assert_eq!(put(path, &b"123"[..most]), Code::CHANGED, "{path}");
+        assert_eq!(put(path, &b"123"[..=most]), Code::REQUEST_ENTITY_TOO_LARGE, "{path}");
+    }
+}
+
+#[test]
+fn what_a_nested_router_does_not_have_is_said_through_its_layers() {
+    let refuse = || from_fn(async |_: Request, _: Next| Code::UNAUTHORIZED);
+    let inner = || Router::new().route("/there", get(async || "there")).layer(refuse());
+    let router = Router::new().nest("/deep/in", inner()).route("/open", get(async || "open"));
+    for path in ["/deep/in/there", "/deep/in/else", "/deep/in"] {
+        assert_eq!(ask(Code::GET, path).of(&router).0, Code::UNAUTHORIZED, "{path}");
+    }
+    assert_eq!(ask(Code::GET, "/deep").of(&router).0, Code::NOT_FOUND);
+    assert_eq!(ask(Code::GET, "/open").of(&router).1, "open");
+    let fallback = router.fallback(async || "elsewhere");
+    assert_eq!(ask(Code::GET, "/deep/in/else").of(&fallback).1, "elsewhere", "a fallback is for all that is not there");
+}
+
+// RFC 7252 §6.5
+#[test]
+fn one_empty_segment_is_the_root() {
+    let router = Router::new()
+        .route("/", get(async || "root"))
+        .route("/{id}", get(async |Path(id): Path<String>| format!("id {id:?}")))
+        .route("/a/{*rest}", get(async |Path(rest): Path<String>| format!("rest {rest:?}")));
+    let of = |path| Asked { path, ..ask(Code::GET, "") }.of(&router).1;
+    assert_eq!(of(&[b""]), "root");
+    assert_eq!(of(&[b"a", b""]), r#"rest """#, "but a slash at the end is no less than one segment");
+}
+
+#[test]
 fn the_rest_of_a_path_is_captured_segment_by_segment() {
     let router = Router::new()
         .route("/text/{*rest}", get(async |Path(rest): Path<String>| rest))
@@ -300,6 +340,16 @@ fn routes_that_make_no_sense_are_reported_with_what_would_be_right() {
     assert!(mistake(fallback(fallback(Router::new()))).contains("two fallbacks"));
     assert!(mistake(fallback(Router::new()).merge(fallback(Router::new()))).contains("two fallbacks"));
     assert!(fallback(Router::new()).nest("/a", fallback(Router::new())).ready().is_ok());
+}
+
+#[test]
+fn an_attribute_whose_name_would_end_a_link_keeps_the_server_from_starting() {
+    let with = |name| Router::<()>::new().route("/a", get(async || "").attribute(name, "v")).ready();
+    for name in ["a,</evil>", "", "a b", "a=b", "a;b", "a*", "ä", "a\""] {
+        let mistake = with(name).expect_err("no name").to_string();
+        assert!(mistake.starts_with(&format!("the route \"/a\" has an attribute named {name:?}")), "{mistake}");
+    }
+    assert!(with("x-y.z_9").is_ok());
 }
 
 #[test]

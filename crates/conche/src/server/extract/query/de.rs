@@ -1,5 +1,6 @@
 //! Query arguments as a struct: a serde deserializer in which every value is a text, and knows its key.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -14,8 +15,11 @@ use super::{Arguments, malformed, missing};
 /// Reads a struct or a map. Values with the same key are one, at the place of the first.
 pub(super) fn from_arguments<'de, T: Deserialize<'de>>(arguments: &'de Arguments) -> Result<T, QueryError> {
     let mut values: Vec<(&str, Value<'_>)> = Vec::new();
+    // A peer chooses how many keys there are.
+    let mut places = HashMap::new();
     for (key, text) in arguments.iter() {
-        match values.iter_mut().find(|(name, _)| *name == key) {
+        let place = *places.entry(key).or_insert(values.len());
+        match values.get_mut(place) {
             Some((_, value)) => value.texts.push(text),
             None => values.push((key, Value { key, texts: [text].into_iter().collect() })),
         }

@@ -1,0 +1,231 @@
+//! Observers of what is served here (RFC 7641 §4): how they register, are notified, and cease to be.
+
+use super::{Endpoint, Event, NotifyError};
+use crate::PeerKey;
+use crate::codec::{Body, Code, Message, MessageId, OptionNumber};
+use crate::exchange::{Content, Failure, Opening, Purpose, Response};
+use crate::incoming::{RequestId, Waiting};
+use crate::observe::{DEREGISTER, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration};
+use conche_cc::control::Why;
+use conche_cc::{Controller, Instant};
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Enters the sender of a request into the list of observers of `topic`, a number that the application gives to what
+    /// can be observed. To be called before [`respond`](Self::respond), for a GET or FETCH with
+    /// [`OptionNumber::OBSERVE`] 0; the response then says that the client observes, unless it is an error.
+    ///
+    /// `None` if the request does not wait for a response, or there is no room within
+    /// [`Limits::observers`](crate::Limits::observers) and
+    /// [`observers_per_peer`](crate::Limits::observers_per_peer): the response is then that to a plain GET (RFC 7641
+    /// §4.1).
+    pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
+        let &Waiting { from, local, token, group, .. } = self.incoming.get(request)?;
+        if let Some(before) = self.peers.peek(&from).and_then(|peer| self.observers.find(Place { peer, token, local }))
+        {
+            self.remove_observer(now, before);
+        }
+        if !self.observers.admits(group) {
+            return None;
+        }
+        let peer = self.open_peer(now, from, group).ok()?;
+        let place = Place { peer, token, local };
+        if !self.observers.admits_peer(peer) {
+            self.peers.touch(now, peer);
+            return None;
+        }
+        let observer = self.observers.insert(now, Registration { place, group, topic, request })?;
+        self.peers.hold(peer);
+        Some(observer)
+    }
+
+    /// A topic has a new state: each of its observers is sent this, as soon as nothing else is under way to it and the
+    /// controller admits it. Of several states in a row an observer may get the last one only. How many observers there
+    /// are is the answer; whatever that is, the call takes the same time, and the endpoint visits them while it is polled.
+    ///
+    /// Notifications are Non-confirmable, except that one in a while is Confirmable, to learn whether the client still is
+    /// there (RFC 7641 §4.5); [`Response::reliability`] may say otherwise. An error is the last notification, Confirmable
+    /// unless said otherwise, and ends the observation (§4.2).
+    ///
+    /// # Errors
+    /// If the response is not legal or too large.
+    pub fn notify(&mut self, now: Instant, topic: u64, response: Response) -> Result<usize, NotifyError> {
+        if !response.code.is_response() {
+            return Err(NotifyError::NotAResponse(response.code));
+        }
+        let Some(body) = self.observers.notification(now, topic, &response) else { return Ok(0) };
+        let (bytes, limit) = (4 + crate::codec::Token::MAX_LENGTH + body.len(), self.config.limits.message_bytes);
+        if bytes > limit {
+            return Err(NotifyError::TooLarge { bytes, limit });
+        }
+        Ok(self.observers.changed(topic, Content { code: response.code, body }, response.reliability))
+    }
+
+    /// How many observe this.
+    #[must_use]
+    pub fn observers(&self, topic: u64) -> usize {
+        self.observers.of_topic(topic)
+    }
+
+    /// Notifies an observer no more, without a word to it. `false` if it is gone already.
+    pub fn dismiss(&mut self, now: Instant, observer: ObserverId) -> bool {
+        let live = self.observers.live(observer);
+        if let Some(index) = live {
+            self.remove_observer(now, index);
+        }
+        live.is_some()
+    }
+
+    /// A request with the Observe option arrived: what its sender observed under its token is over (RFC 7641 §4.1).
+    pub(super) fn observation_renewed(&mut self, now: Instant, waiting: &Waiting<P>, message: &Message<'_>) {
+        let reason = match message.uint(OptionNumber::OBSERVE) {
+            Some(REGISTER) => ObserverEnd::Replaced,
+            Some(DEREGISTER) => ObserverEnd::Deregistered,
+            _ => return,
+        };
+        if matches!(message.code(), Code::GET | Code::FETCH)
+            && let Some(observer) = self.observer_of(waiting)
+        {
+            self.lose_observer(now, observer, reason);
+        }
+    }
+
+    /// The observer that this request registers, if its registration was accepted.
+    pub(super) fn registered(&mut self, request: RequestId) -> Option<u32> {
+        if self.observers.unanswered() == 0 {
+            return None;
+        }
+        let waiting = *self.incoming.get(request)?;
+        let observer = self.observer_of(&waiting)?;
+        (self.observers.progress(observer) == Progress::Unanswered(request)).then_some(observer)
+    }
+
+    /// The request that registered an observer is answered like this.
+    pub(super) fn registration_answered(&mut self, now: Instant, observer: u32, code: Code) {
+        if !code.is_success() {
+            return self.remove_observer(now, observer);
+        }
+        self.observers.answered(observer);
+        self.catch_up(now, observer);
+    }
+
+    /// The request that registered an observer gets no such response.
+    pub(super) fn unregister(&mut self, now: Instant, request: RequestId) {
+        if let Some(observer) = self.registered(request) {
+            self.remove_observer(now, observer);
+        }
+    }
+
+    /// An observer's turn has come to learn of a change. While a Confirmable notification is under way, the new state
+    /// goes with its next copy (RFC 7641 §4.5.2); a Non-confirmable one is given its time, and then followed.
+    pub(super) fn notify_observer(&mut self, now: Instant, observer: u32) {
+        match self.observers.progress(observer) {
+            Progress::Unanswered(_) => {}
+            Progress::Idle => {
+                let Some(message) = self.observers.message(now, observer) else { return };
+                let opening = Opening {
+                    purpose: Purpose::Notification(observer),
+                    code: message.content.code,
+                    body: message.content.body,
+                    token: message.place.token,
+                    local: message.place.local,
+                    reliability: message.reliability,
+                    deadline: Instant::FAR_FUTURE,
+                };
+                if let Some(exchange) = self.open(now, message.place.peer, opening) {
+                    self.observers.sending(observer, exchange);
+                }
+            }
+            Progress::Sending(id) => {
+                let Some(exchange) = self.exchanges.live(id) else { return };
+                if (exchange.confirmable || exchange.sent.is_empty())
+                    && let Some(message) = self.observers.message(now, observer)
+                {
+                    self.exchanges.supersede(&mut self.peers, id.index, message.content);
+                }
+            }
+        }
+    }
+
+    /// A Non-confirmable notification has had its time.
+    pub(super) fn notification_over(&mut self, now: Instant, index: u32) {
+        let Purpose::Notification(observer) = self.exchanges.get(index).purpose else { return };
+        self.close(now, index);
+        self.catch_up(now, observer);
+    }
+
+    /// A Confirmable notification was acknowledged. If it was superseded, what supersedes it has not left yet.
+    pub(super) fn notification_acknowledged(&mut self, now: Instant, index: u32, observer: u32) {
+        let superseded = self.exchanges.get(index).successor.is_some();
+        self.close(now, index);
+        self.observers.acknowledged(now, observer, superseded);
+        self.catch_up(now, observer);
+    }
+
+    /// A notification failed: whoever does not want it or is not there observes no longer (RFC 7641 §4.5).
+    pub(super) fn notification_failed(&mut self, now: Instant, index: u32, observer: u32, reason: Failure) {
+        self.close(now, index);
+        if reason == Failure::QueueExpired {
+            // It says nothing of the client that others, or the controller, were in the way for too long.
+            self.observers.missed(observer);
+            return self.catch_up(now, observer);
+        }
+        self.lose_observer(now, observer, ObserverEnd::Failed(reason));
+    }
+
+    /// The first response to an observer failed.
+    pub(super) fn response_failed(&mut self, now: Instant, place: Place, reason: Failure) {
+        if let Some(observer) = self.observers.find(place) {
+            self.lose_observer(now, observer, ObserverEnd::Failed(reason));
+        }
+    }
+
+    /// A Reset came that fits no exchange: perhaps it rejects a notification that has had its time.
+    pub(super) fn reject_notification(&mut self, now: Instant, peer: u32, id: MessageId) -> bool {
+        let observer = self.observers.with_id(peer, id);
+        if let Some(observer) = observer {
+            self.lose_observer(now, observer, ObserverEnd::Failed(Failure::Reset));
+        }
+        observer.is_some()
+    }
+
+    /// The body of the first response to an observer.
+    pub(super) fn first_response(&mut self, now: Instant, observer: u32, response: &Response) -> Body {
+        match response.code.is_success() {
+            true => self.observers.first_response(now, observer, &response.body),
+            false => response.body.clone(),
+        }
+    }
+
+    fn catch_up(&mut self, now: Instant, observer: u32) {
+        if self.observers.is_behind(observer) {
+            self.notify_observer(now, observer);
+        } else if self.observers.is_over(observer) {
+            self.remove_observer(now, observer);
+        }
+    }
+
+    fn observer_of(&mut self, waiting: &Waiting<P>) -> Option<u32> {
+        let &Waiting { from, local, token, peer, .. } = waiting;
+        let peer = match peer {
+            Some(peer) => peer,
+            None => self.peers.peek(&from)?,
+        };
+        self.observers.find(Place { peer, token, local })
+    }
+
+    fn lose_observer(&mut self, now: Instant, index: u32, reason: ObserverEnd) {
+        let (observer, peer, topic) = self.observers.named(index);
+        let from = self.peers.get(peer).key;
+        self.remove_observer(now, index);
+        self.events.push_back(Event::ObserverGone { observer, from, topic, reason });
+    }
+
+    fn remove_observer(&mut self, now: Instant, index: u32) {
+        if let Progress::Sending(exchange) = self.observers.progress(index) {
+            self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Cancelled);
+            self.close(now, exchange.index);
+        }
+        let peer = self.observers.remove(index);
+        self.peers.let_go(now, peer);
+    }
+}

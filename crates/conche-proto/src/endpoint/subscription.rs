@@ -1,0 +1,266 @@
+//! What this endpoint observes elsewhere (RFC 7641 §3): registering, notifications, and the end.
+
+use core::time::Duration;
+
+use rand_core::RngCore;
+
+use super::outbox::Source;
+use super::{Endpoint, Event, RequestError};
+use crate::PeerKey;
+use crate::codec::{Code, Message, OptionNumber, OwnedMessage, Token, Type};
+use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Request, State};
+use crate::hash::Fingerprint;
+use crate::message::{Received, Reply};
+use crate::observe::{DEREGISTER, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
+use crate::shares::Group;
+use conche_cc::control::{AckKind, Why};
+use conche_cc::{Controller, Instant};
+
+/// Max-Age where a response has none, in seconds (RFC 7252 §5.10.5).
+const MAX_AGE: u32 = 60;
+
+/// How many milliseconds after Max-Age a notification is waited for (RFC 7641 §3.3.1).
+const GRACE_MS: core::ops::Range<u64> = 5_000..15_000;
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Asks for something and to be notified of its changes: a GET or FETCH, to which the endpoint adds Observe 0. The
+    /// exchange ends as that of any [`request`](Self::request); what follows are [`Event::Notification`]s, each newer than
+    /// the one before, and in the end [`Event::SubscriptionOver`], even if the server never agreed to notify.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request), and if the method cannot be observed or there are too many subscriptions.
+    pub fn subscribe(
+        &mut self,
+        now: Instant,
+        to: P,
+        request: Request,
+    ) -> Result<(ExchangeId, SubscriptionId), RequestError> {
+        let Request { code, body, reliability, timeout, token } = request;
+        if !matches!(code, Code::GET | Code::FETCH) {
+            return Err(RequestError::NotObservable(code));
+        }
+        let limit = self.config.limits.subscriptions;
+        if self.subscriptions.len() >= limit {
+            return Err(RequestError::TooManySubscriptions { limit });
+        }
+        let peer = self.open_peer(now, to, Group::NOBODY)?;
+        let token = self.token(peer, token)?;
+        let request = Content { code, body: body.with_uint(OptionNumber::OBSERVE, REGISTER) };
+        let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout);
+        let opening = registration(request.clone(), token, reliability, deadline);
+        let exchange = self.submit(now, peer, opening)?;
+        let opened = Opened { peer, token, request, reliability, exchange };
+        let subscription = self.subscriptions.insert(opened).ok_or(RequestError::TooManySubscriptions { limit })?;
+        self.peers.hold(peer);
+        Ok((exchange, subscription))
+    }
+
+    /// Registers again, under the same token, what has become [stale](Event::Stale) (RFC 7641 §3.3.1). The answer comes
+    /// as a notification, or the subscription is over. Nothing happens while a registration is on its way.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request), and if the subscription is over. It stays as it is.
+    pub fn reregister(&mut self, now: Instant, subscription: SubscriptionId) -> Result<(), RequestError> {
+        let index = self.subscriptions.live(subscription).ok_or(RequestError::NotSubscribed)?;
+        let found = self.subscriptions.get(index);
+        if found.exchange.is_some() {
+            return Ok(());
+        }
+        let peer = found.peer;
+        let opening = registration(found.request.clone(), found.token, found.reliability, Instant::FAR_FUTURE);
+        let exchange = self.submit(now, peer, opening)?;
+        self.subscriptions.registering(index, exchange);
+        Ok(())
+    }
+
+    /// Ends a subscription and tells the server: a GET or FETCH with Observe 1 under the same token (RFC 7641 §3.6), whose
+    /// exchange ends as that of any request. No event of the subscription follows.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request), and if the subscription is over. It stays as it is.
+    pub fn unsubscribe(&mut self, now: Instant, subscription: SubscriptionId) -> Result<ExchangeId, RequestError> {
+        let index = self.subscriptions.live(subscription).ok_or(RequestError::NotSubscribed)?;
+        let found = self.subscriptions.get(index);
+        let (peer, code) = (found.peer, found.request.code);
+        let body = found.request.body.with_uint(OptionNumber::OBSERVE, DEREGISTER);
+        let opening = registration(Content { code, body }, found.token, found.reliability, Instant::FAR_FUTURE);
+        let registering = found.exchange;
+        let exchange = self.submit(now, peer, opening)?;
+        self.remove_subscription(now, index);
+        self.abandon_registration(now, registering);
+        Ok(exchange)
+    }
+
+    /// Ends a subscription without a word to the server: what it sends next is rejected with a Reset, by which it learns
+    /// (RFC 7641 §3.6). `false` if the subscription is over already.
+    pub fn forget(&mut self, now: Instant, subscription: SubscriptionId) -> bool {
+        let Some(index) = self.subscriptions.live(subscription) else { return false };
+        let registering = self.subscriptions.get(index).exchange;
+        self.remove_subscription(now, index);
+        self.abandon_registration(now, registering);
+        true
+    }
+
+    /// The subscription that this exchange registers.
+    pub(super) fn registers(&mut self, index: u32) -> Option<u32> {
+        if self.subscriptions.is_empty() {
+            return None;
+        }
+        let exchange = self.exchanges.get(index);
+        let (id, peer, token) = (exchange.id(index), exchange.peer, exchange.token);
+        let subscription = (exchange.purpose == Purpose::Request).then(|| self.subscriptions.find(peer, token))??;
+        (self.subscriptions.get(subscription).exchange == Some(id)).then_some(subscription)
+    }
+
+    /// The exchange with this index is the application's own, not a registration that the endpoint repeats for it.
+    pub(super) fn is_told_of(&mut self, index: u32) -> bool {
+        self.registers(index).is_none_or(|subscription| self.subscriptions.get(subscription).newest.is_none())
+    }
+
+    /// A registration was answered.
+    pub(super) fn deliver_registration(
+        &mut self,
+        now: Instant,
+        index: u32,
+        subscription: u32,
+        kind: AckKind,
+        message: OwnedMessage,
+    ) {
+        let told = self.is_told_of(index);
+        self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+        let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+        self.subscriptions.get_mut(subscription).exchange = None;
+        self.close(now, index);
+        if told {
+            let end = self.take(now, subscription, &message).err().flatten();
+            self.events.push_back(Event::Response { exchange, from, message, course });
+            if let Some(reason) = end {
+                self.subscription_over(now, subscription, reason);
+            }
+        } else {
+            self.tell(now, subscription, message);
+        }
+    }
+
+    /// A registration failed.
+    pub(super) fn registration_failed(&mut self, now: Instant, subscription: u32, reason: Failure) {
+        self.subscriptions.get_mut(subscription).exchange = None;
+        self.subscription_over(now, subscription, SubscriptionEnd::Failed(reason));
+    }
+
+    /// The subscription that a response belongs to which is no answer to a request: to none at all, or not to this one,
+    /// a registration whose answer would come with the acknowledgement or after it.
+    pub(super) fn notified(&mut self, peer: Option<u32>, token: Token, exchange: Option<u32>) -> Option<u32> {
+        if self.subscriptions.is_empty() {
+            return None;
+        }
+        let subscription = self.subscriptions.find(peer?, token)?;
+        let agreed = self.subscriptions.get(subscription).newest.is_some();
+        let answers = exchange.is_some_and(|index| {
+            let exchange = self.exchanges.get(index);
+            !exchange.confirmable || exchange.state == State::AwaitingResponse
+        });
+        (agreed && !answers).then_some(subscription)
+    }
+
+    /// A notification arrived (RFC 7641 §3.2 to §3.5).
+    pub(super) fn receive_notification(
+        &mut self,
+        now: Instant,
+        source: Source<P>,
+        what: Fingerprint,
+        subscription: u32,
+        message: &Message<'_>,
+    ) {
+        if message.unacceptable_option(&self.config.known_options).is_some() {
+            self.push_empty(source, Type::Reset, message.id());
+            let reason = SubscriptionEnd::Failed(Failure::UnacceptableResponse);
+            return self.subscription_over(now, subscription, reason);
+        }
+        if message.ty() == Type::Confirmable {
+            let received = Received { what, confirmable: true, idempotent: Ok(()) };
+            // If it cannot be remembered, its number tells a copy of it.
+            let _ = self.received.insert(now, received, Reply::EmptyAck);
+            self.push_empty(source, Type::Acknowledgement, message.id());
+        }
+        self.tell(now, subscription, OwnedMessage::from(*message));
+    }
+
+    /// Nothing was heard of a subscription for too long.
+    pub(super) fn subscription_due(&mut self, index: u32) {
+        let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
+        let from = self.peers.get(peer).key;
+        self.events.push_back(Event::Stale { subscription, from });
+    }
+
+    /// The application cancelled the registration.
+    pub(super) fn registration_cancelled(&mut self, now: Instant, index: u32) {
+        if let Some(subscription) = self.registers(index) {
+            self.remove_subscription(now, subscription);
+        }
+    }
+
+    /// Tells the application what is newer than what it knows.
+    fn tell(&mut self, now: Instant, index: u32, message: OwnedMessage) {
+        let taken = self.take(now, index, &message);
+        if taken == Err(None) {
+            return;
+        }
+        let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
+        let from = self.peers.get(peer).key;
+        self.events.push_back(Event::Notification { subscription, from, message });
+        if let Err(Some(reason)) = taken {
+            self.subscription_over(now, index, reason);
+        }
+    }
+
+    /// Takes in a notification. An error is why there will be no more, or `None` if it is older than what is known.
+    fn take(&mut self, now: Instant, index: u32, message: &OwnedMessage) -> Result<(), Option<SubscriptionEnd>> {
+        if !message.code().is_success() {
+            return Err(Some(SubscriptionEnd::Error(message.code())));
+        }
+        let sequence = message.uint(OptionNumber::OBSERVE).ok_or(Some(SubscriptionEnd::NotObserved))?;
+        let order = Order { sequence, received: now };
+        let newest = &mut self.subscriptions.get_mut(index).newest;
+        if newest.is_some_and(|newest| !newest.is_before(&order)) {
+            return Err(None);
+        }
+        *newest = Some(order);
+        let max_age = Duration::from_secs(message.uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE).into());
+        let grace = GRACE_MS.start + self.random.next_u64() % (GRACE_MS.end - GRACE_MS.start);
+        self.subscriptions.fresh_until(index, now + max_age + Duration::from_millis(grace));
+        Ok(())
+    }
+
+    fn subscription_over(&mut self, now: Instant, index: u32, reason: SubscriptionEnd) {
+        let found = self.subscriptions.get(index);
+        let (subscription, registering) = (self.subscriptions.id(index), found.exchange);
+        let from = self.peers.get(found.peer).key;
+        self.remove_subscription(now, index);
+        self.abandon_registration(now, registering);
+        self.events.push_back(Event::SubscriptionOver { subscription, from, reason });
+    }
+
+    fn remove_subscription(&mut self, now: Instant, index: u32) {
+        let peer = self.subscriptions.get(index).peer;
+        self.subscriptions.remove(index);
+        self.peers.let_go(now, peer);
+    }
+
+    fn abandon_registration(&mut self, now: Instant, exchange: Option<ExchangeId>) {
+        if let Some(exchange) = exchange.filter(|&exchange| self.exchanges.live(exchange).is_some()) {
+            self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Cancelled);
+            self.close(now, exchange.index);
+        }
+    }
+}
+
+fn registration(
+    content: Content,
+    token: Token,
+    reliability: crate::exchange::Reliability,
+    deadline: Instant,
+) -> Opening {
+    let Content { code, body } = content;
+    Opening { purpose: Purpose::Request, code, body, token, local: None, reliability, deadline }
+}

@@ -1,0 +1,25 @@
+//! Observe (RFC 7641): who observes what, and what we observe ourselves. Tables that know no I/O; the endpoint connects them.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `sequence` | sequence numbers, and which of two notifications is the newer one |
+//! | `topics` | what can be observed, and the state that its observers are to learn |
+//! | `observers` | the clients that observe, with what each of them knows |
+//! | `subscriptions` | what this endpoint observes elsewhere |
+
+mod observers;
+mod sequence;
+mod subscriptions;
+mod topics;
+
+pub use observers::{ObserverEnd, ObserverId};
+pub(crate) use observers::{Observers, Place, Progress, Registration};
+pub(crate) use sequence::Order;
+pub(crate) use subscriptions::{Opened, Subscriptions};
+pub use subscriptions::{SubscriptionEnd, SubscriptionId};
+
+/// The value of the Observe option that registers (RFC 7641 §2).
+pub(crate) const REGISTER: u32 = 0;
+
+/// The value of the Observe option that deregisters.
+pub(crate) const DEREGISTER: u32 = 1;

@@ -1,0 +1,501 @@
+//! [`Observers`]: the clients that observe something here (RFC 7641 §4).
+//!
+//! An observer has at most one notification under way. What changes meanwhile supersedes it or follows it, so nothing
+//! queues up however slow a client is. Bounded in total, for each peer, and for each group of sources by its
+//! [share](crate::shares).
+
+use core::fmt;
+use core::net::IpAddr;
+use core::time::Duration;
+
+use super::sequence::Sequence;
+use super::topics::{ByName, OfTopic, State, Topic, Walking};
+use crate::codec::{Body, MessageId, OptionNumber, Token};
+use crate::exchange::{Content, ExchangeId, Failure, Reliability, Response};
+use crate::hash::Keyed;
+use crate::incoming::RequestId;
+use crate::shares::{Group, Shares};
+use crate::store::{Arena, Chain, Chained, Index, Linked, Links, List};
+use conche_cc::Instant;
+
+/// A notification is Confirmable if the last one was so long ago. Half of what RFC 7641 §4.5 demands, since nobody knows
+/// when the next one will be due.
+const CONFIRM_AFTER: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// So many Non-confirmable notifications follow each other while nothing shows that the client is where it says: whoever
+/// forges an address makes it get no more.
+const UNVALIDATED_NON: u8 = 4;
+
+/// Names an observer of something here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObserverId {
+    index: u32,
+    generation: u32,
+}
+
+/// Why an observer is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ObserverEnd {
+    /// It deregistered: a request with Observe 1 (RFC 7641 §3.6).
+    Deregistered,
+    /// It registered again under the same token (RFC 7641 §4.1); that request follows.
+    Replaced,
+    /// It rejected a notification, or a notification could not be delivered (RFC 7641 §4.5).
+    Failed(Failure),
+}
+
+impl fmt::Display for ObserverEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deregistered => f.write_str("the client deregistered"),
+            Self::Replaced => f.write_str("the client registered again"),
+            Self::Failed(failure) => failure.fmt(f),
+        }
+    }
+}
+
+/// Where an observer stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The request that registered it waits for its response.
+    Unanswered(RequestId),
+    Idle,
+    /// A notification is under way.
+    Sending(ExchangeId),
+}
+
+/// Who observes: what an entry in the list of observers is found by (RFC 7641 §4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) peer: u32,
+    pub(crate) token: Token,
+    pub(crate) local: Option<IpAddr>,
+}
+
+/// A client that wants to observe.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Registration {
+    pub(crate) place: Place,
+    pub(crate) group: Group,
+    pub(crate) topic: u64,
+    pub(crate) request: RequestId,
+}
+
+/// A message that an observer is to be sent.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) place: Place,
+    pub(crate) content: Content,
+    pub(crate) reliability: Reliability,
+}
+
+#[derive(Debug)]
+struct Observer {
+    generation: u32,
+    watcher: u32,
+    topic: u32,
+    /// The version of the topic that it has, or that is on the way to it.
+    seen: u32,
+    progress: Progress,
+    token: Token,
+    local: Option<IpAddr>,
+    /// Of the notification that left last, so that a late Reset finds it.
+    last: Option<MessageId>,
+    /// Non-confirmable notifications since the last Confirmable one.
+    unconfirmed: u8,
+    /// It acknowledged a notification once, so somebody is there.
+    validated: bool,
+    /// When it last showed that it is interested.
+    confirmed: Instant,
+    of_topic: Links,
+    of_watcher: Links,
+    by_place: Chain,
+}
+
+/// An observer is no larger than 96 bytes and its key: peer, token and our address.
+const _: () = assert!(Observers::BYTES <= 96 + size_of::<Place>());
+
+/// A peer that observes.
+#[derive(Debug)]
+struct Watcher {
+    peer: u32,
+    len: u32,
+    group: Group,
+    observers: List<OfWatcher>,
+    by_peer: Chain,
+}
+
+#[derive(Debug)]
+struct OfWatcher;
+#[derive(Debug)]
+struct ByPlace;
+#[derive(Debug)]
+struct ByPeer;
+
+/// All clients that observe something here.
+#[derive(Debug)]
+pub(crate) struct Observers {
+    slots: Arena<Observer>,
+    by_place: Index<ByPlace>,
+    watchers: Arena<Watcher>,
+    by_peer: Index<ByPeer>,
+    topics: Arena<Topic>,
+    by_name: Index<ByName>,
+    /// Topics whose observers are being told, in turn.
+    walking: List<Walking>,
+    shares: Shares,
+    capacity: usize,
+    per_peer: usize,
+    hash: Keyed,
+    generation: u32,
+    unanswered: usize,
+    /// No topic starts lower than one ended.
+    sequence: Sequence,
+}
+
+impl Observers {
+    /// Bytes of an observer, its key included, without its place in the index.
+    pub(crate) const BYTES: usize = Arena::<Observer>::PLACE_BYTES;
+
+    pub(crate) fn new(capacity: usize, per_peer: usize, hash: Keyed) -> Self {
+        Self {
+            slots: Arena::new(),
+            by_place: Index::new(),
+            watchers: Arena::new(),
+            by_peer: Index::new(),
+            topics: Arena::new(),
+            by_name: Index::new(),
+            walking: List::new(),
+            shares: Shares::default(),
+            capacity,
+            per_peer,
+            hash,
+            generation: 0,
+            unanswered: 0,
+            sequence: Sequence::default(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.len() == 0
+    }
+
+    /// How many of them wait for the response to their registration.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.unanswered
+    }
+
+    /// How many observe this.
+    pub(crate) fn of_topic(&self, name: u64) -> usize {
+        let topic = self.by_name.peek(&self.topics, self.hash.spread(name, 1), |topic: &Topic| topic.name == name);
+        topic.map_or(0, |topic| self.topics[topic].len as usize)
+    }
+
+    /// There may be one more of this group.
+    pub(crate) fn admits(&self, group: Group) -> bool {
+        self.shares.admits(group, 1, self.capacity)
+    }
+
+    /// There may be one more of this peer.
+    pub(crate) fn admits_peer(&mut self, peer: u32) -> bool {
+        self.watcher(peer).map_or(0, |watcher| self.watchers[watcher].len as usize) < self.per_peer
+    }
+
+    /// Enters an observer that is admitted, and that is none yet.
+    pub(crate) fn insert(&mut self, now: Instant, registration: Registration) -> Option<ObserverId> {
+        let Registration { place, group, topic, request } = registration;
+        let Place { peer, token, local } = place;
+        let topic = self.open_topic(topic)?;
+        let watcher = self.open_watcher(peer, group)?;
+        self.generation = self.generation.wrapping_add(1);
+        let observer = Observer {
+            generation: self.generation,
+            watcher,
+            topic,
+            seen: self.topics[topic].version,
+            progress: Progress::Unanswered(request),
+            token,
+            local,
+            last: None,
+            unconfirmed: 0,
+            validated: false,
+            confirmed: now,
+            of_topic: Links::default(),
+            of_watcher: Links::default(),
+            by_place: Chain::default(),
+        };
+        let index = self.slots.insert(observer)?;
+        let hash = self.hash_of(peer, token);
+        self.by_place.insert(&mut self.slots, hash, index);
+        self.topics[topic].observers.push_back(&mut self.slots, index);
+        self.topics[topic].len += 1;
+        self.watchers[watcher].observers.push_back(&mut self.slots, index);
+        self.watchers[watcher].len += 1;
+        self.shares.take(group, 1);
+        self.unanswered += 1;
+        Some(ObserverId { index, generation: self.generation })
+    }
+
+    /// Takes an observer that is sent nothing out of all lists; the answer is its peer.
+    pub(crate) fn remove(&mut self, index: u32) -> u32 {
+        let &Observer { watcher, topic, progress, .. } = &self.slots[index];
+        self.by_place.remove(&mut self.slots, index);
+        self.topics[topic].observers.remove(&mut self.slots, index);
+        self.watchers[watcher].observers.remove(&mut self.slots, index);
+        self.slots.remove(index);
+        let &mut Watcher { peer, group, ref mut len, .. } = &mut self.watchers[watcher];
+        *len -= 1;
+        if *len == 0 {
+            self.by_peer.remove(&mut self.watchers, watcher);
+            self.watchers.remove(watcher);
+        }
+        self.shares.give_back(group, 1);
+        self.unanswered -= usize::from(matches!(progress, Progress::Unanswered(_)));
+        self.topics[topic].len -= 1;
+        self.close_if_unobserved(topic);
+        peer
+    }
+
+    /// The observer of this name, if it still observes.
+    pub(crate) fn live(&self, id: ObserverId) -> Option<u32> {
+        self.slots.get(id.index).filter(|observer| observer.generation == id.generation).map(|_| id.index)
+    }
+
+    /// Its name, its peer, and what it observes.
+    pub(crate) fn named(&self, index: u32) -> (ObserverId, u32, u64) {
+        let &Observer { generation, watcher, topic, .. } = &self.slots[index];
+        (ObserverId { index, generation }, self.watchers[watcher].peer, self.topics[topic].name)
+    }
+
+    pub(crate) fn find(&mut self, place: Place) -> Option<u32> {
+        let (watchers, hash) = (&self.watchers, self.hash_of(place.peer, place.token));
+        let is_it = |observer: &Observer| {
+            let peer = watchers[observer.watcher].peer;
+            place == Place { peer, token: observer.token, local: observer.local }
+        };
+        self.by_place.find(&self.slots, hash, is_it)
+    }
+
+    /// The observer whose last notification had this message ID.
+    pub(crate) fn with_id(&mut self, peer: u32, id: MessageId) -> Option<u32> {
+        let watcher = self.watcher(peer)?;
+        self.watchers[watcher].observers.find(&mut self.slots, |observer| observer.last == Some(id))
+    }
+
+    pub(crate) fn progress(&self, index: u32) -> Progress {
+        self.slots[index].progress
+    }
+
+    /// The first response to an observer, which is a notification as well: with the number of what was true when it
+    /// registered.
+    pub(crate) fn first_response(&mut self, now: Instant, index: u32, body: &Body) -> Body {
+        let observer = &self.slots[index];
+        let topic = &mut self.topics[observer.topic];
+        // What the application says is older than what it has said meanwhile.
+        let sequence = if observer.seen == topic.version { topic.sequence.at(now) } else { topic.sequence.before() };
+        body.with_uint(OptionNumber::OBSERVE, sequence)
+    }
+
+    /// The request that registered an observer is answered.
+    pub(crate) fn answered(&mut self, index: u32) {
+        self.unanswered -= 1;
+        self.slots[index].progress = Progress::Idle;
+    }
+
+    /// What a state of a topic would be as a notification, if anybody observes it.
+    pub(crate) fn notification(&mut self, now: Instant, name: u64, response: &Response) -> Option<Body> {
+        let topic = self.topic(name)?;
+        // An error ends the observation and has no number (RFC 7641 §4.2).
+        Some(match response.code.is_success() {
+            true => response.body.with_uint(OptionNumber::OBSERVE, self.topics[topic].sequence.next(now)),
+            false => response.body.clone(),
+        })
+    }
+
+    /// A topic has a new state: its observers are visited from now on.
+    pub(crate) fn changed(&mut self, name: u64, content: Content, reliability: Option<Reliability>) -> usize {
+        let Some(index) = self.topic(name) else { return 0 };
+        let topic = &mut self.topics[index];
+        topic.version = topic.version.wrapping_add(1);
+        topic.state = Some(State { content, reliability });
+        topic.to_visit = topic.len;
+        let (len, over, walks) = (topic.len as usize, topic.is_over(), core::mem::replace(&mut topic.walks, true));
+        if !walks {
+            self.walking.push_back(&mut self.topics, index);
+        }
+        if over {
+            self.topics[index].named = false;
+            self.by_name.remove(&mut self.topics, index);
+        }
+        len
+    }
+
+    /// The next observer that has to learn of a change; topics take turns.
+    pub(crate) fn visit(&mut self) -> Option<u32> {
+        while let Some(index) = self.walking.first() {
+            self.walking.remove(&mut self.topics, index);
+            let topic = &mut self.topics[index];
+            let observer = topic.observers.first().filter(|_| topic.to_visit > 0);
+            topic.walks = observer.is_some();
+            let Some(observer) = observer else { continue };
+            topic.to_visit -= 1;
+            topic.observers.remove(&mut self.slots, observer);
+            topic.observers.push_back(&mut self.slots, observer);
+            self.walking.push_back(&mut self.topics, index);
+            if self.is_behind(observer) {
+                return Some(observer);
+            }
+        }
+        None
+    }
+
+    /// There is a state that it was not sent, and nothing in the way.
+    pub(crate) fn is_behind(&self, index: u32) -> bool {
+        let observer = &self.slots[index];
+        let unanswered = matches!(observer.progress, Progress::Unanswered(_));
+        !unanswered && observer.seen != self.topics[observer.topic].version
+    }
+
+    /// It was sent all that there will ever be.
+    pub(crate) fn is_over(&self, index: u32) -> bool {
+        let topic = &self.topics[self.slots[index].topic];
+        topic.is_over() && !self.is_behind(index)
+    }
+
+    /// The newest state, which counts as sent from now on.
+    pub(crate) fn message(&mut self, now: Instant, index: u32) -> Option<Message> {
+        let observer = &mut self.slots[index];
+        let topic = &self.topics[observer.topic];
+        let State { content, reliability } = topic.state.as_ref()?;
+        observer.seen = topic.version;
+        let overdue = now - observer.confirmed >= CONFIRM_AFTER;
+        let doubtful = !observer.validated && observer.unconfirmed >= UNVALIDATED_NON;
+        let reliability = match reliability {
+            _ if overdue => Reliability::Confirmable,
+            None if topic.is_over() => Reliability::Confirmable,
+            None | Some(Reliability::NonConfirmable) if doubtful => Reliability::Confirmable,
+            None => Reliability::NonConfirmable,
+            Some(reliability) => *reliability,
+        };
+        let peer = self.watchers[observer.watcher].peer;
+        let place = Place { peer, token: observer.token, local: observer.local };
+        Some(Message { place, content: content.clone(), reliability })
+    }
+
+    /// A notification is under way.
+    pub(crate) fn sending(&mut self, index: u32, exchange: ExchangeId) {
+        self.slots[index].progress = Progress::Sending(exchange);
+    }
+
+    /// A notification left.
+    pub(crate) fn left(&mut self, index: u32, id: MessageId, confirmable: bool) {
+        let observer = &mut self.slots[index];
+        observer.last = Some(id);
+        if !confirmable {
+            observer.unconfirmed = observer.unconfirmed.saturating_add(1);
+        }
+    }
+
+    /// Its notification is over.
+    pub(crate) fn idle(&mut self, index: u32) {
+        self.slots[index].progress = Progress::Idle;
+    }
+
+    /// It acknowledged a notification, which was superseded before or not.
+    pub(crate) fn acknowledged(&mut self, now: Instant, index: u32, superseded: bool) {
+        let observer = &mut self.slots[index];
+        (observer.confirmed, observer.unconfirmed, observer.validated) = (now, 0, true);
+        if superseded {
+            self.missed(index);
+        }
+    }
+
+    /// What was under way to it never left.
+    pub(crate) fn missed(&mut self, index: u32) {
+        let observer = &mut self.slots[index];
+        observer.seen = observer.seen.wrapping_sub(1);
+    }
+
+    fn hash_of(&self, peer: u32, token: Token) -> u64 {
+        self.hash.hash(&(peer, token))
+    }
+
+    fn watcher(&mut self, peer: u32) -> Option<u32> {
+        self.by_peer.find(&self.watchers, self.hash.spread(peer.into(), 0), |watcher: &Watcher| watcher.peer == peer)
+    }
+
+    fn open_watcher(&mut self, peer: u32, group: Group) -> Option<u32> {
+        if let Some(watcher) = self.watcher(peer) {
+            return Some(watcher);
+        }
+        let watcher = Watcher { peer, len: 0, group, observers: List::new(), by_peer: Chain::default() };
+        let index = self.watchers.insert(watcher)?;
+        self.by_peer.insert(&mut self.watchers, self.hash.spread(peer.into(), 0), index);
+        Some(index)
+    }
+
+    fn topic(&mut self, name: u64) -> Option<u32> {
+        self.by_name.find(&self.topics, self.hash.spread(name, 1), |topic: &Topic| topic.name == name)
+    }
+
+    fn open_topic(&mut self, name: u64) -> Option<u32> {
+        if let Some(topic) = self.topic(name) {
+            return Some(topic);
+        }
+        let index = self.topics.insert(Topic::new(name, self.sequence))?;
+        self.by_name.insert(&mut self.topics, self.hash.spread(name, 1), index);
+        Some(index)
+    }
+
+    fn close_if_unobserved(&mut self, index: u32) {
+        let &Topic { len, walks, named, sequence, .. } = &self.topics[index];
+        if len > 0 {
+            return;
+        }
+        self.sequence = self.sequence.max(sequence);
+        if walks {
+            self.walking.remove(&mut self.topics, index);
+        }
+        if named {
+            self.by_name.remove(&mut self.topics, index);
+        }
+        self.topics.remove(index);
+    }
+}
+
+impl Linked<OfTopic> for Observer {
+    fn links(&mut self) -> &mut Links {
+        &mut self.of_topic
+    }
+}
+
+impl Linked<OfWatcher> for Observer {
+    fn links(&mut self) -> &mut Links {
+        &mut self.of_watcher
+    }
+}
+
+impl Chained<ByPlace> for Observer {
+    fn chain(&self) -> Chain {
+        self.by_place
+    }
+
+    fn set_chain(&mut self, chain: Chain) {
+        self.by_place = chain;
+    }
+}
+
+impl Chained<ByPeer> for Watcher {
+    fn chain(&self) -> Chain {
+        self.by_peer
+    }
+
+    fn set_chain(&mut self, chain: Chain) {
+        self.by_peer = chain;
+    }
+}

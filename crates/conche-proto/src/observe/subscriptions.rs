@@ -1,0 +1,175 @@
+//! [`Subscriptions`]: what this endpoint observes elsewhere (RFC 7641 §3).
+//!
+//! ```text
+//!  registering ──response with Observe──> fresh ──Max-Age and 5 to 15 s──> stale ──registered again──> fresh
+//! ```
+
+use core::fmt;
+
+use super::Order;
+use crate::codec::{Code, Token};
+use crate::exchange::{Content, ExchangeId, Failure, Reliability};
+use crate::hash::Keyed;
+use crate::store::{Arena, Chain, Chained, Index, Timers};
+use conche_cc::Instant;
+
+/// Names something that this endpoint observes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SubscriptionId {
+    index: u32,
+    generation: u32,
+}
+
+/// Why a subscription is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SubscriptionEnd {
+    /// The server answered, but does not notify: a response without the Observe option (RFC 7641 §3.1).
+    NotObserved,
+    /// The server ended it with this error (RFC 7641 §3.2).
+    Error(Code),
+    /// A registration failed, the first or a later one.
+    Failed(Failure),
+}
+
+impl fmt::Display for SubscriptionEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotObserved => f.write_str("the server answered without observation"),
+            Self::Error(code) => write!(f, "the server ended the observation with {code}"),
+            Self::Failed(failure) => failure.fmt(f),
+        }
+    }
+}
+
+/// A subscription to enter.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) peer: u32,
+    pub(crate) token: Token,
+    /// The registration, as it is sent again.
+    pub(crate) request: Content,
+    pub(crate) reliability: Reliability,
+    /// The registration that is on its way.
+    pub(crate) exchange: ExchangeId,
+}
+
+/// Something that is observed.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    generation: u32,
+    pub(crate) peer: u32,
+    pub(crate) token: Token,
+    pub(crate) request: Content,
+    pub(crate) reliability: Reliability,
+    /// A registration that is on its way.
+    pub(crate) exchange: Option<ExchangeId>,
+    /// The newest notification; `None` before the server has agreed.
+    pub(crate) newest: Option<Order>,
+    chain: Chain,
+}
+
+struct ByToken;
+
+impl Chained<ByToken> for Subscription {
+    fn chain(&self) -> Chain {
+        self.chain
+    }
+
+    fn set_chain(&mut self, chain: Chain) {
+        self.chain = chain;
+    }
+}
+
+/// All that this endpoint observes.
+#[derive(Debug)]
+pub(crate) struct Subscriptions {
+    slots: Arena<Subscription>,
+    by_token: Index<ByToken>,
+    /// When each of them becomes stale.
+    timers: Timers,
+    hash: Keyed,
+    generation: u32,
+}
+
+impl Subscriptions {
+    pub(crate) fn new(hash: Keyed) -> Self {
+        Self { slots: Arena::new(), by_token: Index::new(), timers: Timers::default(), hash, generation: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.len() == 0
+    }
+
+    pub(crate) fn insert(&mut self, opened: Opened) -> Option<SubscriptionId> {
+        let Opened { peer, token, request, reliability, exchange } = opened;
+        self.generation = self.generation.wrapping_add(1);
+        let generation = self.generation;
+        let (exchange, newest, chain) = (Some(exchange), None, Chain::default());
+        let subscription = Subscription { generation, peer, token, request, reliability, exchange, newest, chain };
+        let index = self.slots.insert(subscription)?;
+        let hash = self.hash_of(peer, token);
+        self.by_token.insert(&mut self.slots, hash, index);
+        Some(SubscriptionId { index, generation })
+    }
+
+    /// Forgets a subscription.
+    pub(crate) fn remove(&mut self, index: u32) {
+        self.timers.cancel(index);
+        self.by_token.remove(&mut self.slots, index);
+        self.slots.remove(index);
+    }
+
+    pub(crate) fn live(&self, id: SubscriptionId) -> Option<u32> {
+        self.slots.get(id.index).filter(|subscription| subscription.generation == id.generation).map(|_| id.index)
+    }
+
+    pub(crate) fn id(&self, index: u32) -> SubscriptionId {
+        SubscriptionId { index, generation: self.slots[index].generation }
+    }
+
+    pub(crate) fn get(&self, index: u32) -> &Subscription {
+        &self.slots[index]
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Subscription {
+        &mut self.slots[index]
+    }
+
+    pub(crate) fn find(&mut self, peer: u32, token: Token) -> Option<u32> {
+        let is_it = |subscription: &Subscription| subscription.peer == peer && subscription.token == token;
+        self.by_token.find(&self.slots, self.hash_of(peer, token), is_it)
+    }
+
+    /// From now on it is fresh until then.
+    pub(crate) fn fresh_until(&mut self, index: u32, at: Instant) {
+        self.timers.set(index, at);
+    }
+
+    /// It is being registered again, so it becomes stale by no timer.
+    pub(crate) fn registering(&mut self, index: u32, exchange: ExchangeId) {
+        self.timers.cancel(index);
+        self.slots[index].exchange = Some(exchange);
+    }
+
+    pub(crate) fn timers(&self) -> usize {
+        self.timers.len()
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// A subscription that has become stale.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
+        self.timers.pop_due(now)
+    }
+
+    fn hash_of(&self, peer: u32, token: Token) -> u64 {
+        self.hash.spread(u64::from(peer) << 8 | u64::from(token.len()), token.as_u64())
+    }
+}

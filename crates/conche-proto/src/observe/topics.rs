@@ -1,0 +1,88 @@
+//! [`Topic`]: what can be observed, the newest state of it, and a walk to all observers that takes them one by one.
+//!
+//! A change costs the same whether one observes or a hundred thousand: it raises the topic's version. Each observer
+//! remembers the version that it was sent last, so that what it missed in between never waits anywhere.
+
+use super::sequence::Sequence;
+use crate::exchange::{Content, Reliability};
+use crate::store::{Chain, Chained, Linked, Links, List};
+
+/// The kind of the lists of a topic's observers.
+#[derive(Debug)]
+pub(super) struct OfTopic;
+
+/// The kind of the list of topics whose observers are being told.
+#[derive(Debug)]
+pub(super) struct Walking;
+
+/// The kind of the index of topics.
+#[derive(Debug)]
+pub(super) struct ByName;
+
+/// Something that is observed.
+#[derive(Debug)]
+pub(super) struct Topic {
+    /// What the application calls it.
+    pub(super) name: u64,
+    /// Counts states.
+    pub(super) version: u32,
+    /// The newest state, encoded once for all observers; `None` before the first change.
+    pub(super) state: Option<State>,
+    pub(super) sequence: Sequence,
+    /// In the order of the walk: who was visited goes to the end.
+    pub(super) observers: List<OfTopic>,
+    pub(super) len: u32,
+    /// How many of them the walk still has to visit.
+    pub(super) to_visit: u32,
+    pub(super) walks: bool,
+    /// It is found by its name: not any more after its last state.
+    pub(super) named: bool,
+    pub(super) walking: Links,
+    pub(super) chain: Chain,
+}
+
+/// What observers are to learn.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) content: Content,
+    pub(super) reliability: Option<Reliability>,
+}
+
+impl Topic {
+    pub(super) fn new(name: u64, sequence: Sequence) -> Self {
+        Self {
+            name,
+            version: 0,
+            state: None,
+            sequence,
+            observers: List::new(),
+            len: 0,
+            to_visit: 0,
+            walks: false,
+            named: true,
+            walking: Links::default(),
+            chain: Chain::default(),
+        }
+    }
+
+    /// Its state is an error: the last thing that observers learn (RFC 7641 §4.2).
+    pub(super) fn is_over(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| !state.content.code.is_success())
+    }
+}
+
+impl Linked<Walking> for Topic {
+    fn links(&mut self) -> &mut Links {
+        &mut self.walking
+    }
+}
+
+impl Chained<ByName> for Topic {
+    fn chain(&self) -> Chain {
+        self.chain
+    }
+
+    fn set_chain(&mut self, chain: Chain) {
+        self.chain = chain;
+    }
+}

@@ -1,0 +1,94 @@
+//! [`Usage`]: what a peer has while something needs it, in the place of what it has while nothing does.
+//!
+//! Most peers of a busy server are idle, and no peer is both. So both share their memory.
+
+use core::num::NonZeroU32;
+
+use super::{Idle, Peer};
+use crate::store::{Linked, Links, List};
+use conche_cc::{Controller, Instant};
+
+/// The kind of the queues of senders that wait for admission.
+#[derive(Debug)]
+pub(crate) struct Queue;
+
+/// Whether something needs a peer: an exchange that is not over, or a request whose response will.
+#[derive(Debug)]
+pub(super) enum Usage {
+    Idle {
+        last_used: Instant,
+        links: Links,
+    },
+    Busy {
+        /// How many need it. That this is never zero tells both variants apart, without a byte of its own.
+        holds: NonZeroU32,
+        work: Work,
+    },
+}
+
+/// What is on its way to a peer, and what waits. Only what holds a peer can be either.
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// Senders with a message that waits for admission, first come first served. Each keeps its place while it has more.
+    pub(crate) queue: List<Queue>,
+    pub(crate) queued: u32,
+    /// Those that occupy an NSTART slot (RFC 7252 §4.7), and their bytes.
+    pub(crate) outstanding: u16,
+    pub(crate) outstanding_bytes: u32,
+}
+
+impl Work {
+    const NONE: Self = Self { queue: List::new(), queued: 0, outstanding: 0, outstanding_bytes: 0 };
+}
+
+impl Usage {
+    /// One thing needs it from now on.
+    pub(super) const BUSY: Self = Self::Busy { holds: NonZeroU32::MIN, work: Work::NONE };
+
+    /// Nothing has needed it since then.
+    pub(super) fn idle(last_used: Instant) -> Self {
+        Self::Idle { last_used, links: Links::default() }
+    }
+}
+
+impl<P, C: Controller> Linked<Idle> for Peer<P, C> {
+    #[inline]
+    fn links(&mut self) -> &mut Links {
+        match &mut self.usage {
+            Usage::Idle { links, .. } => links,
+            Usage::Busy { .. } => unreachable!("a peer in the list of idle ones is idle"),
+        }
+    }
+}
+
+impl<P, C: Controller> Peer<P, C> {
+    /// What is on its way and what waits.
+    #[inline]
+    pub(crate) fn work(&self) -> &Work {
+        match &self.usage {
+            Usage::Busy { work, .. } => work,
+            Usage::Idle { .. } => &Work::NONE,
+        }
+    }
+
+    /// The same, for exchanges: each holds its peer until it is over.
+    #[inline]
+    pub(crate) fn work_mut(&mut self) -> &mut Work {
+        match &mut self.usage {
+            Usage::Busy { work, .. } => work,
+            Usage::Idle { .. } => unreachable!("an exchange holds its peer"),
+        }
+    }
+
+    pub(crate) fn occupy_slot(&mut self, bytes: u32) {
+        let work = self.work_mut();
+        work.outstanding = work.outstanding.saturating_add(1);
+        work.outstanding_bytes = work.outstanding_bytes.saturating_add(bytes);
+    }
+
+    pub(crate) fn free_slot(&mut self, bytes: u32) {
+        let work = self.work_mut();
+        work.outstanding = work.outstanding.saturating_sub(1);
+        work.outstanding_bytes = work.outstanding_bytes.saturating_sub(bytes);
+    }
+}

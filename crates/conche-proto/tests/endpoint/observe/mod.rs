@@ -1,0 +1,9 @@
+//! Observe (RFC 7641), both roles: the ETSI and IRISA cases, requirement by requirement, many observers, and what attackers do.
+
+mod client;
+mod etsi;
+mod many;
+mod mix;
+mod net;
+mod server;
+mod threats;

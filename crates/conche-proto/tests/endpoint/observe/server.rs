@@ -1,0 +1,251 @@
+//! How a server notifies (RFC 7641 §4).
+
+use conche_proto::codec::{Body, Code, OptionNumber, Type};
+use conche_proto::{
+    EndpointConfig, Event, Failure, Limits, NotifyError, ObserverEnd, ObserverId, Reliability, RequestId, Response,
+};
+
+use super::net::registration;
+use crate::support::direct::{ack_of, content};
+use crate::support::{Direct, ms, s, wire};
+
+const TOKEN: &[u8] = b"observed";
+
+fn server() -> Direct<u32> {
+    Direct::new(EndpointConfig::default())
+}
+
+/// A client registers, and gets the state "0".
+fn register(server: &mut Direct<u32>, from: u32, id: u16, token: &[u8]) -> Option<ObserverId> {
+    let request = server.receive(from, &registration(Type::Confirmable, id, token, 0)).request();
+    answer(server, request)
+}
+
+fn answer(server: &mut Direct<u32>, request: RequestId) -> Option<ObserverId> {
+    let observer = server.endpoint.observe(server.now, request, 1);
+    let given = server.respond(request, content("0"));
+    assert_eq!(given.message().option(OptionNumber::OBSERVE).is_some(), observer.is_some());
+    observer
+}
+
+fn notify(
+    server: &mut Direct<u32>,
+    state: &str,
+    reliability: Option<Reliability>,
+) -> crate::support::direct::Given<u32> {
+    let response = Response { reliability, ..content(state) };
+    server.endpoint.notify(server.now, 1, response).expect("legal");
+    server.drain()
+}
+
+const CON: Option<Reliability> = Some(Reliability::Confirmable);
+const NON: Option<Reliability> = Some(Reliability::NeverConfirmable);
+
+// RFC 7641 §4.5.2 (Q115)
+#[test]
+fn a_new_state_supersedes_a_confirmable_notification_under_a_new_id_and_keeps_timeout_and_attempts() {
+    let times = |supersede: bool| {
+        let mut server = server();
+        register(&mut server, 1, 1, TOKEN);
+        let first = notify(&mut server, "old", CON).message().clone();
+        if supersede {
+            assert!(notify(&mut server, "new", CON).sent.is_empty(), "one is under way");
+        }
+        let mut times = Vec::new();
+        while let Some(wake) = server.wake {
+            server.now = wake;
+            for (transmit, message) in server.drain().sent {
+                let expected = if supersede { &b"new"[..] } else { b"old" };
+                assert_eq!((message.payload(), message.header().id == first.header().id), (expected, !supersede));
+                assert_eq!(usize::from(transmit.attempt), times.len() + 1);
+                times.push(server.now);
+            }
+        }
+        times
+    };
+    assert_eq!(times(true), times(false));
+    assert_eq!(times(true).len(), 4);
+}
+
+#[test]
+fn what_superseded_a_notification_that_arrived_after_all_follows_it() {
+    let mut server = server();
+    register(&mut server, 1, 1, TOKEN);
+    let old = notify(&mut server, "old", CON).message().clone();
+    notify(&mut server, "newer", CON);
+    notify(&mut server, "newest", CON);
+    let given = server.receive(1, &ack_of(&old));
+    assert_eq!(given.message().payload(), b"newest");
+    let end = server.receive(1, &ack_of(given.message()));
+    assert!(end.sent.is_empty() && end.events.is_empty(), "{end:?}");
+    assert_eq!(server.endpoint.occupancy().exchanges, 0);
+}
+
+// RFC 7641 §4.5.1 (Q96)
+#[test]
+fn a_client_has_no_more_than_nstart_notifications_outstanding_however_much_it_observes() {
+    let mut server = server();
+    for n in 0..5_u8 {
+        register(&mut server, 1, n.into(), &[n]);
+    }
+    let mut given = notify(&mut server, "a", CON);
+    for left in (0..5).rev() {
+        assert_eq!(server.endpoint.snapshot(&1).map(|peer| (peer.outstanding, peer.queued)), Some((1, left)));
+        given = server.receive(1, &ack_of(given.message()));
+    }
+    assert!(given.sent.is_empty());
+}
+
+// RFC 7641 §4.1 (Q106)
+#[test]
+fn a_registration_under_the_same_token_replaces_and_under_another_one_adds() {
+    let mut server = server();
+    let first = register(&mut server, 1, 1, TOKEN);
+    let again = server.receive(1, &registration(Type::Confirmable, 2, TOKEN, 0));
+    let [Event::ObserverGone { observer, reason: ObserverEnd::Replaced, .. }, Event::Request { id, .. }] =
+        again.events[..]
+    else {
+        panic!("{again:?}")
+    };
+    assert_eq!(Some(observer), first);
+    answer(&mut server, id);
+    assert_eq!(server.endpoint.observers(1), 1);
+    register(&mut server, 1, 3, b"another");
+    register(&mut server, 2, 3, TOKEN);
+    assert_eq!(server.endpoint.observers(1), 3);
+}
+
+// RFC 7641 §4.1 (Q114)
+#[test]
+fn beyond_the_caps_of_a_peer_and_in_total_the_response_is_a_plain_one() {
+    let mut server = Direct::with_limits(Limits { observers: 100, observers_per_peer: 3, ..Limits::default() });
+    let accepted = (0..10_u8).filter(|&n| register(&mut server, 1, n.into(), &[n]).is_some());
+    assert_eq!(accepted.count(), 3);
+    let accepted = (0..300).filter(|&peer| register(&mut server, 2 + peer, 1, TOKEN).is_some());
+    assert_eq!(accepted.count(), 97);
+    assert_eq!(server.endpoint.occupancy().observers, 100);
+}
+
+#[test]
+fn a_reset_cancels_a_non_confirmable_notification_while_it_lives_and_long_after() {
+    for wait in [ms(100), s(200)] {
+        let mut server = server();
+        let observer = register(&mut server, 1, 1, TOKEN);
+        let id = notify(&mut server, "1", NON).message().header().id;
+        server.run(wait);
+        let given = server.receive(1, &wire::reset(id));
+        let [Event::ObserverGone { observer: gone, from: 1, topic: 1, reason }] = given.events[..] else {
+            panic!("{given:?}")
+        };
+        assert_eq!((Some(gone), reason), (observer, ObserverEnd::Failed(Failure::Reset)));
+        assert!(notify(&mut server, "2", NON).sent.is_empty());
+        server.run_to_end();
+    }
+}
+
+#[test]
+fn resets_of_other_messages_and_of_other_peers_cancel_nothing() {
+    let mut server = server();
+    register(&mut server, 1, 1, TOKEN);
+    register(&mut server, 2, 1, TOKEN);
+    let given = notify(&mut server, "1", NON);
+    let id = given.sent.iter().find(|(transmit, _)| transmit.to == 1).expect("both are told").1.header().id;
+    server.receive(3, &wire::reset(id));
+    server.receive(1, &wire::reset(conche_proto::codec::MessageId(id.0.wrapping_add(999))));
+    assert_eq!(server.endpoint.observers(1), 2);
+}
+
+#[test]
+fn a_separate_first_response_that_is_rejected_or_times_out_ends_the_observation() {
+    for rejected in [true, false] {
+        let mut server = server();
+        let request = server.receive(1, &registration(Type::Confirmable, 1, TOKEN, 0)).request();
+        server.endpoint.acknowledge(server.now, request).expect("it waits");
+        server.drain();
+        server.endpoint.observe(server.now, request, 1).expect("room");
+        let response = server.respond(request, content("0")).message().clone();
+        assert!(response.option(OptionNumber::OBSERVE).is_some());
+        if rejected {
+            server.receive(1, &wire::reset(response.header().id));
+        }
+        server.run_to_end();
+        assert_eq!(server.endpoint.observers(1), 0);
+    }
+}
+
+// RFC 7641 §4.2 (Q111)
+#[test]
+fn a_registration_that_is_answered_with_an_error_or_not_at_all_is_none() {
+    let mut server = server();
+    let request = server.receive(1, &registration(Type::Confirmable, 1, TOKEN, 0)).request();
+    server.endpoint.observe(server.now, request, 1).expect("room");
+    let given = server.respond(request, Response::new(Code::NOT_FOUND, Body::EMPTY));
+    assert_eq!(given.message().option(OptionNumber::OBSERVE), None);
+    let request = server.receive(1, &registration(Type::NonConfirmable, 2, TOKEN, 0)).request();
+    server.endpoint.observe(server.now, request, 1).expect("room");
+    server.endpoint.ignore(server.now, request);
+    assert_eq!(server.endpoint.occupancy().observers, 0);
+    server.run_to_end();
+}
+
+#[test]
+fn a_change_between_registration_and_response_follows_the_response_with_a_higher_number() {
+    let mut server = server();
+    let request = server.receive(1, &registration(Type::Confirmable, 1, TOKEN, 0)).request();
+    server.endpoint.observe(server.now, request, 1).expect("room");
+    assert!(notify(&mut server, "new", CON).sent.is_empty());
+    let given = server.respond(request, content("old"));
+    let [(_, old), (_, new)] = &given.sent[..] else { panic!("{given:?}") };
+    assert_eq!((old.payload(), new.payload()), (&b"old"[..], &b"new"[..]));
+    assert!(old.uint(OptionNumber::OBSERVE) < new.uint(OptionNumber::OBSERVE));
+}
+
+#[test]
+fn an_unvalidated_client_gets_four_non_confirmable_notifications_and_then_must_acknowledge() {
+    let mut server = server();
+    register(&mut server, 1, 1, TOKEN);
+    let mut kinds = Vec::new();
+    for n in 0..5 {
+        // Its requests show that it is alive, but not that the observation is wanted.
+        server.receive(1, &wire::request(Type::NonConfirmable, Code::GET, 100 + n, b"x", "other"));
+        kinds.extend(notify(&mut server, "x", Some(Reliability::NonConfirmable)).kinds());
+        server.run(s(10));
+    }
+    let types: Vec<_> = kinds.iter().map(|(ty, _)| *ty).collect();
+    assert_eq!(types, [[Type::NonConfirmable; 4].as_slice(), &[Type::Confirmable]].concat());
+    server.run(s(300));
+    assert_eq!(server.endpoint.observers(1), 0, "nobody acknowledged");
+}
+
+#[test]
+fn a_notification_that_is_illegal_or_too_large_is_refused_and_changes_nothing() {
+    let mut server = server();
+    assert_eq!(server.endpoint.notify(server.now, 1, content("nobody")), Ok(0));
+    register(&mut server, 1, 1, TOKEN);
+    let request = Response { code: Code::GET, ..content("x") };
+    assert_eq!(server.endpoint.notify(server.now, 1, request), Err(NotifyError::NotAResponse(Code::GET)));
+    let large = server.endpoint.notify(server.now, 1, content(&"x".repeat(1152)));
+    assert!(matches!(large, Err(NotifyError::TooLarge { limit: 1152, .. })), "{large:?}");
+    assert!(server.drain().sent.is_empty());
+}
+
+#[test]
+fn a_state_that_probing_rate_holds_back_for_long_is_told_when_its_time_comes() {
+    let mut server = server();
+    register(&mut server, 1, 1, TOKEN);
+    notify(&mut server, &"x".repeat(1_000), NON);
+    assert!(notify(&mut server, "last", NON).sent.is_empty(), "the client has said nothing");
+    let given = server.run(s(1_100));
+    assert_eq!((given.message().payload(), given.events.len()), (&b"last"[..], 0));
+    assert_eq!(server.endpoint.observers(1), 1);
+}
+
+#[test]
+fn topics_are_apart_and_a_dismissed_observer_hears_no_more() {
+    let mut server = server();
+    let observer = register(&mut server, 1, 1, TOKEN).expect("room");
+    assert_eq!(server.endpoint.notify(server.now, 2, content("another")), Ok(0));
+    assert!(server.endpoint.dismiss(server.now, observer) && !server.endpoint.dismiss(server.now, observer));
+    assert_eq!(server.endpoint.notify(server.now, 1, content("nobody")), Ok(0));
+    assert!(server.run_to_end().sent.is_empty());
+}

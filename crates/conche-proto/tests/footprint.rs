@@ -1,0 +1,38 @@
+//! What an idle peer takes, counted at the allocator, under every congestion controller.
+
+use std::net::{IpAddr, SocketAddr};
+
+use conche_proto::cc::any::{ALL, AnyController};
+use conche_proto::codec::{Body, Code};
+use conche_proto::{Endpoint, EndpointConfig, Instant, Limits, Output, Request};
+
+/// Just beyond a power of two, where the index has most to spare.
+const PEERS: u32 = 4_096 + 64;
+
+/// Bytes that an endpoint holds once it has asked so many peers, all of which are idle again.
+fn bytes_held(controller: AnyController) -> i64 {
+    let limits = Limits { peers: PEERS as usize, ..Limits::default() };
+    let config = EndpointConfig { limits, ..EndpointConfig::default() };
+    let mut endpoint = Endpoint::new(config, controller, [1; 32]).expect("legal parameters");
+    let mut buffer = [0; 1152];
+    let measured = allocation_counter::measure(|| {
+        for number in 0..PEERS {
+            let peer = SocketAddr::new(IpAddr::from(number.to_be_bytes()), 5683);
+            let request = Request::new(Code::GET, Body::EMPTY);
+            let exchange = endpoint.request(Instant::ZERO, peer, request).expect("room for a peer");
+            while !matches!(endpoint.poll(Instant::ZERO, &mut buffer), Output::Wait(_)) {}
+            endpoint.cancel(Instant::ZERO, exchange);
+        }
+    });
+    assert_eq!(endpoint.occupancy().peers, PEERS as usize);
+    measured.bytes_current
+}
+
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn an_idle_peer_takes_256_bytes_at_most_under_every_controller() {
+    for named in ALL {
+        let bytes = bytes_held(named.controller()) / i64::from(PEERS);
+        assert!(bytes <= 256, "{bytes} bytes under {}", named.name);
+    }
+}
