@@ -1,98 +1,102 @@
-//! `conche controllers`: the family's feature table.
+//! `conche controllers [NAME]`: the family's feature table, or all about one of it.
 
 use std::io::{self, Write};
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent};
+use comfy_table::Table;
 use conche::cc::any::{ALL, Named};
+use conche::cc::features::Features;
 use serde::Serialize;
 
 use crate::Global;
+use crate::names;
+use crate::show;
 
 /// The version of the JSON lines.
 const SCHEMA: u32 = 1;
 
-/// The columns that may be wrapped, and those of numbers.
-const PROSE: [usize; 4] = [3, 4, 5, 10];
-const BYTES: std::ops::Range<usize> = 7..10;
-
-/// Columns of text where there is no terminal to ask.
-const WIDTH: u16 = 140;
-
 const FOOTNOTES: &str = "\
-Strong RTTs are of exchanges without a retransmission, weak ones of the others. Dithering: by which factor an exchange's
-first timeout exceeds the RTO. Reuses: a backed-off RTO carries over to the next exchange. Numbers are bytes of state:
-here for each peer and for each exchange in progress, published for each peer by ComMag'16, Table 1. The default measures
-nothing and so remembers nothing of a peer.";
+RTTs: strong ones are of exchanges without a retransmission, weak ones of the
+others. Dithering: by which factor an exchange's first timeout exceeds the RTO.
+Reuses: a backed-off RTO carries over to the next exchange. Bytes: of state, for
+each peer and for each exchange in progress. The default measures nothing and so
+remembers nothing of a peer. `conche controllers NAME` tells more.";
 
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Only this controller, with its source and what was published of it.
+    #[arg(value_parser = names::Name)]
+    name: Option<&'static Named>,
+}
 
-pub fn run(_args: Args, global: &Global) -> anyhow::Result<()> {
+pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    if global.json {
-        return json(&mut out);
+    match args.name {
+        Some(named) if global.json => json(&mut out, std::slice::from_ref(named)),
+        None if global.json => json(&mut out, ALL),
+        Some(named) => Ok(write!(out, "{}", about(named))?),
+        None => Ok(writeln!(out, "{}\n{FOOTNOTES}", table())?),
     }
-    writeln!(out, "{}\n{FOOTNOTES}", table())?;
-    Ok(())
 }
 
 fn table() -> Table {
-    let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    if !table.is_tty() {
-        table.set_width(WIDTH);
-    }
-    for between_rows in [
-        TableComponent::HorizontalLines,
-        TableComponent::MiddleIntersections,
-        TableComponent::LeftBorderIntersections,
-        TableComponent::RightBorderIntersections,
-    ] {
-        table.remove_style(between_rows);
-    }
-    table.set_header([
-        "name",
-        "strong",
-        "weak",
-        "dithering",
-        "backoff",
-        "ageing",
-        "reuses",
-        "peer",
-        "exchange",
-        "published",
-        "source",
-    ]);
-    let yes = |feature: bool| if feature { "yes" } else { "-" }.to_owned();
+    let mut table = show::table();
+    table.set_header(["name", "RTTs", "dithering", "backoff", "ageing", "reuses", "bytes"]);
     for Named { name, features, .. } in ALL {
         table.add_row([
             (*name).to_owned(),
-            yes(features.strong_rtt),
-            yes(features.weak_rtt),
+            rtts(features).to_owned(),
             features.dithering.to_owned(),
             features.backoff.to_owned(),
             features.ageing.to_owned(),
-            yes(features.reuses_backed_off_rto),
-            features.peer_bytes.to_string(),
-            features.flight_bytes.to_string(),
-            features.published_bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
-            features.source.to_owned(),
+            if features.reuses_backed_off_rto { "yes" } else { "-" }.to_owned(),
+            format!("{} + {}", features.peer_bytes, features.flight_bytes),
         ]);
     }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        if BYTES.contains(&index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        if !PROSE.contains(&index) {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        }
-    }
+    show::keep_words(&mut table);
     table
 }
 
+fn rtts(features: &Features) -> &'static str {
+    match (features.strong_rtt, features.weak_rtt) {
+        (true, true) => "both",
+        (true, false) => "strong",
+        (false, true) => "weak",
+        (false, false) => "-",
+    }
+}
+
+/// All that is known of one, a line each.
+fn about(named: &Named) -> String {
+    let Named { name, features, .. } = named;
+    let published = features.published_bytes.map_or_else(|| "nothing".to_owned(), |bytes| format!("{bytes} bytes"));
+    let reuses = if features.reuses_backed_off_rto { "the backed-off one" } else { "an RTO of its own" };
+    format!(
+        "{name}: {}\n\
+         source               {}\n\
+         measures RTTs        {}\n\
+         dithering            {}\n\
+         backoff              {}\n\
+         ageing               {}\n\
+         next exchange uses   {reuses}\n\
+         state of a peer      {} bytes; published: {published}\n\
+         state of an exchange {} bytes\n",
+        features.about,
+        features.source,
+        match rtts(features) {
+            "both" => "strong and weak ones",
+            "-" => "none",
+            other => other,
+        },
+        features.dithering,
+        features.backoff,
+        features.ageing,
+        features.peer_bytes,
+        features.flight_bytes,
+    )
+}
+
 /// One object a controller.
-fn json(out: &mut impl Write) -> anyhow::Result<()> {
+fn json(out: &mut impl Write, controllers: &[Named]) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Line {
         schema: u32,
@@ -109,7 +113,7 @@ fn json(out: &mut impl Write) -> anyhow::Result<()> {
         exchange_bytes: usize,
         published_peer_bytes: Option<u16>,
     }
-    for Named { name, features, .. } in ALL {
+    for Named { name, features, .. } in controllers {
         let line = Line {
             schema: SCHEMA,
             name,

@@ -1,10 +1,14 @@
 //! Exit status: what a script can tell apart.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use conche::{Error, Failure};
+use serde::Serialize;
+
+use crate::runtime;
+use crate::show;
 
 /// The end of `conche --help`.
 pub const HELP: &str = "Exit status: 0 success; 1 other failure; 2 usage or configuration; 3 timeout or unreachable; \
@@ -34,25 +38,113 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Prints the error, if any, and says how the process ends.
-pub fn report(outcome: anyhow::Result<()>) -> ExitCode {
+/// Nobody has answered any of several messages.
+#[derive(Debug)]
+pub struct NoAnswer(pub String);
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no answer from {}", self.0)
+    }
+}
+
+impl std::error::Error for NoAnswer {}
+
+/// An error that standard output has an object of already, as of a response 4.04.
+#[derive(Debug)]
+pub struct Reported(pub Error);
+
+impl fmt::Display for Reported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Reported {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+/// Prints the error, if any, and says how the process ends. With `json` standard output gets an object, too.
+pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has read enough, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("conche: {error:#}");
-            if let Some(hint) = hint(&error) {
-                eprintln!("hint: {hint}");
-            }
-            ExitCode::from(status(&error))
-        }
+        Err(error) => ExitCode::from(tell(&error, json)),
     }
+}
+
+/// Ends what computes and waits for nothing when Ctrl-C comes, after `clear` has put standard error in order.
+pub fn on_interrupt(json: bool, clear: impl FnOnce() + Send + 'static) {
+    std::thread::spawn(move || {
+        // Without a handler Ctrl-C ends the process all the same, if less tidily.
+        if runtime::start().is_ok_and(|runtime| runtime.block_on(tokio::signal::ctrl_c()).is_ok()) {
+            clear();
+            let error = anyhow::Error::from(Interrupted).context("the experiment is not over and has no results");
+            std::process::exit(tell(&error, json).into());
+        }
+    });
+}
+
+/// Prints an error, and says which status it has.
+fn tell(error: &anyhow::Error, json: bool) -> u8 {
+    let (status, hint) = (status(error), hint(error));
+    if json && !error.is::<Reported>() {
+        print_object(status, &format!("{error:#}"), hint);
+    }
+    eprintln!("conche: {}", show::escape_lines(&format!("{error:#}")));
+    if let Some(hint) = hint {
+        eprintln!("hint: {hint}");
+    }
+    status
+}
+
+/// Says what is wrong with the arguments, or what was asked for instead of running, and ends the process.
+pub fn usage(error: &clap::Error) -> ! {
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        print_object(2, first.trim_start_matches("error: "), None);
+    }
+    error.exit()
+}
+
+/// What a program reads that has asked for JSON.
+#[derive(Serialize)]
+struct Object<'a> {
+    schema: u32,
+    error: &'a str,
+    kind: &'static str,
+    status: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+fn print_object(status: u8, error: &str, hint: Option<&str>) {
+    let kind = match status {
+        2 => "usage",
+        3 => "timeout-or-unreachable",
+        4 | 5 => "response",
+        6 => "security",
+        130 => "interrupted",
+        _ => "failure",
+    };
+    if let Ok(line) = serde_json::to_string(&Object { schema: 1, error, kind, status, hint }) {
+        // Without standard output there is nobody to tell; standard error gets the text anyway.
+        let _ = writeln!(io::stdout().lock(), "{line}");
+    }
+}
+
+/// The library's error in it, if that is what it is.
+fn library(error: &anyhow::Error) -> Option<&Error> {
+    error.downcast_ref().or_else(|| error.downcast_ref().map(|Reported(error)| error))
 }
 
 /// What usually causes this error, where that is more than the error itself can know.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
-    match error.downcast_ref::<Error>()? {
+    match library(error)? {
         Error::Failed { failure: Failure::Unreachable, .. } => Some(
             "usually no server listens on that port: does it run, and are address and port right? \
                  --retry-unreachable waits for one that restarts",
@@ -75,7 +167,10 @@ fn status(error: &anyhow::Error) -> u8 {
     if error.is::<Interrupted>() {
         return 130;
     }
-    match error.downcast_ref::<Error>() {
+    if error.is::<NoAnswer>() {
+        return 3;
+    }
+    match library(error) {
         Some(Error::Uri(_) | Error::Request(_) | Error::Config(_)) => 2,
         Some(Error::Response { code, .. }) if code.is_client_error() => 4,
         Some(Error::Response { code, .. }) if code.is_server_error() => 5,

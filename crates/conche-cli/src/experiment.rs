@@ -13,14 +13,16 @@ use conche_lab::results::{Figure, write_json};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;
-use crate::exit::UsageError;
+use crate::exit::{self, UsageError};
+use crate::names;
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// A first impression: 3 replications of each run or fewer, and fewer or shorter runs; the intervals are wide.
-    #[arg(long, conflicts_with = "runs")]
+    #[arg(long)]
     quick: bool,
-    /// Replications of each run; by default as many as the scenario says.
+    /// Replications of each run; by default as many as the scenario says, or as --quick does.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// Where all random numbers come from; the same seed gives the same results.
@@ -30,7 +32,13 @@ pub struct Options {
     #[arg(long, short, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// Run these controllers instead of the scenario's schemes: names of those, and of `conche controllers`.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        value_parser = names::Schemes,
+        hide_possible_values = true
+    )]
     controllers: Vec<String>,
     /// Say on standard error how many events were simulated, and how fast.
     #[arg(long)]
@@ -44,6 +52,8 @@ impl Options {
     /// Runs the experiment as these options change it, and prints what it gives.
     pub fn execute(&self, experiment: Box<dyn Experiment>, global: &Global) -> anyhow::Result<()> {
         let bar = progress_bar(global);
+        let shown = bar.clone();
+        exit::on_interrupt(global.json, move || shown.finish_and_clear());
         let done = self.measure(experiment, &bar)?;
         bar.finish_and_clear();
         self.save(&done)?;
@@ -104,7 +114,10 @@ impl Done {
     /// Prints the results on standard output: for people, or as JSON.
     pub fn print(&self, global: &Global) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
-        let printed = if global.json { write_json(&self.figures, &mut out) } else { write!(out, "{self}") };
+        let printed = match global.json {
+            true => write_json(&self.figures, &mut out),
+            false => write!(out, "{}", show::colour_verdicts(&self.to_string())),
+        };
         printed.and_then(|()| out.flush()).context("cannot write to standard output")
     }
 

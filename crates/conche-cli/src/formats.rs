@@ -13,8 +13,13 @@ const FORMATS: &[(u16, &str, &str)] = &[
     (51, "application/json-patch+json", "json-patch"),
     (52, "application/merge-patch+json", "merge-patch"),
     (60, "application/cbor", "cbor"),
+    (63, "application/cbor-seq", "cbor-seq"),
     (110, "application/senml+json", "senml+json"),
     (112, "application/senml+cbor", "senml+cbor"),
+    (257, "application/concise-problem-details+cbor", "problem"),
+    (11542, "application/vnd.oma.lwm2m+tlv", "lwm2m+tlv"),
+    (11543, "application/vnd.oma.lwm2m+json", "lwm2m+json"),
+    (11544, "application/vnd.oma.lwm2m+cbor", "lwm2m+cbor"),
 ];
 
 /// Reads a number, a media type or a short name.
@@ -35,6 +40,47 @@ pub fn parse(text: &str) -> Result<ContentFormat, String> {
 /// The media type of a format.
 pub fn name(format: u32) -> Option<&'static str> {
     FORMATS.iter().find(|(number, ..)| u32::from(*number) == format).map(|(_, media, _)| *media)
+}
+
+/// The short name of a format, which [`parse`] reads.
+pub fn short_name(format: u32) -> Option<&'static str> {
+    FORMATS.iter().find(|(number, ..)| u32::from(*number) == format).map(|(.., short)| *short)
+}
+
+/// How a payload is written, as far as it can be shown better than as text or bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    Json,
+    Cbor,
+    Links,
+    Other,
+}
+
+/// The syntax of a format.
+pub fn syntax(format: ContentFormat) -> Syntax {
+    match name(format.0.into()) {
+        Some(name) if name.contains("json") => Syntax::Json,
+        Some(name) if name.contains("cbor") => Syntax::Cbor,
+        Some(_) if format == ContentFormat::LINK_FORMAT => Syntax::Links,
+        _ => Syntax::Other,
+    }
+}
+
+/// The format of a file, by the extension of its name.
+pub fn of_extension(extension: &str) -> Option<ContentFormat> {
+    let number = match extension.to_ascii_lowercase().as_str() {
+        "txt" | "md" | "csv" | "log" => 0,
+        "wlnk" => 40,
+        "xml" => 41,
+        "bin" => 42,
+        "exi" => 47,
+        "json" => 50,
+        "cbor" => 60,
+        "senml" => 110,
+        "senmlc" => 112,
+        _ => return None,
+    };
+    Some(ContentFormat(number))
 }
 
 #[cfg(test)]

@@ -4,17 +4,22 @@
 //! message on standard error and an exit status.
 
 mod controllers;
-mod demo;
+mod discover;
 mod exit;
 mod experiment;
 mod formats;
 mod logging;
+mod names;
+mod ping;
+mod relay;
 mod reproduce;
 mod request;
 mod run;
 mod runtime;
 mod serve;
 mod shell;
+mod show;
+mod trace;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -35,7 +40,7 @@ struct Cli {
 /// What every subcommand takes.
 #[derive(Debug, clap::Args)]
 struct Global {
-    /// Say more on standard error; twice for every transmission.
+    /// Show on standard error every message sent and received; twice for what the client does, too.
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
     /// Say nothing on standard error but errors.
@@ -69,8 +74,14 @@ enum Command {
     Patch(request::Args),
     /// Change a part of a resource, idempotently.
     Ipatch(request::Args),
-    /// Serve resources.
+    /// Ask whether a CoAP endpoint is there, and how far away.
+    Ping(ping::Args),
+    /// List what resources a server has.
+    Discover(discover::Args),
+    /// Serve a directory, or demonstration resources.
     Serve(serve::Args),
+    /// Relay between clients and a server, losing and delaying datagrams.
+    Relay(relay::Args),
     /// Regenerate the tables and figures of a paper.
     Reproduce(reproduce::Args),
     /// Run an experiment of your own from a scenario file.
@@ -79,12 +90,12 @@ enum Command {
     Controllers(controllers::Args),
     /// Print a completion script for a shell.
     Completions(shell::Completions),
-    /// Print the manual page.
-    Man,
+    /// Print the manual page, or write a page for each subcommand.
+    Man(shell::Manual),
 }
 
 fn main() -> ExitCode {
-    let Cli { global, command } = Cli::parse();
+    let Cli { global, command } = Cli::try_parse().unwrap_or_else(|error| exit::usage(&error));
     let progress = request::Progress::default();
     logging::start(&global, global.tells_progress().then(|| progress.clone()));
     let outcome = match command {
@@ -95,12 +106,15 @@ fn main() -> ExitCode {
         Command::Fetch(args) => request::run(Code::FETCH, args, &global, &progress),
         Command::Patch(args) => request::run(Code::PATCH, args, &global, &progress),
         Command::Ipatch(args) => request::run(Code::IPATCH, args, &global, &progress),
+        Command::Ping(args) => ping::run(args, &global),
+        Command::Discover(args) => discover::run(args, &global),
         Command::Serve(args) => serve::run(args, &global),
+        Command::Relay(args) => relay::run(args, &global),
         Command::Reproduce(args) => reproduce::run(args, &global),
         Command::Run(args) => run::run(args, &global),
         Command::Controllers(args) => controllers::run(args, &global),
         Command::Completions(args) => shell::completions(&args),
-        Command::Man => shell::man(),
+        Command::Man(args) => shell::man(&args),
     };
-    exit::report(outcome)
+    exit::report(outcome, global.json)
 }

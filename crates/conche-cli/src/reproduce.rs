@@ -8,13 +8,16 @@ use conche_lab::papers::{PAPERS, Paper, Summary, misses, overview};
 use indicatif::{MultiProgress, ProgressBar};
 
 use crate::Global;
-use crate::exit::UsageError;
+use crate::exit;
 use crate::experiment::{Done, Options, draw_target, style};
+use crate::names;
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The paper; without it all papers, for a first impression unless --full or --runs is given.
-    paper: Option<String>,
+    #[arg(value_parser = names::Papers)]
+    paper: Option<&'static Paper>,
     /// All papers with their own replications and durations.
     #[arg(long, conflicts_with_all = ["quick", "runs"])]
     full: bool,
@@ -23,17 +26,21 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let Some(name) = &args.paper else {
+    let Some(paper) = args.paper else {
         let options = if args.full { args.options } else { args.options.quick() };
         return all(&options, global);
     };
-    let paper = Paper::by_name(name).ok_or_else(|| unknown(name))?;
     args.options.execute(paper.experiment(), global)
 }
 
 /// One paper after the other, each on all cores, and a summary. The tables go to where `--output` says.
 fn all(options: &Options, global: &Global) -> anyhow::Result<()> {
     let bars = MultiProgress::with_draw_target(draw_target(global));
+    let shown = bars.clone();
+    exit::on_interrupt(global.json, move || {
+        // What remains of the bars is untidy, but no reason to go on.
+        let _ = shown.clear();
+    });
     let bar = |paper: &Paper| {
         let bar = bars.add(ProgressBar::new(1).with_prefix(paper.name));
         bar.set_style(style("{prefix:9} {bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left"));
@@ -66,7 +73,7 @@ fn summarise(summaries: &[(&Paper, Summary)]) -> io::Result<()> {
     for (paper, summary) in summaries {
         let table = misses(paper, summary);
         if !table.rows.is_empty() {
-            writeln!(out, "{table}")?;
+            writeln!(out, "{}", show::colour_verdicts(&table.to_string()))?;
         }
     }
     write!(out, "{}", overview(summaries))?;
@@ -75,9 +82,4 @@ fn summarise(summaries: &[(&Paper, Summary)]) -> io::Result<()> {
         "  `conche reproduce PAPER` prints the tables of a paper; `--full` runs all as often as the papers did"
     )?;
     out.flush()
-}
-
-fn unknown(name: &str) -> UsageError {
-    let known: Vec<_> = PAPERS.iter().map(|paper| paper.name).collect();
-    UsageError(format!("there is no paper `{name}`; the papers are: {}", known.join(", ")))
 }

@@ -1,9 +1,13 @@
 //! `conche completions SHELL` and `conche man`.
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::CommandFactory;
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 use crate::Cli;
 
@@ -13,24 +17,56 @@ pub struct Completions {
     shell: Shell,
 }
 
+#[derive(Debug, clap::Args)]
+pub struct Manual {
+    /// Write conche.1 and a page for each subcommand, such as conche-get.1, into this directory instead of one page to
+    /// standard output.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
 pub fn completions(args: &Completions) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "conche", &mut script);
     Ok(io::stdout().write_all(&script)?)
 }
 
-/// One page with all subcommands, to be read with `conche man | man -l -`.
-pub fn man() -> anyhow::Result<()> {
+/// All pages, or one with all subcommands, to be read with `conche man | man -l -`.
+pub fn man(args: &Manual) -> anyhow::Result<()> {
+    match &args.dir {
+        Some(directory) => {
+            pages(directory).with_context(|| format!("the manual pages cannot be written into {}", directory.display()))
+        }
+        None => Ok(io::stdout().write_all(&page()?)?),
+    }
+}
+
+/// A page for the command, which refers to the others, and one for each subcommand.
+fn pages(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    // `conche help get` shows what conche-get(1) says, so it needs no page.
+    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), directory)
+}
+
+/// Everything in one page, which therefore refers to no other.
+fn page() -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
-    let mut command = Cli::command();
+    let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
-    clap_mangen::Man::new(command.clone()).render(&mut page)?;
-    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
-        let part = clap_mangen::Man::new(subcommand.clone());
+    let whole = Man::new(command.clone());
+    whole.render_title(&mut page)?;
+    whole.render_name_section(&mut page)?;
+    whole.render_synopsis_section(&mut page)?;
+    whole.render_description_section(&mut page)?;
+    whole.render_options_section(&mut page)?;
+    for subcommand in command.get_subcommands() {
+        let part = Man::new(subcommand.clone());
         writeln!(page, ".SH \"CONCHE {}\"", subcommand.get_name().to_uppercase())?;
         part.render_description_section(&mut page)?;
         part.render_synopsis_section(&mut page)?;
         part.render_options_section(&mut page)?;
     }
-    Ok(io::stdout().write_all(&page)?)
+    whole.render_extra_section(&mut page)?;
+    whole.render_version_section(&mut page)?;
+    Ok(page)
 }

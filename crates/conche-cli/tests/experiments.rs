@@ -159,3 +159,15 @@ fn controllers_are_listed_with_their_bytes_of_state() {
     }
     assert!(lines.len() >= 20, "the whole family");
 }
+
+#[test]
+fn the_table_of_controllers_is_narrow_and_breaks_no_word() {
+    let text = stdout(&conche(&["controllers"]));
+    let widest = text.lines().map(|line| line.chars().count()).max();
+    assert!(widest.is_some_and(|widest| widest <= 100), "{widest:?}\n{text}");
+    for word in ["variable", "3/2/1.5,", "estimators", "dithering"] {
+        assert!(text.split_whitespace().any(|found| found == word), "{word} is broken in\n{text}");
+    }
+    let one = stdout(&conche(&["controllers", "peak_hopper"]));
+    assert!(one.starts_with("peak-hopper: ") && one.contains("Ekström and Ludwig 2003"), "{one}");
+}

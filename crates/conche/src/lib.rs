@@ -70,6 +70,8 @@
 //!
 //! - DEBUG: a span for each exchange, with its transmissions, the RTO and how long it was queued; a span for each request
 //!   that is handled, in which the handler runs.
+//! - TRACE, target `conche::message`: each datagram that is sent or received, as bytes (`datagram`) and decoded (`decoded`), with its
+//!   `peer` and, if it is sent, its `attempt`: 0 for the first copy.
 //! - WARN: a setting that is legal but unwise; requests that are refused and responses that cannot be sent.
 //! - ERROR: a handler panicked. Of what a peer can cause, one message a second is logged, with the number of those held
 //!   back.

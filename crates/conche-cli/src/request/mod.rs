@@ -8,15 +8,17 @@ mod render;
 pub use progress::Progress;
 
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Token};
+use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Reliability, Token};
 
 use crate::Global;
-use crate::exit::Interrupted;
+use crate::exit::{Interrupted, Reported};
 use crate::formats;
+use crate::names;
 use crate::runtime;
 use option::RawOption;
 
@@ -35,7 +37,7 @@ pub struct Args {
     content_format: Option<ContentFormat>,
     #[command(flatten)]
     payload: payload::Args,
-    /// Write the response's payload to this file.
+    /// Write the response's payload to this file, as it is; - is standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Add an option by number; the value is text, or bytes if it begins with 0x. May be repeated.
@@ -47,11 +49,21 @@ pub struct Args {
     /// Give up after so many seconds, all retransmissions included.
     #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
+    /// Send from this address and port; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR:PORT")]
+    bind: Option<SocketAddr>,
     /// Go on retransmitting when the network reports the peer unreachable, as while it restarts, instead of failing at once.
     #[arg(long)]
     retry_unreachable: bool,
     /// Congestion control; `conche controllers` lists the names.
-    #[arg(long, value_name = "NAME", env = "CONCHE_CC", default_value = "cocoa", value_parser = AnyController::by_name)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CONCHE_CC",
+        default_value = "cocoa",
+        value_parser = names::Controllers,
+        hide_possible_values = true
+    )]
     cc: AnyController,
 }
 
@@ -59,7 +71,10 @@ pub fn run(method: Code, args: Args, global: &Global, progress: &Progress) -> an
     let payload = args.payload.read()?;
     let runtime = runtime::start()?;
     let response = runtime.block_on(async {
-        let client = Client::builder().controller(args.cc).retry_unreachable(args.retry_unreachable);
+        let mut client = Client::builder().controller(args.cc).retry_unreachable(args.retry_unreachable);
+        if let Some(local) = args.bind {
+            client = client.bind(local);
+        }
         let client = client.build().map_err(conche::Error::from)?;
         let mut request = client.request(method, &args.uri);
         if args.non {
@@ -92,18 +107,23 @@ pub fn run(method: Code, args: Args, global: &Global, progress: &Progress) -> an
         }
     })?;
     if global.verbose > 0 {
-        render::describe(&response)?;
+        let reliability = if args.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
+        render::course(&response, reliability)?;
     }
     if global.json {
         render::json(method, &args.uri, &response)?;
-    } else if response.code().is_success() {
-        match &args.output {
-            Some(path) => std::fs::write(path, response.payload())
-                .with_context(|| format!("the response cannot be written to {}", path.display()))?,
-            None => render::payload(response.payload())?,
-        }
+        return response.successful().map(drop).map_err(|error| Reported(error).into());
     }
-    response.successful()?;
+    let response = response.successful()?;
+    match &args.output {
+        Some(path) if path == Path::new("-") => render::raw(response.payload())?,
+        Some(path) => std::fs::write(path, response.payload())
+            .with_context(|| format!("the response cannot be written to {}", path.display()))?,
+        None => render::payload(&response)?,
+    }
+    if let Some(happened) = render::happened(&response).filter(|_| !global.quiet) {
+        eprintln!("{happened}");
+    }
     Ok(())
 }
 
@@ -112,7 +132,7 @@ async fn tell_progress(progress: &Progress, asked: Option<Duration>) -> Infallib
     progress.tell(progress::Limit { asked, protocol }, |line| eprintln!("* {line}")).await
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.filter(|span| !span.is_zero()).ok_or_else(|| "a number of seconds above 0 was expected".to_owned())
 }

@@ -4,70 +4,77 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use conche::client::Response;
-use conche::codec::Escaped;
-use conche::{Code, OptionNumber};
+use conche::{Code, OptionNumber, Reliability};
 use serde::Serialize;
 
-use crate::formats;
+use crate::show;
 
-/// The payload as it is; on a terminal, which no server shall control, with a newline at its end.
-pub fn payload(payload: &[u8]) -> io::Result<()> {
+/// The payload on standard output: as it is, or on a terminal so that a person can read it.
+pub fn payload(response: &Response) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    if out.is_terminal() && !payload.is_empty() {
-        writeln!(out, "{}", for_terminal(payload))?;
+    if out.is_terminal() {
+        out.write_all(show::pretty_payload(response.content_format(), response.payload()).as_bytes())?;
     } else {
-        out.write_all(payload)?;
+        out.write_all(response.payload())?;
     }
     out.flush()
 }
 
-/// A text with its lines and tabs, and what else could control a terminal escaped; what is no text in hexadecimal.
-fn for_terminal(payload: &[u8]) -> String {
-    let Ok(text) = std::str::from_utf8(payload) else { return hexadecimal(payload) };
-    let cells = |line: &str| line.split('\t').map(|cell| Escaped(cell).to_string()).collect::<Vec<_>>().join("\t");
-    text.lines().map(cells).collect::<Vec<_>>().join("\n")
+/// The payload on standard output, as it is.
+pub fn raw(payload: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(payload)?;
+    out.flush()
 }
 
-/// What came back and how the exchange went, on standard error.
-pub fn describe(response: &Response) -> io::Result<()> {
+/// What happened, where the payload does not say it: the code and, of a resource that was made, where it is.
+pub fn happened(response: &Response) -> Option<String> {
+    if response.code() == Code::CONTENT {
+        return None;
+    }
+    let location = location(response);
+    Some(match location.is_empty() {
+        true => format!("{:?}", response.code()),
+        false => format!("{:?} at {location}", response.code()),
+    })
+}
+
+/// Location-Path and Location-Query as a reference relative to the server (RFC 7252 §5.10.7).
+fn location(response: &Response) -> String {
+    let values = |number| response.message().values(number).map(|value| show::escape(&String::from_utf8_lossy(value)));
+    let path = values(OptionNumber::LOCATION_PATH).fold(String::new(), |path, segment| path + "/" + &segment);
+    let query: Vec<String> = values(OptionNumber::LOCATION_QUERY).collect();
+    if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+}
+
+/// How the exchange went, on standard error.
+pub fn course(response: &Response, reliability: Reliability) -> io::Result<()> {
     let mut out = io::stderr().lock();
-    let message = response.message().view();
-    writeln!(out, "< {:?} from {}, {} bytes", response.code(), response.from(), response.payload().len())?;
-    for option in message.options() {
-        writeln!(out, "<   {}: {}", option.number, value(option.number, option.value))?;
-    }
     let course = response.course();
-    writeln!(
-        out,
-        "* acknowledged after {:.1?}, {} retransmissions, queued for {:.1?}, RTO {:.1?}",
-        response.acknowledged_after(),
-        response.retransmissions(),
-        course.queued,
-        course.timeout,
-    )
-}
-
-/// An option's value: a number, text or bytes, as its definition says.
-fn value(number: OptionNumber, value: &[u8]) -> String {
-    use conche::codec::OptionFormat as Format;
-    match number.spec().map(|spec| spec.format) {
-        Some(Format::Uint) => {
-            let uint = conche::codec::decode_uint(value).unwrap_or_default();
-            match formats::name(uint) {
-                Some(name) if matches!(number, OptionNumber::CONTENT_FORMAT | OptionNumber::ACCEPT) => {
-                    format!("{uint} ({name})")
-                }
-                _ => uint.to_string(),
-            }
+    let retransmissions = match response.retransmissions() {
+        0 => "no retransmission".to_owned(),
+        1 => "1 retransmission".to_owned(),
+        several => format!("{several} retransmissions"),
+    };
+    let answered = match course.acknowledged_after {
+        Some(after) if reliability == Reliability::Confirmable && after < course.elapsed => {
+            format!("acknowledged after {after:.1?}, response after {:.1?}", course.elapsed)
         }
-        Some(Format::String) => format!("{:?}", String::from_utf8_lossy(value)),
-        Some(Format::Empty) => String::new(),
-        _ => hexadecimal(value),
+        _ => format!("response after {:.1?}", course.elapsed),
+    };
+    let waited = match course.queued {
+        short if short < Duration::from_millis(1) => String::new(),
+        long => format!(", waited {long:.1?} for its turn"),
+    };
+    writeln!(out, "* {answered}; {retransmissions}{waited}")?;
+    if reliability == Reliability::Confirmable && !course.timeout.is_zero() {
+        writeln!(
+            out,
+            "* retransmission timeout (RTO) of the last copy: {:.1?} without an answer would have sent another",
+            course.timeout
+        )?;
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+    Ok(())
 }
 
 #[derive(Serialize)]
@@ -103,7 +110,7 @@ pub fn json(method: Code, uri: &str, response: &Response) -> anyhow::Result<()> 
     let options = message.options().map(|option| JsonOption {
         number: option.number.0,
         name: option.number.to_string(),
-        value: value(option.number, option.value),
+        value: show::option_value(option.number, option.value),
     });
     let course = response.course();
     let text = response.text();
@@ -114,7 +121,7 @@ pub fn json(method: Code, uri: &str, response: &Response) -> anyhow::Result<()> 
         from: response.from().to_string(),
         code: response.code().to_string(),
         options: options.collect(),
-        payload_hex: text.is_err().then(|| hexadecimal(response.payload())),
+        payload_hex: text.is_err().then(|| show::hexadecimal(response.payload())),
         payload: text.ok(),
         acknowledged_after_ms: milliseconds(response.acknowledged_after()),
         elapsed_ms: milliseconds(course.elapsed),
@@ -146,10 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_controls_no_terminal() {
-        assert_eq!(for_terminal(b"one\ttwo\r\n\x1b[2Jthree\n"), "one\ttwo\n\\u{1b}[2Jthree");
-        assert_eq!(for_terminal("\u{9b}2J".as_bytes()), "\\u{9b}2J");
-        assert_eq!(for_terminal(b"\xff\x1b"), "0xff1b");
+    fn no_control_character_of_a_peer_is_in_the_json() {
         let json = serde_json::to_string("\x1b \x7f \u{9b} \u{fc}").expect("a string");
         assert_eq!(escaped_json(&json), "\"\\u001b \\u007f \\u009b \u{fc}\"");
     }

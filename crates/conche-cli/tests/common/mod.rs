@@ -60,19 +60,18 @@ impl Process {
 
 /// A demonstration server on a free port of the loopback, once it listens.
 pub fn serve() -> (Process, SocketAddr) {
-    let mut server = Process(
-        conche()
-            .args(["serve", "--demo", "--bind", "127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the command starts"),
-    );
+    listening(conche().args(["serve", "--demo", "--bind", "127.0.0.1:0"]))
+}
+
+/// Starts what announces where it listens, and waits until it does.
+pub fn listening(command: &mut Command) -> (Process, SocketAddr) {
+    let mut server = Process(command.stdout(Stdio::piped()).spawn().expect("the command starts"));
     let mut line = String::new();
     let mut stdout = BufReader::new(server.0.stdout.take().expect("it is piped"));
     stdout.read_line(&mut line).expect("it announces itself");
     let address = line.trim().strip_prefix("listening on coap://").and_then(|address| address.parse().ok());
     let address = address.unwrap_or_else(|| panic!("an announcement: {line:?}"));
-    // Nothing more is printed, but the pipe must stay open.
+    // Little more is printed, but the pipe must stay open.
     std::thread::spawn(move || stdout.read_to_end(&mut Vec::new()));
     (server, address)
 }

@@ -1,7 +1,6 @@
 //! What a driver does of what it is told.
 
 use tokio::sync::oneshot;
-use tracing::field::Empty;
 use tracing::{debug, debug_span};
 
 use super::closing::Closing;
@@ -54,16 +53,17 @@ impl<C: SharedController> Driver<C> {
         outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
     ) {
         let to = place.destination();
+        // Logs count from 1, as people do.
+        let id = ticket + 1;
         let (opened, ping, span) = match what {
             Opening::Request(request) => {
-                let span = debug_span!("exchange", peer = %to, code = ?request.code, id = Empty);
+                let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
                 (self.endpoint.request(self.now, to, request), false, span)
             }
-            Opening::Ping => (self.endpoint.ping(self.now, to), true, debug_span!("ping", peer = %to, id = Empty)),
+            Opening::Ping => (self.endpoint.ping(self.now, to), true, debug_span!("ping", peer = %to, id)),
         };
         match opened {
             Ok(exchange) => {
-                span.record("id", exchange.as_u64());
                 let waiting = Waiting { ticket, ping, outcome, place: Some(place), peer: to.canonical(), span };
                 self.exchanges.insert(exchange, waiting);
             }

@@ -14,6 +14,7 @@ mod linux;
 mod serving;
 mod socket;
 mod throttle;
+mod traffic;
 mod turns;
 
 pub(crate) use address::{Address, Role};
@@ -183,7 +184,9 @@ impl<C: SharedController> Driver<C> {
             self.exchanges.departs(exchange, &transmit, rto);
         }
         let departure = Departure { to: transmit.to.socket_addr(), local: transmit.local, ecn: transmit.ecn };
-        let sent = self.socket.send(&self.outgoing[..transmit.len], &departure).await;
+        let datagram = &self.outgoing[..transmit.len];
+        traffic::sent(transmit.to, transmit.attempt, datagram);
+        let sent = self.socket.send(datagram, &departure).await;
         if self.socket.has_waited() {
             self.now = self.clock.now();
         }
@@ -228,6 +231,10 @@ impl<C: SharedController> Driver<C> {
                 Err(error) if socket::is_about_a_peer(&error) => continue,
                 Err(error) => return Err(error),
             };
+            if let Received::Datagram(arrival) = received {
+                let datagram = arrival.datagram(&self.incoming);
+                traffic::received(datagram.from, datagram.bytes);
+            }
             if self.hand_in(&received).is_err() {
                 self.drain().await;
                 // With nothing left to poll it is taken in.

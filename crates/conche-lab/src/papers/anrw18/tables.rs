@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::published::REPLICATIONS;
+use crate::experiment::replications;
 use crate::papers::claim;
 use crate::report::{Align, Table, comparison, number};
 use crate::results::{Figure, Unit};
@@ -49,10 +51,17 @@ fn table_1(figures: &[Figure]) -> Table {
 }
 
 fn table_2(figures: &[Figure]) -> Table {
+    let shown = || figures.iter().filter(|figure| figure.item == "table2" && figure.published.is_some());
+    let made = match shown().next() {
+        Some(figure) if figure.runs != REPLICATIONS => {
+            format!("{}, scaled to the paper's {REPLICATIONS}", replications(figure.runs))
+        }
+        _ => replications(REPLICATIONS),
+    };
     comparison(
-        "Table 2: exchanges by number of retransmissions, 400 clients, largest buffer, 20 replications",
+        &format!("Table 2: exchanges by number of retransmissions, 400 clients, largest buffer, {made}"),
         ["scheme", "retransmissions"],
-        figures.iter().filter(|figure| figure.item == "table2" && figure.published.is_some()),
+        shown(),
         |figure| [figure.row.clone(), figure.column.clone()],
     )
 }

@@ -1,7 +1,14 @@
-//! `conche serve`: a server with demonstration resources.
+//! `conche serve`: a server of a directory's files, or of demonstration resources.
 
+mod demo;
+mod directory;
+mod listing;
+mod place;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -10,20 +17,32 @@ use conche::{AnyController, Server};
 use serde::Serialize;
 
 use crate::Global;
-use crate::demo;
-use crate::exit::UsageError;
+use crate::names;
 use crate::runtime;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Serve the demonstration resources /test, /count, /separate and /a/b.
-    #[arg(long)]
+    /// Serve the files below this directory.
+    #[arg(value_name = "DIR", required_unless_present = "demo")]
+    directory: Option<PathBuf>,
+    /// Serve demonstration resources instead: /test, /separate and others that /.well-known/core lists.
+    #[arg(long, conflicts_with = "directory")]
     demo: bool,
+    /// Let clients write files with PUT and remove them with DELETE.
+    #[arg(long, requires = "directory")]
+    writable: bool,
     /// Where to listen; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:5683", env = "CONCHE_BIND", value_parser = parse_bind)]
     bind: String,
     /// Congestion control of separate responses; `conche controllers` lists the names.
-    #[arg(long, value_name = "NAME", env = "CONCHE_CC", default_value = "cocoa", value_parser = AnyController::by_name)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CONCHE_CC",
+        default_value = "cocoa",
+        value_parser = names::Controllers,
+        hide_possible_values = true
+    )]
     cc: AnyController,
 }
 
@@ -37,14 +56,14 @@ struct Listening {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    if !args.demo {
-        let message = "there is nothing to serve yet but the demonstration resources: pass --demo";
-        return Err(UsageError(message.to_owned()).into());
-    }
+    let router = match &args.directory {
+        Some(directory) => directory::router(directory, args.writable)?,
+        None => demo::router(),
+    };
     let runtime = runtime::start()?;
     runtime.block_on(async {
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
-        let mut server = Server::builder().router(demo::router()).controller(args.cc).bind(&args.bind).await?;
+        let mut server = Server::builder().router(router).controller(args.cc).bind(&args.bind).await?;
         announce(format!("coap://{}", server.local_addr()), global)?;
         tokio::select! {
             () = stop => server.shutdown(GRACE).await,
@@ -54,8 +73,19 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     })
 }
 
+/// The bytes of a representation that fit into a message: 1152 less header 4, token 8, ETag 9, Content-Format 4, payload
+/// marker 1 and, for what others may add, 5.
+const LARGEST: usize = 1121;
+
+/// The ETag of a representation.
+fn etag(content: &[u8]) -> [u8; 8] {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    hasher.finish().to_be_bytes()
+}
+
 /// Checks the form of an address or a name with a port; what a name means is found out later.
-fn parse_bind(text: &str) -> Result<String, String> {
+pub fn parse_bind(text: &str) -> Result<String, String> {
     if text.parse::<SocketAddr>().is_ok() {
         return Ok(text.to_owned());
     }
@@ -72,7 +102,7 @@ fn parse_bind(text: &str) -> Result<String, String> {
 }
 
 /// A script waits for this line, so it is complete and on its way before anything else happens.
-fn announce(listening: String, global: &Global) -> io::Result<()> {
+pub fn announce(listening: String, global: &Global) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if global.json {
         writeln!(out, "{}", serde_json::to_string(&Listening { schema: 1, listening })?)?;
@@ -84,7 +114,7 @@ fn announce(listening: String, global: &Global) -> io::Result<()> {
 
 /// Ends with Ctrl-C or SIGTERM. The signals are caught from the call on.
 #[cfg(unix)]
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -98,7 +128,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
 
 /// Ends with Ctrl-C.
 #[cfg(not(unix))]
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     Ok(async {
         // Without a handler the server cannot be told to stop gracefully, but it serves.
         if tokio::signal::ctrl_c().await.is_err() {

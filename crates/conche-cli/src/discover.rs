@@ -1,0 +1,139 @@
+//! `conche discover URI [FILTER...]`: what resources a server has (RFC 6690), as a table.
+
+mod links;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::Context;
+use comfy_table::{CellAlignment, Table};
+use conche::{AnyController, Client, ContentFormat, Error, OptionNumber, Uri};
+use serde::Serialize;
+
+use crate::Global;
+use crate::exit::Interrupted;
+use crate::formats;
+use crate::names;
+use crate::request::parse_seconds;
+use crate::runtime;
+use crate::show;
+use links::Link;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// coap://HOST[:PORT], or with the path of another directory than /.well-known/core
+    uri: String,
+    /// Only resources with this attribute, as in rt=temperature, if=sensor, ct=50 or href=/sensors/*. A * at the end
+    /// stands for any. Several must all be met; servers need not support more than one.
+    #[arg(value_name = "NAME=VALUE")]
+    filters: Vec<String>,
+    /// Give up after so many seconds, all retransmissions included.
+    #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
+    timeout: Option<Duration>,
+    /// Congestion control; `conche controllers` lists the names.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CONCHE_CC",
+        default_value = "cocoa",
+        value_parser = names::Controllers,
+        hide_possible_values = true
+    )]
+    cc: AnyController,
+}
+
+pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
+    let response = runtime::start()?.block_on(async {
+        let client = Client::builder().controller(args.cc).build().map_err(Error::from)?;
+        let uri: Uri = args.uri.parse().map_err(Error::from)?;
+        let mut request = client.get(&uri).accept(ContentFormat::LINK_FORMAT);
+        if uri.segments().iter().all(String::is_empty) {
+            for segment in [".well-known", "core"] {
+                request = request.option(OptionNumber::URI_PATH, segment.as_bytes());
+            }
+        }
+        request = args.filters.iter().fold(request, |request, filter| request.query(filter));
+        if let Some(timeout) = args.timeout {
+            request = request.timeout(timeout);
+        }
+        tokio::select! {
+            response = request.send() => Ok(response?.successful()?),
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted.context("Ctrl-C cannot be caught").and_then(|()| Err(Interrupted.into()))
+            }
+        }
+    })?;
+    let text = response.text().context("the server's list of resources is not UTF-8")?;
+    let links = links::parse(text).context("the server's list of resources is no link format (RFC 6690)")?;
+    let mut out = io::stdout().lock();
+    if global.json {
+        json(&links, &mut out)?;
+    } else if !links.is_empty() {
+        writeln!(out, "{}", table(&links))?;
+    }
+    out.flush()?;
+    if links.is_empty() && !global.quiet {
+        eprintln!("no resources");
+    }
+    Ok(())
+}
+
+/// The attributes that have columns, with their headings.
+const COLUMNS: &[(&str, &str)] =
+    &[("title", "title"), ("rt", "type (rt)"), ("if", "interface (if)"), ("ct", "format (ct)"), ("sz", "size (sz)")];
+
+/// A row for each resource; columns of what no resource has are left out.
+fn table(links: &[Link]) -> Table {
+    let has = |name: &str| links.iter().any(|link| link.attribute(name).is_some());
+    let columns: Vec<_> = COLUMNS.iter().filter(|(name, _)| has(name)).collect();
+    let is_other = |name: &str| COLUMNS.iter().all(|(column, _)| *column != name);
+    let others = links.iter().any(|link| link.attributes.iter().any(|(name, _)| is_other(name)));
+    let mut table = show::table();
+    let headings = columns.iter().map(|(_, heading)| *heading).chain(others.then_some("other"));
+    table.set_header(std::iter::once("resource").chain(headings));
+    for link in links {
+        let mut row = vec![show::escape(&link.target)];
+        for (name, _) in &columns {
+            let value = link.attribute(name).unwrap_or_default();
+            let value = if *name == "ct" { format_names(value) } else { value.to_owned() };
+            row.push(show::escape(&value));
+        }
+        if others {
+            let others = link.attributes.iter().filter(|(name, _)| is_other(name));
+            let others: Vec<_> = others
+                .map(|(name, value)| if value.is_empty() { name.clone() } else { format!("{name}={value}") })
+                .collect();
+            row.push(show::escape(&others.join(" ")));
+        }
+        table.add_row(row);
+    }
+    show::keep_words(&mut table);
+    let size = columns.iter().position(|(name, _)| *name == "sz");
+    if let Some(column) = size.and_then(|index| table.column_mut(index + 1)) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Short names of the numbers that are known, and the numbers of the others.
+fn format_names(numbers: &str) -> String {
+    let name = |number: &str| number.parse().ok().and_then(formats::short_name).unwrap_or(number).to_owned();
+    numbers.split_whitespace().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// One object a resource.
+fn json(links: &[Link], out: &mut impl Write) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        schema: u32,
+        target: &'a str,
+        attributes: serde_json::Map<String, serde_json::Value>,
+    }
+    for link in links {
+        let attributes = link.attributes.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+        let line = Line { schema: 1, target: &link.target, attributes: attributes.collect() };
+        serde_json::to_writer(&mut *out, &line).map_err(io::Error::from)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}

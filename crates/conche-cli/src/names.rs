@@ -1,0 +1,83 @@
+//! Names that arguments are checked against and that completions offer: of controllers and of papers.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::error::{Error, ErrorKind};
+use clap::{Arg, Command};
+use conche::AnyController;
+use conche::cc::any::{ALL, Named};
+use conche_lab::papers::{PAPERS, Paper};
+
+/// Reads the name of a controller, with the tolerance and the advice of [`AnyController::by_name`].
+#[derive(Clone, Copy, Debug)]
+pub struct Controllers;
+
+impl TypedValueParser for Controllers {
+    type Value = AnyController;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<AnyController, Error> {
+        StringValueParser::new().try_map(|name| AnyController::by_name(&name)).parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(ALL.iter().map(|named| PossibleValue::new(named.name).help(named.features.about))))
+    }
+}
+
+/// Reads the name of a controller that is to be told of.
+#[derive(Clone, Copy, Debug)]
+pub struct Name;
+
+impl TypedValueParser for Name {
+    type Value = &'static Named;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<&'static Named, Error> {
+        Controllers.parse_ref(command, arg, value)?;
+        // With the tolerance of the parser, which has accepted it.
+        let name = value.to_string_lossy().to_lowercase().replace('_', "-");
+        let named = ALL.iter().find(|named| named.name == name);
+        named.ok_or_else(|| Error::new(ErrorKind::InvalidValue))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Controllers.possible_values().map(|values| Box::new(values.collect::<Vec<_>>().into_iter()) as _)
+    }
+}
+
+/// Takes any name, since a scenario has schemes of its own, and offers those of the controllers.
+#[derive(Clone, Copy, Debug)]
+pub struct Schemes;
+
+impl TypedValueParser for Schemes {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Controllers.possible_values().map(|values| Box::new(values.collect::<Vec<_>>().into_iter()) as _)
+    }
+}
+
+/// Reads the name of a paper.
+#[derive(Clone, Copy, Debug)]
+pub struct Papers;
+
+impl TypedValueParser for Papers {
+    type Value = &'static Paper;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<&'static Paper, Error> {
+        let name = StringValueParser::new().parse_ref(command, arg, value)?;
+        Paper::by_name(&name).ok_or_else(|| {
+            let known: Vec<_> = PAPERS.iter().map(|paper| paper.name).collect();
+            let message = format!("there is no paper `{name}`; the papers are: {}\n", known.join(", "));
+            Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(PAPERS.iter().map(|paper| PossibleValue::new(paper.name))))
+    }
+}

@@ -1,0 +1,121 @@
+//! `conche ping URI`: CoAP pings (RFC 7252 §4.3), reported as ping(8) does.
+
+mod statistics;
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use conche::{AnyController, Client, Course, Error};
+use serde::Serialize;
+use tokio::time::{sleep, timeout};
+
+use crate::Global;
+use crate::exit::NoAnswer;
+use crate::names;
+use crate::request::parse_seconds;
+use crate::runtime;
+use statistics::Statistics;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// coap://HOST[:PORT]
+    uri: String,
+    /// Stop after so many pings; without it, with Ctrl-C.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Seconds from one ping to the next. The next one waits for the answer to the one before, or for its end.
+    #[arg(short, long, value_name = "SECS", value_parser = parse_seconds, default_value = "1", allow_negative_numbers = true)]
+    interval: Duration,
+    /// Give a ping up after so many seconds, its retransmissions included.
+    #[arg(short = 'W', long, value_name = "SECS", value_parser = parse_seconds, default_value = "10", allow_negative_numbers = true)]
+    timeout: Duration,
+    /// Congestion control, which decides when a ping is repeated; `conche controllers` lists the names.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CONCHE_CC",
+        default_value = "cocoa",
+        value_parser = names::Controllers,
+        hide_possible_values = true
+    )]
+    cc: AnyController,
+}
+
+pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
+    let statistics = runtime::start()?.block_on(async {
+        let client = Client::builder().controller(args.cc.clone()).build().map_err(Error::from)?;
+        let mut statistics = Statistics::default();
+        tokio::select! {
+            done = ping(&client, &args, global, &mut statistics) => done?,
+            stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be caught")?,
+        }
+        anyhow::Ok(statistics)
+    })?;
+    let mut out = io::stdout().lock();
+    if global.json {
+        writeln!(out, "{}", serde_json::to_string(&statistics.summary())?)?;
+    } else {
+        writeln!(out, "\n--- {} ---\n{statistics}", args.uri)?;
+    }
+    out.flush()?;
+    if statistics.answered() > 0 { Ok(()) } else { Err(NoAnswer(args.uri).into()) }
+}
+
+async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut Statistics) -> anyhow::Result<()> {
+    for number in 1..=args.count.unwrap_or(u64::MAX) {
+        if number > 1 {
+            sleep(args.interval.saturating_sub(statistics.since_last())).await;
+        }
+        statistics.start(Instant::now());
+        let outcome = match timeout(args.timeout, client.ping(&args.uri)).await {
+            Ok(Ok(course)) => Ok(course),
+            Ok(Err(error @ (Error::Failed { .. } | Error::Send { .. }))) => Err(error.to_string()),
+            // It would be the same each time.
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) => Err(format!("no answer within {:?}", args.timeout)),
+        };
+        let answer = outcome.as_ref().ok().copied();
+        statistics.end(answer);
+        tell(number, outcome, global)?;
+    }
+    Ok(())
+}
+
+/// One ping, as a line.
+fn tell(number: u64, outcome: Result<Course, String>, global: &Global) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Line {
+        schema: u32,
+        number: u64,
+        rtt_ms: Option<f64>,
+        transmissions: Option<u16>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    }
+    let mut out = io::stdout().lock();
+    if global.json {
+        let answer = outcome.as_ref().ok();
+        let line = Line {
+            schema: 1,
+            number,
+            rtt_ms: answer.map(|course| course.elapsed.as_secs_f64() * 1e3),
+            transmissions: answer.map(|course| course.transmissions),
+            error: outcome.err(),
+        };
+        writeln!(out, "{}", serde_json::to_string(&line)?)?;
+    } else {
+        match outcome {
+            Ok(course) => {
+                let after = match course.transmissions {
+                    0 | 1 => String::new(),
+                    2 => ", after 1 retransmission".to_owned(),
+                    copies => format!(", after {} retransmissions", copies - 1),
+                };
+                writeln!(out, "{number}: {:.3} ms{after}", course.elapsed.as_secs_f64() * 1e3)?;
+            }
+            Err(error) => writeln!(out, "{number}: {error}")?,
+        }
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,110 @@
+//! `conche relay UPSTREAM`: a UDP relay that loses and delays what it forwards, between any client and any server.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Context;
+use conche_lab::emulate::{Counts, Impairment, Loss, Relay, RelayConfig};
+use conche_lab::units::Span;
+use conche_netsim::wired::Distribution;
+use serde::Serialize;
+
+use crate::Global;
+use crate::runtime;
+use crate::serve::{announce, parse_bind, stop_signal};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where the server is.
+    #[arg(value_name = "ADDR:PORT", value_parser = parse_bind)]
+    upstream: String,
+    /// Where clients find the relay; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = parse_bind)]
+    bind: String,
+    /// The share of datagrams that are lost, each way, as in 10%.
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = parse_share)]
+    loss: f64,
+    /// How long each datagram takes, each way, as in 100ms.
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = Span::from_str)]
+    delay: Span,
+    /// Up to so much longer, at random, so that datagrams overtake each other.
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = Span::from_str)]
+    jitter: Span,
+    /// Where the random numbers come from: the same datagrams in the same order have the same fate.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
+    let jitter = match args.jitter.0 {
+        Duration::ZERO => Distribution::Zero,
+        most => Distribution::Uniform { low: Duration::ZERO, high: most },
+    };
+    let loss = if args.loss > 0.0 { Loss::Bernoulli(args.loss) } else { Loss::None };
+    let impairment = Impairment { loss, delay: args.delay.0, jitter, ..Impairment::default() };
+    let config = RelayConfig { to_upstream: impairment, to_client: impairment, seed: args.seed };
+    let counts = runtime::start()?.block_on(async {
+        let stop = stop_signal().context("signals that end the relay cannot be caught")?;
+        let (bind, upstream) = (resolve(&args.bind).await?, resolve(&args.upstream).await?);
+        let relay = Relay::start(bind, upstream, config).await;
+        let relay = relay.with_context(|| format!("{bind} cannot be listened on"))?;
+        announce(format!("coap://{}", relay.local_addr()), global)?;
+        stop.await;
+        anyhow::Ok(relay.counts())
+    })?;
+    tell(counts, global)
+}
+
+/// The first address of a name with a port.
+async fn resolve(name: &str) -> anyhow::Result<SocketAddr> {
+    let found = tokio::net::lookup_host(name).await.with_context(|| format!("{name} cannot be resolved"))?.next();
+    found.with_context(|| format!("{name} has no address"))
+}
+
+fn tell(counts: Counts, global: &Global) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Line {
+        schema: u32,
+        to_upstream: u64,
+        lost_to_upstream: u64,
+        to_client: u64,
+        lost_to_client: u64,
+    }
+    let Counts { to_upstream, lost_to_upstream, to_client, lost_to_client } = counts;
+    if global.json {
+        let line = Line { schema: 1, to_upstream, lost_to_upstream, to_client, lost_to_client };
+        let mut out = io::stdout().lock();
+        writeln!(out, "{}", serde_json::to_string(&line)?)?;
+        out.flush()?;
+    } else if !global.quiet {
+        eprintln!(
+            "forwarded {to_upstream} datagrams to the server and {to_client} to clients; lost {lost_to_upstream} and \
+             {lost_to_client}"
+        );
+    }
+    Ok(())
+}
+
+/// Reads `10%`; as everywhere, a bare number is refused.
+fn parse_share(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    percent
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| "a share from 0% to 100% was expected, as in 10%".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_has_a_per_cent_sign() {
+        assert_eq!(parse_share("12.5%"), Ok(0.125));
+        for wrong in ["0.1", "10", "-1%", "101%", "x%", "NaN%"] {
+            assert!(parse_share(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The demonstration resources: those of the ETSI plugtests' test descriptions, and some to count and to be read at once.
+//!
+//! | resource | what it does | test cases |
+//! |---|---|---|
+//! | `/test` | is read, replaced and removed; POST names a resource that it might have made | CORE 01-08, 18 |
+//! | `/separate` | answers after 5 s | CORE 09, 11, 16, 17 |
+//! | `/seg1/seg2/seg3` | has a path of three segments | CORE 13 |
+//! | `/query` | answers with its query's arguments | CORE 14 |
+//! | `/location-query` | POST answers with a location that has a query | CORE 19 |
+//! | `/multi-format` | is text or XML, as Accept asks | CORE 20 |
+//! | `/validate` | has an ETag, and conditions for its replacement | CORE 21, 22 |
+//! | `/create1` to `/create3` | do not exist until they are written | CORE 23 |
+//! | `/link1` to `/link3` | have types and interfaces to be found by | LINK 02-08 |
+//! | `/path` | links to what is below it | LINK 09 |
+//! | `/count` | counts POST requests | |
+//! | `/a/b` | has a path of two segments | |
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use conche::server::{Conditions, Query, Rejection, Request, Resource, Response, Router, State, get, post};
+use conche::{Code, ContentFormat, OptionNumber};
+
+use super::LARGEST;
+
+/// How long `/separate` takes; far beyond the time after which a request is acknowledged without a response.
+const SEPARATE_DELAY: Duration = Duration::from_secs(5);
+
+/// application/xml
+const XML: ContentFormat = ContentFormat(41);
+
+/// What is below `/path`.
+const BELOW_PATH: [&str; 3] = ["/path/sub1", "/path/sub2", "/path/sub3"];
+
+/// All demonstration resources.
+pub fn router() -> Router {
+    let test = document(Some("hello")).post(post_test).title("A document").format(ContentFormat::TEXT_PLAIN);
+    let mut router = Router::new()
+        .route("/test", test)
+        .route("/separate", get(separate).title("Answers after 5 s"))
+        .route("/seg1/seg2/seg3", get(async || "three segments").size(14))
+        .route("/query", get(query))
+        .route("/location-query", post(located_by_query))
+        .route("/multi-format", get(multi_format).format(ContentFormat::TEXT_PLAIN).format(XML))
+        .route("/validate", document(Some("validate")))
+        .route("/link1", get(async || "link1").resource_type("Type1").interface("If1"))
+        .route("/link2", get(async || "link2").resource_type("Type2").interface("If2"))
+        .route("/link3", get(async || "link3").resource_type("Type1").resource_type("Type2").interface("foo"))
+        .route("/path", get(path).format(ContentFormat::LINK_FORMAT))
+        .route("/a/b", get(async || "a/b").title("Two segments"));
+    for created in ["/create1", "/create2", "/create3"] {
+        router = router.route(created, document(None));
+    }
+    for below in BELOW_PATH {
+        router = router.route(below, get(move || async move { below }).hidden());
+    }
+    let count = post(count).get(counted).title("Counts POST requests").with_state(Arc::<AtomicU64>::default());
+    router.route("/count", count).max_payload(LARGEST)
+}
+
+/// POST to /test has no effect, but a location as if it had one (TD_COAP_CORE_18).
+async fn post_test() -> Response {
+    Response::new(Code::CREATED).location("/location1/location2/location3")
+}
+
+async fn separate() -> &'static str {
+    tokio::time::sleep(SEPARATE_DELAY).await;
+    "separate"
+}
+
+async fn query(query: Query) -> String {
+    let arguments = query.0.iter().map(|(key, value)| format!("{key}={value}\n"));
+    arguments.collect()
+}
+
+async fn located_by_query() -> Response {
+    let response = Response::new(Code::CREATED);
+    ["first=1", "second=2"]
+        .into_iter()
+        .fold(response, |response, argument| response.option(OptionNumber::LOCATION_QUERY, argument.as_bytes()))
+}
+
+async fn multi_format(request: Request) -> Response {
+    let response = Response::new(Code::CONTENT);
+    match request.accept() {
+        Some(XML) => response.payload(XML, "<?xml version=\"1.0\"?><format>xml</format>"),
+        // What is accepted but not available becomes 4.06.
+        _ => response.text("format: text"),
+    }
+}
+
+async fn path() -> Response {
+    let links = BELOW_PATH.map(|below| format!("<{below}>")).join(",");
+    Response::new(Code::CONTENT).payload(ContentFormat::LINK_FORMAT, links)
+}
+
+async fn count(State(count): State<Arc<AtomicU64>>) -> String {
+    (count.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+}
+
+async fn counted(State(count): State<Arc<AtomicU64>>) -> String {
+    count.load(Ordering::Relaxed).to_string()
+}
+
+/// A resource that is read with GET, replaced with PUT and removed with DELETE, each under conditions.
+fn document(content: Option<&'static str>) -> Resource {
+    let content = content.map(|text| Representation { format: ContentFormat::TEXT_PLAIN, payload: text.into() });
+    let document = Document(Arc::new(Mutex::new(content)));
+    // A resource with handlers that wait for the state, until it is given to them.
+    let resource: Resource<Document> = get(read).put(write).delete(remove);
+    resource.with_state(document)
+}
+
+async fn read(
+    State(document): State<Document>,
+    conditions: Conditions,
+    request: Request,
+) -> Result<Response, Rejection> {
+    let document = document.locked();
+    conditions.check(etag(&document).as_ref().map(<[u8; 4]>::as_slice))?;
+    let Some(current) = document.as_ref() else { return Ok(Response::new(Code::NOT_FOUND)) };
+    let etag = current.etag();
+    if request.message().values(OptionNumber::ETAG).any(|known| known == etag) {
+        return Ok(Response::new(Code::VALID).etag(&etag));
+    }
+    Ok(Response::new(Code::CONTENT).payload(current.format, current.payload.clone()).etag(&etag))
+}
+
+async fn write(State(document): State<Document>, conditions: Conditions, request: Request) -> Result<Code, Rejection> {
+    let mut document = document.locked();
+    conditions.check(etag(&document).as_ref().map(<[u8; 4]>::as_slice))?;
+    let format = request.content_format().unwrap_or(ContentFormat::TEXT_PLAIN);
+    let new = Representation { format, payload: request.payload().to_vec() };
+    Ok(if document.replace(new).is_some() { Code::CHANGED } else { Code::CREATED })
+}
+
+async fn remove(State(document): State<Document>, conditions: Conditions) -> Result<Code, Rejection> {
+    let mut document = document.locked();
+    conditions.check(etag(&document).as_ref().map(<[u8; 4]>::as_slice))?;
+    *document = None;
+    Ok(Code::DELETED)
+}
+
+/// A representation that clients may replace or remove.
+#[derive(Clone)]
+struct Document(Arc<Mutex<Option<Representation>>>);
+
+struct Representation {
+    format: ContentFormat,
+    payload: Vec<u8>,
+}
+
+impl Representation {
+    fn etag(&self) -> [u8; 4] {
+        let mut hasher = DefaultHasher::new();
+        (self.format, &self.payload).hash(&mut hasher);
+        let [a, b, c, d, ..] = hasher.finish().to_be_bytes();
+        [a, b, c, d]
+    }
+}
+
+impl Document {
+    fn locked(&self) -> MutexGuard<'_, Option<Representation>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn etag(document: &Option<Representation>) -> Option<[u8; 4]> {
+    document.as_ref().map(Representation::etag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conche::codec::Body;
+    use conche::server::Route;
+
+    /// The response to a request for a path, with an option.
+    async fn response(service: &Route, method: Code, path: &str, option: OptionNumber, value: &[u8]) -> Response {
+        let body = Body::builder().path(path).option(option, value).build().expect("legal options");
+        let peer = "192.0.2.1:5683".parse().expect("an address");
+        service.respond(Request::from_body(peer, method, &body).expect("a method")).await
+    }
+
+    fn service() -> Route {
+        router().into_service().expect("the routes make sense")
+    }
+
+    // RFC 7252 §5.10.8
+    #[tokio::test]
+    async fn conditions_hold_or_not_for_each_method_and_post_understands_none() {
+        const IF_MATCH: OptionNumber = OptionNumber::IF_MATCH;
+        const IF_NONE_MATCH: OptionNumber = OptionNumber::IF_NONE_MATCH;
+        let service = service();
+        for (method, option, value, code) in [
+            (Code::GET, IF_MATCH, &b"\x01"[..], Code::PRECONDITION_FAILED),
+            (Code::GET, IF_MATCH, b"", Code::CONTENT),
+            (Code::GET, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
+            (Code::POST, IF_MATCH, b"\x01", Code::BAD_OPTION),
+            (Code::POST, IF_NONE_MATCH, b"", Code::BAD_OPTION),
+            (Code::PUT, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
+            (Code::DELETE, IF_MATCH, b"\x01", Code::PRECONDITION_FAILED),
+            (Code::DELETE, IF_MATCH, b"", Code::DELETED),
+            (Code::GET, IF_NONE_MATCH, b"", Code::NOT_FOUND),
+            (Code::GET, IF_MATCH, b"", Code::PRECONDITION_FAILED),
+            (Code::PUT, IF_NONE_MATCH, b"", Code::CREATED),
+        ] {
+            let answer = response(&service, method, "/test", option, value).await.code();
+            assert_eq!(answer, code, "{method:?} with {option} {value:?}");
+        }
+    }
+
+    // TD_COAP_CORE_20
+    #[tokio::test]
+    async fn a_format_is_chosen_by_accept_and_others_are_not_acceptable() {
+        let service = service();
+        for (accept, code, format) in [
+            (&b""[..], Code::CONTENT, Some(ContentFormat::TEXT_PLAIN)),
+            (&[41], Code::CONTENT, Some(XML)),
+            (&[50], Code::NOT_ACCEPTABLE, None),
+        ] {
+            let answer = response(&service, Code::GET, "/multi-format", OptionNumber::ACCEPT, accept).await;
+            assert_eq!((answer.code(), answer.content_format()), (code, format), "{accept:?}");
+        }
+    }
+
+    // TD_COAP_LINK_01 to 09
+    #[tokio::test]
+    async fn the_list_of_resources_fits_into_a_message_and_can_be_filtered() {
+        let service = service();
+        let links = async |query: &str| {
+            let query = query.as_bytes();
+            let answer = response(&service, Code::GET, "/.well-known/core", OptionNumber::URI_QUERY, query).await;
+            String::from_utf8(answer.payload_bytes().to_vec()).expect("text")
+        };
+        assert!(links("href=*").await.len() <= LARGEST, "{}", links("href=*").await.len());
+        for (query, targets) in [
+            ("rt=Type1", &["link1", "link3"][..]),
+            ("rt=Type2", &["link2", "link3"]),
+            ("if=If*", &["link1", "link2"]),
+            ("sz=*", &["seg1/seg2/seg3"]),
+            ("href=/link1", &["link1"]),
+            ("href=/link*", &["link1", "link2", "link3"]),
+            ("ct=40", &["path"]),
+        ] {
+            let links = links(query).await;
+            let found: Vec<_> = links.split(',').filter_map(|link| link.strip_prefix("</")?.split_once('>')).collect();
+            assert_eq!(found.iter().map(|(target, _)| *target).collect::<Vec<_>>(), targets, "{query}: {links}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The files of a directory as resources.
+//!
+//! GET answers with a file's content, an ETag of that and a Content-Format by the file's extension; of a directory, with
+//! links to what is in it. `/.well-known/core` lists all files. Names that begin with a dot are neither listed nor served.
+//!
+//! What is reached stays inside the directory: it is a capability ([`cap_std`]), and each path is resolved relative to it
+//! by the operating system, symbolic links included. One that leads out is not followed.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+use conche::server::{Conditions, Rejection, Request, Response, Router, State, get};
+use conche::{Code, ContentFormat, OptionNumber};
+use tokio::task::spawn_blocking;
+use tracing::warn;
+
+use super::listing::{self, Entry};
+use super::place::{Place, not_found};
+use super::{LARGEST, etag};
+use crate::formats;
+
+/// Files that `/.well-known/core` lists at most.
+const LISTED: usize = 1000;
+
+/// Serves what is in the directory; changes it only if it is `writable`.
+pub fn router(path: &Path, writable: bool) -> anyhow::Result<Router> {
+    let root = Dir::open_ambient_dir(path, ambient_authority());
+    let root = root.with_context(|| format!("the directory {} cannot be served", path.display()))?;
+    let mut file = get(read);
+    if writable {
+        file = file.put(write).delete(remove);
+    }
+    Ok(Router::new()
+        .route("/", get(read).hidden())
+        .route("/{*path}", file)
+        .route("/.well-known/core", get(list_all).hidden())
+        .max_payload(LARGEST)
+        .with_state(Directory(Arc::new(Shared { root, changing: Mutex::default(), parts: AtomicU64::new(0) }))))
+}
+
+#[derive(Clone)]
+struct Directory(Arc<Shared>);
+
+struct Shared {
+    root: Dir,
+    /// Held while a file's ETag is compared and the file replaced.
+    changing: Mutex<()>,
+    /// Numbers the files that are being written.
+    parts: AtomicU64,
+}
+
+/// What a path leads to.
+enum Found {
+    File { content: Vec<u8>, format: ContentFormat },
+    Directory(Vec<Entry>),
+}
+
+async fn read(
+    State(directory): State<Directory>,
+    conditions: Conditions,
+    request: Request,
+) -> Result<Response, Rejection> {
+    let place = Place::of(&request)?;
+    let found = directory.run(move |shared| shared.read(&place)).await?;
+    let (content, format) = match found {
+        Found::File { content, format } => (content, format),
+        Found::Directory(entries) => (listing::links(&entries, &request).await?, ContentFormat::LINK_FORMAT),
+    };
+    let etag = etag(&content);
+    conditions.check(Some(&etag))?;
+    if request.message().values(OptionNumber::ETAG).any(|known| known == etag) {
+        return Ok(Response::new(Code::VALID).etag(&etag));
+    }
+    Ok(Response::new(Code::CONTENT).payload(format, content).etag(&etag))
+}
+
+async fn write(
+    State(directory): State<Directory>,
+    conditions: Conditions,
+    request: Request,
+) -> Result<Code, Rejection> {
+    let place = Place::of(&request)?.file()?;
+    let content = request.payload().to_vec();
+    directory.run(move |shared| shared.write(&place, &content, &conditions)).await
+}
+
+async fn remove(
+    State(directory): State<Directory>,
+    conditions: Conditions,
+    request: Request,
+) -> Result<Code, Rejection> {
+    let place = Place::of(&request)?.file()?;
+    directory.run(move |shared| shared.remove(&place, &conditions)).await
+}
+
+async fn list_all(State(directory): State<Directory>, request: Request) -> Result<Response, Rejection> {
+    let entries = directory.run(Shared::all).await?;
+    let links = listing::links(&entries, &request).await?;
+    Ok(Response::new(Code::CONTENT).payload(ContentFormat::LINK_FORMAT, links))
+}
+
+impl Directory {
+    /// Runs what waits for the disk where it holds up nobody.
+    async fn run<T: Send + 'static>(
+        self,
+        work: impl FnOnce(&Shared) -> Result<T, Rejection> + Send + 'static,
+    ) -> Result<T, Rejection> {
+        let done = spawn_blocking(move || work(&self.0)).await;
+        done.unwrap_or_else(|_| Err(Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server failed while reading")))
+    }
+}
+
+impl Shared {
+    fn read(&self, place: &Place) -> Result<Found, Rejection> {
+        let metadata = self.root.metadata(place.relative()).map_err(refused)?;
+        if metadata.is_dir() {
+            return self.entries(place).map(Found::Directory).map_err(refused);
+        }
+        // Neither are devices and pipes served, nor is a file a directory.
+        if !metadata.is_file() || place.is_directory {
+            return Err(not_found());
+        }
+        let content = self.content(place).map_err(refused)?;
+        if content.len() > LARGEST {
+            let message =
+                format!("the file has {} bytes: more than {LARGEST} do not fit into a message", metadata.len());
+            return Err(Rejection::new(Code::NOT_IMPLEMENTED, message));
+        }
+        let format = format(&place.path).unwrap_or_else(|| match std::str::from_utf8(&content) {
+            Ok(_) => ContentFormat::TEXT_PLAIN,
+            Err(_) => ContentFormat::OCTET_STREAM,
+        });
+        Ok(Found::File { content, format })
+    }
+
+    /// The content, or a little more than [`LARGEST`] bytes of it.
+    fn content(&self, place: &Place) -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        self.root.open(place.relative())?.take(LARGEST as u64 + 1).read_to_end(&mut content)?;
+        Ok(content)
+    }
+
+    fn write(&self, place: &Place, content: &[u8], conditions: &Conditions) -> Result<Code, Rejection> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.etag(place)?;
+        conditions.check(current.as_ref().map(<[u8; 8]>::as_slice))?;
+        // A name that nobody is served, and a rename: readers see the old content or the new one.
+        let (folder, name) = place.path.rsplit_once('/').unwrap_or(("", &place.path));
+        let separator = if folder.is_empty() { "" } else { "/" };
+        let number = self.parts.fetch_add(1, Ordering::Relaxed);
+        let part = format!("{folder}{separator}.{name}.{}-{number}.part", std::process::id());
+        let written = self
+            .root
+            .open_with(&part, OpenOptions::new().write(true).create_new(true))
+            .and_then(|mut file| file.write_all(content))
+            .and_then(|()| self.root.rename(&part, &self.root, &place.path));
+        if let Err(error) = written {
+            // It may never have been there.
+            let _ = self.root.remove_file(&part);
+            return Err(refused(error));
+        }
+        Ok(if current.is_some() { Code::CHANGED } else { Code::CREATED })
+    }
+
+    fn remove(&self, place: &Place, conditions: &Conditions) -> Result<Code, Rejection> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.etag(place)?;
+        conditions.check(current.as_ref().map(<[u8; 8]>::as_slice))?;
+        if current.is_some() {
+            self.root.remove_file(&place.path).map_err(refused)?;
+        }
+        Ok(Code::DELETED)
+    }
+
+    /// The ETag of a file; `None` if there is none.
+    fn etag(&self, place: &Place) -> Result<Option<[u8; 8]>, Rejection> {
+        match self.root.metadata(place.relative()) {
+            Ok(metadata) if metadata.is_file() => Ok(Some(etag(&self.content(place).map_err(refused)?))),
+            Ok(_) => Err(Rejection::new(Code::METHOD_NOT_ALLOWED, "it is a directory: only files can be changed")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// What is in a directory, by name.
+    fn entries(&self, place: &Place) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in self.root.read_dir(place.relative())? {
+            // A name that is not UTF-8 cannot be asked for.
+            let Ok(name) = entry?.file_name().into_string() else { continue };
+            if name.starts_with('.') {
+                continue;
+            }
+            let path = if place.path.is_empty() { name } else { format!("{}/{name}", place.path) };
+            // What cannot be looked at, as a link that leads out, cannot be served.
+            let Ok(metadata) = self.root.metadata(&path) else { continue };
+            let is_link = self.root.symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink());
+            if metadata.is_dir() {
+                entries.push(Entry {
+                    path,
+                    format: Some(ContentFormat::LINK_FORMAT),
+                    directory: true,
+                    size: None,
+                    is_link,
+                });
+            } else if metadata.is_file() {
+                let size = u32::try_from(metadata.len()).ok();
+                entries.push(Entry { format: format(&path), path, directory: false, size, is_link });
+            }
+        }
+        entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(entries)
+    }
+
+    /// All files, directory by directory. Links to directories are not gone into: they may lead in a circle.
+    fn all(&self) -> Result<Vec<Entry>, Rejection> {
+        let mut files = Vec::new();
+        let mut directories = vec![Place { path: String::new(), is_directory: true }];
+        while let Some(directory) = directories.pop() {
+            let entries = match self.entries(&directory) {
+                Ok(entries) => entries,
+                Err(error) if directory.path.is_empty() => return Err(refused(error)),
+                Err(_) => continue,
+            };
+            for entry in entries.into_iter().rev() {
+                if !entry.directory {
+                    files.push(entry);
+                } else if !entry.is_link {
+                    directories.push(Place { path: entry.path, is_directory: true });
+                }
+            }
+            if files.len() > LISTED {
+                files.truncate(LISTED);
+                warn!(LISTED, "more files than /.well-known/core lists");
+                break;
+            }
+        }
+        files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(files)
+    }
+}
+
+/// The Content-Format of a file by its name.
+fn format(path: &str) -> Option<ContentFormat> {
+    Path::new(path).extension().and_then(|extension| extension.to_str()).and_then(formats::of_extension)
+}
+
+/// The answer to what the operating system refuses. A client learns no more than it must.
+fn refused(error: io::Error) -> Rejection {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(),
+        io::ErrorKind::PermissionDenied => Rejection::new(Code::FORBIDDEN, "the server may not open this file"),
+        _ => {
+            warn!(%error, "a file cannot be served");
+            Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server cannot open this file")
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! JSON with a line for each member. The text itself is indented, so that order, numbers and escapes stay what they are.
+
+use serde::de::IgnoredAny;
+
+/// `None` if it is no JSON.
+pub fn pretty(text: &str) -> Option<String> {
+    serde_json::from_str::<IgnoredAny>(text).ok()?;
+    let mut out = Indented::default();
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => {
+                out.text.push('"');
+                out.copy_string(&mut characters);
+            }
+            '{' | '[' => {
+                out.text.push(character);
+                while characters.next_if(|next| next.is_ascii_whitespace()).is_some() {}
+                match characters.next_if(|next| matches!(next, '}' | ']')) {
+                    Some(end) => out.text.push(end),
+                    None => out.open(),
+                }
+            }
+            '}' | ']' => out.close(character),
+            ',' => {
+                out.text.push(',');
+                out.line();
+            }
+            ':' => out.text.push_str(": "),
+            space if space.is_ascii_whitespace() => {}
+            other => out.text.push(other),
+        }
+    }
+    Some(out.text)
+}
+
+#[derive(Default)]
+struct Indented {
+    text: String,
+    depth: usize,
+}
+
+impl Indented {
+    fn open(&mut self) {
+        self.depth += 1;
+        self.line();
+    }
+
+    fn close(&mut self, end: char) {
+        self.depth = self.depth.saturating_sub(1);
+        self.line();
+        self.text.push(end);
+    }
+
+    fn line(&mut self) {
+        self.text.push('\n');
+        self.text.extend(std::iter::repeat_n("  ", self.depth));
+    }
+
+    /// What follows an opening quotation mark, up to the closing one.
+    fn copy_string(&mut self, characters: &mut impl Iterator<Item = char>) {
+        while let Some(character) = characters.next() {
+            self.text.push(character);
+            match character {
+                '\\' => self.text.extend(characters.next()),
+                '"' => return,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_get_lines_and_keep_order_numbers_and_strings() {
+        let text = r#" {"z":1.0e3,"a":[1,{"b\"}":"x, \\"}], "e":{} ,"f":[ ]}"#;
+        let expected = r#"{
+  "z": 1.0e3,
+  "a": [
+    1,
+    {
+      "b\"}": "x, \\"
+    }
+  ],
+  "e": {},
+  "f": []
+}"#;
+        assert_eq!(pretty(text).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn what_is_no_json_is_left_to_others() {
+        for text in ["", "{", "hello", "[1,]", "{} {}"] {
+            assert_eq!(pretty(text), None, "{text}");
+        }
+        assert_eq!(pretty(&"[".repeat(100_000)), None, "too deep");
+    }
+}

@@ -1,0 +1,13 @@
+//! Messages and payloads as a person reads them on a terminal.
+
+mod cbor;
+mod hex;
+mod json;
+mod option;
+mod payload;
+mod terminal;
+
+pub use hex::hexadecimal;
+pub use option::value as option_value;
+pub use payload::{pretty as pretty_payload, summary as payload_summary};
+pub use terminal::{colour_verdicts, escape, escape_lines, keep_words, table};

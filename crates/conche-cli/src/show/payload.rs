@@ -1,0 +1,90 @@
+//! Payloads: in full for a terminal, and in a few words for a trace.
+
+use conche::ContentFormat;
+
+use super::{cbor, escape, escape_lines, hex, hexadecimal, json};
+use crate::formats::{self, Syntax};
+
+/// Bytes of a payload that its summary shows at most.
+const SHOWN: usize = 64;
+
+/// A payload for a terminal, ending in a newline: JSON, CBOR and links with a line for each member, other text as it is but
+/// for control characters, and other bytes as a dump.
+pub fn pretty(format: Option<ContentFormat>, payload: &[u8]) -> String {
+    let text = std::str::from_utf8(payload).ok();
+    let pretty = match format.map(formats::syntax) {
+        Some(Syntax::Json) => text.and_then(json::pretty),
+        Some(Syntax::Cbor) => cbor::pretty(payload),
+        Some(Syntax::Links) => text.map(links),
+        _ => None,
+    };
+    let mut shown = match pretty.as_deref().or(text) {
+        Some(text) => escape_lines(&text.replace("\r\n", "\n")),
+        None => hex::dump(payload),
+    };
+    if !shown.is_empty() && !shown.ends_with('\n') {
+        shown.push('\n');
+    }
+    shown
+}
+
+/// Its beginning and its length, such as `"hello" (5 bytes)`.
+pub fn summary(payload: &[u8]) -> String {
+    let beginning = payload.get(..SHOWN).unwrap_or(payload);
+    let shown = match (std::str::from_utf8(payload), beginning.utf8_chunks().next()) {
+        (Ok(_), Some(chunk)) => format!("\"{}\"", escape(chunk.valid())),
+        (Ok(_), None) => "\"\"".to_owned(),
+        (Err(_), _) => hexadecimal(beginning),
+    };
+    let more = if payload.len() > SHOWN { "…" } else { "" };
+    format!("{shown}{more} ({} byte{})", payload.len(), if payload.len() == 1 { "" } else { "s" })
+}
+
+/// A line for each link: a comma ends one unless it is part of a target or quoted (RFC 6690 §2).
+fn links(text: &str) -> String {
+    let (mut lines, mut quoted, mut target, mut escaped) =
+        (String::with_capacity(text.len() + 16), false, false, false);
+    for character in text.chars() {
+        lines.push(character);
+        match character {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' if !target => quoted = !quoted,
+            '<' | '>' if !quoted => target = character == '<',
+            ',' if !quoted && !target => lines.push('\n'),
+            _ => {}
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_what_a_person_can_read() {
+        for (format, payload, expected) in [
+            (Some(ContentFormat::JSON), &b"{\"a\":1}"[..], "{\n  \"a\": 1\n}\n"),
+            (Some(ContentFormat::JSON), b"{\"a\"", "{\"a\"\n"),
+            (Some(ContentFormat::CBOR), b"\x82\x01\x02", "[1, 2]\n"),
+            (Some(ContentFormat::CBOR), b"\xff", "00000000  ff                                               |.|\n"),
+            (Some(ContentFormat::LINK_FORMAT), b"</a,b>;title=\"x, \\\"y\",</c>", "</a,b>;title=\"x, \\\"y\",\n</c>\n"),
+            (None, b"hello", "hello\n"),
+            (None, b"two\r\nlines\n", "two\nlines\n"),
+            (None, b"\x1b[2J", "\\u{1b}[2J\n"),
+            (None, b"", ""),
+        ] {
+            assert_eq!(pretty(format, payload), expected, "{payload:?}");
+        }
+    }
+
+    #[test]
+    fn a_summary_shows_the_beginning_and_the_length() {
+        assert_eq!(summary(b"a\n"), "\"a\\n\" (2 bytes)");
+        assert_eq!(summary(b"\xff"), "0xff (1 byte)");
+        // 63 bytes and one of two, which is not cut through.
+        let text = format!("{}ü", "x".repeat(63));
+        assert_eq!(summary(text.as_bytes()), format!("\"{}\"… (65 bytes)", "x".repeat(63)));
+    }
+}

@@ -1,0 +1,90 @@
+//! What a terminal can show: its width, colours, and text that does not command it.
+
+use std::borrow::Cow;
+
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, TableComponent, Width};
+use conche::codec::Escaped;
+use console::{Style, Term};
+
+/// Columns of text where there is no terminal to ask, as in a pipe.
+const WIDTH: u16 = 100;
+
+/// Text of a peer's without what a terminal would obey.
+pub fn escape(text: &str) -> String {
+    Escaped(text).to_string()
+}
+
+/// The same for text of several lines, whose ends and tabulators stay.
+pub fn escape_lines(text: &str) -> String {
+    let parts = text.split_inclusive(['\n', '\t']).map(|part| {
+        let end = part.chars().next_back().filter(|end| matches!(end, '\n' | '\t'));
+        let inner = end.and_then(|end| part.strip_suffix(end)).unwrap_or(part);
+        Escaped(inner).to_string() + end.map(String::from).as_deref().unwrap_or_default()
+    });
+    parts.collect()
+}
+
+/// A table for standard output: as wide as the terminal at most, with lines only around its head.
+pub fn table() -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(Term::stdout().size_checked().map_or(WIDTH, |(_, columns)| columns));
+    for between_rows in [
+        TableComponent::HorizontalLines,
+        TableComponent::MiddleIntersections,
+        TableComponent::LeftBorderIntersections,
+        TableComponent::RightBorderIntersections,
+    ] {
+        table.remove_style(between_rows);
+    }
+    table
+}
+
+/// Makes each column at least as wide as its longest word, so that none is broken even if the terminal is narrow. To be
+/// called when the rows are in.
+pub fn keep_words(table: &mut Table) {
+    let rows: Vec<&Row> = table.header().into_iter().chain(table.row_iter()).collect();
+    let mut widths: Vec<usize> = Vec::new();
+    for (index, cell) in rows.iter().flat_map(|row| row.cell_iter().enumerate()) {
+        let content = cell.content();
+        let longest = content.split_whitespace().map(console::measure_text_width).max().unwrap_or_default();
+        widths.resize(widths.len().max(index + 1), 0);
+        widths[index] = widths[index].max(longest);
+    }
+    for (column, width) in table.column_iter_mut().zip(widths) {
+        let with_padding = u16::try_from(width + 2).unwrap_or(u16::MAX);
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(with_padding)));
+    }
+}
+
+/// Verdicts at the ends of lines in green and red, on a terminal whose user has not set `NO_COLOR`.
+pub fn colour_verdicts(text: &str) -> Cow<'_, str> {
+    if !console::colors_enabled() {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| {
+        let (style, verdict) = match line.trim_end() {
+            end if end.ends_with("does not hold") => (Style::new().red(), "does not hold"),
+            end if end.ends_with("holds") => (Style::new().green(), "holds"),
+            _ => return line.to_owned(),
+        };
+        let before = line.trim_end().strip_suffix(verdict).unwrap_or_default();
+        let behind = line.strip_prefix(before).and_then(|rest| rest.strip_prefix(verdict)).unwrap_or_default();
+        format!("{before}{}{behind}", style.apply_to(verdict))
+    };
+    Cow::Owned(text.split_inclusive('\n').map(line).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_peer_cannot_command_the_terminal() {
+        assert_eq!(escape("plain, ünïcode\n"), "plain, ünïcode\\n");
+        assert_eq!(escape_lines("a\tb\nc"), "a\tb\nc");
+        assert_eq!(escape_lines("\u{1b}[2J\u{9b}m\u{7f}\r\0"), "\\u{1b}[2J\\u{9b}m\\u{7f}\\r\\u{0}");
+        assert_eq!(escape_lines("user\u{202e}txt"), "user\\u{202e}txt");
+    }
+}

@@ -1,0 +1,171 @@
+//! `-v`: every message sent and received, as a person reads it, on standard error.
+//!
+//! ```text
+//! > 0.001 s  CON GET [0x3a4b] token 8f21a09c to 127.0.0.1:5683, 21 bytes
+//! >   Uri-Path: "test"
+//! < 0.002 s  ACK 2.05 Content [0x3a4b] token 8f21a09c from 127.0.0.1:5683, 25 bytes
+//! <   Content-Format: 0 (text/plain; charset=utf-8)
+//! <   payload: "hello" (5 bytes)
+//! ```
+
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use conche::Code;
+use conche::codec::{Message, Type};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+
+use crate::show::{option_value, payload_summary};
+
+/// The target of the events that it shows.
+pub const TARGET: &str = "conche::message";
+
+/// A layer that prints the messages that the library's events carry.
+#[derive(Debug)]
+pub struct Trace {
+    start: Instant,
+}
+
+impl Trace {
+    /// Counts time from now.
+    pub fn start() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Trace {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut message = Traced::default();
+        event.record(&mut message);
+        let text = message.told(self.start.elapsed());
+        // Without standard error there is nobody to tell.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+/// What an event says of a datagram.
+#[derive(Debug, Default)]
+struct Traced {
+    sent: bool,
+    peer: String,
+    attempt: u64,
+    datagram: Vec<u8>,
+}
+
+impl Visit for Traced {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "attempt" {
+            self.attempt = value;
+        }
+    }
+
+    fn record_bytes(&mut self, field: &Field, value: &[u8]) {
+        if field.name() == "datagram" {
+            self.datagram = value.to_vec();
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "peer" => self.peer = format!("{value:?}"),
+            "message" => self.sent = format!("{value:?}") == "sent",
+            _ => {}
+        }
+    }
+}
+
+impl Traced {
+    fn told(&self, at: Duration) -> String {
+        let (arrow, preposition) = if self.sent { ('>', "to") } else { ('<', "from") };
+        let mut text = format!("{arrow} {:.3} s  ", at.as_secs_f64());
+        let decoded = Message::decode(&self.datagram);
+        match &decoded {
+            Ok(message) => text.push_str(&opening(message)),
+            Err(_) => text.push_str("a malformed message"),
+        }
+        let length = self.datagram.len();
+        // Writing to a String cannot fail.
+        let _ = write!(text, " {preposition} {}, {length} byte{}", self.peer, if length == 1 { "" } else { "s" });
+        if self.attempt > 0 {
+            let _ = write!(text, ", retransmission {}", self.attempt);
+        }
+        text.push('\n');
+        match &decoded {
+            Ok(message) => {
+                for option in message.options() {
+                    let value = option_value(option.number, option.value);
+                    let colon = if value.is_empty() { "" } else { ": " };
+                    let _ = writeln!(text, "{arrow}   {}{colon}{value}", option.number);
+                }
+                if !message.payload().is_empty() {
+                    let _ = writeln!(text, "{arrow}   payload: {}", payload_summary(message.payload()));
+                }
+            }
+            Err(error) => {
+                let _ = writeln!(text, "{arrow}   {error}");
+                let _ = writeln!(text, "{arrow}   bytes: {}", payload_summary(&self.datagram));
+            }
+        }
+        text
+    }
+}
+
+/// Type, code, message ID and token.
+fn opening(message: &Message<'_>) -> String {
+    let code = match (message.code(), message.ty()) {
+        (Code::EMPTY, Type::Confirmable) => "Empty (a ping)".to_owned(),
+        (Code::EMPTY, _) => "Empty".to_owned(),
+        (code, _) if code.is_request() => code.description().map_or_else(|| code.to_string(), str::to_owned),
+        (code, _) => match code.description() {
+            Some(name) => format!("{code} {name}"),
+            None => code.to_string(),
+        },
+    };
+    let mut text = format!("{} {code} [{}]", message.ty(), message.id());
+    if !message.token().is_empty() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " token {}", message.token());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(sent: bool, attempt: u64, datagram: &[u8]) -> String {
+        let peer = "192.0.2.1:5683".to_owned();
+        Traced { sent, peer, attempt, datagram: datagram.to_vec() }.told(Duration::from_millis(1500))
+    }
+
+    #[test]
+    fn a_message_is_shown_with_its_options_and_payload() {
+        assert_eq!(
+            told(true, 2, b"\x42\x01\x12\x34\x0a\x0b\xb4test\x61\x32"),
+            "> 1.500 s  CON GET [0x1234] token 0a0b to 192.0.2.1:5683, 13 bytes, retransmission 2\n\
+             >   Uri-Path: \"test\"\n\
+             >   Accept: 50 (application/json)\n"
+        );
+        assert_eq!(
+            told(false, 0, b"\x60\x45\x12\x34\xc0\xff\x1b[m"),
+            "< 1.500 s  ACK 2.05 Content [0x1234] from 192.0.2.1:5683, 9 bytes\n\
+             <   Content-Format: 0 (text/plain; charset=utf-8)\n\
+             <   payload: \"\\u{1b}[m\" (3 bytes)\n"
+        );
+    }
+
+    #[test]
+    fn empty_and_malformed_messages_are_named() {
+        assert!(told(true, 0, b"\x40\0\0\x01").contains("CON Empty (a ping) [0x0001] to"));
+        assert!(told(false, 0, b"\x70\0\0\x01").contains("RST Empty [0x0001] from"));
+        assert_eq!(
+            told(false, 0, b"\x40"),
+            "< 1.500 s  a malformed message from 192.0.2.1:5683, 1 byte\n\
+             <   the datagram is shorter than the 4-byte header\n\
+             <   bytes: \"@\" (1 byte)\n"
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! What the command prints of a response, of messages and of failures: for people, for pipes and for programs.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod common;
+
+use std::net::SocketAddr;
+
+use common::{Ended, conche, run, serve};
+use serde_json::Value;
+
+fn ask(arguments: &[&str]) -> Ended {
+    run(conche().args(arguments))
+}
+
+fn uri(address: SocketAddr, path: &str) -> String {
+    format!("coap://{address}{path}")
+}
+
+/// The one object on standard output.
+fn object(ended: &Ended) -> Value {
+    assert_eq!(ended.stdout.lines().count(), 1, "{}", ended.stdout);
+    serde_json::from_str(&ended.stdout).expect("it is JSON")
+}
+
+#[test]
+fn json_is_one_object_with_a_schema() {
+    let (_server, address) = serve();
+    let ended = ask(&["get", &uri(address, "/test"), "--json"]);
+    let json = object(&ended);
+    for (pointer, expected) in
+        [("/schema", "1"), ("/code", "\"2.05\""), ("/payload", "\"hello\""), ("/retransmissions", "0")]
+    {
+        assert_eq!(json.pointer(pointer).map(ToString::to_string).as_deref(), Some(expected), "{pointer}");
+    }
+    let missing = ask(&["get", &uri(address, "/missing"), "--json"]);
+    assert_eq!((missing.status, &object(&missing)["code"]), (Some(4), &"4.04".into()));
+}
+
+#[test]
+fn json_of_a_failure_is_an_object_too() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
+    let there = uri(silent.local_addr().expect("it is bound"), "/");
+    for (arguments, status, kind) in [
+        (&["get", &there, "-B", "0.1", "--json"][..], 3, "timeout-or-unreachable"),
+        (&["get", "http://h/", "--json"], 2, "usage"),
+        (&["get", "--json", "--nope"], 2, "usage"),
+        (&["put", &there, "-f", "/nonexistent", "--json"], 1, "failure"),
+    ] {
+        let ended = ask(arguments);
+        let json = object(&ended);
+        assert_eq!(ended.status, Some(status), "{arguments:?}");
+        assert_eq!((&json["schema"], &json["kind"], &json["status"]), (&1.into(), &kind.into(), &status.into()));
+        assert!(json["error"].as_str().is_some_and(|error| !error.is_empty()), "{json}");
+        assert!(!ended.stderr.is_empty(), "people are told as well");
+    }
+}
+
+#[test]
+fn verbose_shows_each_message_and_how_the_exchange_went() {
+    let (_server, address) = serve();
+    let ended = ask(&["get", &uri(address, "/test?unit=K"), "-v", "-A", "text", "-T", "0x0a0b"]);
+    assert_eq!(ended.stdout, "hello");
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    let [sent, path, query, accept, received, ..] = lines.as_slice() else { panic!("{}", ended.stderr) };
+    assert!(sent.starts_with("> ") && sent.contains(" CON GET [0x"), "{sent}");
+    assert!(sent.contains(&format!("] token 0a0b to {address}, ")), "{sent}");
+    assert_eq!(
+        [*path, *query, *accept],
+        [">   Uri-Path: \"test\"", ">   Uri-Query: \"unit=K\"", ">   Accept: 0 (text/plain; charset=utf-8)"]
+    );
+    assert!(received.starts_with("< ") && received.contains(" ACK 2.05 Content [0x"), "{received}");
+    for part in [
+        "\n<   Content-Format: 0 (text/plain; charset=utf-8)\n",
+        "\n<   payload: \"hello\" (5 bytes)\n",
+        "; no retransmission\n",
+        "\n* retransmission timeout (RTO) of the last copy: ",
+    ] {
+        assert!(ended.stderr.contains(part), "{part:?} in {}", ended.stderr);
+    }
+    let traced = ask(&["get", &uri(address, "/test"), "-vv"]).stderr;
+    assert!(traced.contains("id=1}: sent bytes=") && traced.contains("rto="), "{traced}");
+}
+
+#[test]
+fn a_non_confirmable_request_is_not_said_to_be_acknowledged() {
+    let (_server, address) = serve();
+    let ended = ask(&["get", &uri(address, "/test"), "-v", "--non"]).stderr;
+    assert!(ended.contains(" NON GET ") && ended.contains(" NON 2.05 Content "), "{ended}");
+    assert!(ended.contains("\n* response after ") && !ended.contains("acknowledged"), "{ended}");
+    assert!(!ended.contains("RTO"), "{ended}");
+}
+
+#[test]
+fn what_a_change_did_is_told_on_standard_error() {
+    let (_server, address) = serve();
+    let test = uri(address, "/test");
+    for (arguments, told) in [
+        (&["put", &test, "-e", "new"][..], "2.04 Changed\n"),
+        (&["delete", &test], "2.02 Deleted\n"),
+        (&["put", &test, "-e", "new"], "2.01 Created\n"),
+        (&["put", &test, "-e", "new", "-q"], ""),
+        (&["get", &test], ""),
+    ] {
+        let ended = ask(arguments);
+        assert_eq!((ended.status, ended.stderr.as_str()), (Some(0), told), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_file_named_by_a_dash_is_standard_output() {
+    let (_server, address) = serve();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut get = conche();
+    let ended = run(get.args(["get", &uri(address, "/test"), "-o", "-"]).current_dir(directory.path()));
+    assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), "hello"));
+    assert!(!directory.path().join("-").exists());
+}
+
+#[test]
+fn a_request_leaves_from_the_address_that_is_asked_for() {
+    let (_server, address) = serve();
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
+    let local = free.local_addr().expect("it is bound").to_string();
+    let taken = ask(&["get", &uri(address, "/test"), "--bind", &local]);
+    assert_eq!(taken.status, Some(1));
+    assert!(taken.stderr.starts_with("conche: no socket could be opened: "), "{}", taken.stderr);
+    drop(free);
+    assert_eq!(ask(&["get", &uri(address, "/test"), "--bind", &local]).stdout, "hello");
+}

@@ -1,0 +1,80 @@
+//! Completions and manual pages.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use common::{Ended, conche, run};
+
+/// All that `conche help` lists.
+const SUBCOMMANDS: &[&str] = &[
+    "get",
+    "post",
+    "put",
+    "delete",
+    "fetch",
+    "patch",
+    "ipatch",
+    "ping",
+    "discover",
+    "serve",
+    "relay",
+    "reproduce",
+    "run",
+    "controllers",
+    "completions",
+    "man",
+];
+
+fn ask(arguments: &[&str]) -> Ended {
+    run(conche().args(arguments))
+}
+
+#[test]
+fn completions_know_subcommands_controllers_and_papers() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = ask(&["completions", shell]);
+        assert_eq!(script.status, Some(0));
+        for word in SUBCOMMANDS.iter().copied().chain(["peak-hopper", "cocoa-fb1"]) {
+            assert!(script.stdout.contains(word), "{word} for {shell}");
+        }
+        // What clap_complete writes for fish has no values of positional arguments.
+        assert!(shell == "fish" || script.stdout.contains("anrw18"), "{shell}");
+    }
+}
+
+#[test]
+fn the_one_page_has_every_subcommand_and_refers_to_no_other_page() {
+    let manual = ask(&["man"]);
+    assert_eq!(manual.status, Some(0));
+    for subcommand in SUBCOMMANDS {
+        assert!(manual.stdout.contains(&format!("CONCHE {}", subcommand.to_uppercase())), "{subcommand}");
+    }
+    assert!(references(&manual.stdout).is_empty(), "{:?}", references(&manual.stdout));
+}
+
+#[test]
+fn every_page_that_is_referred_to_is_written() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("man1");
+    assert_eq!(ask(&["man", "--dir", path.to_str().expect("a UTF-8 path")]).status, Some(0));
+    for subcommand in SUBCOMMANDS {
+        assert!(path.join(format!("conche-{subcommand}.1")).is_file(), "{subcommand}");
+    }
+    for page in fs::read_dir(&path).expect("it was made") {
+        let text = fs::read_to_string(page.expect("an entry").path()).expect("text");
+        for name in references(&text) {
+            assert!(path.join(format!("{name}.1")).is_file(), "{name}(1) is referred to");
+        }
+    }
+}
+
+/// The pages of section 1 that a page refers to.
+fn references(page: &str) -> BTreeSet<String> {
+    let page = page.replace('\\', "");
+    let words = page.split(|character: char| character.is_whitespace() || character == ',');
+    words.filter_map(|word| word.strip_suffix("(1)")).map(str::to_owned).collect()
+}
