@@ -120,9 +120,9 @@ def site():
     add("large-update", Document(LARGE))
     add("large-create", Document(b""))
     add("large-post", LargePost())
-    add("link1", Read(b"link1", rt="Type1 Type2", **{"if": "If1"}, sz="5"))
-    add("link2", Read(b"link2", rt="Type2 Type3", **{"if": "If2"}))
-    add("link3", Read(b"link3", rt="Type1 Type3", **{"if": "foo"}))
+    add("link1", Read(b"link1", rt="Type1", **{"if": "If1"}, sz="5"))
+    add("link2", Read(b"link2", rt="Type2", **{"if": "If2"}))
+    add("link3", Read(b"link3", rt="Type1 Type2", **{"if": "foo"}))
     add("path", Read(b"</path/sub1>,</path/sub2>,</path/sub3>", content_format=40, ct="40"))
     for path in ("path/sub1", "path/sub2", "path/sub3"):
         add(path, Read(path[5:].encode()))

@@ -196,9 +196,9 @@ public final class Server {
                 new Document("large-update", LARGE),
                 new Plain("large-create").post(Server::created),
                 new Plain("large-post").post(exchange -> exchange.respond(CHANGED, LARGE, 0)),
-                text("link1", "link1").attribute("rt", "Type1", "Type2").attribute("if", "If1").attribute("sz", "5"),
-                text("link2", "link2").attribute("rt", "Type2", "Type3").attribute("if", "If2"),
-                text("link3", "link3").attribute("rt", "Type1", "Type3").attribute("if", "foo"),
+                text("link1", "link1").attribute("rt", "Type1").attribute("if", "If1").attribute("sz", "5"),
+                text("link2", "link2").attribute("rt", "Type2").attribute("if", "If2"),
+                text("link3", "link3").attribute("rt", "Type1", "Type2").attribute("if", "foo"),
                 new Plain("path")
                         .get(exchange -> exchange.respond(CONTENT, "</path/sub1>,</path/sub2>,</path/sub3>", 40))
                         .attribute("ct", "40")

@@ -230,14 +230,14 @@ static void delete_absent(coap_context_t *context) {
 
 static void add_links(coap_context_t *context) {
   coap_resource_t *link = add(context, "link1", "link1");
-  attribute(link, "rt", "\"Type1 Type2\"");
+  attribute(link, "rt", "\"Type1\"");
   attribute(link, "if", "\"If1\"");
   attribute(link, "sz", "5");
   link = add(context, "link2", "link2");
-  attribute(link, "rt", "\"Type2 Type3\"");
+  attribute(link, "rt", "\"Type2\"");
   attribute(link, "if", "\"If2\"");
   link = add(context, "link3", "link3");
-  attribute(link, "rt", "\"Type1 Type3\"");
+  attribute(link, "rt", "\"Type1 Type2\"");
   attribute(link, "if", "\"foo\"");
   link = add(context, "path", "</path/sub1>,</path/sub2>,</path/sub3>");
   ((document_t *)coap_resource_get_userdata(link))->format = COAP_MEDIATYPE_APPLICATION_LINK_FORMAT;

@@ -138,7 +138,8 @@ mod tests {
     #[test]
     fn a_request_has_options_in_the_form_that_their_format_asks_for() {
         let kept = BTreeMap::from([("tag".to_owned(), vec![7])]);
-        let action = Action::parse("NON PUT /a?b ETag=$tag Block1=2/1/64 Accept=0 #65001=0x0a payload=@3 token=0b", &kept);
+        let action =
+            Action::parse("NON PUT /a?b ETag=$tag Block1=2/1/64 Accept=0 #65001=0x0a payload=@3 token=0b", &kept);
         let expected = Request {
             confirmable: false,
             method: "PUT".to_owned(),
@@ -157,7 +158,9 @@ mod tests {
 
     #[test]
     fn what_is_no_action_is_refused() {
-        for text in ["", "GET /test", "stop", "CON GET /test ETag=$none", "CON GET /test Nonsense=1", "CON GET / Accept=x"] {
+        for text in
+            ["", "GET /test", "stop", "CON GET /test ETag=$none", "CON GET /test Nonsense=1", "CON GET / Accept=x"]
+        {
             assert!(Action::parse(text, &BTreeMap::new()).is_err(), "{text}");
         }
     }

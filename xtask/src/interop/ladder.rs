@@ -95,9 +95,7 @@ fn holds(word: &str, message: &Message<'_>, captured: &Captured, before: &[Captu
         "payload" => return !message.payload().is_empty(),
         "token" => return !message.token().is_empty(),
         "again" => {
-            return before
-                .iter()
-                .any(|other| other.direction == captured.direction && other.bytes == captured.bytes);
+            return before.iter().any(|other| other.direction == captured.direction && other.bytes == captured.bytes);
         }
         _ => {}
     }

@@ -89,7 +89,11 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     let columns = thread::scope(|scope| {
         let column = |(peer, role)| {
             let (cases, exceptions, setup) = (&cases, &exceptions, &setup);
-            scope.spawn(move || Column { peer, role, outcomes: outcomes(cases, exceptions, peer, role, setup, options) })
+            scope.spawn(move || Column {
+                peer,
+                role,
+                outcomes: outcomes(cases, exceptions, peer, role, setup, options),
+            })
         };
         let running: Vec<_> = pairs.into_iter().map(column).collect();
         let finished = running.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a run panicked")));
@@ -146,7 +150,12 @@ fn outcomes(
         let expected_to_fail = exception.is_some_and(|exception| exception.result == Excepted::PeerDiffers);
         match pair.run(case) {
             Ok(()) if expected_to_fail => {
-                eprintln!("{}, client {}, server {}: passes, but has an exception", case.id, client.name(), server.name());
+                eprintln!(
+                    "{}, client {}, server {}: passes, but has an exception",
+                    case.id,
+                    client.name(),
+                    server.name()
+                );
                 Outcome::Fail("it passes, but interop/exceptions.toml says that the peer differs".to_owned())
             }
             Ok(()) => Outcome::Pass,

@@ -218,7 +218,7 @@ fn conche(
             running.clear();
             return Ok(());
         }
-        Action::Ping => drop(command.args(["ping", "--json", &format!("coap://{server}")])),
+        Action::Ping => drop(command.args(["ping", "--json", "--count", "1", &format!("coap://{server}")])),
         Action::Request(request) => arguments(&mut command, request, server),
     }
     let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -229,7 +229,7 @@ fn conche(
     let is_ping = matches!(action, Action::Ping);
     thread::spawn(move || {
         for line in output {
-            let told = if is_ping { Told::Response("pong".to_owned(), Vec::new()) } else { told_in_json(&line, first) };
+            let told = if is_ping { pong_in_json(&line) } else { told_in_json(&line, first) };
             first = false;
             if telling.send(told).is_err() {
                 return;
@@ -261,7 +261,16 @@ fn arguments(command: &mut Command, request: &Request, server: SocketAddr) {
     }
 }
 
-/// What a line of our command's JSON tells.
+/// What a line of our command's JSON tells of a ping.
+fn pong_in_json(line: &str) -> Told {
+    let json: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+    match json["rtt_ms"].is_number() {
+        true => Told::Response("pong".to_owned(), Vec::new()),
+        false => Told::Failure(line.to_owned()),
+    }
+}
+
+/// What a line of our command's JSON tells of a request.
 fn told_in_json(line: &str, first: bool) -> Told {
     #[derive(Deserialize)]
     struct Json {
@@ -279,4 +288,3 @@ fn told_in_json(line: &str, first: bool) -> Told {
 fn digits(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
-

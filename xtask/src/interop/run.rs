@@ -141,7 +141,8 @@ fn check(told: &Told, wanted: Option<&str>) -> Result<()> {
         Told::Failure(why) => bail!("the client fails: {why}"),
     };
     let Some(wanted) = wanted else { return Ok(()) };
-    let (wanted_code, wanted_payload) = wanted.split_once(' ').map_or((wanted, None), |(code, text)| (code, Some(text)));
+    let (wanted_code, wanted_payload) =
+        wanted.split_once(' ').map_or((wanted, None), |(code, text)| (code, Some(text)));
     if !wanted_code.split('|').any(|wanted| wanted == code) {
         bail!("the client is answered {code}, not {wanted_code}");
     }

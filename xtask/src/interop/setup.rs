@@ -52,7 +52,7 @@ impl Setup {
                 Peer::Libcoap => setup.build_libcoap(project)?,
                 Peer::Aiocoap => setup.install_aiocoap(project)?,
                 Peer::Californium => setup.build_californium(project)?,
-                Peer::Conche => Command::cargo("build -p conche-cli --bin conche").run(project)?,
+                Peer::Conche => Command::cargo("build -p conche-cli --bin conche").unshown().run(project)?,
             }
         }
         Ok(setup)
@@ -103,7 +103,7 @@ impl Setup {
         for part in ["client", "server"] {
             let (source, program) = (self.source(&format!("libcoap/{part}.c")), self.text(&format!("libcoap-{part}")));
             let arguments = ["-Wall", "-Wextra", "-Werror", "-O1", "-o", &program, &source, "-lcoap-3-notls"];
-            Command::new("gcc", arguments).run(project)?;
+            Command::new("gcc", arguments).unshown().run(project)?;
         }
         Ok(())
     }
@@ -115,10 +115,10 @@ impl Setup {
         if installed.is_ok_and(|status| status.success()) {
             return Ok(());
         }
-        Command::new("python3", ["-m", "venv", &environment]).run(project)?;
+        Command::new("python3", ["-m", "venv", &environment]).unshown().run(project)?;
         let requirement = format!("aiocoap=={AIOCOAP}");
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &requirement];
-        Command::new(&python, pip).run(project)
+        Command::new(&python, pip).unshown().run(project)
     }
 
     fn build_californium(&self, project: &Project) -> Result<()> {
@@ -126,12 +126,12 @@ impl Setup {
         if !self.path("californium/lib").join(CALIFORNIUM).is_file() {
             let (pom, output) = (self.source("californium/pom.xml"), format!("-DoutputDirectory={libraries}"));
             let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
-            Command::new("mvn", goal).run(project)?;
+            Command::new("mvn", goal).unshown().run(project)?;
         }
         let (client, server) = (self.source("californium/Client.java"), self.source("californium/Server.java"));
         let classes = self.text("californium/classes");
         let path = format!("{libraries}/*");
-        Command::new("javac", ["-nowarn", "-cp", &path, "-d", &classes, &client, &server]).run(project)
+        Command::new("javac", ["-nowarn", "-cp", &path, "-d", &classes, &client, &server]).unshown().run(project)
     }
 
     fn class_path(&self) -> String {
