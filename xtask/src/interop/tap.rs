@@ -39,6 +39,8 @@ struct Shared {
 #[derive(Default)]
 struct Record {
     captured: Vec<Captured>,
+    /// How many came by before the step that is being taken.
+    earlier: usize,
     /// The first datagram that fits one of them is lost, and uses it up.
     to_lose: Vec<Line>,
 }
@@ -61,21 +63,28 @@ impl Tap {
         self.address
     }
 
-    /// Forgets what came by, and loses the first datagrams that fit these lines.
-    pub fn restart(&self, to_lose: Vec<Line>) {
-        *self.shared.locked() = Record { captured: Vec::new(), to_lose };
+    /// Begins a step, in which the first datagrams that fit these lines are lost.
+    pub fn begin(&self, to_lose: Vec<Line>) {
+        let mut record = self.shared.locked();
+        record.earlier = record.captured.len();
+        record.to_lose = to_lose;
     }
 
-    /// What came by since the last restart.
+    /// What came by in this step.
     pub fn captured(&self) -> Vec<Captured> {
+        self.shared.locked().of_step().to_vec()
+    }
+
+    /// What came by in all steps.
+    pub fn everything(&self) -> Vec<Captured> {
         self.shared.locked().captured.clone()
     }
 
-    /// Waits until what came by is as `wanted` has it; false if it is not when the time is over.
+    /// Waits until what came by in this step is as `wanted` has it; false if it is not when the time is over.
     pub fn wait(&self, until: Instant, mut wanted: impl FnMut(&[Captured]) -> bool) -> bool {
         let mut record = self.shared.locked();
         loop {
-            if wanted(&record.captured) {
+            if wanted(record.of_step()) {
                 return true;
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -85,6 +94,12 @@ impl Tap {
             let waited = self.shared.changed.wait_timeout(record, left.min(STEP));
             (record, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+impl Record {
+    fn of_step(&self) -> &[Captured] {
+        self.captured.get(self.earlier..).unwrap_or_default()
     }
 }
 
@@ -103,7 +118,7 @@ impl Shared {
     fn passes(&self, direction: Direction, bytes: &[u8]) -> bool {
         let mut record = self.locked();
         let captured = Captured { direction, lost: true, bytes: bytes.to_vec() };
-        let fits = record.to_lose.iter().position(|line| line.fits(&captured, &record.captured));
+        let fits = record.to_lose.iter().position(|line| line.fits(&captured, record.of_step()));
         let lost = fits.map(|at| record.to_lose.remove(at)).is_some();
         record.captured.push(Captured { lost, ..captured });
         self.changed.notify_all();
