@@ -231,7 +231,8 @@ fn conche(
         for line in output {
             let told = if is_ping { pong_in_json(&line) } else { told_in_json(&line, first) };
             first = false;
-            if telling.send(told).is_err() {
+            // Behind a ping there is its summary only.
+            if telling.send(told).is_err() || is_ping {
                 return;
             }
         }
