@@ -160,10 +160,8 @@ pub fn irregularity(captured: &[Captured], ladder: &[Line]) -> Option<String> {
             Type::Reset if !ladder.iter().any(|line| line.types.iter().any(|ty| ty == "RST" || ty == "*")) => {
                 return Some(format!("an unexpected Reset: {message}"));
             }
-            Type::Acknowledgement | Type::Reset => {
-                if !opposite.any(|other| other.id() == message.id()) {
-                    return Some(format!("it answers no message: {message}"));
-                }
+            Type::Acknowledgement | Type::Reset if !opposite.any(|other| other.id() == message.id()) => {
+                return Some(format!("it answers no message: {message}"));
             }
             _ => {}
         }
