@@ -38,6 +38,22 @@ impl Keyed {
         Fingerprint { from, message: mixed(from.wrapping_add(what)) }
     }
 
+    /// Where [`fold`](Self::fold) begins.
+    pub(crate) const fn folded(&self, number: u8) -> u64 {
+        mixed(self.keys[0].wrapping_add(number as u64))
+    }
+
+    /// Goes on with a number and bytes that a peer chose. Made for few bytes; collisions of one peer's requests are what it
+    /// would do to itself.
+    pub(crate) fn fold(&self, state: u64, number: u16, bytes: &[u8]) -> u64 {
+        let start = mixed(state.wrapping_add(u64::from(number) << 32 | bytes.len() as u64));
+        bytes.chunks(8).fold(start, |state, chunk| {
+            let mut word = [0; 8];
+            word.iter_mut().zip(chunk).for_each(|(byte, given)| *byte = *given);
+            mixed(state.wrapping_add(u64::from_le_bytes(word)) ^ self.keys[1])
+        })
+    }
+
     /// Of two numbers that nobody else chose.
     pub(crate) const fn spread(&self, first: u64, second: u64) -> u64 {
         let [key, other] = self.keys;

@@ -11,7 +11,8 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
-use crate::codec::{MessageId, Token};
+use crate::blockwise::Asked;
+use crate::codec::{MessageId, NoResponse, Token};
 use crate::message::Remembered;
 use crate::shares::{Group, Shares};
 use crate::store::{Arena, Linked, Links, List};
@@ -39,6 +40,9 @@ pub(crate) struct Waiting<P> {
     /// Where copies of it find what was answered.
     pub(crate) remembered: Option<Remembered>,
     pub(crate) group: Group,
+    /// The responses that the client has no use for.
+    pub(crate) unwanted: NoResponse,
+    pub(crate) asked: Asked,
 }
 
 impl<P> Waiting<P> {

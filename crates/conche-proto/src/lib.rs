@@ -13,9 +13,11 @@
 //! |---|---|
 //! | [`codec`] | bytes to [`Message`](codec::Message) and back, borrowed, without allocation |
 //! | [`config`] | the transmission parameters of RFC 7252 §4.8, the envelope, a bound for everything that can grow |
+//! | `echo` | whether a request is fresh, and its sender where it says (RFC 9175) |
 //! | `hash` | keyed hashes, and fingerprints that stand for what they were made of |
 //! | `store` | containers for what a peer can fill: arena, list, index, timers |
 //! | [`shares`] | how much of something bounded each group of sources holds |
+//! | `blockwise` | block-wise transfer: bodies cut into blocks and put together again |
 //! | `message` | the message layer: message IDs, deduplication, what a Reset can be about |
 //! | `incoming` | requests of peers that wait for their response |
 //! | `peer` | what is known of each destination: congestion state, NSTART slots, queue, PROBING_RATE, trust |
@@ -31,8 +33,10 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod blockwise;
 pub mod codec;
 pub mod config;
+mod echo;
 pub mod endpoint;
 mod exchange;
 mod hash;
@@ -49,6 +53,7 @@ pub use conche_cc::Instant;
 pub use config::{
     ConfigError, EndpointConfig, Envelope, Limits, ParameterError, ResponseLimit, TransmissionParameters,
 };
+pub use echo::{Freshness, Stale};
 pub use endpoint::{
     Datagram, Ecn, Endpoint, Event, Input, NotifyError, Output, RequestError, RespondError, Stats, SupersedeError,
     Transmit, Undrained,

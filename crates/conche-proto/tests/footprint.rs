@@ -6,8 +6,8 @@ use conche_proto::cc::any::{ALL, AnyController};
 use conche_proto::codec::{Body, Code};
 use conche_proto::{Endpoint, EndpointConfig, Instant, Limits, Output, Request};
 
-/// Just beyond a power of two, where the index has most to spare.
-const PEERS: u32 = 4_096 + 64;
+/// A chunk more than a power of two: all places are taken, and the index has most to spare.
+const PEERS: u32 = 8_192 + 256;
 
 /// Bytes that an endpoint holds once it has asked so many peers, all of which are idle again.
 fn bytes_held(controller: AnyController) -> i64 {

@@ -4,6 +4,8 @@ use std::path::Path;
 
 #[path = "../../../fuzz/bodies/decode.rs"]
 mod decode;
+#[path = "../../../fuzz/bodies/link_format.rs"]
+mod link_format;
 #[path = "../../../fuzz/bodies/roundtrip.rs"]
 mod roundtrip;
 
@@ -15,6 +17,11 @@ fn every_seed_of_the_decode_target_passes() {
 #[test]
 fn every_seed_of_the_roundtrip_target_passes() {
     replay("roundtrip", roundtrip::run);
+}
+
+#[test]
+fn every_seed_of_the_link_format_target_passes() {
+    replay("link_format", link_format::run);
 }
 
 fn replay(target: &str, body: fn(&[u8])) {

@@ -99,6 +99,7 @@
 mod builder;
 pub mod client;
 mod driver;
+mod problem;
 pub mod server;
 mod settings;
 pub mod uri;
@@ -112,6 +113,7 @@ pub use conche_proto::{
     TransmissionParameters,
 };
 pub use ipnet::IpNet;
+pub use problem::Problem;
 pub use server::Server;
 pub use settings::{ConfigError, SharedController};
 pub use uri::{Uri, UriError};

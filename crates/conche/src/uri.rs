@@ -186,7 +186,7 @@ fn parse_port(port: &str) -> Result<u16, UriError> {
 
 fn host_name<E: Encoder>(name: &EStr<E>) -> Result<String, UriError> {
     let name = decode("host name", name)?;
-    if name.is_empty() { Err(UriError::NoHost) } else { Ok(name.to_lowercase()) }
+    if name.is_empty() { Err(UriError::NoHost) } else { Ok(name.to_ascii_lowercase()) }
 }
 
 fn decode_all<'a, E: Encoder>(

@@ -21,7 +21,7 @@ pub struct Requirements {
 pub struct Requirement {
     /// Such as `Q08`.
     pub id: String,
-    /// Of RFC 7252; of RFC 7641 with the prefix `7641-`.
+    /// Of RFC 7252; of another one with its number before it, as in `7641-4.5`.
     pub section: String,
     /// MUST, SHOULD, a formula, …
     pub level: String,
@@ -32,8 +32,8 @@ pub struct Requirement {
 impl Requirement {
     /// The section with its RFC.
     pub fn source(&self) -> String {
-        match self.section.strip_prefix("7641-") {
-            Some(section) => format!("RFC 7641 §{section}"),
+        match self.section.split_once('-') {
+            Some((rfc, section)) => format!("RFC {rfc} §{section}"),
             None => format!("RFC 7252 §{}", self.section),
         }
     }
@@ -44,7 +44,7 @@ impl Requirement {
     }
 
     fn section_number(&self) -> &str {
-        self.section.strip_prefix("7641-").unwrap_or(&self.section)
+        self.section.split_once('-').map_or(&self.section, |(_, section)| section)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask compliance`: which test covers which requirement of RFC 7252 and RFC 7641.
+//! `cargo xtask compliance`: which test covers which requirement of RFC 7252 and its extensions.
 //!
 //! The requirements are `docs/compliance/requirements.json`. A test covers one by naming it in a comment on or in the
 //! test function: `// RFC 7252 §4.2 (Q08)`. What has no test yet, and why, is `docs/compliance/deferred.toml`. The

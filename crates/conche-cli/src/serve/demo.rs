@@ -36,7 +36,8 @@ const BELOW_PATH: [&str; 3] = ["/path/sub1", "/path/sub2", "/path/sub3"];
 
 /// All demonstration resources.
 pub fn router() -> Router {
-    let test = document(Some("hello")).post(post_test).title("A document").format(ContentFormat::TEXT_PLAIN);
+    let test = editable().post(post_test).with_state(Document::of(Some("hello")));
+    let test = test.title("A document").format(ContentFormat::TEXT_PLAIN);
     let mut router = Router::new()
         .route("/test", test)
         .route("/separate", get(separate).title("Answers after 5 s"))
@@ -61,8 +62,9 @@ pub fn router() -> Router {
 }
 
 /// POST to /test has no effect, but a location as if it had one (TD_COAP_CORE_18).
-async fn post_test() -> Response {
-    Response::new(Code::CREATED).location("/location1/location2/location3")
+async fn post_test(State(document): State<Document>, conditions: Conditions) -> Result<Response, Rejection> {
+    conditions.check(etag(&document.locked()).as_ref().map(<[u8; 4]>::as_slice))?;
+    Ok(Response::new(Code::CREATED).location("/location1/location2/location3"))
 }
 
 async fn separate() -> &'static str {
@@ -104,28 +106,20 @@ async fn counted(State(count): State<Arc<AtomicU64>>) -> String {
     count.load(Ordering::Relaxed).to_string()
 }
 
-/// A resource that is read with GET, replaced with PUT and removed with DELETE, each under conditions.
+/// A resource with [`editable`]'s methods and nothing more.
 fn document(content: Option<&'static str>) -> Resource {
-    let content = content.map(|text| Representation { format: ContentFormat::TEXT_PLAIN, payload: text.into() });
-    let document = Document(Arc::new(Mutex::new(content)));
-    // A resource with handlers that wait for the state, until it is given to them.
-    let resource: Resource<Document> = get(read).put(write).delete(remove);
-    resource.with_state(document)
+    editable().with_state(Document::of(content))
 }
 
-async fn read(
-    State(document): State<Document>,
-    conditions: Conditions,
-    request: Request,
-) -> Result<Response, Rejection> {
+/// A resource that is read with GET, replaced with PUT and removed with DELETE, each under conditions.
+fn editable() -> Resource<Document> {
+    get(read).put(write).delete(remove)
+}
+
+async fn read(State(document): State<Document>) -> Option<Response> {
     let document = document.locked();
-    conditions.check(etag(&document).as_ref().map(<[u8; 4]>::as_slice))?;
-    let Some(current) = document.as_ref() else { return Ok(Response::new(Code::NOT_FOUND)) };
-    let etag = current.etag();
-    if request.message().values(OptionNumber::ETAG).any(|known| known == etag) {
-        return Ok(Response::new(Code::VALID).etag(&etag));
-    }
-    Ok(Response::new(Code::CONTENT).payload(current.format, current.payload.clone()).etag(&etag))
+    let current = document.as_ref()?;
+    Some(Response::new(Code::CONTENT).payload(current.format, current.payload.clone()).etag(&current.etag()))
 }
 
 async fn write(State(document): State<Document>, conditions: Conditions, request: Request) -> Result<Code, Rejection> {
@@ -162,6 +156,11 @@ impl Representation {
 }
 
 impl Document {
+    fn of(content: Option<&'static str>) -> Self {
+        let content = content.map(|text| Representation { format: ContentFormat::TEXT_PLAIN, payload: text.into() });
+        Self(Arc::new(Mutex::new(content)))
+    }
+
     fn locked(&self) -> MutexGuard<'_, Option<Representation>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -188,9 +187,9 @@ mod tests {
         router().into_service().expect("the routes make sense")
     }
 
-    // RFC 7252 §5.10.8
+    // RFC 7252 §5.10.8 (Q203)
     #[tokio::test]
-    async fn conditions_hold_or_not_for_each_method_and_post_understands_none() {
+    async fn conditions_hold_or_not_for_each_method() {
         const IF_MATCH: OptionNumber = OptionNumber::IF_MATCH;
         const IF_NONE_MATCH: OptionNumber = OptionNumber::IF_NONE_MATCH;
         let service = service();
@@ -198,8 +197,9 @@ mod tests {
             (Code::GET, IF_MATCH, &b"\x01"[..], Code::PRECONDITION_FAILED),
             (Code::GET, IF_MATCH, b"", Code::CONTENT),
             (Code::GET, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
-            (Code::POST, IF_MATCH, b"\x01", Code::BAD_OPTION),
-            (Code::POST, IF_NONE_MATCH, b"", Code::BAD_OPTION),
+            (Code::POST, IF_MATCH, b"\x01", Code::PRECONDITION_FAILED),
+            (Code::POST, IF_MATCH, b"", Code::CREATED),
+            (Code::POST, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
             (Code::PUT, IF_NONE_MATCH, b"", Code::PRECONDITION_FAILED),
             (Code::DELETE, IF_MATCH, b"\x01", Code::PRECONDITION_FAILED),
             (Code::DELETE, IF_MATCH, b"", Code::DELETED),

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::wire::{OptionHeader, PAYLOAD_MARKER};
-use super::{ContentFormat, MAX_OPTION_LENGTH, OptionNumber, encode_uint};
+use super::{ContentFormat, MAX_OPTION_LENGTH, OptionNumber, Options, RawOption, encode_uint};
 
 /// Options, payload marker and payload as they will stand in the datagram. Header and token are the endpoint's affair
 /// and are put before it on each transmission. Clones share the bytes.
@@ -32,10 +32,44 @@ impl Body {
         BodyBuilder::default()
     }
 
+    /// Of bytes that are encoded already, and well-formed.
+    pub(super) const fn of_encoded(bytes: Bytes) -> Self {
+        Self { bytes }
+    }
+
+    pub(super) const fn shared(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// The encoded bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The options in the order of the message.
+    #[must_use]
+    pub fn options(&self) -> Options<'_> {
+        // They end at the payload marker, which is no option.
+        Options::encoded(&self.bytes)
+    }
+
+    /// The value of this option, of its first occurrence if it is repeatable.
+    #[must_use]
+    pub fn option(&self, number: OptionNumber) -> Option<&[u8]> {
+        self.options().find(|option| option.number == number).map(|option| option.value)
+    }
+
+    /// A builder with the same options and payload, for a message that has more. The payload is shared.
+    #[must_use]
+    pub fn to_builder(&self) -> BodyBuilder {
+        let mut options = self.options();
+        let add = |builder: BodyBuilder, option: RawOption<'_>| builder.option(option.number, option.value);
+        let builder = options.by_ref().fold(BodyBuilder::new(), add);
+        match options.rest() {
+            [PAYLOAD_MARKER, payload @ ..] => builder.payload(self.bytes.slice_ref(payload)),
+            _ => builder,
+        }
     }
 
     /// The number of encoded bytes.
@@ -126,6 +160,13 @@ impl BodyBuilder {
     #[must_use]
     pub fn query(self, argument: &str) -> Self {
         self.option(OptionNumber::URI_QUERY, argument.as_bytes())
+    }
+
+    /// The value given for this option, the first of several.
+    #[must_use]
+    pub fn value(&self, number: OptionNumber) -> Option<&[u8]> {
+        let entry = self.options.iter().find(|entry| entry.number == number)?;
+        self.values.get(entry.value.clone())
     }
 
     /// Sets the payload.

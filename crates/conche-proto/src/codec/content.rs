@@ -150,6 +150,18 @@ pub struct Options<'a> {
     number: u16,
 }
 
+impl<'a> Options<'a> {
+    /// Of bytes that are well-formed options, with or without a payload behind them.
+    pub(super) const fn encoded(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, number: 0 }
+    }
+
+    /// What they have not got to.
+    pub(super) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
 impl<'a> Iterator for Options<'a> {
     type Item = RawOption<'a>;
 

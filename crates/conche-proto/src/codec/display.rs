@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write as _};
 
-use super::{Code, Content, Message, OptionFormat, RawOption, decode_uint};
+use super::{Block, Code, Content, Message, OptionFormat, OptionNumber, RawOption, decode_uint};
 
 /// Payload bytes printed at most.
 const PRINTED: usize = 64;
@@ -69,6 +69,11 @@ impl fmt::Display for RawOption<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number)?;
         let format = self.number.spec().map_or(OptionFormat::Opaque, |spec| spec.format);
+        if matches!(self.number, OptionNumber::BLOCK1 | OptionNumber::BLOCK2)
+            && let Ok(block) = Block::decode(self.value)
+        {
+            return write!(f, "={block}");
+        }
         match (format, decode_uint(self.value), printable(self.value)) {
             (OptionFormat::Empty, ..) if self.value.is_empty() => Ok(()),
             (OptionFormat::Uint, Some(number), _) => write!(f, "={number}"),

@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod block;
 mod body;
 mod code;
 mod content;
@@ -28,8 +29,11 @@ mod decode;
 mod display;
 mod encode;
 mod header;
+pub mod link_format;
+mod no_response;
 mod option;
 mod owned;
+mod parts;
 mod pool;
 mod recognition;
 mod spec;
@@ -41,6 +45,7 @@ mod wire;
 
 pub use bytes::Bytes;
 
+pub use block::{BadBlock, Block, BlockSize};
 pub use body::{Body, BodyBuilder, BuildError};
 pub use code::Code;
 pub use content::{Content, Options, RawOption, Values};
@@ -48,12 +53,15 @@ pub use decode::{DecodeError, DecodeErrorKind, Message};
 pub use display::Escaped;
 pub use encode::{EncodeError, Encoder, encode_empty};
 pub use header::{Header, MessageId, Type};
+pub use no_response::NoResponse;
 pub use option::{ContentFormat, OptionNumber};
 pub use owned::OwnedMessage;
+pub(crate) use parts::Joined;
 pub use pool::MessagePool;
 pub use spec::{OptionDefault, OptionFormat, OptionSpec, OptionUse};
 pub use token::Token;
 pub use uint::{UintBytes, decode_uint, encode_uint};
+pub use uri::{encode_path, encode_query};
 pub use wire::MAX_OPTION_LENGTH;
 
 #[cfg(test)]

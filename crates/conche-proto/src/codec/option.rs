@@ -69,6 +69,8 @@ impl ContentFormat {
     pub const MERGE_PATCH: Self = Self(52);
     /// `application/cbor` (RFC 8949 §9.3).
     pub const CBOR: Self = Self(60);
+    /// `application/concise-problem-details+cbor` (RFC 9290 §6.3).
+    pub const PROBLEM_DETAILS: Self = Self(257);
     /// `application/senml+json` (RFC 8428 §12.3.1).
     pub const SENML_JSON: Self = Self(110);
     /// `application/senml+cbor` (RFC 8428 §12.3.1).

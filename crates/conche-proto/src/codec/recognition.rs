@@ -6,7 +6,7 @@ impl<'a> Content<'a> {
     /// The first critical option that a recipient must treat as unrecognised, so that it has to reject the message or
     /// answer 4.02 (RFC 7252 §5.4.1); elective ones are merely ignored. Unrecognised is an option
     ///
-    /// - that is neither in RFC 7252 or RFC 7641 nor in `also_known`,
+    /// - that is neither in RFC 7252, RFC 7641 or RFC 7959 nor in `also_known`,
     /// - that is not defined for a message of this code (§5.4),
     /// - whose value has a length out of range (§5.4.3),
     /// - that occurs once more than it may (§5.4.5).
@@ -31,7 +31,7 @@ impl<'a> Content<'a> {
 
     fn recognised(&self, option: RawOption<'_>, repeated: bool, also_known: &[OptionNumber]) -> bool {
         let Some(spec) = option.number.spec() else { return also_known.contains(&option.number) };
-        (matches!(spec.rfc, 7252 | 7641) || also_known.contains(&option.number))
+        (matches!(spec.rfc, 7252 | 7641 | 7959) || also_known.contains(&option.number))
             && spec.used_in.includes(self.code())
             && spec.allows_length(option.value.len())
             && (spec.repeatable || !repeated)

@@ -37,6 +37,19 @@ pub struct Limits {
     pub deduplication_bytes: usize,
     /// The largest message that is sent or accepted (RFC 7252 §4.6: 1152 for an unknown path MTU), at least 64.
     pub message_bytes: usize,
+    /// The largest body that is sent, received or put together from blocks (RFC 7959), at most 2^30. What fits into one message
+    /// is not concerned.
+    pub body_bytes: usize,
+    /// Bodies of one peer's requests that are put together from blocks at the same time, and as many bodies of responses
+    /// to it of which blocks may be asked for.
+    pub transfers_per_peer: usize,
+    /// The same over all peers. What has been idle longest makes room, request bodies only after 4.5 times ACK_TIMEOUT;
+    /// beyond that a first block is answered with 5.03 and Max-Age. No group of sources holds more than is free for
+    /// others.
+    pub transfers: usize,
+    /// Bytes of the bodies that are put together from blocks: for those of peers' requests, for those of responses kept
+    /// for peers that ask for their blocks, and for those of responses to us, each.
+    pub assembly_bytes: usize,
     /// Outputs that wait to be polled.
     pub outputs: usize,
 }
@@ -54,6 +67,10 @@ impl Default for Limits {
             subscriptions: 131_072,
             deduplication_bytes: 64 << 20,
             message_bytes: 1152,
+            body_bytes: 64 << 10,
+            transfers_per_peer: 4,
+            transfers: 256,
+            assembly_bytes: 16 << 20,
             outputs: 4096,
         }
     }
@@ -64,6 +81,9 @@ const LEAST_MESSAGE: usize = 64;
 
 /// The largest UDP payload that a length field can name.
 const MOST_MESSAGE: usize = 65_535;
+
+/// What 2^20 blocks of 1024 bytes can hold (RFC 7959 §2.2).
+const MOST_BODY: usize = 1 << 30;
 
 /// Places are numbered with 32 bits.
 const MOST_PLACES: usize = u32::MAX as usize - 1;
@@ -81,6 +101,10 @@ impl Limits {
             ("subscriptions", self.subscriptions, 0, MOST_PLACES),
             ("deduplication_bytes", self.deduplication_bytes, 0, u32::MAX as usize),
             ("message_bytes", self.message_bytes, LEAST_MESSAGE, MOST_MESSAGE),
+            ("body_bytes", self.body_bytes, 0, MOST_BODY),
+            ("transfers_per_peer", self.transfers_per_peer, 0, MOST_PLACES),
+            ("transfers", self.transfers, 0, MOST_PLACES),
+            ("assembly_bytes", self.assembly_bytes, 0, u32::MAX as usize),
             ("outputs", self.outputs, 1, MOST_PLACES),
         ];
         if let Some((limit, given, least, most)) =

@@ -16,7 +16,7 @@ use core::time::Duration;
 use conche_cc::Controller;
 use thiserror::Error;
 
-use crate::codec::{OptionNumber, Token};
+use crate::codec::{BlockSize, OptionNumber, Token};
 
 /// All settings of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
@@ -45,7 +45,14 @@ pub struct EndpointConfig {
     pub token_length: u8,
     /// Bytes counted for each datagram beyond its UDP payload, by byte-counting controllers and PROBING_RATE.
     pub datagram_overhead: u32,
-    /// Critical options that the application understands beyond those of RFC 7252.
+    /// The largest blocks that bodies are cut into (RFC 7959 §2.2). With the default, 1024 bytes, only what does not fit into
+    /// a message is cut. A smaller size applies to every body and is asked for in advance (early negotiation, §2.4); what
+    /// a peer asks for and what fits into [`Limits::message_bytes`] may make blocks smaller still.
+    pub block_size: BlockSize,
+    /// How long a peer may take for the blocks of one body, at most. What has not been used for EXCHANGE_LIFETIME is
+    /// dropped before.
+    pub transfer_lifetime: Duration,
+    /// Critical options that the application understands beyond those of RFC 7252 and RFC 7959.
     pub known_options: Vec<OptionNumber>,
     /// How many requests of one source are answered (RFC 7252 §4.7). Default: all.
     pub response_limit: Option<ResponseLimit>,
@@ -68,6 +75,8 @@ impl Default for EndpointConfig {
             separate_after: Duration::from_millis(500),
             token_length: 8,
             datagram_overhead: 28,
+            block_size: BlockSize::default(),
+            transfer_lifetime: Duration::from_secs(3_600),
             known_options: Vec::new(),
             response_limit: None,
             retry_after: Duration::from_secs(2),
@@ -104,6 +113,9 @@ impl EndpointConfig {
         }
         if self.longest_pause.is_some_and(|pause| pause.is_zero()) {
             return Err(ConfigError::NoTime { setting: "longest_pause" });
+        }
+        if self.transfer_lifetime.is_zero() {
+            return Err(ConfigError::NoTime { setting: "transfer_lifetime" });
         }
         if self.response_timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(ConfigError::NoTime { setting: "response_timeout" });

@@ -15,10 +15,19 @@ pub enum RequestError {
     /// The code is not a request's: its class is not 0, or it is Empty.
     #[error("{0} is not a method: a request's code is 0.01 to 0.31")]
     NotAMethod(crate::codec::Code),
-    /// The message is larger than [`Limits::message_bytes`](crate::Limits::message_bytes).
+    /// The message is larger than [`Limits::message_bytes`](crate::Limits::message_bytes), and no block of its body fits into
+    /// one either.
     #[error("the message takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// What it would take.
+        bytes: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+    /// The payload is larger than [`Limits::body_bytes`](crate::Limits::body_bytes).
+    #[error("the body takes {bytes} bytes, the limit body_bytes is {limit}")]
+    BodyTooLarge {
+        /// What was given.
         bytes: usize,
         /// What is allowed.
         limit: usize,
@@ -97,7 +106,17 @@ pub enum RespondError {
     /// The code is not a response's.
     #[error("{0} is not a response code: its class must be 2, 4 or 5")]
     NotAResponse(crate::codec::Code),
-    /// The message is larger than [`Limits::message_bytes`](crate::Limits::message_bytes); the request still waits for
+    /// The payload is larger than [`Limits::body_bytes`](crate::Limits::body_bytes); the request still waits for another
+    /// response.
+    #[error("the response's body takes {bytes} bytes, the limit body_bytes is {limit}")]
+    BodyTooLarge {
+        /// What was given.
+        bytes: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+    /// The message is larger than [`Limits::message_bytes`](crate::Limits::message_bytes), and no block of its body fits into
+    /// one either; the request still waits for
     /// another response.
     #[error("the response takes {bytes} bytes, the limit is {limit}")]
     TooLarge {

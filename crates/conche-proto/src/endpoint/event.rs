@@ -183,6 +183,16 @@ pub enum Event<P> {
         /// Why.
         reason: ObserverEnd,
     },
+    /// A request with No-Response (RFC 7967) is over, and no response came, as it asked: the peer acknowledged it, or it
+    /// was Non-confirmable and nobody knows whether it arrived.
+    Unanswered {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The peer.
+        peer: P,
+        /// How the exchange went.
+        course: Course,
+    },
     /// An exchange failed and is over.
     Failed {
         /// The exchange.

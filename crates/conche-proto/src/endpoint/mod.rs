@@ -42,6 +42,7 @@ mod request;
 mod respond;
 mod stats;
 mod subscription;
+mod transfer;
 
 pub use error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
 pub use event::{Datagram, Ecn, Event, Input, Output, Transmit};
@@ -56,6 +57,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 use crate::PeerKey;
+use crate::blockwise::{Assemblies, Representations};
 use crate::codec::MessagePool;
 use crate::config::{ConfigError, EndpointConfig, TransmissionParameters};
 use crate::exchange::{Exchanges, Rules};
@@ -90,6 +92,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     received: Deduplication,
     rejectable: Rejectable,
     incoming: Incoming<P>,
+    assemblies: Assemblies,
+    representations: Representations,
     exchanges: Exchanges<C>,
     observers: Observers,
     subscriptions: Subscriptions,
@@ -134,6 +138,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             received: Deduplication::new(limits.deduplication_bytes, limits.message_bytes, lifetimes),
             rejectable: Rejectable::default(),
             incoming: Incoming::new(limits.incoming, config.separate_after),
+            assemblies: Assemblies::new(transfer::bounds(&config)),
+            representations: Representations::new(transfer::bounds(&config)),
             exchanges: Exchanges::new(rules, hash),
             observers: Observers::new(limits.observers, limits.observers_per_peer, hash),
             subscriptions: Subscriptions::new(hash),
@@ -213,9 +219,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.notify_observer(now, observer);
             } else {
                 self.received.purge(now);
-                let due = [self.exchanges.next_due(), self.incoming.next_due(), self.subscriptions.next_due()];
-                let next = due.into_iter().chain([self.received.next_purge(now)]);
-                return Output::Wait(next.flatten().min());
+                let next = [
+                    self.exchanges.next_due(),
+                    self.incoming.next_due(),
+                    self.subscriptions.next_due(),
+                    self.received.next_purge(now),
+                    self.purge_bodies(now),
+                ];
+                return Output::Wait(next.into_iter().flatten().min());
             }
         }
     }
@@ -258,6 +269,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             observers: self.observers.len(),
             subscriptions: self.subscriptions.len(),
             timers: self.exchanges.timers() + self.incoming.timers() + self.subscriptions.timers(),
+            transfers: self.exchanges.transfers(),
+            assemblies: self.assemblies.contexts().len(),
+            representations: self.representations.contexts().len(),
+            body_bytes: self.body_bytes(),
             deduplication_entries: self.received.len(),
             deduplication_bytes: self.received.bytes(),
             outputs: self.outbox.len() + self.events.len(),
@@ -292,6 +307,14 @@ pub struct Occupancy {
     pub subscriptions: usize,
     /// Armed timers.
     pub timers: usize,
+    /// Requests of ours that take more than one message, and of which one has been answered.
+    pub transfers: usize,
+    /// Bodies of requests that are being put together from blocks.
+    pub assemblies: usize,
+    /// Bodies of responses that are kept for peers that ask for their blocks.
+    pub representations: usize,
+    /// The bytes of both, and of the responses to us that are being put together.
+    pub body_bytes: usize,
     /// Messages remembered for deduplication.
     pub deduplication_entries: usize,
     /// Their bytes.

@@ -44,7 +44,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///
     /// Notifications are Non-confirmable, except that one in a while is Confirmable, to learn whether the client still is
     /// there (RFC 7641 §4.5); [`Response::reliability`] may say otherwise. An error is the last notification, Confirmable
-    /// unless said otherwise, and ends the observation (§4.2).
+    /// unless said otherwise, and ends the observation (§4.2). Of a body that does not fit into a message the observers get
+    /// the first block and ask for the others.
     ///
     /// # Errors
     /// If the response is not legal or too large.
@@ -52,6 +53,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !response.code.is_response() {
             return Err(NotifyError::NotAResponse(response.code));
         }
+        let response = self.cut_notification(response);
         let Some(body) = self.observers.notification(now, topic, &response) else { return Ok(0) };
         let (bytes, limit) = (4 + crate::codec::Token::MAX_LENGTH + body.len(), self.config.limits.message_bytes);
         if bytes > limit {
@@ -130,6 +132,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     local: message.place.local,
                     reliability: message.reliability,
                     deadline: Instant::FAR_FUTURE,
+                    transfer: None,
+                    whole: true,
                 };
                 if let Some(exchange) = self.open(now, message.place.peer, opening) {
                     self.observers.sending(observer, exchange);

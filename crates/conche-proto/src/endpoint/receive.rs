@@ -4,9 +4,11 @@ use alloc::format;
 use alloc::string::String;
 
 use super::outbox::{Departure, Source, encode, encoded};
+use super::transfer::Whole;
 use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
-use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Type};
+use crate::blockwise::Asked;
+use crate::codec::{Body, Code, Message, MessageId, NoResponse, OptionNumber, OwnedMessage, Type};
 use crate::exchange::{Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::Waiting;
@@ -15,6 +17,18 @@ use crate::observe::Place;
 use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
+
+/// A request as it arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival<P> {
+    pub(super) source: Source<P>,
+    /// Of the peer's key.
+    pub(super) hash: u64,
+    /// What it will be remembered as.
+    pub(super) what: Fingerprint,
+    /// Whose share it counts in.
+    pub(super) group: Group,
+}
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A datagram arrived (RFC 7252 §4.2, §4.3): each type and code class goes its way, and what has none is rejected
@@ -113,20 +127,32 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(source, message, remembered);
         }
-        let group = self.group_of(&source.from, hash);
-        if let Some((code, diagnostic)) = self.refusal(message) {
-            return self.refuse(now, source, message, group, (code, &diagnostic));
+        let arrival = Arrival { source, hash, what, group: self.group_of(&source.from, hash) };
+        let asked = match self.acceptable(message) {
+            Ok(asked) => asked,
+            Err((code, diagnostic)) => return self.refuse(now, &arrival, message, (code, &diagnostic)),
+        };
+        let mut whole = Whole::AsItIs;
+        if !asked.is_plain() {
+            match self.receive_block(now, &arrival, message, &asked) {
+                Some(delivered) => whole = delivered,
+                None => return,
+            }
         }
-        let Some(waiting) = self.take_in(now, source, message, what, group) else {
+        let Some(waiting) = self.take_in(now, &arrival, message, asked) else {
             self.stats.overloaded += 1;
-            return self.refuse(now, source, message, group, (Code::SERVICE_UNAVAILABLE, ""));
+            return self.refuse(now, &arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
         };
         if !self.observers.is_empty() {
             self.observation_renewed(now, &waiting, message);
         }
         let Some(id) = self.incoming.insert(now, waiting) else { return };
         self.stats.requests_received += 1;
-        let message = OwnedMessage::pooled(*message, &mut self.requests);
+        let message = match whole {
+            Whole::AsItIs => None,
+            Whole::Joined(key) => self.joined(key, message),
+        }
+        .unwrap_or_else(|| OwnedMessage::pooled(*message, &mut self.requests));
         self.events.push_back(Event::Request { id, from: source.from, message });
     }
 
@@ -135,11 +161,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn take_in(
         &mut self,
         now: Instant,
-        source: Source<P>,
+        arrival: &Arrival<P>,
         message: &Message<'_>,
-        what: Fingerprint,
-        group: Group,
+        asked: Asked,
     ) -> Option<Waiting<P>> {
+        let &Arrival { source, what, group, .. } = arrival;
         if !self.incoming.admits(group) {
             return None;
         }
@@ -156,12 +182,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Source { from, local } = source;
         let (id, token) = (message.id(), message.token());
-        Some(Waiting { from, local, id, token, confirmable, peer, remembered, group })
+        let unwanted = NoResponse::of(message);
+        Some(Waiting { from, local, id, token, confirmable, peer, remembered, group, unwanted, asked })
     }
 
     /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to
     /// leave, leaves all the same.
-    fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
+    pub(super) fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
         if self.received.is_crowded_by(&reply) {
             self.outbox.keep(&self.received);
         }
@@ -180,42 +207,62 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The error that the endpoint itself answers a request with.
-    fn refusal(&self, message: &Message<'_>) -> Option<(Code, String)> {
+    /// What a request says of blocks, if it is one for the application; else the error that the endpoint itself answers.
+    fn acceptable(&self, message: &Message<'_>) -> Result<Asked, (Code, String)> {
         if message.as_bytes().len() > self.config.limits.message_bytes {
             let limit = self.config.limits.message_bytes;
-            return Some((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
+            return Err((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
         }
-        let mut proxying = false;
-        let options = message.options().inspect(|option| {
-            proxying |= matches!(option.number, OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME);
-        });
+        let (mut asked, mut wrong) = (self.asks(message.code()), None);
+        let options = message.options().inspect(|option| wrong = wrong.or(self.ask(&mut asked, *option)));
         if let Some(option) = message.unacceptable_among(options, &self.config.known_options) {
-            return Some((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
+            return Err((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
         }
-        proxying.then(|| (Code::PROXYING_NOT_SUPPORTED, "this is no proxy".into()))
+        match wrong {
+            None => Ok(asked),
+            Some((code, why)) => Err((code, why.into())),
+        }
     }
 
     /// Refuses a request without remembering it; a duplicate will get the same answer. One that came as Non-confirmable with
     /// a bad option is rejected silently (RFC 7252 §5.4.1), and one that there is no room for as if it had been lost.
-    fn refuse(&mut self, now: Instant, to: Source<P>, message: &Message<'_>, group: Group, why: (Code, &str)) {
+    pub(super) fn refuse(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>, why: (Code, &str)) {
         let (code, diagnostic) = why;
-        let token = message.token();
+        if NoResponse::of(message).suppresses(code) {
+            if message.ty() == Type::Confirmable {
+                self.push_empty(arrival.source, Type::Acknowledgement, message.id());
+            }
+            return;
+        }
+        if message.ty() == Type::NonConfirmable && matches!(code, Code::BAD_OPTION | Code::SERVICE_UNAVAILABLE) {
+            return;
+        }
+        let body = match code {
+            Code::SERVICE_UNAVAILABLE => self.try_later(),
+            _ => self.explanation(code, diagnostic, message),
+        };
+        self.answer_at_once(now, arrival, message, code, &body);
+    }
+
+    /// Answers a request without the application, and without remembering it.
+    pub(super) fn answer_at_once(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        code: Code,
+        body: &Body,
+    ) {
+        let &Arrival { source: to, group, .. } = arrival;
         let (ty, id) = if message.ty() == Type::Confirmable {
             (Type::Acknowledgement, message.id())
-        } else if matches!(code, Code::BAD_OPTION | Code::SERVICE_UNAVAILABLE) {
-            return;
         } else {
             let Ok(peer) = self.open_peer(now, to.from, group) else { return };
             self.peers.touch(now, peer);
             let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime) else { return };
             (Type::NonConfirmable, id)
         };
-        let body = match code {
-            Code::SERVICE_UNAVAILABLE => self.try_later(),
-            _ => self.explanation(code, diagnostic, token.len()),
-        };
-        let datagram = encoded(ty, code, id, &token, &body);
+        let datagram = encoded(ty, code, id, &message.token(), body);
         self.outbox.push_back(Departure::Message { to, datagram });
     }
 
@@ -226,14 +273,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A diagnostic payload (RFC 7252 §5.5.2), cut off where the largest message ends.
-    fn explanation(&self, code: Code, diagnostic: &str, token_length: u8) -> Body {
-        let limit = self.config.limits.message_bytes;
+    fn explanation(&self, code: Code, diagnostic: &str, message: &Message<'_>) -> Body {
+        let limits = &self.config.limits;
         let mut body = Body::builder();
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
-            body = body.uint(OptionNumber::SIZE1, u32::try_from(limit).unwrap_or(u32::MAX));
+            let hint = self.smaller_block(message);
+            // What would be accepted in blocks is told so (RFC 7959 §2.9.3).
+            if let Some(block) = hint {
+                body = body.option(OptionNumber::BLOCK1, block.encode().as_slice());
+            }
+            let by_message = hint.is_none() && message.as_bytes().len() > limits.message_bytes;
+            let largest = if by_message { limits.message_bytes } else { limits.body_bytes };
+            body = body.uint(OptionNumber::SIZE1, u32::try_from(largest).unwrap_or(u32::MAX));
         }
-        // Header, Size1 in full length, payload marker.
-        let room = limit.saturating_sub(4 + usize::from(token_length) + 5 + 1);
+        // Header, Block1 and Size1 in full length, payload marker.
+        let room = limits.message_bytes.saturating_sub(4 + usize::from(message.token().len()) + 5 + 6 + 1);
         let text = &diagnostic[..diagnostic.floor_char_boundary(room)];
         body.payload(String::from(text)).build().unwrap_or_default()
     }
@@ -277,7 +331,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let _ = self.remember(now, received, Reply::EmptyAck);
             self.push_empty(source, Type::Acknowledgement, message.id());
         }
-        self.deliver(now, index, AckKind::Separate, OwnedMessage::from(*message));
+        self.deliver(now, index, AckKind::Separate, message);
     }
 
     /// The exchange with this message ID, if it has left. What fits none may be a guess.
@@ -311,7 +365,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Piggybacked);
                 self.fail(now, index, Failure::UnacceptableResponse);
             }
-            Purpose::Request => self.deliver(now, index, AckKind::Piggybacked, OwnedMessage::from(*message)),
+            Purpose::Request => self.deliver(now, index, AckKind::Piggybacked, message),
         }
     }
 
@@ -329,7 +383,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Purpose::Request if trusted => {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
-                self.push_acknowledged(now, index);
+                if self.exchanges.get(index).wants_no_response() {
+                    return self.fail(now, index, Failure::NoResponse);
+                }
+                if self.exchanges.get(index).transfer.is_none() {
+                    self.push_acknowledged(now, index);
+                }
                 self.exchanges.await_response(now, index);
             }
             Purpose::Request => exchange.doubtful_ack = true,

@@ -3,7 +3,7 @@
 use super::outbox::Departure;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
-use crate::codec::{OwnedMessage, Token};
+use crate::codec::{Message, OwnedMessage, Token};
 use crate::exchange::{Exchange, ExchangeId, Failure, Next, Opening, Purpose, Request};
 use crate::observe::Place;
 use crate::shares::Group;
@@ -29,7 +29,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             local: None,
             reliability: request.reliability,
             deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
+            transfer: None,
+            whole: request.whole,
         };
+        let opening = self.cut_request(opening)?;
         self.submit(now, peer, opening)
     }
 
@@ -132,9 +135,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.notification_failed(now, index, observer, reason);
         }
         let subscription = self.registers(index);
-        if self.exchanges.get(index).is_told() && self.is_told_of(index) {
+        let exchange = self.exchanges.get(index);
+        let (told, as_asked) = (exchange.is_told(), exchange.stays_unanswered_by(reason));
+        if told && self.is_told_of(index) {
             let (exchange, peer, course) = self.exchanges.told(now, &self.peers, index);
-            self.events.push_back(Event::Failed { exchange, peer, reason, course });
+            self.events.push_back(match as_asked {
+                true => Event::Unanswered { exchange, peer, course },
+                false => Event::Failed { exchange, peer, reason, course },
+            });
         } else {
             self.stats.responses_expired += 1;
         }
@@ -148,12 +156,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A request's response arrived: the exchange is over.
-    pub(super) fn deliver(&mut self, now: Instant, index: u32, kind: AckKind, message: OwnedMessage) {
+    /// A request's response arrived: the exchange is over, unless it goes on block by block.
+    pub(super) fn deliver(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
         if let Some(subscription) = self.registers(index) {
-            return self.deliver_registration(now, index, subscription, kind, message);
+            return self.deliver_registration(now, index, subscription, kind, OwnedMessage::from(*message));
         }
         self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+        let Some(message) = self.follow(now, index, message) else { return };
         let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
         self.events.push_back(Event::Response { exchange, from, message, course });
         self.close(now, index);

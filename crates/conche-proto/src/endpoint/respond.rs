@@ -10,11 +10,15 @@ use crate::incoming::{RequestId, Waiting};
 use crate::message::Reply;
 use conche_cc::{Controller, Instant};
 
+/// What the Observe option takes at most: its head and a number of 24 bits.
+pub(super) const OBSERVE_BYTES: u8 = 4;
+
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Answers a request. The response is piggybacked on the ACK if none was sent yet; otherwise it is a message of its
     /// own, and if that is Confirmable, the exchange is returned whose end
     /// ([`Event::Acknowledged`](super::Event::Acknowledged) or [`Event::Failed`](super::Event::Failed)) tells whether
-    /// it arrived. However many responses wait for a peer, the next one waits behind them.
+    /// it arrived. However many responses wait for a peer, the next one waits behind them. A response that the client said
+    /// it has no use for is not sent (RFC 7967).
     ///
     /// # Errors
     /// If the request does not wait for a response, or the response is not legal; in the latter case the request still
@@ -25,8 +29,22 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         request: RequestId,
         response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
-        let token_length = self.incoming.get(request).ok_or(RespondError::NotPending)?.token.len();
+        let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
+        let (token_length, plain) = (waiting.token.len(), waiting.asked.is_plain());
+        if waiting.unwanted.suppresses(response.code) {
+            self.ignore(now, request);
+            return Ok(None);
+        }
+        self.check_code(&response)?;
         let observer = self.registered(request);
+        // The Observe option is added to the block that is cut out, and not to those that follow (RFC 7959 §2.6).
+        let beside = token_length + if observer.is_some() { OBSERVE_BYTES } else { 0 };
+        let response = if plain && self.goes_whole(beside, &response.body) {
+            response
+        } else {
+            let waiting = *self.incoming.get(request).ok_or(RespondError::NotPending)?;
+            self.cut_response(now, &waiting, beside, response)?
+        };
         let response = match observer {
             Some(observer) => Response { body: self.first_response(now, observer, &response), ..response },
             None => response,
@@ -83,6 +101,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(SupersedeError::NotOutstanding);
         }
         let token_length = found.token.len();
+        self.check_code(&response)?;
         self.check(&response, token_length)?;
         let content = Content { code: response.code, body: response.body };
         self.exchanges.supersede(&mut self.peers, exchange.index, content);
@@ -109,10 +128,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
+    fn check_code(&self, response: &Response) -> Result<(), RespondError> {
+        if response.code.is_response() { Ok(()) } else { Err(RespondError::NotAResponse(response.code)) }
+    }
+
     fn check(&self, response: &Response, token_length: u8) -> Result<(), RespondError> {
-        if !response.code.is_response() {
-            return Err(RespondError::NotAResponse(response.code));
-        }
         let bytes = 4 + usize::from(token_length) + response.body.len();
         let limit = self.config.limits.message_bytes;
         if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
@@ -180,6 +200,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             local: waiting.local,
             reliability: if confirmable { reliability } else { Reliability::NeverConfirmable },
             deadline: Instant::FAR_FUTURE,
+            transfer: None,
+            whole: false,
         };
         let exchange = self.open(now, peer, opening);
         self.peers.let_go(now, peer);

@@ -35,7 +35,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         to: P,
         request: Request,
     ) -> Result<(ExchangeId, SubscriptionId), RequestError> {
-        let Request { code, body, reliability, timeout, token } = request;
+        let Request { code, body, reliability, timeout, token, .. } = request;
         if !matches!(code, Code::GET | Code::FETCH) {
             return Err(RequestError::NotObservable(code));
         }
@@ -262,5 +262,7 @@ fn registration(
     deadline: Instant,
 ) -> Opening {
     let Content { code, body } = content;
-    Opening { purpose: Purpose::Request, code, body, token, local: None, reliability, deadline }
+    // What is observed may change before all blocks of a state are there: the application asks for the others.
+    let (transfer, whole) = (None, false);
+    Opening { purpose: Purpose::Request, code, body, token, local: None, reliability, deadline, transfer, whole }
 }

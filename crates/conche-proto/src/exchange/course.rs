@@ -3,10 +3,10 @@
 use core::fmt;
 use core::time::Duration;
 
-/// How an exchange went.
+/// How an exchange went, all its messages together if it took more than one (RFC 7959).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Course {
-    /// Copies sent, the original included; 0 if it never left the queue.
+    /// Copies sent, the originals included; 0 if it never left the queue.
     pub transmissions: u16,
     /// How long it waited for admission (NSTART, pacing) before the first copy left.
     pub queued: Duration,
@@ -34,8 +34,15 @@ pub enum Failure {
     Reset,
     /// The network reported the peer unreachable.
     Unreachable,
-    /// The response carried a critical option that is unknown or malformed (RFC 7252 §5.4.1).
+    /// The response carried a critical option that is unknown or malformed (RFC 7252 §5.4.1), or a block that does not
+    /// follow those before it (RFC 7959 §2.4).
     UnacceptableResponse,
+    /// The body changed while it was fetched block by block, again and again, or where asking again could have another
+    /// effect (RFC 7959 §2.4).
+    BodyChanged,
+    /// The response's body is larger than [`Limits::body_bytes`](crate::Limits::body_bytes) or than what is left of
+    /// [`Limits::assembly_bytes`](crate::Limits::assembly_bytes), or its blocks do not fit into messages.
+    BodyTooLarge,
 }
 
 impl fmt::Display for Failure {
@@ -47,7 +54,11 @@ impl fmt::Display for Failure {
             Self::QueueExpired => "it waited too long for its turn and was never sent",
             Self::Reset => "the peer rejected the message with a Reset",
             Self::Unreachable => "the network reports the peer unreachable",
-            Self::UnacceptableResponse => "the response carries a critical option that is unknown or malformed",
+            Self::UnacceptableResponse => {
+                "the response carries a critical option that is unknown or malformed, or blocks that do not fit together"
+            }
+            Self::BodyChanged => "the response's body changed while it was fetched block by block",
+            Self::BodyTooLarge => "the response's body is larger than the limit 'body_bytes', or than what is free",
         })
     }
 }

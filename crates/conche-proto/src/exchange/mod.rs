@@ -9,7 +9,8 @@
 //! ```
 //!
 //! An exchange is a *sender*: it yields messages one after the other and keeps its place in the peer's queue until it has
-//! no more. A request yields one; a response that is superseded before it was acknowledged yields the next at once.
+//! no more. A request yields one; a response that is superseded before it was acknowledged yields the next at once. A
+//! transfer of blocks yields the next when the last was answered, and stands at the end of the queue then.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -18,25 +19,29 @@
 //! | `table` | [`Exchanges`]: by number, message ID and token, from opening to closing |
 //! | `admission` | which messages may leave: NSTART, message IDs, PROBING_RATE, the controller |
 //! | `retransmission` | what the controller is told, and the timers that it gives |
+//! | `transfer` | requests that take more than one message |
 
 mod admission;
 mod course;
 mod request;
 mod retransmission;
 mod table;
+mod transfer;
 
 pub use course::{Course, ExchangeId, Failure};
 pub use request::{Reliability, Request, Response};
 pub(crate) use retransmission::Next;
 pub(crate) use table::{Exchanges, Opening};
+pub(crate) use transfer::Transferring;
 
+use alloc::boxed::Box;
 use core::net::IpAddr;
 use core::time::Duration;
 
 use smallvec::SmallVec;
 
 use crate::PeerKey;
-use crate::codec::{Body, Code, MessageId, Token, Type};
+use crate::codec::{Body, Code, MessageId, NoResponse, OptionNumber, Token, Type};
 use crate::config::{EndpointConfig, Envelope};
 use crate::peer::{Peers, Queue};
 use crate::shares::Group;
@@ -90,6 +95,10 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) content: Content,
     /// What supersedes the content with the next copy or, if that is acknowledged first, follows it.
     pub(crate) successor: Option<Content>,
+    /// The messages that follow, if it takes more than one.
+    pub(crate) transfer: Option<Box<Transferring>>,
+    /// A response that is a block of a larger body is fetched on.
+    pub(crate) whole: bool,
     pub(crate) token: Token,
     /// Which of our addresses it leaves from.
     pub(crate) local: Option<IpAddr>,
@@ -157,6 +166,25 @@ impl<C: Controller> Exchange<C> {
         self.confirmable && self.acknowledged.is_none() && !self.sent.is_empty()
     }
 
+    /// The responses that its request has no use for.
+    fn unwanted(&self) -> NoResponse {
+        let value = self.content.body.option(OptionNumber::NO_RESPONSE);
+        NoResponse::of_value(value.filter(|_| self.purpose == Purpose::Request))
+    }
+
+    /// Its request has no use for any response.
+    pub(crate) fn wants_no_response(&self) -> bool {
+        self.unwanted().suppresses_all()
+    }
+
+    /// It is no failure that nothing came by the time that this says: the request said that it has no use for some
+    /// responses, and the peer has it, or nobody can know.
+    pub(crate) fn stays_unanswered_by(&self, reason: Failure) -> bool {
+        let silent = matches!(reason, Failure::NoResponse | Failure::TimedOut | Failure::Deadline);
+        let arrived = self.acknowledged.is_some() || !self.confirmable && !self.sent.is_empty();
+        silent && arrived && self.unwanted() != NoResponse::NOTHING
+    }
+
     /// Its end is told: whoever opened it has its [`ExchangeId`].
     pub(crate) fn is_told(&self) -> bool {
         self.confirmable || !matches!(self.purpose, Purpose::Response(_))
@@ -173,6 +201,12 @@ impl<C: Controller> Exchange<C> {
     }
 
     pub(crate) fn course(&self, now: Instant) -> Course {
+        let course = self.course_of_message(now);
+        self.transfer.as_ref().map_or(course, |transfer| transfer.course(now, course))
+    }
+
+    /// How the message went that was sent last.
+    fn course_of_message(&self, now: Instant) -> Course {
         let first = self.first_sent();
         Course {
             transmissions: u16::try_from(self.sent.len()).unwrap_or(u16::MAX),

@@ -17,13 +17,17 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// The token to send it with. `None`: a random one, which an attacker off the path cannot guess (RFC 7252 §5.3.1).
     pub token: Option<Token>,
+    /// Bodies are whole, `true` by default: one that does not fit into a message goes in blocks, and of a response that is
+    /// a block of a larger body the rest is fetched (RFC 7959). With `false` the application asks for single blocks and
+    /// gets them. A request that asks for a block in the middle gets that one either way.
+    pub whole: bool,
 }
 
 impl Request {
     /// A Confirmable request without a deadline of its own.
     #[must_use]
     pub fn new(code: Code, body: Body) -> Self {
-        Self { code, body, reliability: Reliability::Confirmable, timeout: None, token: None }
+        Self { code, body, reliability: Reliability::Confirmable, timeout: None, token: None, whole: true }
     }
 
     /// The same request, sent in this way.

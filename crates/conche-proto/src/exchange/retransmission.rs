@@ -77,13 +77,13 @@ impl<C: Controller> Exchanges<C> {
             return Next::Fail(Failure::Deadline);
         }
         match exchange.state {
-            State::Queued if now >= exchange.submitted + self.rules.longest_pause => Next::Fail(Failure::QueueExpired),
+            State::Queued if now >= exchange.submitted + self.rules.longest_pause => Next::Fail(exchange.expired()),
             State::Queued if exchange.ask_again.take().is_some() => {
                 let wake = exchange.wake();
                 self.timers.set(index, wake);
                 Next::Admit
             }
-            State::Queued => Next::Fail(Failure::QueueExpired),
+            State::Queued => Next::Fail(exchange.expired()),
             State::Departing if exchange.since_first(now) > self.rules.max_transmit_span => {
                 self.give_up(now, peers, index)
             }
@@ -198,11 +198,9 @@ impl<C: Controller> Exchanges<C> {
 
     /// The successor takes the place of the content, in what is counted too.
     fn replace<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
-        let overhead = self.rules.datagram_overhead;
+        let Some(content) = self.slots[index].successor.take() else { return };
+        let bytes = self.message_bytes(index, &content.body);
         let exchange = &mut self.slots[index];
-        let Some(content) = exchange.successor.take() else { return };
-        let payload = 4 + usize::from(exchange.token.len()) + content.body.len();
-        let bytes = u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(overhead);
         if exchange.holds_slot {
             let peer = peers.get_mut(exchange.peer);
             peer.free_slot(exchange.bytes);
@@ -227,6 +225,9 @@ impl<C: Controller> Exchanges<C> {
     /// the response may still come.
     fn response_to_non_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
+        if exchange.wants_no_response() {
+            return Next::Fail(Failure::NoResponse);
+        }
         exchange.free_slot(peers);
         let first = exchange.first_sent().unwrap_or(now);
         self.await_response(first, index);

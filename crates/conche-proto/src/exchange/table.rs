@@ -1,8 +1,10 @@
 //! [`Exchanges`]: all that are not over, from opening to closing, found by number, message ID and token.
 
+use alloc::boxed::Box;
+
 use rand_core::RngCore;
 
-use super::{Content, Course, Exchange, ExchangeId, Purpose, Reliability, Rules, State};
+use super::{Content, Course, Exchange, ExchangeId, Purpose, Reliability, Rules, State, Transferring};
 use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, Token};
 use crate::hash::Keyed;
@@ -46,6 +48,8 @@ pub(crate) struct Opening {
     pub(crate) local: Option<IpAddr>,
     pub(crate) reliability: Reliability,
     pub(crate) deadline: Instant,
+    pub(crate) transfer: Option<Box<Transferring>>,
+    pub(crate) whole: bool,
 }
 
 impl Opening {
@@ -58,6 +62,8 @@ impl Opening {
         local: None,
         reliability: Reliability::Confirmable,
         deadline: Instant::FAR_FUTURE,
+        transfer: None,
+        whole: false,
     };
 
     /// The bytes of its message.
@@ -85,6 +91,10 @@ pub(crate) struct Exchanges<C: Controller> {
     /// Separate responses: bounded by the requests that they answer. The rest are notifications, at most one an observer.
     responses: usize,
     queued: usize,
+    /// What the exchanges hold that take more than one message.
+    pub(super) transfer_bytes: usize,
+    /// Those of them that have begun.
+    pub(super) transfers: usize,
 }
 
 impl<C: Controller> Exchanges<C> {
@@ -101,6 +111,8 @@ impl<C: Controller> Exchanges<C> {
             queued_requests: 0,
             responses: 0,
             queued: 0,
+            transfer_bytes: 0,
+            transfers: 0,
         }
     }
 
@@ -132,6 +144,8 @@ impl<C: Controller> Exchanges<C> {
             deadline: opening.deadline,
             content: Content { code: opening.code, body: opening.body },
             successor: None,
+            transfer: opening.transfer,
+            whole: opening.whole,
             token,
             local: opening.local,
             id: MessageId(0),
@@ -187,6 +201,7 @@ impl<C: Controller> Exchanges<C> {
         if state == State::Queued {
             self.dequeue(peers, index);
         }
+        self.free_transfer(index);
         if identified {
             self.by_id.remove(&mut self.slots, index);
         }
@@ -343,6 +358,20 @@ impl<C: Controller> Exchanges<C> {
         if core::mem::take(&mut self.slots[index].identified) {
             self.by_id.remove(&mut self.slots, index);
         }
+    }
+
+    /// A request is found by this token from now on.
+    pub(super) fn take_token(&mut self, index: u32, token: Token) {
+        self.by_token.remove(&mut self.slots, index);
+        self.slots[index].token = token;
+        let hash = self.token_hash(self.slots[index].peer, token);
+        self.by_token.insert(&mut self.slots, hash, index);
+    }
+
+    /// What a message with this body is counted as.
+    pub(super) fn message_bytes(&self, index: u32, body: &Body) -> u32 {
+        let payload = 4 + usize::from(self.slots[index].token.len()) + body.len();
+        u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.rules.datagram_overhead)
     }
 
     fn find_token(&mut self, peer: u32, token: Token) -> Option<u32> {

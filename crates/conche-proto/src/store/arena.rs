@@ -91,6 +91,16 @@ impl<T> Arena<T> {
         }
     }
 
+    /// Takes a value out.
+    pub(crate) fn take(&mut self, index: u32) -> Option<T> {
+        let free = self.free;
+        let place = self.place_mut(index).filter(|place| matches!(place, Place::Taken(_)))?;
+        let Place::Taken(value) = core::mem::replace(place, Place::Free(free)) else { return None };
+        self.free = index;
+        self.len -= 1;
+        Some(value)
+    }
+
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
         let place = match self.first.get(index as usize) {

@@ -1,11 +1,14 @@
 //! The endpoint through its public interface, in virtual time: the corpus of malformed datagrams, RFC 7252 and RFC 7641
-//! requirement by requirement, threats, broken controllers, lossy links, and scripts of arbitrary operations.
+//! requirement by requirement, block-wise transfer, threats, broken controllers, lossy links, and scripts of arbitrary
+//! operations.
 #![allow(clippy::cast_possible_truncation, reason = "test data is small")]
 
+mod blockwise;
 mod corpus;
 mod envelope;
 mod lossy;
 mod model;
+mod no_response;
 mod observe;
 mod rfc7252;
 mod scripts;

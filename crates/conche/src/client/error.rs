@@ -94,6 +94,15 @@ pub enum Error {
         /// How it went. Without any transmission the request was certainly not received.
         course: Course,
     },
+    /// The request has an option No-Response (RFC 7967), and no response came, as it asked.
+    /// [`send_without_response`](super::RequestBuilder::send_without_response) makes this a success.
+    #[error("{peer}: no response came, as the request asked with No-Response")]
+    Unanswered {
+        /// Whom it was for.
+        peer: SocketAddr,
+        /// How it went: acknowledged if it was Confirmable.
+        course: Course,
+    },
     /// The task that drives the socket has ended: with its server, or with its runtime.
     #[error("the client's task has ended: does its server or its runtime still run?")]
     Stopped,
@@ -102,7 +111,8 @@ pub enum Error {
     Response {
         /// Its code.
         code: Code,
-        /// Its diagnostic payload (RFC 7252 §5.5.2), as it came. Only what the error displays is fit for a log or a terminal.
+        /// Its diagnostic payload (RFC 7252 §5.5.2), as it came, or what its problem details say (RFC 9290). Only what the error
+        /// displays is fit for a log or a terminal.
         diagnostic: Option<String>,
     },
 }
@@ -159,7 +169,7 @@ impl Error {
         match self {
             Self::Failed { course, .. } => course.transmissions > 0,
             Self::Send { transmissions, .. } => *transmissions > 0,
-            Self::Response { .. } | Self::Decode { .. } | Self::Stopped => true,
+            Self::Response { .. } | Self::Decode { .. } | Self::Unanswered { .. } | Self::Stopped => true,
             _ => false,
         }
     }

@@ -114,7 +114,9 @@ impl Client {
         let mut failure = None;
         for address in resolve(&uri).await? {
             match self.open(address, |_| Opening::Ping, None, Patience::Wait).await {
-                Ok(Outcome::Pong { course } | Outcome::Response { course, .. }) => return Ok(course),
+                Ok(Outcome::Pong { course } | Outcome::Response { course, .. } | Outcome::Unanswered { course }) => {
+                    return Ok(course);
+                }
                 Err(error) if error.is_worth_another_address() => failure = Some(error),
                 Err(error) => return Err(error),
             }
@@ -167,7 +169,7 @@ impl Client {
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let mut outcome = handle.open(place, what(left)).await;
-        if let Ok(Outcome::Response { course, .. } | Outcome::Pong { course })
+        if let Ok(Outcome::Response { course, .. } | Outcome::Pong { course } | Outcome::Unanswered { course })
         | Err(ExchangeError::Failed { course, .. }) = &mut outcome
         {
             course.queued += waited;

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use conche_proto::codec::{BodyBuilder, Code, ContentFormat, OptionNumber, Token};
+use conche_proto::codec::{Body, BodyBuilder, Code, ContentFormat, NoResponse, OptionNumber, Token};
 use conche_proto::{Reliability, Request};
 use tokio::time::{Instant, timeout_at};
 
@@ -152,7 +152,8 @@ impl RequestBuilder {
         Self { token: Some(token), ..self }
     }
 
-    /// Sends the request when its turn has come, and waits for the response; so does awaiting the builder itself.
+    /// Sends the request when its turn has come, and waits for the response; so does awaiting the builder itself. If the
+    /// server asks whether the request is fresh, with an Echo option in a 4.01, it is sent once more (RFC 9175 §2.3).
     ///
     /// # Errors
     /// If no response comes. A response with an error code is a response.
@@ -170,6 +171,32 @@ impl RequestBuilder {
         self.send_with(Patience::Hurry).await
     }
 
+    /// As [`send`](Self::send), and asks the server not to send responses of these classes (RFC 7967), as for measurements
+    /// that come often enough. Without a response it ends well with `None`: a Confirmable request as soon as the server
+    /// acknowledges it, if no response is wanted at all; otherwise when none came in the time that there is for one, of
+    /// which [`timeout`](Self::timeout) can make less.
+    ///
+    /// ```no_run
+    /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
+    /// use conche::ContentFormat;
+    /// use conche::codec::NoResponse;
+    ///
+    /// let reading = client.post("coap://example.com/readings").payload(ContentFormat::TEXT_PLAIN, "21.5").non();
+    /// reading.send_without_response(NoResponse::ALL).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the request fails. A response with an error code is a response.
+    pub async fn send_without_response(self, unwanted: NoResponse) -> Result<Option<Response>, Error> {
+        match self.uint(OptionNumber::NO_RESPONSE, unwanted.0.into()).send().await {
+            Ok(response) => Ok(Some(response)),
+            Err(Error::Unanswered { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn send_with(self, patience: Patience) -> Result<Response, Error> {
         if let Some(Mistake { format, problem }) = self.mistake {
             return Err(Error::Encode { format, problem });
@@ -177,20 +204,54 @@ impl RequestBuilder {
         let uri = self.uri?;
         let body = uri.options(self.body).build()?;
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let Self { client, method, reliability, token, .. } = self;
+        let ready = Ready { client, method, body, reliability, token, deadline, patience };
         let mut failure = None;
         for address in resolve_until(deadline, &uri).await? {
-            let request = |timeout| {
-                let (code, body) = (self.method, body.clone());
-                Opening::Request(Request { code, body, reliability: self.reliability, timeout, token: self.token })
-            };
-            match self.client.open(address, request, deadline, patience).await {
-                Ok(Outcome::Response { from, message, course }) => return Ok(Response::new(from, message, course)),
-                Ok(Outcome::Pong { .. }) => unreachable!("only pings end with an acknowledgement"),
+            match ready.send(address).await {
                 Err(error) if error.is_worth_another_address() => failure = Some(error),
-                Err(error) => return Err(error),
+                ended => return ended,
             }
         }
         Err(failure.unwrap_or_else(|| Error::NoAddress { host: name(&uri) }))
+    }
+}
+
+/// A request of which only the address is left open.
+struct Ready {
+    client: Client,
+    method: Code,
+    body: Body,
+    reliability: Reliability,
+    token: Option<Token>,
+    deadline: Option<Instant>,
+    patience: Patience,
+}
+
+impl Ready {
+    /// Sends it, and once more with the Echo value that the server asks for, if it does (RFC 9175 §2.3).
+    async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
+        let response = self.exchange(to, self.body.clone()).await?;
+        match response.option(OptionNumber::ECHO) {
+            Some(echo) if response.code() == Code::UNAUTHORIZED && self.body.option(OptionNumber::ECHO).is_none() => {
+                let body = self.body.to_builder().option(OptionNumber::ECHO, echo).build()?;
+                self.exchange(to, body).await
+            }
+            _ => Ok(response),
+        }
+    }
+
+    async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
+        let Self { method: code, reliability, token, .. } = *self;
+        let request = |timeout| {
+            let request = Request::new(code, body).with_reliability(reliability);
+            Opening::Request(Request { timeout, token, ..request })
+        };
+        match self.client.open(to, request, self.deadline, self.patience).await? {
+            Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),
+            Outcome::Unanswered { course } => Err(Error::Unanswered { peer: to, course }),
+            Outcome::Pong { .. } => unreachable!("only pings end with an acknowledgement"),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use conche_proto::Course;
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
 
 use super::Error;
+use crate::Problem;
 
 /// The response to a request, whatever its code.
 #[derive(Clone)]
@@ -44,9 +45,19 @@ impl Response {
         if self.code().is_success() {
             return Ok(self);
         }
-        let diagnostic = (self.content_format().is_none() && !self.payload().is_empty())
-            .then(|| String::from_utf8_lossy(self.payload()).into_owned());
+        let diagnostic = match self.content_format() {
+            None if self.payload().is_empty() => None,
+            None => Some(String::from_utf8_lossy(self.payload()).into_owned()),
+            Some(_) => self.problem().map(|problem| problem.to_string()),
+        };
         Err(Error::Response { code: self.code(), diagnostic })
+    }
+
+    /// What went wrong, if the payload are problem details (RFC 9290).
+    #[must_use]
+    pub fn problem(&self) -> Option<Problem> {
+        let is_problem = self.content_format() == Some(ContentFormat::PROBLEM_DETAILS);
+        is_problem.then(|| Problem::decode(self.payload())).flatten()
     }
 
     /// The payload; empty if there is none.
@@ -94,6 +105,19 @@ impl Response {
     pub fn content_format(&self) -> Option<ContentFormat> {
         let format = self.message.uint(OptionNumber::CONTENT_FORMAT)?;
         u16::try_from(format).ok().map(ContentFormat)
+    }
+
+    /// The ETag of the representation, if it has one (RFC 7252 §5.10.6).
+    #[must_use]
+    pub fn etag(&self) -> Option<&[u8]> {
+        self.option(OptionNumber::ETAG)
+    }
+
+    /// Where the resource is that the request made: path and query of a relative URI reference (RFC 7252 §5.10.7). `None`
+    /// if the server does not say.
+    #[must_use]
+    pub fn location(&self) -> Option<String> {
+        self.message.content().location()
     }
 
     /// The value of an option, the first if there are several.

@@ -41,8 +41,18 @@ pub(crate) enum Opening {
 /// How an exchange ended well.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Response { from: SocketAddr, message: OwnedMessage, course: Course },
-    Pong { course: Course },
+    Response {
+        from: SocketAddr,
+        message: OwnedMessage,
+        course: Course,
+    },
+    Pong {
+        course: Course,
+    },
+    /// A request did not want the response that it did not get.
+    Unanswered {
+        course: Course,
+    },
 }
 
 /// Why an exchange did not end well.

@@ -274,6 +274,11 @@ impl<C: SharedController> Driver<C> {
                 self.exchanges.end(exchange, code, course, |from| Ok(Outcome::Response { from, message, course }));
             }
             Event::Acknowledged { exchange, course, .. } => self.exchanges.acknowledged(exchange, course),
+            Event::Unanswered { exchange, course, .. } => {
+                self.exchanges.end(exchange, format_args!("unanswered, as it asked"), course, |_| {
+                    Ok(Outcome::Unanswered { course })
+                });
+            }
             Event::Failed { exchange, peer, reason: failure, course } => {
                 debug!(%peer, %failure, "an exchange failed");
                 self.exchanges.end(exchange, format_args!("{failure}"), course, |_| {

@@ -209,6 +209,7 @@
 //! prefix. [`cc`](crate::cc) has them; one of one's own implements its trait [`Controller`](crate::cc::Controller).
 
 pub mod extract;
+mod fresh;
 mod handler;
 mod listen;
 mod middleware;
@@ -224,6 +225,7 @@ pub use extract::{
     Arguments, Conditions, Extension, FromRef, FromRequest, FromRequestParts, Path, Payload, Peer, Query, Rejection,
     State, Text,
 };
+pub use fresh::{NoRandomness, RequireFresh};
 pub use handler::Handler;
 pub use listen::{BindError, Server, ServerBuilder, ServerRole, Stopped};
 pub use middleware::{FromFn, HandleError, Next, from_fn, handle_error};

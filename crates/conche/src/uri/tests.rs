@@ -56,6 +56,60 @@ fn addresses_of_both_versions_are_recognised() {
     assert_eq!(uri("coap://[fe80::1%25eth0]/a").host(), &scoped);
 }
 
+// RFC 7252 §6.4 (Q212)
+#[test]
+fn each_step_of_the_decomposition_gives_its_options() {
+    let options = |text: &str| {
+        let body = uri(text).options(BodyBuilder::new()).build().expect("a URI's options are legal");
+        let option = |option: conche_proto::codec::RawOption<'_>| {
+            (option.number, String::from_utf8(option.value.to_vec()).expect("UTF-8"))
+        };
+        body.options().map(option).collect::<Vec<_>>()
+    };
+    let (host, path, query) = (OptionNumber::URI_HOST, OptionNumber::URI_PATH, OptionNumber::URI_QUERY);
+    let of =
+        |pairs: &[(OptionNumber, &str)]| pairs.iter().map(|(n, text)| (*n, (*text).to_owned())).collect::<Vec<_>>();
+    for (text, expected) in [
+        // Step 1 and 2: only what is absolute; dots are resolved, encoded or not.
+        ("coap://192.0.2.1/a/./b/../c", &[(path, "a"), (path, "c")][..]),
+        ("coap://192.0.2.1/a/%2e%2E/c", &[(path, "c")]),
+        // Step 5: a name in lower case and decoded; no literal.
+        ("coap://EXAMPLE.com", &[(host, "example.com")]),
+        ("coap://%66oo%C3%9C.example", &[(host, "fooÜ.example")]),
+        ("coap://[2001:db8::1]", &[]),
+        // Steps 6 and 7: never a port, since the request goes there.
+        ("coap://192.0.2.1:61616/", &[]),
+        // Step 8: a segment for each part of the path, unless that is "/" or empty.
+        ("coap://192.0.2.1/%2F//a%20b/", &[(path, "/"), (path, ""), (path, "a b"), (path, "")]),
+        // Step 9: an argument for each part of the query.
+        ("coap://192.0.2.1?a&b=%26&", &[(query, "a"), (query, "b=&"), (query, "")]),
+        ("coap://192.0.2.1/?", &[(query, "")]),
+    ] {
+        assert_eq!(options(text), of(expected), "{text}");
+    }
+}
+
+// RFC 7252 §6.5 (Q213)
+#[test]
+fn what_was_decomposed_is_composed_again() {
+    for text in [
+        "coap://example.com/~sensors/temp.xml",
+        "coap://example.com:61616//%2F//?//&?%26",
+        "coap://192.0.2.1/",
+        "coap://[2001:db8::1]:1/caf%C3%A9?q=%25",
+    ] {
+        let uri = uri(text);
+        let address = match uri.host() {
+            Host::Address(address) => *address,
+            _ => IpAddr::from([192, 0, 2, 9]),
+        };
+        let to = std::net::SocketAddr::new(address, uri.port());
+        let body = uri.options(BodyBuilder::new()).build().expect("a URI's options are legal");
+        let request = crate::server::Request::from_body(to, conche_proto::codec::Code::GET, &body).expect("a method");
+        assert_eq!(request.message().content().request_uri(to), text);
+    }
+}
+
 #[test]
 fn components_beyond_255_bytes_are_refused_and_255_are_not() {
     let path = |length| format!("coap://h/{}", "%41".repeat(length));

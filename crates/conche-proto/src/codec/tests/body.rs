@@ -79,3 +79,15 @@ fn an_option_that_may_occur_once_is_refused_twice() {
     let error = BodyBuilder::new().uint(N::ACCEPT, 0).path("/a").uint(N::ACCEPT, 40).build();
     assert_eq!(error, Err(BuildError::Repeated { number: N::ACCEPT }));
 }
+
+#[test]
+fn a_builder_of_a_body_makes_the_same_and_takes_more() {
+    let builder = Body::builder().path("/a/b").uint(OptionNumber::NO_RESPONSE, 2);
+    for body in [builder.clone().payload("hello").build(), builder.build(), Ok(Body::EMPTY)] {
+        let body = body.expect("legal options");
+        assert_eq!(body.to_builder().build(), Ok(body.clone()));
+        let more = body.to_builder().option(OptionNumber::ECHO, b"e").build().expect("legal options");
+        assert_eq!(more.option(OptionNumber::ECHO), Some(&b"e"[..]));
+        assert_eq!(more.len(), body.len() + if body.option(OptionNumber::NO_RESPONSE).is_some() { 2 } else { 3 });
+    }
+}

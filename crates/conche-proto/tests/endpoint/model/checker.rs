@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use conche_proto::cc::Controller;
-use conche_proto::codec::{Code, Message, MessageId, Token, Type};
+use conche_proto::codec::{Code, Message, MessageId, OptionNumber, Token, Type};
 use conche_proto::{Endpoint, EndpointConfig, Event, ExchangeId, Instant, Limits, Transmit};
 
 use super::Address;
@@ -48,6 +48,8 @@ struct Track {
     to: Address,
     ends_by: Instant,
     sent: Vec<Instant>,
+    /// Copies of messages that it has had the answer to, and went on: it takes several.
+    before: usize,
     first: Option<Sent>,
     acknowledged: bool,
     /// An Empty ACK came, and the endpoint may have given up waiting for another one though it did not believe it.
@@ -89,6 +91,7 @@ impl Checker {
             to,
             ends_by: now + timeout.unwrap_or(Duration::MAX).min(self.longest_exchange()),
             sent: Vec::new(),
+            before: 0,
             first: None,
             acknowledged: false,
             doubtful: false,
@@ -168,7 +171,8 @@ impl Checker {
             self.rejectable.push((transmit.to, sent.token));
         }
         if let Some(id) = transmit.exchange {
-            self.copy_left(now, id, transmit, sent);
+            let blocks = [OptionNumber::BLOCK1, OptionNumber::BLOCK2].map(|number| message.option(number).is_some());
+            self.copy_left(now, id, transmit, sent, blocks.contains(&true));
         }
     }
 
@@ -191,7 +195,10 @@ impl Checker {
                 if message.header().ty == Type::Acknowledgement {
                     assert_eq!(sent.id, message.header().id, "a piggybacked response has its request's message ID");
                 }
-                assert!(course.acknowledged_after.is_some() && usize::from(course.transmissions) == track.sent.len());
+                assert!(
+                    course.acknowledged_after.is_some()
+                        && usize::from(course.transmissions) == track.before + track.sent.len()
+                );
                 self.ended(now, *exchange);
             }
             Event::Acknowledged { exchange, from, .. } => {
@@ -211,7 +218,7 @@ impl Checker {
                 assert_eq!(track.to, *peer);
                 // What was superseded and acknowledged begins anew.
                 let begun_anew = track.superseded && course.transmissions == 0;
-                assert!(begun_anew || usize::from(course.transmissions) == track.sent.len());
+                assert!(begun_anew || usize::from(course.transmissions) == track.before + track.sent.len());
                 assert!(course.timeout <= self.config.envelope.timeout_cap, "a timeout of {:?}", course.timeout);
                 self.ended(now, *exchange);
             }
@@ -230,7 +237,9 @@ impl Checker {
         assert!(occupancy.peers <= limits.peers, "{occupancy:?}");
         let (requests, responses) = (occupancy.exchanges - occupancy.responses, occupancy.responses);
         assert!(requests <= limits.exchanges && occupancy.incoming + responses <= limits.incoming, "{occupancy:?}");
-        assert!(occupancy.queued <= limits.queue + responses, "{occupancy:?}");
+        assert!(occupancy.queued <= limits.queue + responses + occupancy.transfers, "{occupancy:?}");
+        assert!(occupancy.assemblies.max(occupancy.representations) <= limits.transfers, "{occupancy:?}");
+        assert!(occupancy.body_bytes <= 3 * limits.assembly_bytes, "{occupancy:?}");
         assert!(occupancy.queued <= occupancy.exchanges, "{occupancy:?}");
         assert_eq!(occupancy.outputs, 0, "{occupancy:?}");
         assert!(occupancy.deduplication_bytes <= limits.deduplication_bytes, "{occupancy:?}");
@@ -282,7 +291,18 @@ impl Checker {
         }
     }
 
-    fn copy_left(&mut self, now: Instant, id: ExchangeId, transmit: &Transmit<Address>, sent: Sent) {
+    fn copy_left(&mut self, now: Instant, id: ExchangeId, transmit: &Transmit<Address>, sent: Sent, blocks: bool) {
+        let another = |first: Sent| first.id != sent.id && first.code == sent.code && sent.code.is_request();
+        if blocks && transmit.attempt == 0 && self.exchanges[&id].first.is_some_and(another) {
+            // A transfer goes on: whatever was outstanding of it has been answered.
+            self.no_longer_outstanding(id);
+            let longest = self.longest_exchange();
+            let track = self.exchanges.get_mut(&id).expect("looked up above");
+            track.before += track.sent.len();
+            (track.acknowledged, track.doubtful, track.first) = (false, false, None);
+            track.sent.clear();
+            track.ends_by += longest;
+        }
         let track = self.exchanges.get_mut(&id).expect("only opened exchanges send");
         assert!(!track.ended, "{id:?} sends after its end");
         let follows = transmit.attempt == 0 && !track.sent.is_empty() && track.superseded;

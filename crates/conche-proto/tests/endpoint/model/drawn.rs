@@ -43,6 +43,10 @@ impl Drawn {
             incoming: 8,
             deduplication_bytes: bytes.choose(&[64 << 20, 16 << 10, 0]),
             message_bytes: 200,
+            body_bytes: 600,
+            transfers_per_peer: 2,
+            transfers: 5,
+            assembly_bytes: 2_000,
             outputs: 16,
             ..Limits::default()
         };

@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use conche_proto::cc::AnyController;
-use conche_proto::codec::{Body, Code, Encoder, Message, MessageId, Token, Type, encode_empty};
+use conche_proto::codec::{
+    Block, BlockSize, Body, Code, Encoder, Message, MessageId, OptionNumber, Token, Type, encode_empty,
+};
 use conche_proto::{
     Datagram, Endpoint, Event, ExchangeId, Input, Instant, Output, Reliability, Request, RequestId, RespondError,
     Response,
@@ -313,11 +315,46 @@ impl Machine {
             what if what % 2 == 0 => self.endpoint.reset_path(self.now, &Self::peer(bytes)),
             0xc0.. => self.supersede(bytes),
             0xa0.. => self.receive_multicast(bytes),
+            0x40.. => self.receive_block(bytes),
             _ => match self.endpoint.poll(self.now, &mut self.buffer) {
                 Output::Wait(_) => {}
                 output => panic!("nothing was due, but {output:?} came"),
             },
         }
+    }
+
+    /// A block of a request, or one that answers what the endpoint sent lately.
+    fn receive_block(&mut self, bytes: &mut Bytes<'_>) {
+        let num = bytes.choose(&[0, 1, 2, 3, Block::MAX_NUM]);
+        let size = bytes.choose(&[BlockSize::B16, BlockSize::B64, BlockSize::B128]);
+        let (more, payload) = (bytes.next() % 2 == 0, [b'b'; 128]);
+        let length = bytes.choose(&[size.bytes(), 1, 0, 17]);
+        let index = bytes.index(1 + self.sent.len());
+        let answered = self.sent.iter().rev().nth(index).cloned();
+        let (from, number, ty, code, id, token) = match &answered {
+            None => {
+                let from = Self::peer(bytes);
+                let number = bytes.choose(&[OptionNumber::BLOCK1, OptionNumber::BLOCK2]);
+                let (ty, id) = (bytes.choose(&[Type::Confirmable, Type::NonConfirmable]), bytes.next() % 8);
+                (from, number, ty, bytes.choose(&METHODS), MessageId(id.into()), Token::EMPTY)
+            }
+            Some((from, sent)) => {
+                let sent = Message::decode(sent).expect("what was sent is well-formed");
+                let number = bytes.choose(&[OptionNumber::BLOCK2, OptionNumber::BLOCK1]);
+                let code = bytes.choose(&[Code::CONTENT, Code::CONTINUE, Code::REQUEST_ENTITY_TOO_LARGE]);
+                (*from, number, Type::Acknowledgement, code, sent.id(), sent.token())
+            }
+        };
+        // An application's answer to a request for a block beyond its body would be another code than it gave.
+        let num = if code.is_request() && number == OptionNumber::BLOCK2 { 0 } else { num };
+        let mut datagram = [0; 200];
+        let length = Encoder::new(&mut datagram, ty, code, id, &token)
+            .and_then(|mut encoder| {
+                encoder.option(number, Block { num, more, size }.encode().as_slice())?;
+                encoder.payload(&payload[..length]).map(|encoder| encoder.finish())
+            })
+            .expect("room for a block");
+        self.receive(from, &datagram[..length]);
     }
 
     /// Polls until the endpoint waits.

@@ -57,7 +57,7 @@ fn an_unknown_elective_option_is_ignored() {
 // RFC 7252 §5.4.1 (Q76)
 #[test]
 fn an_unknown_critical_option_in_a_confirmable_request_is_answered_4_02_with_a_diagnostic() {
-    for number in [9, 23, 2_049, 65_001, 65_535] {
+    for number in [9, 2_049, 65_001, 65_535] {
         let answer = answer(Type::Confirmable, Code::GET, &[(number, b"")], b"").expect("an answer");
         assert_eq!((answer.header().ty, answer.code()), (Type::Acknowledgement, Code::BAD_OPTION));
         let diagnostic = std::str::from_utf8(answer.payload()).expect("a diagnostic is UTF-8");
@@ -145,4 +145,14 @@ fn a_critical_option_that_the_application_understands_is_accepted() {
     world.inject(STRANGER, SERVER, &wire::with_options(Type::Confirmable, Code::GET, 4, b"t", options, b""));
     assert_eq!(world.sent[0].message().code(), Code::CONTENT);
     assert_ne!(world.sent[0].message().token(), Token::EMPTY);
+}
+
+// RFC 8768 §3 (Q208)
+#[test]
+fn hop_limit_is_an_affair_of_proxies() {
+    let mut server = crate::support::Direct::new(conche_proto::EndpointConfig::default());
+    for (id, value) in [(1, &[16][..]), (2, &[1]), (3, &[0]), (4, b"")] {
+        let request = wire::with_options(Type::Confirmable, Code::GET, id, b"t", &[(16, value)], b"");
+        assert_eq!(server.receive(1_u8, &request).requests().len(), 1, "{value:?}");
+    }
 }

@@ -4,7 +4,7 @@ use conche_proto::codec::{Body, Code, OptionNumber, Type};
 use conche_proto::{Limits, Request, RequestError};
 use proptest::prelude::*;
 
-use crate::support::{SERVER, STRANGER, World, request_with_payload, wire};
+use crate::support::{CLIENT, SERVER, STRANGER, World, request_with_payload, wire};
 
 /// Bytes of an IP packet for an unknown path (RFC 7252 §4.6), and of IPv6 and UDP headers in it.
 const UNKNOWN_PATH: usize = 1280;
@@ -13,19 +13,29 @@ const HEADERS: usize = 40 + 8;
 proptest! {
     // RFC 7252 §4.6 (Q33, Q34)
     #[test]
-    fn what_is_sent_fits_the_smallest_ipv6_packet_and_the_rest_is_refused(payload in 0..2_000_usize, path in "[a-z]{0,64}") {
+    fn what_is_sent_fits_the_smallest_ipv6_packet_and_larger_bodies_go_in_blocks(payload in 0..2_000_usize, path in "[a-z]{0,64}") {
         let limit = Limits::default().message_bytes;
         prop_assert!(limit <= 1152 && limit + HEADERS <= UNKNOWN_PATH);
         let mut world = World::client();
         let body = Body::builder().path(&path).payload(vec![0; payload]).build().expect("a legal path");
         let bytes = 4 + 8 + body.len();
         let now = world.now;
-        let answer = world.node(1).endpoint.request(now, SERVER, Request::new(Code::PUT, body));
-        match answer {
-            Ok(_) => prop_assert!(bytes <= limit),
-            Err(error) => prop_assert_eq!(error, RequestError::TooLarge { bytes, limit }),
+        let answer = world.node(CLIENT).endpoint.request(now, SERVER, Request::new(Code::PUT, body));
+        if let Ok(exchange) = answer {
+            world.node(CLIENT).checker.opened(now, exchange, SERVER, None);
         }
-        prop_assert_eq!(bytes <= limit, answer.is_ok());
+        match answer {
+            Ok(exchange) => {
+                world.settle(CLIENT);
+                let sent = world.first_copy(exchange).bytes.len();
+                prop_assert!(sent <= limit);
+                prop_assert!(bytes > limit || sent == bytes, "what fits is sent as it is");
+            }
+            Err(error) => {
+                prop_assert_eq!(error, RequestError::TooLarge { bytes, limit });
+                prop_assert!(payload == 0);
+            }
+        }
     }
 }
 
@@ -50,7 +60,9 @@ fn a_request_that_is_too_large_is_answered_4_13_from_its_header() {
         let message = sent.message();
         assert_eq!((message.header().ty, message.code()), (answer, Code::REQUEST_ENTITY_TOO_LARGE));
         assert_eq!(message.token().as_slice(), b"tok");
-        assert_eq!(message.uint(OptionNumber::SIZE1), Some(1152));
+        assert_eq!(message.uint(OptionNumber::SIZE1), Some(65_536), "the largest body");
+        let hint = message.content().block(OptionNumber::BLOCK1).expect("no reserved size");
+        assert_eq!(hint.map(|block| block.size.bytes()), Some(1024), "what to send it in");
         assert!(world.app().calls.is_empty());
     }
 }

@@ -104,6 +104,7 @@ impl<P: PeerKey> Direct<P> {
         let left = self.endpoint.occupancy();
         assert_eq!((left.exchanges, left.queued, left.incoming, left.responses), (0, 0, 0, 0), "{left:?}");
         assert_eq!((left.timers, left.deduplication_entries, left.deduplication_bytes), (0, 0, 0), "{left:?}");
+        assert_eq!((left.transfers, left.assemblies, left.representations, left.body_bytes), (0, 0, 0, 0), "{left:?}");
         given
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! `/test` can be read, written, posted to and deleted; `/count` counts POSTs; `/separate` takes five seconds for its
 //! response; `/a/b` can be read. Other methods on them are 4.05, all else is 4.04.
+//!
+//! With bodies of any size, as the ETSI test descriptions want them: `/large` can be read, `/large-update` written and read,
+//! `/large-create` and `/large-post` posted to, the latter of which answers with what it got, the other way round.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,6 +20,10 @@ pub const SEPARATE_AFTER: Duration = Duration::from_secs(5);
 pub struct Fixture {
     /// The state of `/test`, `None` after DELETE.
     pub test: Option<Vec<u8>>,
+    /// The state of `/large` and `/large-update`.
+    pub large: Vec<u8>,
+    /// What came to `/large-create`.
+    pub created: Option<Vec<u8>>,
     /// How often each path was asked for, by method and path.
     pub calls: BTreeMap<String, u32>,
     /// Responses that are not ready yet.
@@ -25,7 +32,13 @@ pub struct Fixture {
 
 impl Default for Fixture {
     fn default() -> Self {
-        Self { test: Some(b"hello".to_vec()), calls: BTreeMap::new(), later: Vec::new() }
+        Self {
+            test: Some(b"hello".to_vec()),
+            large: body(2_000, 1),
+            created: None,
+            calls: BTreeMap::new(),
+            later: Vec::new(),
+        }
     }
 }
 
@@ -38,6 +51,10 @@ impl Fixture {
             [b"count"] => "/count",
             [b"separate"] => "/separate",
             [b"a", b"b"] => "/a/b",
+            [b"large"] => "/large",
+            [b"large-update"] => "/large-update",
+            [b"large-create"] => "/large-create",
+            [b"large-post"] => "/large-post",
             _ => return Some(empty(Code::NOT_FOUND)),
         };
         *self.calls.entry(path.to_owned()).or_default() += 1;
@@ -56,6 +73,19 @@ impl Fixture {
                 empty(Code::DELETED)
             }
             ("/a/b", Code::GET) => content(b"ab"),
+            ("/large" | "/large-update", Code::GET) => content(&self.large),
+            ("/large-update", Code::PUT) => {
+                self.large = message.payload().to_vec();
+                empty(Code::CHANGED)
+            }
+            ("/large-create", Code::POST) => {
+                self.created = Some(message.payload().to_vec());
+                empty(Code::CREATED)
+            }
+            ("/large-post", Code::POST) => Response {
+                code: Code::CHANGED,
+                ..content(&message.payload().iter().rev().copied().collect::<Vec<_>>())
+            },
             ("/separate", Code::GET) => {
                 let response = Response { reliability: Some(Reliability::Confirmable), ..content(b"late") };
                 self.later.push((now + SEPARATE_AFTER, id, response));
@@ -75,6 +105,11 @@ impl Fixture {
     pub fn due(&mut self, now: Instant) -> Vec<(RequestId, Response)> {
         self.later.extract_if(.., |(at, ..)| *at <= now).map(|(_, id, response)| (id, response)).collect()
     }
+}
+
+/// A body of so many bytes, no two blocks of which are alike.
+pub fn body(bytes: usize, seed: usize) -> Vec<u8> {
+    (0..bytes).map(|n| (n + seed).wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect()
 }
 
 fn empty(code: Code) -> Response {

@@ -227,6 +227,8 @@ impl<C: Controller> World<C> {
             let occupancy = node.endpoint.occupancy();
             assert_eq!((occupancy.exchanges, occupancy.queued, occupancy.timers), (0, 0, 0));
             assert_eq!((occupancy.deduplication_entries, occupancy.deduplication_bytes), (0, 0));
+            assert_eq!((occupancy.transfers, occupancy.assemblies, occupancy.representations), (0, 0, 0));
+            assert_eq!(occupancy.body_bytes, 0);
         }
     }
 

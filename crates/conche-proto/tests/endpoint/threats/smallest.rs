@@ -35,7 +35,8 @@ fn every_answer_of_the_endpoint_itself_fits_the_smallest_message() {
         assert!(given.datagram().len() <= LEAST, "{} bytes", given.datagram().len());
         assert!(!message.payload().is_empty(), "{code} says why");
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
-            assert_eq!(message.uint(OptionNumber::SIZE1), Some(64));
+            assert_eq!(message.uint(OptionNumber::SIZE1), Some(65_536), "it would be accepted in blocks");
+            assert!(message.option(OptionNumber::BLOCK1).is_some(), "and is told so");
         }
     }
 }
@@ -91,6 +92,10 @@ fn an_endpoint_with_the_least_of_everything_serves_one_request_after_the_other()
         subscriptions: 1,
         deduplication_bytes: 0,
         message_bytes: LEAST,
+        body_bytes: 0,
+        transfers_per_peer: 0,
+        transfers: 0,
+        assembly_bytes: 0,
         outputs: 1,
     };
     let mut server: Direct<u32> = Direct::with_limits(limits);

@@ -7,8 +7,11 @@ use conche_proto::codec::{Code, OptionNumber};
 use super::{FromRequestParts, Needs, Rejection};
 use crate::server::Request;
 
-/// The conditions of a request (RFC 7252 §5.10.8). A handler that does not take them does not understand them: to a
-/// conditional request the answer is then 4.02, for each method on its own.
+/// The conditions of a request (RFC 7252 §5.10.8), to be checked before it has an effect, and in one go with that.
+///
+/// GET and FETCH have none, so that the router itself compares their conditions with the response: with its ETag, and with
+/// 4.04 for what does not exist. Handlers of other methods take this; one that does not has its conditional requests
+/// answered with 4.02.
 ///
 /// ```
 /// use conche::server::extract::Rejection;
@@ -21,14 +24,31 @@ use crate::server::Request;
 ///
 /// let router: Router = Router::new().route("/document", put(write));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     if_match: Vec<Vec<u8>>,
     if_none_match: bool,
 }
 
 impl Conditions {
-    /// Whether they hold for a resource that now has this ETag, or does not exist.
+    /// Those of this request.
+    #[must_use]
+    pub fn of(request: &Request) -> Self {
+        let message = request.message();
+        Self {
+            if_match: message.values(OptionNumber::IF_MATCH).map(<[u8]>::to_vec).collect(),
+            if_none_match: message.option(OptionNumber::IF_NONE_MATCH).is_some(),
+        }
+    }
+
+    /// There is one at least.
+    #[must_use]
+    pub fn is_conditional(&self) -> bool {
+        self.if_none_match || !self.if_match.is_empty()
+    }
+
+    /// Whether they hold for a resource that now has this ETag, or does not exist. One that exists without an ETag has the
+    /// empty one.
     ///
     /// # Errors
     /// 4.12 if they do not.
@@ -52,10 +72,6 @@ impl<S> FromRequestParts<S> for Conditions {
     const NEEDS: Needs = Needs::CONDITIONS;
 
     fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Infallible> {
-        let message = request.message();
-        Ok(Self {
-            if_match: message.values(OptionNumber::IF_MATCH).map(<[u8]>::to_vec).collect(),
-            if_none_match: message.option(OptionNumber::IF_NONE_MATCH).is_some(),
-        })
+        Ok(Self::of(request))
     }
 }

@@ -77,7 +77,18 @@ impl Response {
         &self.payload
     }
 
-    /// Adds an ETag: 1 to 8 bytes that name this representation (RFC 7252 §5.10.6).
+    /// The value of an option that was added, the first of several.
+    pub(super) fn option_value(&self, number: OptionNumber) -> Option<&[u8]> {
+        self.options.as_ref().and_then(|options| options.value(number))
+    }
+
+    /// The same without the representation, which the client has already (RFC 7252 §5.9.1.3).
+    pub(super) fn into_valid(self) -> Self {
+        Self { code: Code::VALID, format: None, payload: Bytes::new(), ..self }
+    }
+
+    /// Adds an ETag: 1 to 8 bytes that name this representation (RFC 7252 §5.10.6). To a client that has it already,
+    /// the router answers 2.03 without the payload.
     pub fn etag(self, tag: &[u8]) -> Self {
         self.option(OptionNumber::ETAG, tag)
     }

@@ -67,19 +67,17 @@ impl<S> Callee<S> {
         self.needs
     }
 
-    /// The answer to a request with a condition that its handler would not look at.
+    /// The answer to a request with a condition that its handler would not look at before it has an effect: an unrecognised
+    /// critical option (RFC 7252 §5.4.1).
     pub(super) fn refusal(&self, request: &Request) -> Option<Response> {
-        if self.needs.has_conditions() { None } else { unconditional(request) }
+        if self.needs.has_conditions() || request.method().is_safe() {
+            return None;
+        }
+        let conditions = [OptionNumber::IF_MATCH, OptionNumber::IF_NONE_MATCH];
+        let option = conditions.into_iter().find(|option| request.message().option(*option).is_some())?;
+        let message = format!("{option} is not supported by this resource for this method");
+        Some(Response::diagnostic(Code::BAD_OPTION, message))
     }
-}
-
-/// The answer to a request with a condition where nobody looks at it: an unrecognised critical option
-/// (RFC 7252 §5.4.1).
-pub(super) fn unconditional(request: &Request) -> Option<Response> {
-    let conditions = [OptionNumber::IF_MATCH, OptionNumber::IF_NONE_MATCH];
-    let option = conditions.into_iter().find(|option| request.message().option(*option).is_some())?;
-    let message = format!("{option} is not supported by this resource for this method");
-    Some(Response::diagnostic(Code::BAD_OPTION, message))
 }
 
 impl Callee<()> {

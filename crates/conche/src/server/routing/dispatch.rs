@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
 use smallvec::SmallVec;
 
-use super::callee::{Callee, unconditional};
+use super::callee::Callee;
 use super::link;
 use super::router::{Entry, Fallback, lesser};
 use super::tree::Captures;
+use super::validation::Validation;
 use super::{Route, RouteError, Router};
 use crate::server::handler::Answer;
 use crate::server::{Request, Response};
@@ -82,12 +83,17 @@ impl Router {
         if let Some(refusal) = callee.refusal(&request) {
             return Dispatch::Reply(refusal);
         }
+        let validation = Validation::of(&request, callee.needs().has_conditions());
         if let Some(limit) = lesser(limit, self.max_payload).filter(|limit| request.payload().len() > *limit) {
             let limit = u32::try_from(limit).unwrap_or(u32::MAX);
             return Dispatch::Reply(Response::new(Code::REQUEST_ENTITY_TOO_LARGE).uint(OptionNumber::SIZE1, limit));
         }
         request.set_captures(captures);
-        Dispatch::Handle(callee.call(request))
+        let answer = callee.call(request);
+        Dispatch::Handle(match validation {
+            Some(validation) => Box::pin(async move { validation.apply(answer.await) }),
+            None => answer,
+        })
     }
 
     fn find(&self, request: &Request, captures: &mut Captures) -> Found<'_> {
@@ -113,14 +119,15 @@ impl Router {
         if request.method() != Code::GET {
             return Response::new(Code::METHOD_NOT_ALLOWED);
         }
-        if let Some(refusal) = unconditional(request) {
-            return refusal;
-        }
         let links = self.entries.iter().filter_map(|entry| entry.link.as_ref());
         let document = link::document(links, request.queries());
         let response = Response::new(Code::CONTENT).payload(ContentFormat::LINK_FORMAT, document);
-        match request.accept() {
+        let response = match request.accept() {
             Some(accept) => response.accepted_as(accept),
+            None => response,
+        };
+        match Validation::of(request, false) {
+            Some(validation) => validation.apply(response),
             None => response,
         }
     }

@@ -1,6 +1,7 @@
 //! Routes that make no sense.
 
 use conche_proto::codec::Code;
+use conche_proto::codec::link_format::LinkWriteError;
 use thiserror::Error;
 
 /// A route that makes no sense, which the server reports when it is to start.
@@ -37,16 +38,13 @@ pub enum RouteError {
         /// The prefix under which both apply.
         prefix: String,
     },
-    /// A link attribute cannot have this name.
-    #[error(
-        "the route {path:?} has an attribute named {name:?}: a name is made of letters, digits and !#$&+-.^_`|~ \
-         (RFC 6690 §2)"
-    )]
-    Attribute {
-        /// The route.
+    /// The attributes of a resource cannot be listed in `/.well-known/core`.
+    #[error("the attributes of the route {path:?} cannot be listed: {problem}")]
+    Link {
+        /// The path.
         path: String,
-        /// The name.
-        name: String,
+        /// What is wrong with them.
+        problem: LinkWriteError,
     },
     /// A handler wants other captures than its route has.
     #[error(

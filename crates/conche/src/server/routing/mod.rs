@@ -9,6 +9,7 @@ mod resource;
 mod route;
 mod router;
 mod tree;
+mod validation;
 
 pub use error::RouteError;
 pub use resource::{Resource, delete, fetch, get, ipatch, patch, post, put};

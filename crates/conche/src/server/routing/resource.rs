@@ -160,11 +160,8 @@ impl<S> Resource<S> {
         !self.hidden
     }
 
-    /// Whether its link can be written, and each handler gets the captures that it takes.
+    /// Whether each handler gets the captures that it takes.
     pub(super) fn check(&self, path: &str, captures: usize) -> Result<(), RouteError> {
-        if let Some(name) = self.attributes.illegal() {
-            return Err(RouteError::Attribute { path: path.to_owned(), name: name.to_owned() });
-        }
         let misled = self.methods.iter().find_map(|(method, callee)| {
             let wanted = callee.needs().wanted_captures().filter(|wanted| *wanted != captures)?;
             Some(RouteError::captures(Some(*method), path, wanted, captures))

@@ -21,7 +21,9 @@ use crate::server::handler::Handler;
 /// options: an encoded slash does not separate any, and a slash at the end is one more, empty segment.
 ///
 /// What no route matches is answered with 4.04 or by the [`fallback`](Self::fallback), a method without a handler with
-/// 4.05, a payload beyond the limit with 4.13, a condition that the handler does not look at with 4.02. GET
+/// 4.05, a payload beyond the limit with 4.13. Conditional GET and FETCH are compared with the response that the handler
+/// gives, which becomes 4.12, or 2.03 for an ETag that the client has; a condition of another method is the affair of its
+/// handler ([`Conditions`](crate::server::Conditions)), and answered with 4.02 if that does not look at it. GET
 /// `/.well-known/core` lists the resources (RFC 6690), with filtering by query, unless there is a route for it
 /// without captures.
 ///
@@ -173,8 +175,9 @@ impl<S> Router<S> {
         *slot = Some(self.entries.len());
         // A target with a capture would be a URI template, which a link cannot have.
         let literal: Option<Vec<&str>> = pattern.segments.iter().map(Segment::literal).collect();
-        let link =
-            literal.filter(|_| resource.is_listed()).map(|segments| Link::new(segments, resource.attributes().clone()));
+        let link = literal.filter(|_| resource.is_listed());
+        let link = link.map(|segments| Link::new(segments, resource.attributes())).transpose();
+        let link = link.map_err(|problem| RouteError::Link { path: pattern.text.clone(), problem })?;
         self.entries.push(Entry { pattern, resource, link, max_payload });
         Ok(())
     }

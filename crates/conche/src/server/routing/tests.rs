@@ -135,15 +135,16 @@ fn a_representation_in_another_format_than_accepted_becomes_4_06() {
     assert_eq!(accept(Code::POST, &[(OptionNumber::ACCEPT, &[50])]), Code::CHANGED, "it has happened already");
 }
 
-// RFC 7252 §5.10.8, §5.4.1
+// RFC 7252 §5.10.8 (Q203)
+// RFC 7252 §5.4.1
 #[test]
-fn conditions_are_refused_for_each_method_whose_handler_does_not_take_them() {
+fn conditions_are_refused_for_each_method_with_an_effect_whose_handler_does_not_take_them() {
     let looks = async |conditions: Conditions| conditions.check(Some(b"v1"));
     let router = Router::new()
-        .route("/", put(looks).get(async |_: Request| "read").post(async || ()))
+        .route("/", put(looks).delete(async |_: Request| ()).post(async || ()))
         .fallback(async |_: Request| Code::NOT_FOUND);
     let with = |code, path, options| Asked { options, ..ask(code, path) }.of(&router).0;
-    for (method, path) in [(Code::GET, "/"), (Code::POST, "/"), (Code::GET, "/elsewhere")] {
+    for (method, path) in [(Code::DELETE, "/"), (Code::POST, "/"), (Code::PUT, "/elsewhere")] {
         assert_eq!(with(method, path, &[(OptionNumber::IF_MATCH, b"v1")]), Code::BAD_OPTION, "{method} {path}");
         assert_eq!(with(method, path, &[(OptionNumber::IF_NONE_MATCH, b"")]), Code::BAD_OPTION, "{method} {path}");
     }
@@ -151,6 +152,47 @@ fn conditions_are_refused_for_each_method_whose_handler_does_not_take_them() {
     assert_eq!(with(Code::PUT, "/", &[(OptionNumber::IF_MATCH, b"")]), Code::CHANGED);
     assert_eq!(with(Code::PUT, "/", &[(OptionNumber::IF_MATCH, b"v2")]), Code::PRECONDITION_FAILED);
     assert_eq!(with(Code::PUT, "/", &[(OptionNumber::IF_NONE_MATCH, b"")]), Code::PRECONDITION_FAILED);
+}
+
+// RFC 7252 §5.10.8 (Q203), §5.10.6.2 (Q204)
+#[test]
+fn what_has_no_effect_is_compared_with_its_response() {
+    const IF_MATCH: OptionNumber = OptionNumber::IF_MATCH;
+    const IF_NONE_MATCH: OptionNumber = OptionNumber::IF_NONE_MATCH;
+    const ETAG: OptionNumber = OptionNumber::ETAG;
+    let tagged = async || Response::new(Code::CONTENT).text("tagged").etag(b"v1");
+    let router = Router::new()
+        .route("/tagged", get(tagged).fetch(tagged))
+        .route("/plain", get(async || "plain"))
+        .route("/none", get(async || None::<String>))
+        .route("/broken", get(async || Code::INTERNAL_SERVER_ERROR))
+        .route("/looks", get(async |conditions: Conditions| conditions.check(Some(b"hidden"))));
+    let with = |path, options| Asked { options, ..ask(Code::GET, path) }.of(&router);
+    for (path, options, code) in [
+        ("/tagged", &[(IF_MATCH, &b"v1"[..])][..], Code::CONTENT),
+        ("/tagged", &[(IF_MATCH, b"")], Code::CONTENT),
+        ("/tagged", &[(IF_MATCH, b"v0"), (IF_MATCH, b"v1")], Code::CONTENT),
+        ("/tagged", &[(IF_MATCH, b"v0")], Code::PRECONDITION_FAILED),
+        ("/tagged", &[(IF_NONE_MATCH, b"")], Code::PRECONDITION_FAILED),
+        ("/tagged", &[(ETAG, b"v1")], Code::VALID),
+        ("/tagged", &[(ETAG, b"v0"), (ETAG, b"v1")], Code::VALID),
+        ("/tagged", &[(ETAG, b"v0")], Code::CONTENT),
+        ("/tagged", &[(IF_MATCH, b"v0"), (ETAG, b"v1")], Code::PRECONDITION_FAILED),
+        ("/plain", &[(IF_MATCH, b"")], Code::CONTENT),
+        ("/plain", &[(IF_MATCH, b"v1")], Code::PRECONDITION_FAILED),
+        ("/plain", &[(ETAG, b"v1")], Code::CONTENT),
+        ("/none", &[(IF_MATCH, b"")], Code::PRECONDITION_FAILED),
+        ("/none", &[(IF_NONE_MATCH, b"")], Code::NOT_FOUND),
+        ("/broken", &[(IF_MATCH, b"v1")], Code::INTERNAL_SERVER_ERROR),
+        ("/looks", &[(IF_MATCH, b"hidden")], Code::CONTENT),
+        ("/looks", &[(IF_MATCH, b"v1")], Code::PRECONDITION_FAILED),
+    ] {
+        assert_eq!(with(path, options).0, code, "{path} {options:?}");
+    }
+    let known = Asked { options: &[(ETAG, b"v1")], ..ask(Code::GET, "/tagged") }.of(&router);
+    assert_eq!(known, (Code::VALID, String::new()), "what the client has is not sent again");
+    let fetched = Asked { options: &[(IF_MATCH, b"v0")], ..ask(Code::FETCH, "/tagged") }.of(&router);
+    assert_eq!(fetched.0, Code::PRECONDITION_FAILED);
 }
 
 #[test]
@@ -309,7 +351,8 @@ fn well_known_core_lists_what_is_not_hidden_and_has_no_capture() {
     assert_eq!(list(&[(OptionNumber::URI_QUERY, b"rt=d*")]).1, "</test>;rt=\"demo\";ct=0");
     assert_eq!(list(&[(OptionNumber::URI_QUERY, b"rt=none")]), (Code::CONTENT, String::new()));
     assert_eq!(list(&[(OptionNumber::ACCEPT, &[50])]).0, Code::NOT_ACCEPTABLE);
-    assert_eq!(list(&[(OptionNumber::IF_MATCH, b"")]).0, Code::BAD_OPTION);
+    assert_eq!(list(&[(OptionNumber::IF_MATCH, b"")]).0, Code::CONTENT);
+    assert_eq!(list(&[(OptionNumber::IF_NONE_MATCH, b"")]).0, Code::PRECONDITION_FAILED);
     assert_eq!(ask(Code::PUT, "/.well-known/core").of(&router).0, Code::METHOD_NOT_ALLOWED);
     let captured =
         router.clone().route("/{*all}", get(async || "captured")).route("/{a}/core", get(async || "captured"));

@@ -1,0 +1,78 @@
+//! Which part of a body goes into a block, and how large blocks can be.
+
+use core::ops::Range;
+
+use crate::codec::{Block, BlockSize, OptionNumber};
+
+/// What the peer said of blocks in a request that waits for its response.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// Stands for code and options, those of block-wise transfer aside: what makes requests for blocks of one body equal.
+    pub(crate) what: u64,
+    /// The last block of the request's body.
+    pub(crate) block1: Option<Block>,
+    /// The block of the response that it wants.
+    pub(crate) block2: Option<Block>,
+}
+
+impl Asked {
+    /// The request does not mention blocks.
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.block1.is_none() && self.block2.is_none()
+    }
+}
+
+/// Options that say how a body is cut up, not what it is: each message of a transfer has its own, and what is joined of
+/// them has none.
+pub(crate) const fn is_ours(number: OptionNumber) -> bool {
+    matches!(number, OptionNumber::BLOCK1 | OptionNumber::BLOCK2 | OptionNumber::SIZE1 | OptionNumber::SIZE2)
+}
+
+/// The bytes of the block that begins at `offset`, and whether more follow; `None` beyond the body's end. An empty body
+/// has one block, which is empty.
+pub(crate) fn cut(body_bytes: usize, offset: usize, size: BlockSize) -> Option<(Range<usize>, Block)> {
+    if offset > 0 && offset >= body_bytes {
+        return None;
+    }
+    let end = offset.saturating_add(size.bytes()).min(body_bytes);
+    Some((offset..end, Block::at(offset, end < body_bytes, size)?))
+}
+
+/// The largest blocks of `wanted` at most that fit into messages of `limit` bytes beside `others`.
+pub(crate) fn largest_fitting(wanted: BlockSize, others: usize, limit: usize) -> Option<BlockSize> {
+    BlockSize::fitting(limit.checked_sub(others)?).map(|size| size.min(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_blocks_of_a_body_follow_one_another_and_are_the_body(bytes in 0..5_000_usize, szx in 0..7_u8) {
+            let size = BlockSize::of_szx(szx).expect("not reserved");
+            let mut offset = 0;
+            loop {
+                let (range, block) = cut(bytes, offset, size).expect("inside of the body");
+                prop_assert_eq!((range.start, block.offset()), (offset, offset));
+                offset = range.end;
+                if !block.more {
+                    break;
+                }
+                prop_assert_eq!(range.len(), size.bytes());
+            }
+            prop_assert_eq!(offset, bytes);
+            prop_assert!(cut(bytes, bytes.max(1).next_multiple_of(size.bytes()), size).is_none());
+        }
+    }
+
+    #[test]
+    fn blocks_are_as_large_as_messages_allow() {
+        let wanted = BlockSize::B1024;
+        assert_eq!(largest_fitting(wanted, 100, 1152), Some(BlockSize::B1024));
+        assert_eq!(largest_fitting(wanted, 129, 1152), Some(BlockSize::B512));
+        assert_eq!(largest_fitting(BlockSize::B64, 0, 1152), Some(BlockSize::B64));
+        assert_eq!((largest_fitting(wanted, 49, 64), largest_fitting(wanted, 65, 64)), (None, None));
+    }
+}

@@ -1,0 +1,71 @@
+//! [`Download`]: a response that comes in blocks (RFC 7959 §2.4), as far as it has come.
+
+use crate::blockwise::cut::is_ours;
+use crate::codec::{Block, Code, Joined, Message, OptionNumber};
+
+/// A response that is not complete.
+#[derive(Debug)]
+pub(crate) struct Download {
+    joined: Joined,
+    /// Of all blocks.
+    marks: Marks,
+}
+
+/// What tells the blocks of one body from those of another: ETag and Content-Format (RFC 7959 §2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Marks {
+    etag: Option<([u8; 8], usize)>,
+    format: Option<u32>,
+}
+
+impl Marks {
+    fn of(response: &Message<'_>) -> Self {
+        let etag = response.option(OptionNumber::ETAG).map(|etag| {
+            let mut bytes = [0; 8];
+            bytes.iter_mut().zip(etag).for_each(|(byte, given)| *byte = *given);
+            (bytes, etag.len())
+        });
+        Self { etag, format: response.uint(OptionNumber::CONTENT_FORMAT) }
+    }
+}
+
+impl Download {
+    /// The first block arrived.
+    pub(crate) fn new(response: &Message<'_>) -> Self {
+        let joined = Joined::new(&response.content(), |number| !is_ours(number));
+        Self { joined, marks: Marks::of(response) }
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        self.joined.code()
+    }
+
+    /// Payload so far, in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.joined.payload().len()
+    }
+
+    /// The bytes that it takes in memory.
+    pub(crate) fn capacity(&self) -> usize {
+        self.joined.capacity()
+    }
+
+    /// A block of the same body as the others.
+    pub(crate) fn belongs(&self, response: &Message<'_>) -> bool {
+        self.marks == Marks::of(response)
+    }
+
+    /// The block is the next one.
+    pub(crate) fn follows(&self, block: Block) -> bool {
+        block.offset() == self.len()
+    }
+
+    /// The next block's payload; the body has `most` bytes at most.
+    pub(crate) fn push(&mut self, payload: &[u8], most: usize) {
+        self.joined.push(payload, most);
+    }
+
+    pub(crate) fn into_joined(self) -> Joined {
+        self.joined
+    }
+}

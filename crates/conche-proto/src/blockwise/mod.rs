@@ -1,0 +1,35 @@
+//! Block-wise transfer (RFC 7959): bodies that are larger than a message, cut into blocks and joined again.
+//!
+//! ```text
+//!  client, Block1:  body ──> Transfer ──block──> … ──2.31──> Transfer ──last block──> … ──> response
+//!  client, Block2:  … ──first block──> Transfer ──asks for the next──> … ──last block──> joined response
+//!  server, Block1:  … ──block──> Assemblies ──2.31──> … ──last block──> joined request ──> application
+//!  server, Block2:  application ──> Representations ──first block──> …, and each block that is asked for
+//! ```
+//!
+//! A client's transfer is one exchange, however many messages it takes; a server's [`Assemblies`] and
+//! [`Representations`] are what RFC 7959 §2.5 and §2.6 leave it to keep, within [`Limits`](crate::Limits).
+//!
+//! Another way of sending blocks, such as Q-Block (RFC 9177), would be a second kind of [`Transfer`] with the same tables.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `cut` | which part of a body goes into a block |
+//! | `contexts` | a bounded table of what a peer's blocks belong to |
+//! | `assembly` | [`Assemblies`]: request bodies that are not complete yet |
+//! | `representations` | [`Representations`]: response bodies of which blocks may be asked for |
+//! | `transfer` | [`Transfer`]: the client's side |
+//! | `download` | the response of a transfer, as far as it has come |
+
+mod assembly;
+mod contexts;
+mod cut;
+mod download;
+mod representations;
+mod transfer;
+
+pub(crate) use assembly::{Assemblies, Part};
+pub(crate) use contexts::{Bounds, Key};
+pub(crate) use cut::Asked;
+pub(crate) use representations::{NoBlock, Representation, Representations};
+pub(crate) use transfer::{Rules, Step, Transfer, Trouble};

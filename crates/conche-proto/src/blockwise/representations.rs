@@ -1,0 +1,144 @@
+//! [`Representations`]: bodies of responses that did not fit into one message, of which a client asks for block after
+//! block (RFC 7959 §2.4).
+//!
+//! What is kept here is what the first block was cut out of, so that all blocks are of one state of the resource whatever
+//! happens to that in the meantime. It is no more than memory: a request for a block that cannot be answered from here
+//! goes to the application again, if repeating it does no harm, and the block is cut out of the new response. So each
+//! newcomer may take the place of what was used longest ago.
+
+use bytes::Bytes;
+
+use super::contexts::{Bounds, Contexts, Key};
+use super::cut::{cut, is_ours, largest_fitting};
+use crate::codec::{Block, BlockSize, Body, Code, OptionNumber, UintBytes, encode_uint};
+use crate::shares::Group;
+use conche_cc::Instant;
+
+/// A response with a body of any size.
+#[derive(Clone, Debug)]
+pub(crate) struct Representation {
+    pub(crate) code: Code,
+    /// Its options, without those that say which block it is.
+    head: Body,
+    payload: Bytes,
+}
+
+impl Representation {
+    /// Of what the application answered.
+    pub(crate) fn new(code: Code, body: &Body) -> Self {
+        Self { code, head: body.rewritten(|number| !is_ours(number), &[], b""), payload: body.payload() }
+    }
+
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// Adds this ETag, if the application gave none: by it a client tells blocks of different bodies apart (RFC 7959 §2.4).
+    pub(crate) fn tag(&mut self, etag: impl FnOnce(&[u8]) -> [u8; 8]) {
+        let tagged = self.head.content(self.code).is_some_and(|head| head.option(OptionNumber::ETAG).is_some());
+        if !tagged {
+            self.head = self.head.with_etag(&etag(&self.payload));
+        }
+    }
+
+    /// The block that was asked for; the first one if none was. `largest` is the largest size of blocks, of which the peer
+    /// may want smaller ones; without it all goes into one message, whose size was looked at before. `others` what header and token take, `limit` the largest message, `block1` what the response
+    /// says of the request's blocks.
+    pub(crate) fn block(
+        &self,
+        asked: Option<Block>,
+        block1: Option<Block>,
+        largest: Option<BlockSize>,
+        others: usize,
+        limit: usize,
+    ) -> Result<Cut, NoBlock> {
+        let others = others + self.head.len() + block1.map_or(0, |_| BLOCK) + 1;
+        if largest.is_none() && others + self.payload.len() <= limit {
+            let added = block1.map(|block1| (OptionNumber::BLOCK1, block1.encode()));
+            return Ok(Cut { body: self.head.rewritten(|_| true, added.as_slice(), &self.payload), partial: false });
+        }
+        let largest = largest.unwrap_or_default();
+        let wanted = asked.map_or(largest, |asked| asked.size.min(largest));
+        let size = largest_fitting(wanted, others + BLOCK + SIZE, limit).ok_or(NoBlock::NoRoom)?;
+        let offset = asked.map_or(0, Block::offset);
+        let (range, block) = cut(self.payload.len(), offset, size).ok_or(NoBlock::BeyondTheEnd)?;
+        let mut added: smallvec::SmallVec<[(OptionNumber, UintBytes); 3]> = smallvec::SmallVec::new();
+        added.extend(block1.map(|block1| (OptionNumber::BLOCK1, block1.encode())));
+        let all = range.len() == self.payload.len();
+        if asked.is_some() || !all {
+            added.push((OptionNumber::BLOCK2, block.encode()));
+        }
+        if offset == 0 && !all {
+            let bytes = u32::try_from(self.payload.len()).unwrap_or(u32::MAX);
+            added.push((OptionNumber::SIZE2, encode_uint(bytes)));
+        }
+        let payload = self.payload.get(range).unwrap_or_default();
+        Ok(Cut { body: self.head.rewritten(|_| true, &added, payload), partial: !all })
+    }
+
+    fn bytes(&self) -> usize {
+        self.head.len() + self.payload.len()
+    }
+}
+
+/// A block of a response.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    pub(crate) body: Body,
+    /// There are other blocks.
+    pub(crate) partial: bool,
+}
+
+/// Why there is no such block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoBlock {
+    /// Not even the smallest block fits into a message.
+    NoRoom,
+    /// The body is shorter.
+    BeyondTheEnd,
+}
+
+/// The most that a Block option takes, whatever stands before it: two bytes and its value.
+const BLOCK: usize = 2 + 3;
+
+/// The same of Size1 and Size2.
+const SIZE: usize = 2 + 4;
+
+/// Response bodies of which blocks may be asked for.
+#[derive(Debug)]
+pub(crate) struct Representations {
+    contexts: Contexts<Representation>,
+}
+
+impl Representations {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Self { contexts: Contexts::new(bounds) }
+    }
+
+    pub(crate) fn contexts(&self) -> &Contexts<Representation> {
+        &self.contexts
+    }
+
+    /// Drops what is over; when something is next.
+    pub(crate) fn purge(&mut self, now: Instant) -> Option<Instant> {
+        self.contexts.purge(now);
+        self.contexts.next_purge()
+    }
+
+    /// What the response to this request was, if it is kept.
+    pub(crate) fn get(&mut self, now: Instant, key: Key) -> Option<&Representation> {
+        self.contexts.use_of(now, key).map(|(_, representation)| &*representation)
+    }
+
+    /// Keeps it, as long as there is room for it.
+    pub(crate) fn keep(&mut self, now: Instant, key: Key, group: Group, representation: Representation) {
+        let bytes = representation.bytes();
+        // What finds no room is made again when it is asked for.
+        let _ = self.contexts.insert(now, key, group, (representation, bytes), true);
+    }
+
+    /// The response to this request is another one now.
+    pub(crate) fn forget(&mut self, key: Key) {
+        self.contexts.remove(key);
+    }
+}

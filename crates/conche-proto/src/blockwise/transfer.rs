@@ -1,0 +1,217 @@
+//! [`Transfer`]: a client's request whose body, or whose response's body, goes in blocks (RFC 7959 §2.4, §2.5, §2.7).
+//!
+//! It says what to send next when a response has come, and knows nothing of how messages travel.
+
+use bytes::Bytes;
+
+use super::cut::{cut, is_ours, largest_fitting};
+use super::download::Download;
+use crate::codec::{
+    Block, BlockSize, Body, Code, Header, Message, OptionNumber, OwnedMessage, Token, UintBytes, encode_uint,
+};
+
+/// What transfers live by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// The largest blocks to send and to ask for.
+    pub(crate) block_size: BlockSize,
+    /// The largest message.
+    pub(crate) message_bytes: usize,
+    /// The largest body.
+    pub(crate) body_bytes: usize,
+}
+
+/// What a response means for a transfer.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Send this next, under the same code.
+    Next(Body),
+    /// This is the whole response.
+    Done(OwnedMessage),
+    /// The response itself is the answer to the request.
+    AsItIs,
+    /// It cannot go on.
+    Failed(Trouble),
+}
+
+/// Why a transfer cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The resource changes too often.
+    Changed,
+    /// The body is too large, or its blocks cannot be numbered.
+    TooLarge,
+    /// The response's blocks do not fit together.
+    Unacceptable,
+}
+
+/// A body that changes is fetched again so often; one that the server lost is sent again once.
+const FETCHED_AGAIN: u8 = 3;
+
+/// A request that takes more than one message.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    code: Code,
+    /// The request's options, without those that say which block it is.
+    head: Body,
+    /// Of the request.
+    payload: Bytes,
+    upload: Option<Upload>,
+    download: Option<Download>,
+    fetched_again: u8,
+    sent_again: bool,
+}
+
+/// The block of the request's body that is on its way.
+#[derive(Clone, Copy, Debug)]
+struct Upload {
+    size: BlockSize,
+    offset: usize,
+    end: usize,
+}
+
+impl Transfer {
+    /// Of a request that the application wants to send. Nothing of it has to go in blocks yet.
+    pub(crate) fn new(code: Code, body: &Body) -> Self {
+        let head = body.rewritten(|number| !is_ours(number), &[], b"");
+        let payload = body.payload();
+        Self { code, head, payload, upload: None, download: None, fetched_again: 0, sent_again: false }
+    }
+
+    /// The request's body goes in blocks from the start; the first message. `None` if no block fits into a message.
+    pub(crate) fn begin(&mut self, rules: &Rules) -> Option<Body> {
+        // Block1, Size1 and the payload marker.
+        let others = 4 + Token::MAX_LENGTH + self.head.len() + 5 + 6 + 1;
+        let size = largest_fitting(rules.block_size, others, rules.message_bytes)?;
+        self.send(0, size)
+    }
+
+    /// The bytes that it takes in memory beside what it shares with others.
+    pub(crate) fn bytes(&self) -> usize {
+        self.download.as_ref().map_or(0, Download::capacity)
+    }
+
+    /// A response concerns blocks, so that a request which has gone without them so far becomes a transfer.
+    pub(crate) fn is_begun_by(response: &Message<'_>) -> bool {
+        // Whether the value is a legal one is looked at later: what is none must not pass for a whole body.
+        match response.code() {
+            Code::REQUEST_ENTITY_TOO_LARGE => response.option(OptionNumber::BLOCK1).is_some(),
+            // The smallest block has 16 bytes, and what ends with its first block is whole.
+            _ => response.payload().len() >= BlockSize::B16.bytes() && response.option(OptionNumber::BLOCK2).is_some(),
+        }
+    }
+
+    /// The response to the message that was sent last.
+    pub(crate) fn answer(&mut self, response: &Message<'_>, rules: &Rules) -> Step {
+        if self.download.is_none()
+            && let Some(step) = self.answer_upload(response)
+        {
+            return step;
+        }
+        match response.block(OptionNumber::BLOCK2) {
+            Err(_) => Step::Failed(Trouble::Unacceptable),
+            // An error in the middle is the response, and so is what became small enough.
+            Ok(None) => Step::AsItIs,
+            Ok(Some(block)) => self.answer_download(response, block, rules),
+        }
+    }
+
+    /// What follows of the request's body; `None` if this is the response to the whole of it.
+    fn answer_upload(&mut self, response: &Message<'_>) -> Option<Step> {
+        let code = response.code();
+        let Ok(block1) = response.block(OptionNumber::BLOCK1) else {
+            return Some(Step::Failed(Trouble::Unacceptable));
+        };
+        let upload = self.upload;
+        if code == Code::REQUEST_ENTITY_TOO_LARGE {
+            // "with a smaller value for SZX", it is a hint to try again with that (RFC 7959 §2.9.3).
+            let hint = block1?.size;
+            let smaller = upload.map_or(self.payload.len() > hint.bytes(), |upload| hint < upload.size);
+            return smaller.then(|| self.next(0, hint));
+        }
+        let upload = upload?;
+        if code == Code::REQUEST_ENTITY_INCOMPLETE && upload.offset > 0 && !self.sent_again {
+            self.sent_again = true;
+            return Some(self.next(0, upload.size));
+        }
+        // Success without Block1 answers the request, whatever of it has been sent; with it, this block was taken for
+        // itself (RFC 7959 §2.3).
+        let goes_on = code == Code::CONTINUE || (code.is_success() && block1.is_some());
+        if !goes_on || upload.end >= self.payload.len() {
+            return None;
+        }
+        // The server may want smaller blocks from here on: late negotiation (RFC 7959 §2.3).
+        let size = block1.map_or(upload.size, |block| block.size.min(upload.size));
+        Some(self.next(upload.end, size))
+    }
+
+    /// A block of the response arrived.
+    fn answer_download(&mut self, response: &Message<'_>, block: Block, rules: &Rules) -> Step {
+        let payload = response.payload();
+        if block.more && payload.len() != block.size.bytes() || payload.len() > block.size.bytes() {
+            return Step::Failed(Trouble::Unacceptable);
+        }
+        let announced = response.uint(OptionNumber::SIZE2).map_or(0, |size| size as usize);
+        let download = match &mut self.download {
+            None if block.num > 0 => return Step::Failed(Trouble::Unacceptable),
+            None if !block.more => return Step::AsItIs,
+            None if announced > rules.body_bytes => return Step::Failed(Trouble::TooLarge),
+            None => self.download.insert(Download::new(response)),
+            Some(download) if download.code() != response.code() => return Step::AsItIs,
+            Some(download) if !download.belongs(response) => return self.fetch_again(rules),
+            Some(download) if !download.follows(block) => return Step::Failed(Trouble::Unacceptable),
+            Some(download) => download,
+        };
+        if download.len().saturating_add(payload.len()) > rules.body_bytes {
+            return Step::Failed(Trouble::TooLarge);
+        }
+        download.push(payload, if block.more { rules.body_bytes } else { 0 });
+        if block.more {
+            let offset = download.len();
+            return self.ask(offset, block.size.min(rules.block_size), rules);
+        }
+        let header = Header { ty: response.ty(), code: response.code(), id: response.id() };
+        let whole = self.download.take().and_then(|download| download.into_joined().finish(header, response.token()));
+        whole.map_or(Step::Failed(Trouble::Unacceptable), Step::Done)
+    }
+
+    /// The body changed between two blocks: "the client MUST NOT" put them together (RFC 7959 §2.4). It begins anew, unless
+    /// asking again could have another effect.
+    fn fetch_again(&mut self, rules: &Rules) -> Step {
+        self.fetched_again += 1;
+        if self.fetched_again > FETCHED_AGAIN || !self.code.is_safe() || self.upload.is_some() {
+            return Step::Failed(Trouble::Changed);
+        }
+        self.download = None;
+        self.ask(0, rules.block_size, rules)
+    }
+
+    /// Sends a block of the request's body.
+    fn send(&mut self, offset: usize, size: BlockSize) -> Option<Body> {
+        let (range, block) = cut(self.payload.len(), offset, size)?;
+        self.upload = Some(Upload { size, offset, end: range.end });
+        let bytes = u32::try_from(self.payload.len()).unwrap_or(u32::MAX);
+        let added: [(OptionNumber, UintBytes); 2] =
+            [(OptionNumber::BLOCK1, block.encode()), (OptionNumber::SIZE1, encode_uint(bytes))];
+        let added = if offset == 0 { &added[..] } else { &added[..1] };
+        Some(self.head.rewritten(|_| true, added, self.payload.get(range)?))
+    }
+
+    fn next(&mut self, offset: usize, size: BlockSize) -> Step {
+        self.send(offset, size).map_or(Step::Failed(Trouble::TooLarge), Step::Next)
+    }
+
+    /// Asks for a block of the response's body. Of the request's own body nothing goes with it: the server has it. Only
+    /// FETCH is what it is with its body, and has it again if that is all in one message.
+    fn ask(&self, offset: usize, size: BlockSize, rules: &Rules) -> Step {
+        let payload: &[u8] = if self.code == Code::FETCH && self.upload.is_none() { &self.payload } else { &[] };
+        let Some(block) = Block::at(offset, false, size) else { return Step::Failed(Trouble::TooLarge) };
+        // An observation is registered with the first block, and not once more with each (RFC 7959 §2.6).
+        let kept = |number| number != OptionNumber::OBSERVE;
+        let body = self.head.rewritten(kept, &[(OptionNumber::BLOCK2, block.encode())], payload);
+        if 4 + Token::MAX_LENGTH + body.len() > rules.message_bytes {
+            return Step::Failed(Trouble::TooLarge);
+        }
+        Step::Next(body)
+    }
+}

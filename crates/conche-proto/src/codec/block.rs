@@ -1,0 +1,180 @@
+//! [`Block`]: the value of Block1 and Block2, which part of a body a message carries (RFC 7959 §2.2).
+
+use core::fmt;
+
+use thiserror::Error;
+
+use super::{Content, OptionNumber, UintBytes, decode_uint, encode_uint};
+
+/// The size of the blocks that a body is cut into: a power of two from 16 to 1024 bytes (RFC 7959 §2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BlockSize {
+    /// SZX 0.
+    B16,
+    /// SZX 1.
+    B32,
+    /// SZX 2.
+    B64,
+    /// SZX 3.
+    B128,
+    /// SZX 4.
+    B256,
+    /// SZX 5.
+    B512,
+    /// SZX 6: the largest, as long as nobody agreed on something smaller.
+    #[default]
+    B1024,
+}
+
+impl BlockSize {
+    /// All sizes, the largest first.
+    pub const DESCENDING: [Self; 7] =
+        [Self::B1024, Self::B512, Self::B256, Self::B128, Self::B64, Self::B32, Self::B16];
+
+    /// The size of this exponent; `None` for 7, which is reserved, and beyond.
+    #[must_use]
+    pub const fn of_szx(szx: u8) -> Option<Self> {
+        Some(match szx {
+            0 => Self::B16,
+            1 => Self::B32,
+            2 => Self::B64,
+            3 => Self::B128,
+            4 => Self::B256,
+            5 => Self::B512,
+            6 => Self::B1024,
+            _ => return None,
+        })
+    }
+
+    /// The largest size of so many bytes at most; `None` below 16.
+    #[must_use]
+    pub fn fitting(bytes: usize) -> Option<Self> {
+        Self::DESCENDING.into_iter().find(|size| size.bytes() <= bytes)
+    }
+
+    /// The size exponent: the size is 2^(SZX + 4) bytes.
+    #[must_use]
+    pub const fn szx(self) -> u8 {
+        self as u8
+    }
+
+    /// The size in bytes.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        1 << (self.szx() + 4)
+    }
+}
+
+/// Which part of a body a message carries or asks for: the value of Block1 and Block2 (RFC 7959 §2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Block {
+    /// NUM: the number of the block, from 0 to [`MAX_NUM`](Self::MAX_NUM).
+    pub num: u32,
+    /// M: more blocks follow. In what only asks for a block or acknowledges one it has another meaning or none (§2.3).
+    pub more: bool,
+    /// SZX: into blocks of which size the body is cut.
+    pub size: BlockSize,
+}
+
+impl Block {
+    /// The largest number that a block can have: 20 bits.
+    pub const MAX_NUM: u32 = 0xf_ffff;
+
+    /// The block that begins so many bytes from the body's start; `None` if there is none there, or its number is too
+    /// large.
+    #[must_use]
+    pub fn at(offset: usize, more: bool, size: BlockSize) -> Option<Self> {
+        let num = u32::try_from(offset / size.bytes()).ok().filter(|&num| num <= Self::MAX_NUM)?;
+        offset.is_multiple_of(size.bytes()).then_some(Self { num, more, size })
+    }
+
+    /// How many bytes from the body's start the block begins; less than 2^30.
+    #[must_use]
+    pub const fn offset(self) -> usize {
+        self.num as usize * self.size.bytes()
+    }
+
+    /// Reads an option's value.
+    ///
+    /// # Errors
+    ///
+    /// [`BadBlock`] for an exponent of 7, which is reserved, and for values of more than three bytes.
+    pub fn decode(value: &[u8]) -> Result<Self, BadBlock> {
+        let value = Some(value).filter(|value| value.len() <= 3).and_then(decode_uint).ok_or(BadBlock)?;
+        let size = BlockSize::of_szx(value.to_le_bytes()[0] & 0b111).ok_or(BadBlock)?;
+        Ok(Self { num: value >> 4, more: value & 0b1000 != 0, size })
+    }
+
+    /// The option's value, in its shortest form. Of a number that is too large the lower 20 bits count.
+    #[must_use]
+    pub const fn encode(self) -> UintBytes {
+        encode_uint((self.num & Self::MAX_NUM) << 4 | (self.more as u32) << 3 | self.size.szx() as u32)
+    }
+}
+
+/// As RFC 7959 §3 writes it behind the option's name: `2/1/64`.
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.num, u8::from(self.more), self.size.bytes())
+    }
+}
+
+/// The value of Block1 or Block2 has the reserved size exponent 7 (RFC 7959 §2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the size exponent of a block is 7, which is reserved: 0 to 6 are allowed (RFC 7959 §2.2)")]
+pub struct BadBlock;
+
+impl Content<'_> {
+    /// The value of Block1 or Block2, `None` if the message has no such option.
+    ///
+    /// # Errors
+    ///
+    /// As [`Block::decode`].
+    pub fn block(&self, number: OptionNumber) -> Result<Option<Block>, BadBlock> {
+        self.option(number).map(Block::decode).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    // RFC 7959 §2.2
+    #[test]
+    fn every_value_of_three_bytes_is_a_block_and_back_unless_its_exponent_is_reserved() {
+        for value in 0..1_u32 << 24 {
+            let bytes = encode_uint(value);
+            match Block::decode(bytes.as_slice()) {
+                Ok(block) => assert_eq!(block.encode(), bytes),
+                Err(BadBlock) => assert_eq!(value & 0b111, 7),
+            }
+        }
+        assert_eq!(Block::decode(&[0, 0, 0, 0]), Err(BadBlock));
+    }
+
+    #[test]
+    fn the_largest_block_begins_below_2_to_the_30() {
+        let last = Block { num: Block::MAX_NUM, more: false, size: BlockSize::B1024 };
+        assert_eq!(last.offset(), (1 << 30) - 1024);
+        assert_eq!(Block::at(last.offset(), false, BlockSize::B1024), Some(last));
+        assert_eq!(Block::at(last.offset(), false, BlockSize::B512), None);
+        assert_eq!(Block::at(1 << 30, false, BlockSize::B1024), None);
+        assert_eq!(Block::at(100, false, BlockSize::B64), None);
+    }
+
+    #[test]
+    fn sizes_are_the_powers_of_two_from_16_to_1024() {
+        for (szx, bytes) in (0..7).zip([16, 32, 64, 128, 256, 512, 1024]) {
+            let size = BlockSize::of_szx(szx).expect("not reserved");
+            assert_eq!((size.szx(), size.bytes()), (szx, bytes));
+            assert_eq!(BlockSize::fitting(2 * bytes - 1), Some(size));
+        }
+        assert_eq!((BlockSize::of_szx(7), BlockSize::fitting(15)), (None, None));
+    }
+
+    #[test]
+    fn a_block_prints_as_the_rfc_writes_it() {
+        assert_eq!(Block { num: 2, more: true, size: BlockSize::B64 }.to_string(), "2/1/64");
+    }
+}

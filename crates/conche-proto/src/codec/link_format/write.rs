@@ -1,0 +1,119 @@
+//! Writing links (RFC 6690 §2).
+
+use core::fmt;
+
+use thiserror::Error;
+
+use super::Link;
+use super::read::is_name;
+
+/// Writes links, one after the other.
+///
+/// ```
+/// use conche_proto::codec::link_format::LinkWriter;
+///
+/// let mut text = String::new();
+/// let mut links = LinkWriter::new(&mut text);
+/// links.link("/sensors/light")?.attribute("rt", "light-lux core.sen-light")?.attribute("ct", "0")?.attribute("obs", "")?;
+/// links.link("/firmware")?.attribute("sz", "262144")?;
+/// assert_eq!(text, r#"</sensors/light>;rt="light-lux core.sen-light";ct=0;obs,</firmware>;sz=262144"#);
+/// # Ok::<(), conche_proto::codec::link_format::LinkWriteError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct LinkWriter<W> {
+    out: W,
+    /// There is one already.
+    separated: bool,
+}
+
+impl<W: fmt::Write> LinkWriter<W> {
+    /// Writes into `out`, where no link stands yet.
+    pub const fn new(out: W) -> Self {
+        Self { out, separated: false }
+    }
+
+    /// Begins a link to this URI reference, which is percent-encoded already.
+    ///
+    /// # Errors
+    /// If it has a character that no URI has and that would end it; then nothing is written.
+    pub fn link(&mut self, target: &str) -> Result<&mut Self, LinkWriteError> {
+        if target.contains(|character: char| matches!(character, '<' | '>' | '"' | ' ') || character.is_control()) {
+            return Err(LinkWriteError::Target);
+        }
+        let comma = if self.separated { "," } else { "" };
+        self.separated = true;
+        write!(self.out, "{comma}<{target}>")?;
+        Ok(self)
+    }
+
+    /// Says something of the link that was begun last. The empty value is not written, only the name.
+    ///
+    /// # Errors
+    /// If this is no name, the value has a control character, or there is no link yet; then nothing is written.
+    pub fn attribute(&mut self, name: &str, value: &str) -> Result<&mut Self, LinkWriteError> {
+        if !self.separated {
+            return Err(LinkWriteError::NoLink);
+        }
+        if name.is_empty() || !name.bytes().all(is_name) {
+            return Err(LinkWriteError::Name);
+        }
+        if value.contains(char::is_control) {
+            return Err(LinkWriteError::Value);
+        }
+        write!(self.out, ";{name}")?;
+        // Any token could go without quotes, but customarily only numbers do.
+        let number = value.bytes().all(|byte| byte.is_ascii_digit());
+        match value {
+            "" => {}
+            value if number => write!(self.out, "={value}")?,
+            value => {
+                self.out.write_str("=\"")?;
+                for character in value.chars() {
+                    if matches!(character, '"' | '\\') {
+                        self.out.write_char('\\')?;
+                    }
+                    self.out.write_char(character)?;
+                }
+                self.out.write_char('"')?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Writes a link as it was read, with all attributes.
+    ///
+    /// # Errors
+    /// As for [`link`](Self::link) and [`attribute`](Self::attribute): what is read may have characters that nobody should
+    /// write.
+    pub fn copy(&mut self, link: &Link<'_>) -> Result<&mut Self, LinkWriteError> {
+        self.link(link.target())?;
+        link.attributes().try_fold(self, |links, attribute| links.attribute(attribute.name, &attribute.value.text()))
+    }
+}
+
+/// Why a link cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LinkWriteError {
+    /// The target is no URI reference.
+    #[error("the target has a space, a control character, or one of < > \": percent-encode it")]
+    Target,
+    /// The name is none.
+    #[error("the name of an attribute consists of letters, digits and !#$&+-.^_`|~*, and has one at least")]
+    Name,
+    /// The value would not be shown as it is.
+    #[error("the value of an attribute has a control character: leave it out")]
+    Value,
+    /// There is no link that it could be said of.
+    #[error("an attribute was given before any link: begin with the link")]
+    NoLink,
+    /// The text takes no more.
+    #[error("the links do not fit where they are written to")]
+    Full,
+}
+
+impl From<fmt::Error> for LinkWriteError {
+    fn from(_: fmt::Error) -> Self {
+        Self::Full
+    }
+}

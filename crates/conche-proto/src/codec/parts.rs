@@ -1,0 +1,204 @@
+//! The parts of messages and bodies, put together anew: what cutting a body into blocks needs, and joining them again.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use super::body::Body;
+use super::header::HEADER_LENGTH;
+use super::wire::{OptionHeader, PAYLOAD_MARKER};
+use super::{Code, Content, Header, OptionNumber, OwnedMessage, RawOption, Token, UintBytes};
+
+impl Body {
+    /// Options and payload, as they would stand in a message of this code.
+    #[must_use]
+    pub fn content(&self, code: Code) -> Option<Content<'_>> {
+        // What a builder encoded is well-formed, so this is always `Some`.
+        Content::decode(code, 0, self.as_bytes()).ok()
+    }
+
+    /// The payload, shared with this body instead of copied.
+    #[must_use]
+    pub fn payload(&self) -> Bytes {
+        match self.content(Code::CONTENT) {
+            Some(content) if !content.payload().is_empty() => self.shared().slice_ref(content.payload()),
+            _ => Bytes::new(),
+        }
+    }
+
+    /// The same with this ETag.
+    pub(crate) fn with_etag(&self, etag: &[u8]) -> Self {
+        self.with_options(|_| true, &[RawOption { number: OptionNumber::ETAG, value: etag }], &self.payload())
+    }
+
+    /// The same options but for those that are not kept, with others added, and this payload in place of its own.
+    pub(crate) fn rewritten(
+        &self,
+        kept: impl Fn(OptionNumber) -> bool,
+        added: &[(OptionNumber, UintBytes)],
+        payload: &[u8],
+    ) -> Self {
+        let added: SmallVec<[RawOption<'_>; 4]> =
+            added.iter().map(|(number, value)| RawOption { number: *number, value: value.as_slice() }).collect();
+        self.with_options(kept, &added, payload)
+    }
+
+    fn with_options(&self, kept: impl Fn(OptionNumber) -> bool, added: &[RawOption<'_>], payload: &[u8]) -> Self {
+        let mut options: SmallVec<[RawOption<'_>; 16]> = SmallVec::new();
+        if let Some(content) = self.content(Code::CONTENT) {
+            options.extend(content.options().filter(|option| kept(option.number)));
+        }
+        options.extend_from_slice(added);
+        options.sort_by_key(|option| option.number);
+        let mut bytes = Vec::with_capacity(encoded_length(&options) + marked_length(payload));
+        write_options(&mut bytes, options);
+        if !payload.is_empty() {
+            bytes.push(PAYLOAD_MARKER);
+            bytes.extend_from_slice(payload);
+        }
+        Self::of_encoded(bytes.into())
+    }
+}
+
+/// What a payload and its marker take.
+fn marked_length(payload: &[u8]) -> usize {
+    payload.len() + usize::from(!payload.is_empty())
+}
+
+fn encoded_length(options: &[RawOption<'_>]) -> usize {
+    let mut before = 0;
+    let length = |option: &RawOption<'_>| {
+        let delta = option.number.0 - core::mem::replace(&mut before, option.number.0);
+        OptionHeader::new(delta, option.value.len()).map_or(0, |header| header.len().into()) + option.value.len()
+    };
+    options.iter().map(length).sum()
+}
+
+/// Appends options in ascending order.
+fn write_options<'a>(bytes: &mut Vec<u8>, options: impl IntoIterator<Item = RawOption<'a>>) {
+    let mut before = 0;
+    for option in options {
+        let Some(header) = OptionHeader::new(option.number.0 - before, option.value.len()) else { continue };
+        before = option.number.0;
+        bytes.extend(header.bytes());
+        bytes.extend_from_slice(option.value);
+    }
+}
+
+/// A message whose payload comes in parts, one behind the other.
+///
+/// Its header and token are known with the last of them only: there is room for these in front, and the message begins
+/// as far into that as it is too much. So nothing is ever moved.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    code: Code,
+    bytes: Vec<u8>,
+    /// Where the payload begins.
+    start: usize,
+}
+
+/// Room for header and token.
+const FRONT: usize = HEADER_LENGTH + Token::MAX_LENGTH;
+
+impl Joined {
+    /// A message that says what `content` does without those of its options that are not kept, and no payload yet.
+    pub(crate) fn new(content: &Content<'_>, kept: impl Fn(OptionNumber) -> bool) -> Self {
+        let options: SmallVec<[RawOption<'_>; 16]> = content.options().filter(|option| kept(option.number)).collect();
+        let mut bytes = Vec::with_capacity(FRONT + encoded_length(&options) + 1 + content.payload().len());
+        bytes.resize(FRONT, 0);
+        write_options(&mut bytes, options);
+        bytes.push(PAYLOAD_MARKER);
+        let start = bytes.len();
+        Self { code: content.code(), bytes, start }
+    }
+
+    /// The payload so far.
+    pub(crate) fn payload(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The bytes that it takes in memory.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// The bytes that it would take in memory with so much more payload: memory grows by half each time, so that the
+    /// parts are copied twice on average, but not beyond what a payload of `most` takes.
+    pub(crate) fn capacity_with(&self, more: usize, most: usize) -> usize {
+        let needed = self.bytes.len().saturating_add(more);
+        if needed <= self.bytes.capacity() {
+            return self.bytes.capacity();
+        }
+        (self.bytes.capacity() / 2 * 3).min(self.start.saturating_add(most)).max(needed)
+    }
+
+    /// Appends a part of the payload; `most` as in [`capacity_with`](Self::capacity_with).
+    pub(crate) fn push(&mut self, part: &[u8], most: usize) {
+        let capacity = self.capacity_with(part.len(), most);
+        self.bytes.reserve_exact(capacity.saturating_sub(self.bytes.len()));
+        self.bytes.extend_from_slice(part);
+    }
+
+    /// The whole message, with header and token of the last part.
+    pub(crate) fn finish(mut self, header: Header, token: Token) -> Option<OwnedMessage> {
+        if self.bytes.len() == self.start {
+            self.bytes.pop();
+        }
+        let header = Header { code: self.code, ..header }.to_bytes(token.len());
+        let front = FRONT - HEADER_LENGTH - usize::from(token.len());
+        let room = self.bytes.get_mut(front..FRONT)?;
+        let (for_header, for_token) = room.split_at_mut(HEADER_LENGTH);
+        for_header.copy_from_slice(&header);
+        for_token.copy_from_slice(token.as_slice());
+        OwnedMessage::from_bytes(Bytes::from(self.bytes).slice(front..)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{Message, MessageId, Type};
+
+    #[test]
+    fn a_body_is_rewritten_in_the_order_of_its_options() {
+        let body = Body::builder().path("/large").uint(OptionNumber::ACCEPT, 0).payload("0123456789").build();
+        let body = body.expect("legal options");
+        let size = (OptionNumber::BLOCK2, super::super::encode_uint(0x16));
+        let block = body.rewritten(|number| number != OptionNumber::ACCEPT, &[size], &body.payload()[2..4]);
+        assert_eq!(block.as_bytes(), b"\xb5large\xc1\x16\xff23");
+        assert_eq!(body.rewritten(|_| true, &[], b"").payload(), Bytes::new());
+        assert_eq!(body.rewritten(|_| true, &[], &body.payload()), body);
+    }
+
+    #[test]
+    fn parts_are_joined_behind_the_header_of_the_last_one() {
+        let content = Content::decode(Code::PUT, 0, b"\xb1a\xd1\x03\x08\xff01").expect("well-formed");
+        for token in [&b""[..], b"t", b"8 bytes!"] {
+            let mut joined = Joined::new(&content, |number| number != OptionNumber::BLOCK1);
+            for part in [&b"0123"[..], b"45", b"6"] {
+                joined.push(part, 7);
+            }
+            assert_eq!(joined.payload(), b"0123456");
+            let header = Header { ty: Type::NonConfirmable, code: Code::EMPTY, id: MessageId(7) };
+            let whole = joined.finish(header, Token::new(token).expect("short")).expect("well-formed");
+            assert_eq!((whole.header().ty, whole.header().id, whole.code()), (header.ty, header.id, Code::PUT));
+            assert_eq!((whole.token().as_slice(), whole.payload()), (token, &b"0123456"[..]));
+            assert_eq!(whole.option(OptionNumber::URI_PATH), Some(&b"a"[..]));
+            assert_eq!(whole.option(OptionNumber::BLOCK1), None);
+            assert!(Message::decode(whole.view().as_bytes()).is_ok());
+        }
+    }
+
+    #[test]
+    fn nothing_joined_has_no_payload_marker() {
+        let content = Content::decode(Code::CONTENT, 0, b"").expect("well-formed");
+        let header = Header { ty: Type::Acknowledgement, code: Code::CONTENT, id: MessageId(7) };
+        let whole = Joined::new(&content, |_| true).finish(header, Token::EMPTY).expect("well-formed");
+        assert_eq!(whole.view().as_bytes(), b"\x60\x45\x00\x07");
+    }
+}

@@ -1,0 +1,365 @@
+//! Where block-wise transfer (RFC 7959) meets the endpoint: bodies that are cut up and put together, in both roles.
+
+use alloc::boxed::Box;
+
+use super::outbox::{Departure, Source, encoded};
+use super::receive::Arrival;
+use super::respond::OBSERVE_BYTES;
+use super::{Endpoint, RequestError, RespondError};
+use crate::PeerKey;
+use crate::blockwise::{Asked, Bounds, Key, NoBlock, Part, Representation, Rules, Step, Transfer, Trouble};
+use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, RawOption, Token, Type};
+use crate::config::EndpointConfig;
+use crate::exchange::{Failure, Opening, Response, Transferring};
+use crate::incoming::Waiting;
+use crate::message::{Received, Reply};
+use conche_cc::{Controller, Instant};
+
+/// The bounds of what is kept of peers' transfers.
+pub(super) fn bounds(config: &EndpointConfig) -> Bounds {
+    let (limits, transmission) = (&config.limits, &config.transmission);
+    Bounds {
+        per_peer: limits.transfers_per_peer,
+        total: limits.transfers,
+        bytes: limits.assembly_bytes,
+        body_bytes: limits.body_bytes,
+        idle: transmission.exchange_lifetime(),
+        longest: config.transfer_lifetime,
+        // Two copies in a row were lost: 1.5 (1 + 2) times ACK_TIMEOUT.
+        stale: transmission.ack_timeout.saturating_mul(9) / 2,
+    }
+}
+
+/// The longest token of an observer.
+const NOTIFICATION_TOKEN: u8 = 8;
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    fn transfer_rules(&self) -> Rules {
+        let limits = &self.config.limits;
+        Rules { block_size: self.config.block_size, message_bytes: limits.message_bytes, body_bytes: limits.body_bytes }
+    }
+
+    /// Whether a message goes out as it is: all but those that are too large, if no smaller blocks are wished for.
+    pub(super) fn goes_whole(&self, token_length: u8, body: &Body) -> bool {
+        let smallest_cut = match self.config.block_size {
+            BlockSize::B1024 => usize::MAX,
+            size => size.bytes(),
+        };
+        let bytes = 4 + usize::from(token_length) + body.len();
+        bytes <= self.config.limits.message_bytes && body.len() <= smallest_cut
+    }
+
+    /// Drops bodies that nobody has asked for or gone on with for long; when to look again.
+    pub(super) fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
+        let next = [self.assemblies.purge(now), self.representations.purge(now)];
+        next.into_iter().flatten().min()
+    }
+
+    /// Bytes of all bodies that are not complete or not all asked for.
+    pub(super) fn body_bytes(&self) -> usize {
+        let kept = self.assemblies.contexts().bytes() + self.representations.contexts().bytes();
+        kept + self.exchanges.transfer_bytes()
+    }
+
+    // ---- as a client ----
+
+    /// Cuts a request that does not go out as it is, and asks for blocks of the configured size in advance.
+    pub(super) fn cut_request(&self, mut opening: Opening) -> Result<Opening, RequestError> {
+        let smallest = self.config.block_size != BlockSize::B1024;
+        if !opening.whole || (!smallest && opening.bytes() <= self.config.limits.message_bytes) {
+            return Ok(opening);
+        }
+        let content = opening.body.content(opening.code);
+        let has = |number| content.is_some_and(|content| content.option(number).is_some());
+        let (by_hand, wanted) = (has(OptionNumber::BLOCK1), has(OptionNumber::BLOCK2));
+        let payload = content.map_or(0, |content| content.payload().len());
+        let limit = self.config.limits.body_bytes;
+        let too_large = opening.bytes() > self.config.limits.message_bytes;
+        if !by_hand && payload > 0 && (too_large || payload > self.config.block_size.bytes()) {
+            if payload > limit {
+                return Err(RequestError::BodyTooLarge { bytes: payload, limit });
+            }
+            let mut transfer = Transfer::new(opening.code, &opening.body);
+            // If not even the smallest block fits, the message is refused for its size.
+            if let Some(first) = transfer.begin(&self.transfer_rules()) {
+                opening.body = first;
+                opening.transfer = Some(Box::new(Transferring::new(transfer)));
+            }
+        } else if smallest && opening.code.is_safe() && !wanted && !by_hand {
+            // Early negotiation (RFC 7959 §2.4).
+            let block = Block { num: 0, more: false, size: self.config.block_size };
+            let payload = opening.body.payload();
+            let body = opening.body.rewritten(|_| true, &[(OptionNumber::BLOCK2, block.encode())], &payload);
+            if 4 + usize::from(opening.token.len()) + body.len() <= self.config.limits.message_bytes {
+                opening.body = body;
+            }
+        }
+        Ok(opening)
+    }
+
+    /// A response that was matched: the message to deliver, or `None` if the exchange goes on or has failed.
+    pub(super) fn follow(&mut self, now: Instant, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
+        let exchange = self.exchanges.get(index);
+        let begins = exchange.whole && Transfer::is_begun_by(response);
+        if exchange.transfer.is_none() && (!begins || asks_for_one_block(&exchange.content.body, exchange.content.code))
+        {
+            return Some(OwnedMessage::from(*response));
+        }
+        let mut transfer = match self.exchanges.take_transfer(index) {
+            Some(transfer) => transfer,
+            None => {
+                let content = &self.exchanges.get(index).content;
+                Box::new(Transferring::new(Transfer::new(content.code, &content.body)))
+            }
+        };
+        let step = transfer.transfer.answer(response, &self.transfer_rules());
+        let reason = match step {
+            Step::Next(body) if self.fits_all_transfers(&transfer) => {
+                let peer = self.exchanges.get(index).peer;
+                let token = self.token(peer, None).ok();
+                self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), token);
+                self.admit_waiting(now, peer);
+                return None;
+            }
+            Step::Next(_) => Failure::BodyTooLarge,
+            Step::Done(whole) => {
+                self.exchanges.end_transfer(index, transfer);
+                return Some(whole);
+            }
+            Step::AsItIs => {
+                self.exchanges.end_transfer(index, transfer);
+                return Some(OwnedMessage::from(*response));
+            }
+            Step::Failed(Trouble::Changed) => Failure::BodyChanged,
+            Step::Failed(Trouble::TooLarge) => Failure::BodyTooLarge,
+            Step::Failed(Trouble::Unacceptable) => Failure::UnacceptableResponse,
+        };
+        self.exchanges.end_transfer(index, transfer);
+        self.fail(now, index, reason);
+        None
+    }
+
+    /// There is room for what the transfers of all requests hold.
+    fn fits_all_transfers(&self, transfer: &Transferring) -> bool {
+        let bytes = self.exchanges.transfer_bytes().saturating_add(transfer.growth());
+        transfer.growth() == 0 || bytes <= self.config.limits.assembly_bytes
+    }
+
+    // ---- as a server ----
+
+    /// What a request of this code asks for, before its options are looked at.
+    pub(super) fn asks(&self, code: Code) -> Asked {
+        Asked { what: self.hash.folded(code.0), ..Asked::default() }
+    }
+
+    /// What an option says of blocks, or else adds to what stands for the rest of a request; or the error that it is
+    /// answered with.
+    #[inline]
+    pub(super) fn ask(&self, asked: &mut Asked, option: RawOption<'_>) -> Option<(Code, &'static str)> {
+        // RFC 7959 §2.2: the reserved size "MUST lead to a 4.00".
+        const RESERVED: (Code, &str) = (Code::BAD_REQUEST, "the size exponent 7 of blocks is reserved");
+        match option.number {
+            OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => {
+                return Some((Code::PROXYING_NOT_SUPPORTED, "this is no proxy"));
+            }
+            number @ (OptionNumber::BLOCK1 | OptionNumber::BLOCK2) => {
+                let Ok(block) = Block::decode(option.value) else { return Some(RESERVED) };
+                let of = if number == OptionNumber::BLOCK1 { &mut asked.block1 } else { &mut asked.block2 };
+                *of = Some(block);
+            }
+            // The blocks of an observed state are asked for without Observe (RFC 7959 §2.6).
+            OptionNumber::OBSERVE => {}
+            number if number.is_no_cache_key() => {}
+            number => asked.what = self.hash.fold(asked.what, number.0, option.value),
+        }
+        None
+    }
+
+    /// A request that is about blocks. `None` if it has been answered; else it is for the application, all at once.
+    pub(super) fn receive_block(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        asked: &Asked,
+    ) -> Option<Whole> {
+        let key = self.key(arrival.hash, arrival.source, asked);
+        if let Some(block) = asked.block1 {
+            let (content, largest) = (message.content(), self.config.block_size);
+            match self.assemblies.receive(now, key, arrival.group, &content, block, largest) {
+                Part::Whole => return Some(Whole::AsItIs),
+                Part::Last => return Some(Whole::Joined(key)),
+                Part::Kept(block) => {
+                    let options = Body::EMPTY.rewritten(|_| true, &[(OptionNumber::BLOCK1, block.encode())], b"");
+                    self.answer_remembered(now, arrival, message, Code::CONTINUE, &options);
+                }
+                Part::Refused(code) => {
+                    let why = match code {
+                        Code::REQUEST_ENTITY_INCOMPLETE => "a block before this one is missing: begin anew",
+                        Code::REQUEST_ENTITY_TOO_LARGE => "the body is too large",
+                        Code::BAD_REQUEST => "the payload is not as long as the block's size says",
+                        _ => "",
+                    };
+                    self.stats.overloaded += u64::from(code == Code::SERVICE_UNAVAILABLE);
+                    self.refuse(now, arrival, message, (code, why));
+                }
+            }
+            return None;
+        }
+        let Some(block) = asked.block2.filter(|block| block.num > 0) else { return Some(Whole::AsItIs) };
+        let (wanted, limit) = (self.config.block_size, self.config.limits.message_bytes);
+        let others = 4 + usize::from(message.token().len());
+        let Some(kept) = self.representations.get(now, key) else {
+            if message.code().is_safe() {
+                return Some(Whole::AsItIs);
+            }
+            // To ask the application again would have another effect.
+            self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, "this response is not kept any more"));
+            return None;
+        };
+        let code = kept.code;
+        match kept.block(Some(block), None, Some(wanted), others, limit) {
+            // Nothing has to be remembered: a copy finds the same block.
+            Ok(cut) => self.answer_at_once(now, arrival, message, code, &cut.body),
+            Err(_) => self.refuse(now, arrival, message, (Code::BAD_REQUEST, BEYOND)),
+        }
+        None
+    }
+
+    /// In which blocks a message would have fitted that is too large; `None` if it is not its payload that makes it so.
+    pub(super) fn smaller_block(&self, message: &Message<'_>) -> Option<Block> {
+        let (bytes, payload) = (message.as_bytes().len(), message.payload().len());
+        let limits = &self.config.limits;
+        // With Block1, Size1 and a token of the full length.
+        let others = bytes - payload + Token::MAX_LENGTH + 5 + 6;
+        let size = BlockSize::fitting(limits.message_bytes.checked_sub(others)?)?.min(self.config.block_size);
+        let cut = bytes > limits.message_bytes && payload > size.bytes() && payload <= limits.body_bytes;
+        cut.then_some(Block { num: 0, more: false, size })
+    }
+
+    /// The request whose last block this is.
+    pub(super) fn joined(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
+        let joined = self.assemblies.complete(key, &message.content())?;
+        joined.finish(message.header(), message.token())
+    }
+
+    /// Answers a request at once, and copies of it in the same way without looking at them again.
+    fn answer_remembered(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        code: Code,
+        body: &Body,
+    ) {
+        let confirmable = message.ty() == Type::Confirmable;
+        let received = Received { what: arrival.what, confirmable, idempotent: Ok(()) };
+        if !confirmable {
+            // If it cannot be remembered, a copy brings what is there already.
+            let _ = self.remember(now, received, Reply::Silence);
+            return self.answer_at_once(now, arrival, message, code, body);
+        }
+        let (id, token) = (message.id(), message.token());
+        let datagram = encoded(Type::Acknowledgement, code, id, &token, body);
+        match self.remember(now, received, Reply::Datagram(datagram)) {
+            Some(remembered) => self.outbox.push_back(Departure::Remembered { to: arrival.source, id, remembered }),
+            None => self.answer_at_once(now, arrival, message, code, body),
+        }
+    }
+
+    /// A response as the peer gets it: all of it, or the block that it wants, of which the rest is kept. `beside` it are a
+    /// token and other things of so many bytes.
+    pub(super) fn cut_response(
+        &mut self,
+        now: Instant,
+        waiting: &Waiting<P>,
+        beside: u8,
+        response: Response,
+    ) -> Result<Response, RespondError> {
+        let Response { code, reliability, .. } = response;
+        let content = response.body.content(code);
+        if content.is_some_and(|content| content.option(OptionNumber::BLOCK2).is_some()) {
+            // The application cuts by itself.
+            return Ok(response);
+        }
+        let mut whole = Representation::new(code, &response.body);
+        let (bytes, limits) = (whole.payload().len(), &self.config.limits);
+        let goes_whole = self.goes_whole(beside, &response.body);
+        if bytes > limits.body_bytes && !goes_whole {
+            return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
+        }
+        let Asked { block1, block2, .. } = waiting.asked;
+        // Errors, and what has no body, are no blocks of what was asked for.
+        let block2 = block2.filter(|_| code.is_success() && code != Code::VALID && (bytes > 0 || !goes_whole));
+        let wanted = block2.map_or(BlockSize::B1024, |block| block.size).min(self.config.block_size);
+        if bytes > wanted.bytes() || !goes_whole {
+            let hash = self.hash;
+            whole.tag(|payload| hash.hash(&payload).to_be_bytes());
+        }
+        let key = self.key(
+            self.peers.hash(&waiting.from),
+            Source { from: waiting.from, local: waiting.local },
+            &waiting.asked,
+        );
+        let others = 4 + usize::from(beside);
+        // A body that was not asked for in blocks and fits into a message stays whole.
+        let largest = if goes_whole && block2.is_none() { None } else { Some(self.config.block_size) };
+        match whole.block(block2, block1, largest, others, limits.message_bytes) {
+            Ok(cut) => {
+                if cut.partial {
+                    self.representations.keep(now, key, waiting.group, whole);
+                } else {
+                    self.representations.forget(key);
+                }
+                Ok(Response { code, body: cut.body, reliability })
+            }
+            Err(NoBlock::BeyondTheEnd) => {
+                let body = Body::builder().payload(BEYOND).build().unwrap_or_default();
+                Ok(Response { code: Code::BAD_REQUEST, body, reliability })
+            }
+            Err(NoBlock::NoRoom) => Ok(response),
+        }
+    }
+
+    /// A notification as observers get it: all of it, or its first block. The others they ask for, as for those of any
+    /// response (RFC 7959 §2.6), and get them of what is true by then, under another ETag if that has changed.
+    pub(super) fn cut_notification(&self, response: Response) -> Response {
+        let beside = NOTIFICATION_TOKEN + OBSERVE_BYTES;
+        if self.goes_whole(beside, &response.body) {
+            return response;
+        }
+        let mut whole = Representation::new(response.code, &response.body);
+        whole.tag(|payload| self.hash.hash(&payload).to_be_bytes());
+        let (largest, limit) = (Some(self.config.block_size), self.config.limits.message_bytes);
+        match whole.block(None, None, largest, 4 + usize::from(beside), limit) {
+            Ok(cut) => Response { body: cut.body, ..response },
+            // It is refused for its size.
+            Err(_) => response,
+        }
+    }
+
+    /// Stands for whom a body belongs to and what it is the body of.
+    fn key(&self, from: u64, source: Source<P>, asked: &Asked) -> Key {
+        let local = source.local.map_or(0, |local| self.hash.hash(&local));
+        Key { from, what: asked.what ^ local }
+    }
+}
+
+const BEYOND: &str = "the body ends before this block";
+
+/// How a request with blocks goes to the application.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whole {
+    /// As it came.
+    AsItIs,
+    /// Put together from the blocks of this body and itself.
+    Joined(Key),
+}
+
+/// The application itself asks for a block in the middle, or sends one.
+fn asks_for_one_block(body: &Body, code: Code) -> bool {
+    body.content(code).is_some_and(|content| {
+        content.option(OptionNumber::BLOCK1).is_some()
+            || content.block(OptionNumber::BLOCK2).ok().flatten().is_some_and(|block| block.num > 0)
+    })
+}

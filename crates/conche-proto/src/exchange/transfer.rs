@@ -1,0 +1,124 @@
+//! A request that takes more than one message (RFC 7959): an exchange that yields one after the other, each of which has
+//! to be admitted like any other.
+
+use alloc::boxed::Box;
+
+use super::{Course, Exchange, Exchanges, Failure, State};
+use crate::PeerKey;
+use crate::blockwise::Transfer;
+use crate::codec::{Body, Token};
+use crate::peer::Peers;
+use conche_cc::{Controller, Instant};
+
+/// A transfer under way.
+#[derive(Debug)]
+pub(crate) struct Transferring {
+    pub(crate) transfer: Transfer,
+    /// When its first message left, and how those went that have been answered; `None` before the first answer.
+    before: Option<(Instant, Course)>,
+    /// What is counted of its bytes.
+    bytes: usize,
+}
+
+impl Transferring {
+    /// Nothing has been answered yet.
+    pub(crate) const fn new(transfer: Transfer) -> Self {
+        Self { transfer, before: None, bytes: 0 }
+    }
+
+    /// How much more it holds by now than what is counted.
+    pub(crate) fn growth(&self) -> usize {
+        self.transfer.bytes().saturating_sub(self.bytes)
+    }
+
+    /// How all messages went, the last of which so.
+    pub(super) fn course(&self, now: Instant, last: Course) -> Course {
+        let Some((first_sent, before)) = self.before else { return last };
+        let transmissions = before.transmissions.saturating_add(last.transmissions);
+        Course { transmissions, elapsed: now - first_sent, timeout: last.timeout, ..before }
+    }
+}
+
+impl<C: Controller> Exchange<C> {
+    /// It waited too long for its turn: without any effect at the peer, unless a part of it has had its turn.
+    pub(super) fn expired(&self) -> Failure {
+        let begun = self.transfer.as_ref().is_some_and(|transfer| transfer.before.is_some());
+        if begun { Failure::TimedOut } else { Failure::QueueExpired }
+    }
+}
+
+impl<C: Controller> Exchanges<C> {
+    /// The answer to one message of a request arrived, and this is the next. It waits at the end of the peer's queue, so that
+    /// senders take turns, and needs no room there, since it holds its place among the exchanges. A token of its own
+    /// keeps a late copy of an earlier answer from passing for its answer (RFC 7252 §5.3.1); without a free one (tokens may
+    /// be configured to be empty) it keeps the one that it has.
+    pub(crate) fn go_on<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        (mut transfer, body): (Box<Transferring>, Body),
+        token: Option<Token>,
+    ) {
+        let exchange = &self.slots[index];
+        let first_sent = transfer.before.map_or(exchange.first_sent().unwrap_or(now), |(first, _)| first);
+        self.transfers += usize::from(transfer.before.is_none());
+        transfer.before = Some((first_sent, transfer.course(now, exchange.course_of_message(now))));
+        self.slots[index].free_slot(peers);
+        self.unidentify(index);
+        if let Some(token) = token {
+            self.take_token(index, token);
+        }
+        self.count_transfer(&mut transfer);
+        let bytes = self.message_bytes(index, &body);
+        let patience = self.rules.response_timeout;
+        let exchange = &mut self.slots[index];
+        exchange.transfer = Some(transfer);
+        (exchange.content.body, exchange.bytes) = (body, bytes);
+        exchange.state = State::Queued;
+        exchange.state_until = now + patience;
+        exchange.submitted = now;
+        exchange.confirmable &= !exchange.may_confirm;
+        exchange.doubtful_ack = false;
+        exchange.sent.clear();
+        (exchange.timeout, exchange.acknowledged, exchange.flight) = (None, None, C::Flight::default());
+        let wake = exchange.wake();
+        self.timers.set(index, wake);
+        self.enqueue(peers, index, true);
+    }
+
+    /// Counts the bytes that a transfer holds by now.
+    fn count_transfer(&mut self, transfer: &mut Transferring) {
+        let bytes = transfer.transfer.bytes();
+        self.transfer_bytes = self.transfer_bytes - transfer.bytes + bytes;
+        transfer.bytes = bytes;
+    }
+
+    /// Takes a transfer out of its exchange, to [go on](Self::go_on) or to end.
+    pub(crate) fn take_transfer(&mut self, index: u32) -> Option<Box<Transferring>> {
+        self.slots[index].transfer.take()
+    }
+
+    /// Puts a transfer back that is over, for the sake of the [`Course`].
+    pub(crate) fn end_transfer(&mut self, index: u32, transfer: Box<Transferring>) {
+        self.slots[index].transfer = Some(transfer);
+    }
+
+    /// How many requests have gone on after their first message.
+    pub(crate) const fn transfers(&self) -> usize {
+        self.transfers
+    }
+
+    /// Bytes that all transfers hold.
+    pub(crate) const fn transfer_bytes(&self) -> usize {
+        self.transfer_bytes
+    }
+
+    /// An exchange is over, and what it held is free.
+    pub(super) fn free_transfer(&mut self, index: u32) {
+        if let Some(transfer) = self.slots[index].transfer.take() {
+            self.transfer_bytes -= transfer.bytes;
+            self.transfers -= usize::from(transfer.before.is_some());
+        }
+    }
+}

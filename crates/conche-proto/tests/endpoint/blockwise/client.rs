@@ -1,0 +1,257 @@
+//! A client whose server is played by hand: negotiation, bodies that change, blocks that do not fit together.
+
+use conche_proto::cc::AnyController;
+use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Type};
+use conche_proto::{EndpointConfig, ExchangeId, Failure, Request};
+
+use super::{b64, block_of, request_with, with_block_size};
+use crate::support::fixture::body;
+use crate::support::world::by_name;
+use crate::support::{CLIENT, SERVER, World, end_of, ms, request, s, wire};
+
+const B1: OptionNumber = OptionNumber::BLOCK1;
+const B2: OptionNumber = OptionNumber::BLOCK2;
+
+/// A client and what it asks; the server is the test.
+struct Asking {
+    world: World<AnyController>,
+    asked: ExchangeId,
+}
+
+impl Asking {
+    fn new(config: EndpointConfig, request: Request) -> Self {
+        let mut world = World::client_of(&config, by_name("default"));
+        let asked = world.request(request);
+        Self { world, asked }
+    }
+
+    fn get() -> Self {
+        Self::new(EndpointConfig::default(), request(Code::GET, "/large"))
+    }
+
+    /// What the client said last of this block, if it did.
+    fn last(&self, number: OptionNumber) -> Option<Block> {
+        block_of(&self.world.sent_by(CLIENT).next_back().expect("it sends").message(), number)
+    }
+
+    fn sent(&self) -> usize {
+        self.world.sent_by(CLIENT).count()
+    }
+
+    /// The server answers the last message with this code, block, ETag and payload.
+    fn answer(&mut self, code: Code, block: Option<(OptionNumber, Block)>, etag: Option<&[u8]>, payload: &[u8]) {
+        let last = self.world.sent_by(CLIENT).next_back().expect("it sends").clone();
+        let mut answer = Body::builder().payload(payload.to_vec());
+        if let Some((number, block)) = block {
+            answer = answer.option(number, block.encode().as_slice());
+        }
+        if let Some(etag) = etag {
+            answer = answer.option(OptionNumber::ETAG, etag);
+        }
+        let (id, token) = (last.message().header().id, last.message().token());
+        let answer = wire::message(Type::Acknowledgement, code, id, &token, &answer.build().expect("legal options"));
+        self.world.inject(SERVER, CLIENT, &answer);
+    }
+
+    fn content(&mut self, block: Block, etag: &[u8], payload: &[u8]) {
+        self.answer(Code::CONTENT, Some((B2, block)), Some(etag), payload);
+    }
+
+    /// How it ended: with the payload of a response, or not.
+    fn end(&mut self) -> Option<Result<Vec<u8>, Failure>> {
+        let end = end_of(self.world.events(CLIENT), self.asked).map(|(_, end)| end.map(|it| it.payload().to_vec()));
+        if end.is_some() {
+            let occupancy = self.world.node(CLIENT).endpoint.occupancy();
+            assert_eq!((occupancy.exchanges, occupancy.timers, occupancy.body_bytes), (0, 0, 0));
+        }
+        end
+    }
+}
+
+// RFC 7959 §2.4 (Q125)
+#[test]
+fn blocks_of_different_etags_are_never_put_together() {
+    let (mut client, old, new) = (Asking::get(), body(200, 1), body(100, 2));
+    client.content(b64(0, true), b"old", &old[..64]);
+    client.content(b64(1, true), b"old", &old[64..128]);
+    client.content(b64(2, false), b"new", &new[64..]);
+    assert_eq!(client.last(B2).map(|block| block.num), Some(0), "it begins anew");
+    client.content(b64(0, true), b"new", &new[..64]);
+    client.content(b64(1, false), b"new", &new[64..]);
+    assert_eq!(client.end(), Some(Ok(new)));
+}
+
+#[test]
+fn a_body_that_changes_again_and_again_fails_and_so_does_one_whose_etag_vanishes() {
+    let mut client = Asking::get();
+    for round in 0..4_u8 {
+        assert_eq!(client.end(), None);
+        client.content(b64(0, true), &[round], &[round; 64]);
+        client.content(b64(1, true), &[round, 1], &[round; 64]);
+    }
+    assert_eq!((client.end(), client.sent()), (Some(Err(Failure::BodyChanged)), 8));
+    let mut client = Asking::get();
+    client.content(b64(0, true), b"old", &[1; 64]);
+    client.answer(Code::CONTENT, Some((B2, b64(1, false))), None, &[1; 10]);
+    assert_eq!(client.last(B2).map(|block| block.num), Some(0));
+}
+
+#[test]
+fn a_post_whose_response_changes_is_not_repeated() {
+    let mut client = Asking::new(EndpointConfig::default(), request_with(Code::POST, "/large-post", b"x"));
+    client.answer(Code::CHANGED, Some((B2, b64(0, true))), Some(b"old"), &[1; 64]);
+    assert_eq!(client.world.sent_by(CLIENT).next_back().expect("it asks on").message().payload(), b"");
+    client.answer(Code::CHANGED, Some((B2, b64(1, false))), Some(b"new"), &[1; 64]);
+    assert_eq!((client.end(), client.sent()), (Some(Err(Failure::BodyChanged)), 2));
+}
+
+// RFC 7959 §2.2 (Q121)
+#[test]
+fn blocks_that_do_not_fit_together_are_no_response() {
+    type Answers = fn(&mut Asking);
+    let cases: [(&str, Answers); 6] = [
+        ("the first is not the first", |it| it.content(b64(1, true), b"e", &[1; 64])),
+        ("too short", |it| it.content(b64(0, true), b"e", &[1; 63])),
+        ("too long", |it| it.content(b64(0, true), b"e", &[1; 65])),
+        ("a gap", |it| {
+            it.content(b64(0, true), b"e", &[1; 64]);
+            it.content(b64(2, true), b"e", &[1; 64]);
+        }),
+        ("the same again", |it| {
+            it.content(b64(0, true), b"e", &[1; 64]);
+            it.content(b64(0, true), b"e", &[1; 64]);
+        }),
+        ("NUM 1048575", |it| {
+            it.content(b64(0, true), b"e", &[1; 64]);
+            it.content(Block { num: Block::MAX_NUM, more: true, size: BlockSize::B1024 }, b"e", &[1; 1024]);
+        }),
+    ];
+    for (name, answers) in cases {
+        let mut client = Asking::get();
+        answers(&mut client);
+        assert_eq!(client.end(), Some(Err(Failure::UnacceptableResponse)), "{name}");
+    }
+}
+
+// RFC 7959 §2.2 (Q120)
+#[test]
+fn a_response_with_the_reserved_size_is_not_delivered() {
+    let mut client = Asking::get();
+    let first = client.world.first_copy(client.asked).message();
+    let options: &[(u16, &[u8])] = &[(23, b"\x0f")];
+    let (id, token) = (first.header().id.0, first.token());
+    let answer = wire::with_options(Type::Acknowledgement, Code::CONTENT, id, token.as_slice(), options, &[1; 64]);
+    client.world.inject(SERVER, CLIENT, &answer);
+    assert_eq!(client.end(), Some(Err(Failure::UnacceptableResponse)));
+}
+
+#[test]
+fn an_error_in_the_middle_is_the_response() {
+    let mut client = Asking::get();
+    client.content(b64(0, true), b"e", &[1; 64]);
+    client.answer(Code::NOT_FOUND, None, None, b"gone");
+    assert_eq!(client.end(), Some(Ok(b"gone".to_vec())));
+}
+
+// RFC 7959 §2.5 (Q127)
+#[test]
+fn the_server_may_want_smaller_blocks_at_any_time_and_larger_ones_are_not_sent() {
+    let mut client = Asking::new(with_block_size(BlockSize::B512), request_with(Code::PUT, "/u", &body(1_000, 1)));
+    assert_eq!(client.last(B1), Some(Block { num: 0, more: true, size: BlockSize::B512 }));
+    client.answer(Code::CONTINUE, Some((B1, Block { num: 0, more: true, size: BlockSize::B64 })), None, b"");
+    assert_eq!(client.last(B1), Some(b64(8, true)));
+    client.answer(Code::CONTINUE, Some((B1, Block { num: 8, more: true, size: BlockSize::B1024 })), None, b"");
+    assert_eq!(client.last(B1), Some(b64(9, true)));
+    client.answer(Code::CONTINUE, Some((B1, Block { num: 9, more: true, size: BlockSize::B16 })), None, b"");
+    assert_eq!(client.last(B1), Some(Block { num: 40, more: true, size: BlockSize::B16 }));
+}
+
+// RFC 7959 §2.9.3 (Q132)
+#[test]
+fn a_4_13_with_a_smaller_size_begins_anew_with_that_and_without_one_is_the_response() {
+    let hint = |size| Some((B1, Block { num: 0, more: false, size }));
+    let mut client = Asking::new(EndpointConfig::default(), request_with(Code::PUT, "/u", &body(3_000, 1)));
+    client.answer(Code::REQUEST_ENTITY_TOO_LARGE, hint(BlockSize::B256), None, b"");
+    assert_eq!(client.last(B1), Some(Block { num: 0, more: true, size: BlockSize::B256 }));
+    client.answer(Code::REQUEST_ENTITY_TOO_LARGE, hint(BlockSize::B256), None, b"no");
+    assert_eq!(client.end(), Some(Ok(b"no".to_vec())), "the same size again would go on for ever");
+    // A request that went whole goes in blocks as well.
+    let mut client = Asking::new(EndpointConfig::default(), request_with(Code::PUT, "/u", &body(300, 1)));
+    assert_eq!(client.last(B1), None);
+    client.answer(Code::REQUEST_ENTITY_TOO_LARGE, hint(BlockSize::B128), None, b"");
+    assert_eq!(client.last(B1), Some(Block { num: 0, more: true, size: BlockSize::B128 }));
+}
+
+// RFC 7959 §2.9.2 (Q136)
+#[test]
+fn what_the_server_lost_is_sent_again_once() {
+    let mut client = Asking::new(with_block_size(BlockSize::B64), request_with(Code::POST, "/u", &body(200, 1)));
+    for round in 0..2 {
+        client.answer(Code::CONTINUE, Some((B1, b64(0, true))), None, b"");
+        assert_eq!(client.last(B1), Some(b64(1, true)), "round {round}");
+        client.answer(Code::REQUEST_ENTITY_INCOMPLETE, None, None, b"lost");
+    }
+    assert_eq!(client.end(), Some(Ok(b"lost".to_vec())));
+}
+
+#[test]
+fn a_late_copy_of_an_earlier_block_is_not_taken_for_the_next() {
+    let mut client = Asking::get();
+    let first = client.world.first_copy(client.asked).message();
+    client.content(b64(0, true), b"e", &[1; 64]);
+    let late = Body::builder().option(B2, b64(1, false).encode().as_slice()).payload("forged").build();
+    let late = late.expect("legal options");
+    let late = wire::message(Type::NonConfirmable, Code::CONTENT, MessageId(9), &first.token(), &late);
+    client.world.inject(SERVER, CLIENT, &late);
+    assert_eq!(client.end(), None);
+    client.answer(Code::CONTENT, Some((B2, b64(1, false))), Some(b"e"), &[2; 4]);
+    assert_eq!(client.end(), Some(Ok([&[1; 64][..], &[2; 4]].concat())));
+}
+
+#[test]
+fn cancelling_and_deadlines_end_a_transfer_wherever_it_stands() {
+    for blocks in 0..3_u32 {
+        let mut client = Asking::get();
+        (0..blocks).for_each(|num| client.content(b64(num, true), b"e", &[1; 64]));
+        assert!(client.world.cancel(client.asked));
+        let occupancy = client.world.node(CLIENT).endpoint.occupancy();
+        assert_eq!((occupancy.exchanges, occupancy.timers, occupancy.body_bytes), (0, 0, 0));
+        assert_eq!((occupancy.queued, occupancy.transfers), (0, 0));
+        let next = client.world.request(request(Code::GET, "/next"));
+        assert_eq!(client.world.departures(next).len(), 1, "the slot is free");
+    }
+    let mut client = Asking::new(EndpointConfig::default(), request(Code::GET, "/large").with_timeout(s(10)));
+    for num in 0..4 {
+        client.content(b64(num, true), b"e", &[1; 64]);
+        client.world.run(ms(1_500));
+    }
+    client.world.run(s(4));
+    assert_eq!(client.end(), Some(Err(Failure::Deadline)), "the deadline is that of the whole");
+}
+
+#[test]
+fn responses_that_are_put_together_share_a_bound() {
+    let mut config = EndpointConfig::default();
+    config.limits.assembly_bytes = 10_000;
+    config.limits.body_bytes = 8_000;
+    config.transmission.nstart = 4;
+    let mut world = World::client_of(&config, by_name("cocoa"));
+    let asked: Vec<_> = (0..4).map(|_| world.request(request(Code::GET, "/large"))).collect();
+    for num in 0..7 {
+        for id in &asked {
+            let of_it =
+                |sent: &&crate::support::world::Datagram| sent.exchange.is_some_and(|(exchange, _)| exchange == *id);
+            let last = world.sent.iter().rfind(of_it).expect("it left").message();
+            let block = Block { num, more: true, size: BlockSize::B1024 };
+            let block = Body::builder().option(B2, block.encode().as_slice()).payload(vec![1; 1024]).build();
+            let (id, token) = (last.header().id, last.token());
+            let answer = wire::message(Type::Acknowledgement, Code::CONTENT, id, &token, &block.expect("legal"));
+            world.inject(SERVER, CLIENT, &answer);
+            assert!(world.node(CLIENT).endpoint.occupancy().body_bytes <= 10_000);
+        }
+    }
+    let failed = asked.iter().filter(|&&id| {
+        end_of(world.events(CLIENT), id).is_some_and(|(_, end)| end.is_err_and(|why| why == Failure::BodyTooLarge))
+    });
+    assert_eq!(failed.count(), 3, "one of them found room for itself");
+}

@@ -1,0 +1,54 @@
+//! A transfer beside other senders to the same peer: whoever has something to send takes turns.
+
+use std::collections::BTreeMap;
+
+use conche_proto::codec::Code;
+use conche_proto::{Event, ExchangeId, Request};
+
+use super::{pair, request_with, roomy};
+use crate::support::fixture::body;
+use crate::support::{CLIENT, SERVER, end_of, request, s};
+
+const REQUESTERS: usize = 8;
+
+/// How many messages a transfer and each of eight requesters got through in 60 s. A requester asks again when it has its
+/// answer.
+fn turns(transfer: Request) -> (usize, Vec<usize>) {
+    let mut world = pair(roomy(), roomy(), 1);
+    world.node(SERVER).app.as_mut().expect("the fixture").large = body(1 << 20, 1);
+    let transfer = world.request(transfer);
+    let mut waiting: BTreeMap<ExchangeId, usize> =
+        (0..REQUESTERS).map(|who| (world.request(request(Code::GET, "/test")), who)).collect();
+    let mut answers = vec![0; REQUESTERS];
+    let until = world.now + s(60);
+    let mut seen = 0;
+    while world.now < until && world.step() {
+        let ended: Vec<_> = world.events(CLIENT)[seen..]
+            .iter()
+            .map(|(_, event)| match event {
+                Event::Response { exchange, .. } => *exchange,
+                event => panic!("{event:?}"),
+            })
+            .collect();
+        seen += ended.len();
+        for id in ended {
+            let who = waiting.remove(&id).expect("the transfer takes longer");
+            answers[who] += 1;
+            waiting.insert(world.request(request(Code::GET, "/test")), who);
+        }
+    }
+    assert!(end_of(world.events(CLIENT), transfer).is_none());
+    (world.departures(transfer).len(), answers)
+}
+
+#[test]
+fn a_transfer_gets_the_share_of_one_sender_among_nine_and_none_starves() {
+    for transfer in [request(Code::GET, "/large"), request_with(Code::PUT, "/large-update", &body(1 << 20, 1))] {
+        let (blocks, answers) = turns(transfer);
+        let fair = (blocks + answers.iter().sum::<usize>()) / (REQUESTERS + 1);
+        assert!(fair > 100, "{fair}");
+        for share in answers.iter().chain([&blocks]) {
+            assert!(share.abs_diff(fair) * 10 <= fair, "{share} of {fair}: {blocks} blocks, {answers:?}");
+        }
+    }
+}

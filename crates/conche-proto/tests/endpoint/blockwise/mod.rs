@@ -1,0 +1,89 @@
+//! Block-wise transfer (RFC 7959), both roles.
+
+mod attacks;
+mod bodies;
+mod client;
+mod etsi;
+mod fairness;
+mod server;
+
+use conche_proto::cc::AnyController;
+use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
+use conche_proto::{EndpointConfig, Event, ExchangeId, Limits, Request};
+
+use crate::model::Address;
+use crate::support::world::by_name;
+use crate::support::{CLIENT, SERVER, World, end_of, wire};
+
+/// The default configuration with blocks of this size at most.
+fn with_block_size(size: BlockSize) -> EndpointConfig {
+    EndpointConfig { block_size: size, ..EndpointConfig::default() }
+}
+
+/// With room for bodies of a mebibyte.
+fn roomy() -> EndpointConfig {
+    let limits = Limits { body_bytes: 2 << 20, ..Limits::default() };
+    let hours = std::time::Duration::from_secs(24 * 3_600);
+    EndpointConfig { limits, transfer_lifetime: hours, ..EndpointConfig::default() }
+}
+
+/// A client and the fixture server of these configurations.
+fn pair(client: EndpointConfig, server: EndpointConfig, seed: u64) -> World<AnyController> {
+    let mut world = World::empty();
+    world.add(CLIENT, client, by_name("default"), seed);
+    world.add(SERVER, server, by_name("default"), seed ^ u64::MAX);
+    world.node(SERVER).app = Some(crate::support::Fixture::default());
+    world
+}
+
+/// A request with this payload.
+fn request_with(code: Code, path: &str, payload: &[u8]) -> Request {
+    let body = Body::builder().path(path).payload(payload.to_vec()).build().expect("a legal path");
+    Request::new(code, body)
+}
+
+/// A message with blocks, by hand.
+fn block_message(
+    (ty, code, id): (Type, Code, u16),
+    path: &str,
+    blocks: &[(OptionNumber, Block)],
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut body = Body::builder().path(path).payload(payload.to_vec());
+    for (number, block) in blocks {
+        body = body.option(*number, block.encode().as_slice());
+    }
+    let token = Token::new(b"token678").expect("eight bytes");
+    wire::message(ty, code, MessageId(id), &token, &body.build().expect("legal options"))
+}
+
+/// Block `num` of 64 bytes.
+const fn b64(num: u32, more: bool) -> Block {
+    Block { num, more, size: BlockSize::B64 }
+}
+
+/// What a message says in Block1 or Block2.
+fn block_of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {
+    message.content().block(number).expect("endpoints send no reserved sizes")
+}
+
+/// The values of Block1 or Block2 in all that a node sent, in order and without copies.
+fn blocks_sent(world: &World<AnyController>, from: Address, number: OptionNumber) -> Vec<String> {
+    let mut blocks: Vec<_> = Vec::new();
+    for sent in world.sent_by(from) {
+        blocks.extend(block_of(&sent.message(), number).map(|block| block.to_string()));
+    }
+    blocks.dedup();
+    blocks
+}
+
+/// The response that an exchange ended with.
+fn response_to(world: &World<AnyController>, id: ExchangeId) -> &OwnedMessage {
+    let (_, end) = end_of(world.events(CLIENT), id).expect("it is over");
+    end.expect("it ended with a response")
+}
+
+/// Requests that the server's application was given.
+fn given(world: &World<AnyController>) -> usize {
+    world.events(SERVER).iter().filter(|(_, event)| matches!(event, Event::Request { .. })).count()
+}

@@ -1,0 +1,84 @@
+//! [`RequireFresh`]: a layer that answers only those who prove that they ask now, and from where they say (RFC 9175).
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use conche_proto::codec::{Code, OptionNumber};
+use conche_proto::{Freshness, Instant};
+use tower_layer::Layer;
+
+use super::routing::{RequestService, Route};
+use super::{Request, Response};
+
+/// A layer that lets requests pass only if they are fresh: with an Echo option (RFC 9175 §2) whose value the server gave
+/// this client a short time ago. Others are answered with 4.01 and such a value, and [`Client`](crate::Client) sends them
+/// once more with it.
+///
+/// What an attacker recorded or holds back has no effect after that time, nor has what is sent under somebody else's
+/// address. It costs a round trip, and no memory for those who ask.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use conche::server::{RequireFresh, Router, put};
+///
+/// # fn main() -> Result<(), conche::server::NoRandomness> {
+/// async fn unlock() {}
+///
+/// let fresh = RequireFresh::within(Duration::from_secs(10))?;
+/// let router: Router = Router::new().route("/door", put(unlock).layer(fresh));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct RequireFresh(Arc<Challenges>);
+
+#[derive(Debug)]
+struct Challenges {
+    freshness: Freshness,
+    epoch: tokio::time::Instant,
+}
+
+/// The operating system has no random numbers.
+#[derive(Debug, thiserror::Error)]
+#[error("the operating system gives no random numbers")]
+pub struct NoRandomness(#[source] getrandom::Error);
+
+impl RequireFresh {
+    /// Requests pass for so long after the value that they carry was given.
+    ///
+    /// # Errors
+    /// If the operating system gives no random numbers, of which the values are made.
+    pub fn within(lifetime: Duration) -> Result<Self, NoRandomness> {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).map_err(NoRandomness)?;
+        let epoch = tokio::time::Instant::now();
+        Ok(Self(Arc::new(Challenges { freshness: Freshness::new(key, lifetime), epoch })))
+    }
+}
+
+impl Challenges {
+    /// What a request is answered that is not fresh.
+    fn refusal(&self, request: &Request) -> Option<Response> {
+        let now = Instant::ZERO + self.epoch.elapsed();
+        let peer = request.peer();
+        let value = request.message().option(OptionNumber::ECHO);
+        let fresh = value.is_some_and(|value| self.freshness.check(now, &peer, value).is_ok());
+        let challenge =
+            || Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, &self.freshness.challenge(now, &peer));
+        (!fresh).then(challenge)
+    }
+}
+
+impl<I: RequestService> Layer<I> for RequireFresh {
+    type Service = Route;
+
+    fn layer(&self, inner: I) -> Route {
+        let (challenges, inner) = (Arc::clone(&self.0), Route::from_service(inner));
+        Route::new(move |request| match challenges.refusal(&request) {
+            Some(refusal) => Box::pin(ready(refusal)),
+            None => inner.answer(request),
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! Conditional requests without an effect (RFC 7252 §5.10.6.2, §5.10.8): what they ask is compared with the response that
+//! their handler gives, in one place for all of them.
+
+use conche_proto::codec::{Code, OptionNumber};
+
+use crate::server::extract::Conditions;
+use crate::server::{Request, Response};
+
+/// What a GET or FETCH makes its response depend on.
+pub(super) struct Validation {
+    conditions: Conditions,
+    /// The ETags of the representations that the client has.
+    known: Vec<Vec<u8>>,
+}
+
+impl Validation {
+    /// `None` for a request that asks for nothing of the kind, as most do. If the handler itself looks at the conditions,
+    /// they are its affair.
+    pub(super) fn of(request: &Request, handler_looks: bool) -> Option<Self> {
+        let message = request.message();
+        let depends =
+            |number| matches!(number, OptionNumber::IF_MATCH | OptionNumber::IF_NONE_MATCH | OptionNumber::ETAG);
+        if !request.method().is_safe() || !message.content().options().any(|option| depends(option.number)) {
+            return None;
+        }
+        let conditions = if handler_looks { Conditions::default() } else { Conditions::of(request) };
+        let known = message.values(OptionNumber::ETAG).map(<[u8]>::to_vec).collect();
+        Some(Self { conditions, known })
+    }
+
+    /// What becomes of the response: 4.12 if a condition does not hold, 2.03 if the client has this representation.
+    pub(super) fn apply(self, response: Response) -> Response {
+        let tag = response.option_value(OptionNumber::ETAG).unwrap_or_default();
+        let current = match response.code() {
+            Code::NOT_FOUND => None,
+            code if code.is_success() => Some(tag),
+            // Nothing was learnt of the resource.
+            _ => return response,
+        };
+        if let Err(rejection) = self.conditions.check(current) {
+            return rejection.into();
+        }
+        let is_known = !tag.is_empty() && self.known.iter().any(|known| known == tag);
+        if response.code() == Code::CONTENT && is_known { response.into_valid() } else { response }
+    }
+}
