@@ -1,4 +1,4 @@
-//! Project chores: `cargo xtask ci`, `tidy`, `compliance`, `readme`. Everything that is not plain cargo lives here.
+//! Project chores: `cargo xtask ci`, `tidy`, `compliance`, `interop`, `readme`. Everything that is not plain cargo lives here.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -6,11 +6,13 @@
 //! | [`source`] | Rust files as tokens, without comments and without test code |
 //! | [`tidy`] | what a compiler does not check: headers, lengths, invariants, layers, links, origins, licences |
 //! | [`compliance`] | which test covers which requirement of the RFCs |
+//! | [`interop`] | the ETSI and IRISA test cases against other implementations |
 //! | [`readme`] | the README's commands and code, run and compared |
 //! | [`ci`] | all of that, and cargo, in order |
 
 mod ci;
 mod compliance;
+mod interop;
 mod project;
 mod readme;
 mod source;
@@ -39,6 +41,8 @@ enum Chore {
     Tidy,
     /// Print which test covers which requirement of RFC 7252, RFC 7641 and RFC 7959; fail if one of §4-§5 has none.
     Compliance(compliance::Options),
+    /// Run the ETSI and IRISA test cases against libcoap, aiocoap and Californium, and write docs/interop.md.
+    Interop(interop::Options),
     /// Run the commands of README.md that are marked for it, and compare its code with the example it quotes.
     Readme,
 }
@@ -59,6 +63,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Ci(options) => ci::run(&project, &options),
         Chore::Tidy => tidy::run(&project),
         Chore::Compliance(options) => compliance::run(&project, &options),
+        Chore::Interop(options) => interop::run(&project, &options),
         Chore::Readme => readme::run(&project),
     }
 }

@@ -12,13 +12,14 @@ pub struct Command {
     program: String,
     arguments: Vec<String>,
     environment: Vec<(String, OsString)>,
+    shown: bool,
 }
 
 impl Command {
     /// A program with its arguments.
     pub fn new<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> Self {
         let arguments = arguments.into_iter().map(str::to_owned).collect();
-        Self { program: program.to_owned(), arguments, environment: Vec::new() }
+        Self { program: program.to_owned(), arguments, environment: Vec::new(), shown: true }
     }
 
     /// Cargo with these arguments, separated by blanks.
@@ -32,10 +33,17 @@ impl Command {
         self
     }
 
+    /// The same without showing it, for a chore whose standard output is its result.
+    pub fn unshown(self) -> Self {
+        Self { shown: false, ..self }
+    }
+
     /// Shows it, runs it in the project's root, and fails if it does.
     pub fn run(self, project: &Project) -> Result<()> {
         let line = format!("{} {}", self.program, self.arguments.join(" "));
-        println!("+ {line}");
+        if self.shown {
+            println!("+ {line}");
+        }
         let status = process::Command::new(&self.program)
             .args(&self.arguments)
             .envs(self.environment)

@@ -1,6 +1,7 @@
 //! What the machine must have beyond a Rust toolchain: compiler targets, and the Debian packages of the interop tests.
 
 use std::env;
+use std::path::Path;
 use std::process;
 
 use anyhow::{Context, Result, bail};
@@ -24,9 +25,15 @@ pub fn ensure_target(project: &Project, target: &str) -> Result<()> {
     Command::new("rustup", ["target", "add", target]).run(project)
 }
 
-/// Installs the packages of the programs that are missing; fails with the command to run if that takes another user.
+/// Installs the packages of the tests' programs that are missing.
 pub fn ensure_programs(project: &Project) -> Result<()> {
-    let missing = missing(&PROGRAMS, is_on_path);
+    ensure(project, &PROGRAMS)
+}
+
+/// Installs the packages of what is missing; fails with the command to run if that takes another user. What is needed is
+/// a program, a file by its absolute path, or a command that has to succeed.
+pub fn ensure(project: &Project, needs: &[(&str, &str)]) -> Result<()> {
+    let missing = missing(needs, is_there);
     if missing.is_empty() {
         return Ok(());
     }
@@ -44,6 +51,21 @@ pub fn ensure_programs(project: &Project) -> Result<()> {
 
 fn missing<'a>(programs: &[(&str, &'a str)], is_there: impl Fn(&str) -> bool) -> Vec<&'a str> {
     programs.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect()
+}
+
+fn is_there(need: &str) -> bool {
+    match need.split_once(' ') {
+        Some((program, arguments)) => succeeds(program, arguments),
+        None if need.starts_with('/') => Path::new(need).is_file(),
+        None => is_on_path(need),
+    }
+}
+
+/// Whether a program runs with these two arguments.
+fn succeeds(program: &str, arguments: &str) -> bool {
+    let (flag, argument) = arguments.split_once(' ').unwrap_or((arguments, ""));
+    let status = process::Command::new(program).args([flag, argument]).stderr(process::Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }
 
 fn is_on_path(program: &str) -> bool {
@@ -65,5 +87,7 @@ mod tests {
         assert_eq!(missing(&PROGRAMS, |program| program == "tshark"), ["libcoap3-bin"]);
         assert!(missing(&PROGRAMS, |_| true).is_empty());
         assert!(is_on_path("sh") && !is_on_path("no-such-program"));
+        assert!(is_there("/bin/sh") && !is_there("/no/such/file"));
+        assert!(is_there("sh -c true") && !is_there("sh -c false"));
     }
 }

@@ -1,0 +1,291 @@
+//! Who takes part: conche and its peers, as clients and as servers, in processes that end with the case at the latest.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::action::{self, Action, Request, Stop};
+use super::setup::Setup;
+
+/// An implementation of CoAP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Peer {
+    /// Debian's libcoap.
+    Libcoap,
+    /// aiocoap of PyPI.
+    Aiocoap,
+    /// Californium of Maven Central.
+    Californium,
+    /// Ourselves.
+    Conche,
+}
+
+impl Peer {
+    /// In the order of the report.
+    pub const ALL: [Self; 4] = [Self::Libcoap, Self::Aiocoap, Self::Californium, Self::Conche];
+
+    /// Its name, as its authors write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Libcoap => "libcoap",
+            Self::Aiocoap => "aiocoap",
+            Self::Californium => "Californium",
+            Self::Conche => "conche",
+        }
+    }
+}
+
+/// What we are in a case; the peer is the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// We ask.
+    Client,
+    /// We answer.
+    Server,
+}
+
+impl Role {
+    /// In the order of the report.
+    pub const ALL: [Self; 2] = [Self::Client, Self::Server];
+}
+
+/// What a client tells its user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// A response: its code as `2.05`, and its payload. A ping is answered by `pong`.
+    Response(String, Vec<u8>),
+    /// A notification.
+    Notification(String, Vec<u8>),
+    /// Why there is no response.
+    Failure(String),
+}
+
+/// A process that is killed when it is dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // If it has ended by itself, so much the better.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server.
+pub struct Server {
+    _process: Process,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Server {
+    /// Starts one, and waits until it listens.
+    pub fn start(peer: Peer, setup: &Setup) -> Result<Self> {
+        let mut command = match peer {
+            Peer::Conche => {
+                let mut command = setup.conche();
+                command.args(["serve", "--demo", "--bind", "127.0.0.1:0"]);
+                command
+            }
+            _ => setup.program(peer, "server"),
+        };
+        let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut process = Process(process.with_context(|| format!("cannot start the server of {}", peer.name()))?);
+        let lines = lines(process.0.stdout.take().context("it is piped")?);
+        let line = lines.recv_timeout(Duration::from_secs(60)).unwrap_or_default();
+        let address = line.rsplit(['/', ' ']).next().and_then(|address| address.parse().ok());
+        let Some(address) = address else {
+            bail!("the server of {} does not say where it listens, but {line:?}", peer.name());
+        };
+        Ok(Self { _process: process, address })
+    }
+}
+
+/// A client.
+pub struct Client {
+    kind: Kind,
+    told: Receiver<Told>,
+}
+
+enum Kind {
+    /// Starts the command for each action.
+    Conche { telling: Sender<Told>, running: Vec<Process> },
+    /// Has one process for all of them.
+    Program { input: ChildStdin, _process: Process },
+}
+
+impl Client {
+    /// Starts one.
+    pub fn start(peer: Peer, setup: &Setup) -> Result<Self> {
+        let (telling, told) = mpsc::channel();
+        if peer == Peer::Conche {
+            return Ok(Self { kind: Kind::Conche { telling, running: Vec::new() }, told });
+        }
+        let mut command = setup.program(peer, "client");
+        let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut process = Process(process.with_context(|| format!("cannot start the client of {}", peer.name()))?);
+        let input = process.0.stdin.take().context("it is piped")?;
+        let lines = lines(process.0.stdout.take().context("it is piped")?);
+        thread::spawn(move || lines.iter().map(|line| told_by(&line)).try_for_each(|told| telling.send(told)));
+        Ok(Self { kind: Kind::Program { input, _process: process }, told })
+    }
+
+    /// Has it do something with the server at this address. What comes of it, it tells later.
+    pub fn act(&mut self, action: &Action, server: SocketAddr, setup: &Setup) -> Result<()> {
+        match &mut self.kind {
+            Kind::Conche { telling, running } => conche(action, server, setup, telling, running),
+            Kind::Program { input, .. } => {
+                let Some(line) = line(action, server) else { return Ok(()) };
+                writeln!(input, "{line}").and_then(|()| input.flush()).context("the client has ended")
+            }
+        }
+    }
+
+    /// What it tells next, if it does so in time.
+    pub fn told(&self, wait: Duration) -> Option<Told> {
+        self.told.recv_timeout(wait).ok()
+    }
+}
+
+/// The lines of a pipe, as they come.
+fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        // The pipe is read to its end even if nobody listens, so that whoever writes can go on.
+        BufReader::new(pipe).lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)));
+    });
+    lines
+}
+
+/// An action as our programs on the peers' libraries read it.
+fn line(action: &Action, server: SocketAddr) -> Option<String> {
+    Some(match action {
+        Action::Wait => return None,
+        Action::Ping => format!("ping coap://{server}"),
+        Action::Stop(Stop::Get) => "stop get".to_owned(),
+        Action::Stop(Stop::Reset) => "stop reset".to_owned(),
+        Action::Request(request) => {
+            let reliability = if request.confirmable { "CON" } else { "NON" };
+            let mut line = format!("{reliability} {} coap://{server}{}", request.method, request.path);
+            for (number, value) in &request.options {
+                line += &format!(" option={}:{}", number.0, digits(value));
+            }
+            if let Some(token) = &request.token {
+                line += &format!(" token={}", digits(token));
+            }
+            if !request.payload.is_empty() {
+                line += &format!(" payload={}", digits(&request.payload));
+            }
+            line
+        }
+    })
+}
+
+/// What a line of these programs tells: `response 2.05 PAYLOAD`, `notified 2.05 PAYLOAD`, `failed WHY`.
+fn told_by(line: &str) -> Told {
+    let mut words = line.splitn(3, ' ');
+    let (what, code, payload) = (words.next(), words.next(), words.next());
+    let payload = payload.and_then(action::hexadecimal);
+    match (what, code) {
+        (Some("response"), Some(code)) => Told::Response(code.to_owned(), payload.unwrap_or_default()),
+        (Some("notified"), Some(code)) => Told::Notification(code.to_owned(), payload.unwrap_or_default()),
+        _ => Told::Failure(line.to_owned()),
+    }
+}
+
+/// Has our command do something, in a process of its own.
+fn conche(
+    action: &Action,
+    server: SocketAddr,
+    setup: &Setup,
+    telling: &Sender<Told>,
+    running: &mut Vec<Process>,
+) -> Result<()> {
+    let mut command = setup.conche();
+    match action {
+        Action::Wait => return Ok(()),
+        // It ends on its own account with the process; there is nothing else that it could be told.
+        Action::Stop(_) => {
+            running.clear();
+            return Ok(());
+        }
+        Action::Ping => drop(command.args(["ping", "--json", "--count", "1", &format!("coap://{server}")])),
+        Action::Request(request) => arguments(&mut command, request, server),
+    }
+    let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut process = Process(process.context("cannot start conche")?);
+    let output = lines(process.0.stdout.take().context("it is piped")?);
+    let errors = lines(process.0.stderr.take().context("it is piped")?);
+    let (telling, mut first) = (telling.clone(), true);
+    let is_ping = matches!(action, Action::Ping);
+    thread::spawn(move || {
+        for line in output {
+            let told = if is_ping { pong_in_json(&line) } else { told_in_json(&line, first) };
+            first = false;
+            // Behind a ping there is its summary only.
+            if telling.send(told).is_err() || is_ping {
+                return;
+            }
+        }
+        if first {
+            let _ = telling.send(Told::Failure(errors.iter().next().unwrap_or_default()));
+        }
+    });
+    running.push(process);
+    Ok(())
+}
+
+fn arguments(command: &mut Command, request: &Request, server: SocketAddr) {
+    let verb = if request.observes() { "observe".to_owned() } else { request.method.to_lowercase() };
+    command.args([&verb, "--json", "-B", "60", &format!("coap://{server}{}", request.path)]);
+    if !request.confirmable {
+        command.arg("-N");
+    }
+    let observes = request.observes();
+    for (number, value) in request.options.iter().filter(|(number, _)| !observes || number.0 != 6) {
+        command.args(["-O", &format!("{},0x{}", number.0, digits(value))]);
+    }
+    if let Some(token) = &request.token {
+        command.args(["-T", &format!("0x{}", digits(token))]);
+    }
+    if !request.payload.is_empty() {
+        command.args(["-e", &String::from_utf8_lossy(&request.payload)]);
+    }
+}
+
+/// What a line of our command's JSON tells of a ping.
+fn pong_in_json(line: &str) -> Told {
+    let json: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+    match json["rtt_ms"].is_number() {
+        true => Told::Response("pong".to_owned(), Vec::new()),
+        false => Told::Failure(line.to_owned()),
+    }
+}
+
+/// What a line of our command's JSON tells of a request.
+fn told_in_json(line: &str, first: bool) -> Told {
+    #[derive(Deserialize)]
+    struct Json {
+        code: String,
+        #[serde(default)]
+        payload: String,
+    }
+    match serde_json::from_str::<Json>(line) {
+        Ok(Json { code, payload }) if first => Told::Response(code, payload.into_bytes()),
+        Ok(Json { code, payload }) => Told::Notification(code, payload.into_bytes()),
+        Err(error) => Told::Failure(format!("{line}: {error}")),
+    }
+}
+
+fn digits(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}

@@ -1,0 +1,168 @@
+//! Runs cases: one client, one server, a tap for each case in between.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use conche_proto::codec::Message;
+
+use super::action::{self, Action};
+use super::case::{Case, Step};
+use super::ladder::{self, Direction, Line};
+use super::party::{Client, Peer, Server, Told};
+use super::setup::Setup;
+use super::tap::Tap;
+
+/// How long a step may take. The longest have a message be sent three times.
+const STEP: Duration = Duration::from_secs(25);
+/// How long a request may take that only prepares a case.
+const BEFORE: Duration = Duration::from_secs(10);
+
+/// A client and a server, started when they are needed and again after a case that failed, whose remains they may hold.
+pub struct Pair<'a> {
+    client: (Peer, Option<Client>),
+    server: (Peer, Option<Server>),
+    setup: &'a Setup,
+}
+
+impl<'a> Pair<'a> {
+    /// The client of one implementation and the server of another.
+    pub fn new(client: Peer, server: Peer, setup: &'a Setup) -> Self {
+        Self { client: (client, None), server: (server, None), setup }
+    }
+
+    /// Runs a case; an error says what did not happen, and what came by instead.
+    pub fn run(&mut self, case: &Case) -> Result<()> {
+        let outcome = self.try_run(case);
+        if outcome.is_err() {
+            (self.client.1, self.server.1) = (None, None);
+        }
+        outcome
+    }
+
+    fn try_run(&mut self, case: &Case) -> Result<()> {
+        let setup = self.setup;
+        let server = match &mut self.server {
+            (_, Some(server)) => server,
+            (peer, none) => none.insert(Server::start(*peer, setup)?),
+        };
+        let client = match &mut self.client {
+            (_, Some(client)) => client,
+            (peer, none) => none.insert(Client::start(*peer, setup)?),
+        };
+        let tap = Tap::open(server.address).context("cannot open a tap")?;
+        while client.told(Duration::ZERO).is_some() {}
+        for action in &case.before {
+            let action = Action::parse(action, &BTreeMap::new())?;
+            client.act(&action, tap.address(), setup)?;
+            let until = Instant::now() + BEFORE;
+            // What an earlier case observed may still be told of.
+            while !matches!(told_before(client, until)?, Told::Response(..)) {}
+        }
+        let (mut kept, mut ladder) = (BTreeMap::new(), Vec::new());
+        for (step, number) in case.steps.iter().zip(1..) {
+            let outcome = take(step, client, &tap, &mut kept, setup);
+            outcome.map_err(|error| {
+                let transcript = ladder::transcript(&tap.captured());
+                anyhow!("step {number} ({}): {error:#}; what came by:\n{transcript}", step.action)
+            })?;
+            ladder.extend(lines(&step.see)?);
+        }
+        if let Some(irregularity) = ladder::irregularity(&tap.everything(), &ladder) {
+            bail!("{irregularity}");
+        }
+        Ok(())
+    }
+}
+
+fn lines(lines: &[String]) -> Result<Vec<Line>> {
+    lines.iter().map(|line| Line::parse(line)).collect()
+}
+
+fn told_before(client: &Client, until: Instant) -> Result<Told> {
+    let left = until.saturating_duration_since(Instant::now());
+    client.told(left).context("what prepares the case is not answered")
+}
+
+/// Takes a step and checks what was to be seen.
+fn take(
+    step: &Step,
+    client: &mut Client,
+    tap: &Tap,
+    kept: &mut BTreeMap<String, Vec<u8>>,
+    setup: &Setup,
+) -> Result<()> {
+    let (see, unseen) = (lines(&step.see)?, lines(&step.unseen)?);
+    let action = Action::parse(&step.action, kept)?;
+    // What was told of the step before is told.
+    while client.told(Duration::ZERO).is_some() {}
+    tap.begin(lines(&step.lose)?);
+    let until = Instant::now() + STEP;
+    client.act(&action, tap.address(), setup)?;
+
+    let answers = !matches!(action, Action::Wait | Action::Stop(_)) || step.told.is_some();
+    listen(step, answers, client, until)?;
+    if !tap.wait(until, |captured| ladder::missing(&see, captured).is_none()) {
+        let captured = tap.captured();
+        let line = ladder::missing(&see, &captured).map(Line::to_string).unwrap_or_default();
+        bail!("not seen: {line}");
+    }
+    if step.quiet > 0.0 {
+        std::thread::sleep(Duration::from_secs_f64(step.quiet));
+    }
+    let captured = tap.captured();
+    for line in &unseen {
+        if ladder::missing(std::slice::from_ref(line), &captured).is_none() {
+            bail!("seen, though it must not be: {line}");
+        }
+    }
+    for (name, option) in &step.keep {
+        let number = action::number(option).with_context(|| format!("there is no option {option}"))?;
+        let of_server = captured.iter().rev().filter(|captured| captured.direction == Direction::ToClient);
+        let mut values = of_server.filter_map(|captured| Message::decode(&captured.bytes).ok()?.option(number));
+        let value = values.next().with_context(|| format!("the server sends no {option}"))?;
+        kept.insert(name.clone(), value.to_vec());
+    }
+    Ok(())
+}
+
+/// Waits until the client has told what it is to tell.
+fn listen(step: &Step, answers: bool, client: &Client, until: Instant) -> Result<()> {
+    let (mut answered, mut notified) = (!answers, 0);
+    while !answered || notified < step.notified {
+        let left = until.saturating_duration_since(Instant::now());
+        match client.told(left) {
+            None if answered => bail!("the client tells of {notified} notifications, not of {}", step.notified),
+            None => bail!("the client tells of no response"),
+            Some(Told::Notification(..)) => notified += 1,
+            Some(told) if !answered => {
+                check(&told, step.told.as_deref())?;
+                answered = true;
+            }
+            // The end of an earlier request, such as one that observed.
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn check(told: &Told, wanted: Option<&str>) -> Result<()> {
+    let (code, payload) = match told {
+        Told::Response(code, payload) | Told::Notification(code, payload) => (code.as_str(), payload.as_slice()),
+        Told::Failure(_) if wanted == Some("failed") => return Ok(()),
+        Told::Failure(why) => bail!("the client fails: {why}"),
+    };
+    let Some(wanted) = wanted else { return Ok(()) };
+    let (wanted_code, wanted_payload) =
+        wanted.split_once(' ').map_or((wanted, None), |(code, text)| (code, Some(text)));
+    if !wanted_code.split('|').any(|wanted| wanted == code) {
+        bail!("the client is answered {code}, not {wanted_code}");
+    }
+    let Some(text) = wanted_payload else { return Ok(()) };
+    let wanted = action::body(text).unwrap_or_else(|| text.as_bytes().to_vec());
+    if payload != wanted {
+        let shown = String::from_utf8_lossy(payload.get(..60).unwrap_or(payload)).into_owned();
+        bail!("the client tells of {} bytes of payload, {shown:?}, not of {text:?}", payload.len());
+    }
+    Ok(())
+}

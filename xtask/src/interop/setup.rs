@@ -1,0 +1,140 @@
+//! What the run needs: our command, the peers' libraries, and our programs on them, all built into `target/interop`.
+
+use std::path::PathBuf;
+use std::process::{self, Stdio};
+
+use anyhow::{Context, Result};
+
+use super::party::Peer;
+use crate::ci::command::Command;
+use crate::ci::packages;
+use crate::project::Project;
+
+/// The version of aiocoap.
+const AIOCOAP: &str = "0.4.17";
+/// The file by which the version of Californium shows that pom.xml names.
+const CALIFORNIUM: &str = "californium-core-3.14.0.jar";
+
+/// What must be installed: a program, a header or a module of Python, and the Debian package that holds it.
+const LIBCOAP: [(&str, &str); 2] = [("gcc", "gcc"), ("/usr/include/coap3/coap.h", "libcoap3-dev")];
+const PYTHON: [(&str, &str); 1] = [("python3 -c import ensurepip", "python3-venv")];
+const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
+
+/// Where everything is, once it is built.
+pub struct Setup {
+    /// Our programs, and what they need.
+    directory: PathBuf,
+    /// Their sources.
+    sources: PathBuf,
+    /// Our command.
+    conche: PathBuf,
+}
+
+impl Setup {
+    /// Installs and builds what these peers need, as far as it is missing.
+    pub fn prepare(project: &Project, peers: &[Peer]) -> Result<Self> {
+        let directory = project.target().join("interop");
+        std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        let conche = project.target().join("debug/conche");
+        let setup = Self { directory, sources: project.root.join("interop"), conche };
+        let mut needs = Vec::new();
+        for peer in peers {
+            match peer {
+                Peer::Libcoap => needs.extend(LIBCOAP),
+                Peer::Aiocoap => needs.extend(PYTHON),
+                Peer::Californium => needs.extend(JAVA),
+                Peer::Conche => {}
+            }
+        }
+        packages::ensure(project, &needs)?;
+        for peer in peers {
+            match peer {
+                Peer::Libcoap => setup.build_libcoap(project)?,
+                Peer::Aiocoap => setup.install_aiocoap(project)?,
+                Peer::Californium => setup.build_californium(project)?,
+                Peer::Conche => Command::cargo("build -p conche-cli --bin conche").unshown().run(project)?,
+            }
+        }
+        Ok(setup)
+    }
+
+    /// Our command, free of the caller's own settings.
+    pub fn conche(&self) -> process::Command {
+        let mut command = process::Command::new(&self.conche);
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// The program that is a peer's `client` or `server`.
+    pub fn program(&self, peer: Peer, part: &str) -> process::Command {
+        match peer {
+            Peer::Conche => self.conche(),
+            Peer::Libcoap => process::Command::new(self.path(&format!("libcoap-{part}"))),
+            Peer::Aiocoap => {
+                let mut command = process::Command::new(self.path("aiocoap/bin/python"));
+                command.arg(self.sources.join(format!("aiocoap/{part}.py")));
+                command
+            }
+            Peer::Californium => {
+                let mut command = process::Command::new("java");
+                let class = if part == "client" { "Client" } else { "Server" };
+                // They live for seconds: what a compiler would find out in minutes is not worth its time.
+                command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &self.class_path(), class]);
+                command
+            }
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_string_lossy().into_owned()
+    }
+
+    fn source(&self, name: &str) -> String {
+        self.sources.join(name).to_string_lossy().into_owned()
+    }
+
+    fn build_libcoap(&self, project: &Project) -> Result<()> {
+        for part in ["client", "server"] {
+            let (source, program) = (self.source(&format!("libcoap/{part}.c")), self.text(&format!("libcoap-{part}")));
+            let arguments = ["-Wall", "-Wextra", "-Werror", "-O1", "-o", &program, &source, "-lcoap-3-notls"];
+            Command::new("gcc", arguments).unshown().run(project)?;
+        }
+        Ok(())
+    }
+
+    fn install_aiocoap(&self, project: &Project) -> Result<()> {
+        let (environment, python) = (self.text("aiocoap"), self.text("aiocoap/bin/python"));
+        let wanted = format!("import sys, importlib.metadata as m; sys.exit(m.version('aiocoap') != '{AIOCOAP}')");
+        let installed = process::Command::new(&python).args(["-c", &wanted]).stderr(Stdio::null()).status();
+        if installed.is_ok_and(|status| status.success()) {
+            return Ok(());
+        }
+        Command::new("python3", ["-m", "venv", &environment]).unshown().run(project)?;
+        let requirement = format!("aiocoap=={AIOCOAP}");
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &requirement];
+        Command::new(&python, pip).unshown().run(project)
+    }
+
+    fn build_californium(&self, project: &Project) -> Result<()> {
+        let libraries = self.text("californium/lib");
+        if !self.path("californium/lib").join(CALIFORNIUM).is_file() {
+            let (pom, output) = (self.source("californium/pom.xml"), format!("-DoutputDirectory={libraries}"));
+            let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
+            Command::new("mvn", goal).unshown().run(project)?;
+        }
+        let (client, server) = (self.source("californium/Client.java"), self.source("californium/Server.java"));
+        let classes = self.text("californium/classes");
+        let path = format!("{libraries}/*");
+        Command::new("javac", ["-nowarn", "-cp", &path, "-d", &classes, &client, &server]).unshown().run(project)
+    }
+
+    fn class_path(&self) -> String {
+        format!("{}/*:{}", self.text("californium/lib"), self.text("californium/classes"))
+    }
+}
