@@ -21,7 +21,7 @@ impl Body {
     /// Neither options nor payload.
     pub const EMPTY: Self = Self { bytes: Bytes::new() };
 
-    /// Of bytes that are well-formed.
+    /// Of bytes that are encoded already, and well-formed.
     pub(super) const fn encoded(bytes: Bytes) -> Self {
         Self { bytes }
     }
@@ -30,11 +30,6 @@ impl Body {
     #[must_use]
     pub fn builder() -> BodyBuilder {
         BodyBuilder::default()
-    }
-
-    /// Of bytes that are encoded already, and well-formed.
-    pub(super) const fn of_encoded(bytes: Bytes) -> Self {
-        Self { bytes }
     }
 
     pub(super) const fn shared(&self) -> &Bytes {

@@ -97,11 +97,6 @@ impl<'a> Content<'a> {
         Values::new(self.options(), number, self.code())
     }
 
-    /// Payload marker and payload; empty when there is none.
-    pub(super) fn behind_options(&self) -> &'a [u8] {
-        self.bytes.get(self.layout.options_end..).unwrap_or_default()
-    }
-
     /// The payload; empty when there is none.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {

@@ -37,7 +37,6 @@ mod parts;
 mod pool;
 mod recognition;
 mod spec;
-mod splice;
 mod token;
 mod uint;
 mod uri;

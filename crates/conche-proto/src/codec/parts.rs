@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::body::Body;
 use super::header::HEADER_LENGTH;
 use super::wire::{OptionHeader, PAYLOAD_MARKER};
-use super::{Code, Content, Header, OptionNumber, OwnedMessage, RawOption, Token, UintBytes};
+use super::{Code, Content, Header, OptionNumber, OwnedMessage, RawOption, Token, UintBytes, encode_uint};
 
 impl Body {
     /// Options and payload, as they would stand in a message of this code.
@@ -30,6 +30,12 @@ impl Body {
     /// The same with this ETag.
     pub(crate) fn with_etag(&self, etag: &[u8]) -> Self {
         self.with_options(|_| true, &[RawOption { number: OptionNumber::ETAG, value: etag }], &self.payload())
+    }
+
+    /// The same with this option of format uint, in place of what there is of its number. Clones of the answer share it.
+    #[must_use]
+    pub fn with_uint(&self, number: OptionNumber, value: u32) -> Self {
+        self.rewritten(|other| other != number, &[(number, encode_uint(value))], &self.payload())
     }
 
     /// The same options but for those that are not kept, with others added, and this payload in place of its own.
@@ -57,7 +63,7 @@ impl Body {
             bytes.push(PAYLOAD_MARKER);
             bytes.extend_from_slice(payload);
         }
-        Self::of_encoded(bytes.into())
+        Self::encoded(bytes.into())
     }
 }
 
@@ -162,13 +168,13 @@ impl Joined {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::{Message, MessageId, Type};
+    use crate::codec::{ContentFormat, Message, MessageId, Type};
 
     #[test]
     fn a_body_is_rewritten_in_the_order_of_its_options() {
         let body = Body::builder().path("/large").uint(OptionNumber::ACCEPT, 0).payload("0123456789").build();
         let body = body.expect("legal options");
-        let size = (OptionNumber::BLOCK2, super::super::encode_uint(0x16));
+        let size = (OptionNumber::BLOCK2, encode_uint(0x16));
         let block = body.rewritten(|number| number != OptionNumber::ACCEPT, &[size], &body.payload()[2..4]);
         assert_eq!(block.as_bytes(), b"\xb5large\xc1\x16\xff23");
         assert_eq!(body.rewritten(|_| true, &[], b"").payload(), Bytes::new());
@@ -200,5 +206,24 @@ mod tests {
         let header = Header { ty: Type::Acknowledgement, code: Code::CONTENT, id: MessageId(7) };
         let whole = Joined::new(&content, |_| true).finish(header, Token::EMPTY).expect("well-formed");
         assert_eq!(whole.view().as_bytes(), b"\x60\x45\x00\x07");
+    }
+
+    #[test]
+    fn an_option_put_in_stands_where_a_builder_would_have_put_it() {
+        let with = |etag: &[u8], observe: Option<u32>, payload: &'static str| {
+            let mut body = Body::builder().option(OptionNumber::ETAG, etag).content_format(ContentFormat::JSON);
+            if let Some(value) = observe {
+                body = body.uint(OptionNumber::OBSERVE, value);
+            }
+            body.option(OptionNumber(2_000), b"far").payload(payload).build().expect("legal options")
+        };
+        for payload in ["", "21.5"] {
+            for value in [0, 1, 0x1234, 0xff_ffff] {
+                let wanted = with(b"tag", Some(value), payload);
+                assert_eq!(with(b"tag", None, payload).with_uint(OptionNumber::OBSERVE, value), wanted);
+                assert_eq!(with(b"tag", Some(77), payload).with_uint(OptionNumber::OBSERVE, value), wanted);
+            }
+        }
+        assert_eq!(Body::EMPTY.with_uint(OptionNumber::OBSERVE, 7).as_bytes(), b"\x61\x07");
     }
 }

@@ -134,8 +134,16 @@ pub enum NotifyError {
     /// The code is not a response's.
     #[error("{0} is not a response code: its class must be 2, 4 or 5")]
     NotAResponse(crate::codec::Code),
-    /// With a token of 8 bytes and the Observe option, the message is larger than
-    /// [`Limits::message_bytes`](crate::Limits::message_bytes).
+    /// The body has more bytes than [`Limits::body_bytes`](crate::Limits::body_bytes).
+    #[error("the notification's body has {bytes} bytes, the limit is {limit}")]
+    BodyTooLarge {
+        /// What it has.
+        bytes: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+    /// The options leave no room in [`Limits::message_bytes`](crate::Limits::message_bytes) for a block of the body, beside a
+    /// token of 8 bytes and the Observe option.
     #[error("the notification takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// What it would take.

@@ -53,12 +53,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !response.code.is_response() {
             return Err(NotifyError::NotAResponse(response.code));
         }
-        let response = self.cut_notification(response);
+        let response = self.cut_notification(response)?;
         let Some(body) = self.observers.notification(now, topic, &response) else { return Ok(0) };
-        let (bytes, limit) = (4 + crate::codec::Token::MAX_LENGTH + body.len(), self.config.limits.message_bytes);
-        if bytes > limit {
-            return Err(NotifyError::TooLarge { bytes, limit });
-        }
         Ok(self.observers.changed(topic, Content { code: response.code, body }, response.reliability))
     }
 

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use super::outbox::{Departure, Source, encoded};
 use super::receive::Arrival;
 use super::respond::OBSERVE_BYTES;
-use super::{Endpoint, RequestError, RespondError};
+use super::{Endpoint, NotifyError, RequestError, RespondError};
 use crate::PeerKey;
 use crate::blockwise::{Asked, Bounds, Key, NoBlock, Part, Representation, Rules, Step, Transfer, Trouble};
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, RawOption, Token, Type};
@@ -323,18 +323,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A notification as observers get it: all of it, or its first block. The others they ask for, as for those of any
     /// response (RFC 7959 §2.6), and get them of what is true by then, under another ETag if that has changed.
-    pub(super) fn cut_notification(&self, response: Response) -> Response {
+    pub(super) fn cut_notification(&self, response: Response) -> Result<Response, NotifyError> {
         let beside = NOTIFICATION_TOKEN + OBSERVE_BYTES;
         if self.goes_whole(beside, &response.body) {
-            return response;
+            return Ok(response);
         }
         let mut whole = Representation::new(response.code, &response.body);
+        let (bytes, limit) = (whole.payload().len(), self.config.limits.body_bytes);
+        if bytes > limit {
+            return Err(NotifyError::BodyTooLarge { bytes, limit });
+        }
         whole.tag(|payload| self.hash.hash(&payload).to_be_bytes());
         let (largest, limit) = (Some(self.config.block_size), self.config.limits.message_bytes);
         match whole.block(None, None, largest, 4 + usize::from(beside), limit) {
-            Ok(cut) => Response { body: cut.body, ..response },
-            // It is refused for its size.
-            Err(_) => response,
+            Ok(cut) => Ok(Response { body: cut.body, ..response }),
+            Err(_) => Err(NotifyError::TooLarge { bytes: 4 + usize::from(beside) + response.body.len(), limit }),
         }
     }
 

@@ -1,6 +1,6 @@
 //! How a server notifies (RFC 7641 §4).
 
-use conche_proto::codec::{Body, Code, OptionNumber, Type};
+use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, Type};
 use conche_proto::{
     EndpointConfig, Event, Failure, Limits, NotifyError, ObserverEnd, ObserverId, Reliability, RequestId, Response,
 };
@@ -224,9 +224,31 @@ fn a_notification_that_is_illegal_or_too_large_is_refused_and_changes_nothing() 
     register(&mut server, 1, 1, TOKEN);
     let request = Response { code: Code::GET, ..content("x") };
     assert_eq!(server.endpoint.notify(server.now, 1, request), Err(NotifyError::NotAResponse(Code::GET)));
-    let large = server.endpoint.notify(server.now, 1, content(&"x".repeat(1152)));
-    assert!(matches!(large, Err(NotifyError::TooLarge { limit: 1152, .. })), "{large:?}");
+    let large = server.endpoint.notify(server.now, 1, content(&"x".repeat(65_537)));
+    assert_eq!(large, Err(NotifyError::BodyTooLarge { bytes: 65_537, limit: 65_536 }));
+    let mut options = Body::builder().payload("x".repeat(2_000));
+    for _ in 0..10 {
+        options = options.option(OptionNumber::LOCATION_QUERY, &[b'x'; 120]);
+    }
+    let crowded = Response::new(Code::CONTENT, options.build().expect("legal options"));
+    let crowded = server.endpoint.notify(server.now, 1, crowded);
+    assert!(matches!(crowded, Err(NotifyError::TooLarge { limit: 1152, .. })), "{crowded:?}");
     assert!(server.drain().sent.is_empty());
+}
+
+// RFC 7959 §2.6
+#[test]
+fn of_a_large_state_an_observer_is_told_the_first_block_and_asks_for_the_others() {
+    let mut server = server();
+    register(&mut server, 1, 1, TOKEN);
+    let state = "0123456789".repeat(200);
+    assert_eq!(server.endpoint.notify(server.now, 1, content(&state)), Ok(1));
+    let given = server.drain();
+    let first = given.message();
+    let block = first.view().content().block(OptionNumber::BLOCK2);
+    assert_eq!(block, Ok(Some(Block { num: 0, more: true, size: BlockSize::B1024 })));
+    assert!(first.uint(OptionNumber::OBSERVE).is_some() && first.option(OptionNumber::ETAG).is_some());
+    assert_eq!(first.payload(), &state.as_bytes()[..1024]);
 }
 
 #[test]
