@@ -15,7 +15,7 @@ use crate::blockwise::Asked;
 use crate::codec::{MessageId, NoResponse, Token};
 use crate::message::Remembered;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Linked, Links, List};
+use crate::store::{Arena, Linked, Links, List, Number};
 use conche_cc::Instant;
 
 /// Names a request that was received and waits for its response.
@@ -36,7 +36,7 @@ pub(crate) struct Waiting<P> {
     pub(crate) confirmable: bool,
     /// The state of the peer that a response of its own needs: held from the arrival of a Non-confirmable request on, and
     /// from the Empty ACK of a Confirmable one.
-    pub(crate) peer: Option<u32>,
+    pub(crate) peer: Option<Number>,
     /// Where copies of it find what was answered.
     pub(crate) remembered: Option<Remembered>,
     pub(crate) group: Group,
@@ -127,7 +127,7 @@ impl<P: Copy> Incoming<P> {
     pub(crate) fn acknowledged(&mut self, id: RequestId, peer: u32) {
         if self.get(id).is_some_and(Waiting::can_piggyback) {
             self.disarm(id.index);
-            self.slots[id.index].request.peer = Some(peer);
+            self.slots[id.index].request.peer = Number::of(peer);
         }
     }
 

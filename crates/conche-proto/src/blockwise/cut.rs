@@ -1,24 +1,58 @@
 //! Which part of a body goes into a block, and how large blocks can be.
 
+use core::num::NonZeroU32;
 use core::ops::Range;
 
-use crate::codec::{Block, BlockSize, OptionNumber};
+use crate::codec::{Block, BlockSize, OptionNumber, decode_uint, encode_uint};
 
 /// What the peer said of blocks in a request that waits for its response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
     /// Stands for code and options, those of block-wise transfer aside: what makes requests for blocks of one body equal.
     pub(crate) what: u64,
-    /// The last block of the request's body.
-    pub(crate) block1: Option<Block>,
-    /// The block of the response that it wants.
-    pub(crate) block2: Option<Block>,
+    block1: Packed,
+    block2: Packed,
 }
 
 impl Asked {
+    /// Nothing of blocks so far, under this code.
+    pub(crate) const fn new(what: u64) -> Self {
+        Self { what, block1: Packed(None), block2: Packed(None) }
+    }
+
+    /// It has this Block1 or else Block2.
+    pub(crate) fn set(&mut self, number: OptionNumber, block: Block) {
+        let of = if number == OptionNumber::BLOCK1 { &mut self.block1 } else { &mut self.block2 };
+        *of = Packed::of(block);
+    }
+
+    /// The last block of the request's body.
+    pub(crate) fn block1(&self) -> Option<Block> {
+        self.block1.get()
+    }
+
+    /// The block of the response that it wants.
+    pub(crate) fn block2(&self) -> Option<Block> {
+        self.block2.get()
+    }
+
     /// The request does not mention blocks.
     pub(crate) const fn is_plain(&self) -> bool {
-        self.block1.is_none() && self.block2.is_none()
+        self.block1.0.is_none() && self.block2.0.is_none()
+    }
+}
+
+/// The value of a Block option in four bytes, or that there is none: inverted, as no value is so large as to be 0 then.
+#[derive(Clone, Copy, Debug, Default)]
+struct Packed(Option<NonZeroU32>);
+
+impl Packed {
+    fn of(block: Block) -> Self {
+        Self(decode_uint(block.encode().as_slice()).and_then(|value| NonZeroU32::new(!value)))
+    }
+
+    fn get(self) -> Option<Block> {
+        Block::decode(encode_uint(!self.0?.get()).as_slice()).ok()
     }
 }
 

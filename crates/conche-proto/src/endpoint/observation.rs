@@ -207,7 +207,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn observer_of(&mut self, waiting: &Waiting<P>) -> Option<u32> {
         let &Waiting { from, local, token, peer, .. } = waiting;
         let peer = match peer {
-            Some(peer) => peer,
+            Some(peer) => peer.get(),
             None => self.peers.peek(&from)?,
         };
         self.observers.find(Place { peer, token, local })

@@ -15,6 +15,7 @@ use crate::incoming::Waiting;
 use crate::message::{Received, Remembered, Reply};
 use crate::observe::Place;
 use crate::shares::Group;
+use crate::store::Number;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
 
@@ -183,6 +184,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Source { from, local } = source;
         let (id, token) = (message.id(), message.token());
         let unwanted = NoResponse::of(message);
+        let peer = peer.and_then(Number::of);
         Some(Waiting { from, local, id, token, confirmable, peer, remembered, group, unwanted, asked })
     }
 

@@ -8,6 +8,7 @@ use crate::exchange::{Content, ExchangeId, Opening, Purpose, Reliability, Respon
 use crate::hash::Keyed;
 use crate::incoming::{RequestId, Waiting};
 use crate::message::Reply;
+use crate::store::Number;
 use conche_cc::{Controller, Instant};
 
 /// What the Observe option takes at most: its head and a number of 24 bits.
@@ -52,7 +53,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.check(&response, token_length)?;
         let code = response.code;
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
-        let exchange = match waiting.peer {
+        let exchange = match waiting.peer.map(Number::get) {
             Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, &waiting, peer, response),
             _ => {
                 self.piggyback(&waiting, &response);
@@ -211,7 +212,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A request is done with, and no exchange answers it.
     fn answered(&mut self, now: Instant, waiting: &Waiting<P>) {
         self.incoming.give_back(waiting.group);
-        if let Some(peer) = waiting.peer {
+        if let Some(peer) = waiting.peer.map(Number::get) {
             self.peers.let_go(now, peer);
         }
     }

@@ -149,7 +149,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// What a request of this code asks for, before its options are looked at.
     pub(super) fn asks(&self, code: Code) -> Asked {
-        Asked { what: self.hash.folded(code.0), ..Asked::default() }
+        Asked::new(self.hash.folded(code.0))
     }
 
     /// What an option says of blocks, or else adds to what stands for the rest of a request; or the error that it is
@@ -164,8 +164,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             number @ (OptionNumber::BLOCK1 | OptionNumber::BLOCK2) => {
                 let Ok(block) = Block::decode(option.value) else { return Some(RESERVED) };
-                let of = if number == OptionNumber::BLOCK1 { &mut asked.block1 } else { &mut asked.block2 };
-                *of = Some(block);
+                asked.set(number, block);
             }
             // The blocks of an observed state are asked for without Observe (RFC 7959 §2.6).
             OptionNumber::OBSERVE => {}
@@ -184,7 +183,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         asked: &Asked,
     ) -> Option<Whole> {
         let key = self.key(arrival.hash, arrival.source, asked);
-        if let Some(block) = asked.block1 {
+        if let Some(block) = asked.block1() {
             let (content, largest) = (message.content(), self.config.block_size);
             match self.assemblies.receive(now, key, arrival.group, &content, block, largest) {
                 Part::Whole => return Some(Whole::AsItIs),
@@ -206,7 +205,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             return None;
         }
-        let Some(block) = asked.block2.filter(|block| block.num > 0) else { return Some(Whole::AsItIs) };
+        let Some(block) = asked.block2().filter(|block| block.num > 0) else { return Some(Whole::AsItIs) };
         let (wanted, limit) = (self.config.block_size, self.config.limits.message_bytes);
         let others = 4 + usize::from(message.token().len());
         let Some(kept) = self.representations.get(now, key) else {
@@ -288,7 +287,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if bytes > limits.body_bytes && !goes_whole {
             return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
-        let Asked { block1, block2, .. } = waiting.asked;
+        let (block1, block2) = (waiting.asked.block1(), waiting.asked.block2());
         // Errors, and what has no body, are no blocks of what was asked for.
         let block2 = block2.filter(|_| code.is_success() && code != Code::VALID && (bytes > 0 || !goes_whole));
         let wanted = block2.map_or(BlockSize::B1024, |block| block.size).min(self.config.block_size);

@@ -12,7 +12,7 @@ use core::time::Duration;
 
 use crate::hash::Fingerprint;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Chain, Chained, Index, NIL, short};
+use crate::store::{Arena, Chain, Chained, Index, NIL, Number, short};
 use conche_cc::Instant;
 
 /// Bytes that the allocator adds to a reply.
@@ -82,7 +82,7 @@ pub(crate) struct Received {
 /// Names an entry as long as it is there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remembered {
-    index: u32,
+    index: Number,
     /// What tells it from another one in its place.
     message: u64,
 }
@@ -167,7 +167,7 @@ impl Deduplication {
     pub(crate) fn find(&mut self, now: Instant, what: Fingerprint) -> Option<Remembered> {
         self.purge(now);
         let index = self.index.find(&self.entries, what.short(), |entry: &Entry| entry.what == what)?;
-        Some(Remembered { index, message: what.short() })
+        Number::of(index).map(|index| Remembered { index, message: what.short() })
     }
 
     /// Enters a message that [`find`](Self::find) has just not found.
@@ -193,7 +193,7 @@ impl Deduplication {
             Queue::NotIdempotent => self.shares.take(group, Self::ENTRY_BYTES + reply_bytes),
         }
         self.push(lifetime, queue, index);
-        Ok(Remembered { index, message: what.short() })
+        Number::of(index).map(|index| Remembered { index, message: what.short() }).ok_or(TableFull)
     }
 
     /// Others may be forgotten if a message is entered with this reply.
@@ -203,7 +203,8 @@ impl Deduplication {
 
     /// The reply of an entry that is still there.
     pub(crate) fn reply(&self, remembered: Remembered) -> Option<&Reply> {
-        let entry = self.entries.get(remembered.index).filter(|entry| entry.what.short() == remembered.message)?;
+        let entry =
+            self.entries.get(remembered.index.get()).filter(|entry| entry.what.short() == remembered.message)?;
         Some(&entry.reply)
     }
 
@@ -211,7 +212,8 @@ impl Deduplication {
     /// [`Pending`](Reply::Pending), room was set aside.
     pub(crate) fn set_reply(&mut self, remembered: Remembered, reply: Reply) -> Result<(), Reply> {
         let bytes = self.bytes_of(&reply);
-        let found = self.entries.get_mut(remembered.index).filter(|entry| entry.what.short() == remembered.message);
+        let found =
+            self.entries.get_mut(remembered.index.get()).filter(|entry| entry.what.short() == remembered.message);
         let Some(entry) = found else { return Err(reply) };
         let group = entry.group;
         let before = core::mem::replace(&mut entry.reply, reply);

@@ -6,10 +6,29 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem::size_of;
+use core::num::NonZeroU32;
 use core::ops::{Index, IndexMut};
 
 /// No place.
 pub(crate) const NIL: u32 = u32::MAX;
+
+/// The number of a place, where there may be none: an `Option` of it takes no more room than the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number(NonZeroU32);
+
+impl Number {
+    /// [`NIL`] is none.
+    pub(crate) const fn of(index: u32) -> Option<Self> {
+        match NonZeroU32::new(!index) {
+            Some(inverse) => Some(Self(inverse)),
+            None => None,
+        }
+    }
+
+    pub(crate) const fn get(self) -> u32 {
+        !self.0.get()
+    }
+}
 
 /// Values named by the number of their place; a free place is used before a new one.
 #[derive(Debug)]

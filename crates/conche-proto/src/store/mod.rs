@@ -11,7 +11,7 @@ mod index;
 mod list;
 mod timers;
 
-pub(crate) use arena::{Arena, NIL};
+pub(crate) use arena::{Arena, NIL, Number};
 pub(crate) use index::{Chain, Chained, Index, short};
 pub(crate) use list::{Linked, Links, List};
 pub(crate) use timers::Timers;
