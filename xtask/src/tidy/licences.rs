@@ -8,12 +8,13 @@ use super::layers::metadata;
 use crate::project::{Finding, Project};
 
 /// Permissive licences; the Unicode and data licences ask for nothing but their notice.
-const ALLOWED: [&str; 13] = [
+const ALLOWED: [&str; 14] = [
     "0BSD",
     "Apache-2.0",
     "BSD-2-Clause",
     "BSD-3-Clause",
     "BSL-1.0",
+    "BlueOak-1.0.0",
     "CC0-1.0",
     "CDLA-Permissive-2.0",
     "ISC",
