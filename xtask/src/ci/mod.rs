@@ -149,10 +149,11 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
 }
 
-/// Without the optional features first: what every other step leaves out. The second run checks again only what has some.
+/// Libraries and programs without the optional features as well, which every other step has. The second run checks again
+/// only what has some.
 fn clippy(project: &Project) -> Result<()> {
-    for features in ["", " --all-features"] {
-        Command::cargo(&format!("clippy --workspace --all-targets{features} -- -D warnings")).run(project)?;
+    for scope in ["--lib --bins", "--all-targets --all-features"] {
+        Command::cargo(&format!("clippy --workspace {scope} -- -D warnings")).run(project)?;
     }
     Ok(())
 }
