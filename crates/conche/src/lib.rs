@@ -32,6 +32,8 @@
 //! - What the operating system refuses to send fails at once with [`Error::Send`]. Where it tells of ICMP errors (Linux),
 //!   so does a request to a port that nobody listens on, unless
 //!   [`retry_unreachable`](client::ClientBuilder::retry_unreachable) says otherwise.
+//! - Payloads of requests and responses are whole in both roles: what does not fit into a message goes block by block
+//!   (RFC 7959), each block under congestion control and in turn with other requests.
 //! - A server that has several addresses answers from the one that it was asked at. It does not answer multicast.
 //!
 //! # Waiting and limits
@@ -43,6 +45,8 @@
 //! |---|---|---|
 //! | requests that wait | [`Error::Busy`] | [`Waiting`](client::Waiting) |
 //! | requests that wait, as far as [`try_send`](client::RequestBuilder::try_send) likes | [`Error::Busy`] | [`Limits`]: `queue_per_peer`, `queue` |
+//! | the payload of a request, or of its response | [`Error::RequestTooLarge`], [`Error::ResponseTooLarge`] | [`body_limit`](client::ClientBuilder::body_limit) |
+//! | the payload of a request to a server | the client: 4.13 | [`body_limit`](server::ServerBuilder::body_limit) |
 //! | exchanges, or destinations used lately | [`Error::Busy`] | [`Limits`]: `exchanges`, `peers` |
 //! | handlers that wait for something | the client: 5.03 with Max-Age | [`concurrency`](server::ServerBuilder::concurrency) |
 //! | what is remembered of requests received | the client: 5.03 | [`Limits`]: `deduplication_bytes` |

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use conche::codec::BlockSize;
 use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Reliability, Token};
 
 use crate::Global;
@@ -20,6 +21,7 @@ use crate::exit::{Interrupted, Reported};
 use crate::formats;
 use crate::names;
 use crate::runtime;
+use crate::serve::LARGEST;
 use option::RawOption;
 
 #[derive(Debug, clap::Args)]
@@ -40,6 +42,10 @@ pub struct Args {
     /// Write the response's payload to this file, as it is; - is standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Send and ask for a body in blocks of so many bytes: 16, 32, 64, 128, 256, 512 or 1024. By default only what does not
+    /// fit into a message goes in blocks, of 1024 bytes. Bodies may have 16 MiB.
+    #[arg(short, long = "block", value_name = "SIZE", value_parser = option::parse_block)]
+    block: Option<BlockSize>,
     /// Add an option by number; the value is text, or bytes if it begins with 0x. May be repeated.
     #[arg(short = 'O', long = "option", value_name = "NUM,VALUE", value_parser = option::parse)]
     options: Vec<RawOption>,
@@ -72,6 +78,7 @@ pub fn run(method: Code, args: Args, global: &Global, progress: &Progress) -> an
     let runtime = runtime::start()?;
     let response = runtime.block_on(async {
         let mut client = Client::builder().controller(args.cc).retry_unreachable(args.retry_unreachable);
+        client = client.body_limit(LARGEST).block_size(args.block.unwrap_or_default());
         if let Some(local) = args.bind {
             client = client.bind(local);
         }

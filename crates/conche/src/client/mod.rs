@@ -174,7 +174,7 @@ impl Client {
         {
             course.queued += waited;
         }
-        outcome.map_err(|error| Error::exchange(to, error))
+        outcome.map_err(|error| Error::exchange(to, error, handle.body_limit()))
     }
 }
 

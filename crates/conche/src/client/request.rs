@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use conche_proto::codec::{Body, BodyBuilder, Code, ContentFormat, NoResponse, OptionNumber, Token};
+use conche_proto::codec::{Block, Body, BodyBuilder, Code, ContentFormat, NoResponse, OptionNumber, Token};
 use conche_proto::{Reliability, Request};
 use tokio::time::{Instant, timeout_at};
 
@@ -42,6 +42,7 @@ pub struct RequestBuilder {
     reliability: Reliability,
     timeout: Option<Duration>,
     token: Option<Token>,
+    whole: bool,
     /// What is wrong with the payload, to be told when it is sent.
     mistake: Option<Mistake>,
 }
@@ -64,11 +65,13 @@ impl RequestBuilder {
             reliability: Reliability::Confirmable,
             timeout: None,
             token: None,
+            whole: true,
             mistake: None,
         }
     }
 
-    /// The payload and what it is.
+    /// The payload and what it is. What does not fit into a message goes block by block, up to
+    /// [`body_limit`](super::ClientBuilder::body_limit) bytes.
     pub fn payload(self, format: ContentFormat, payload: impl Into<Bytes>) -> Self {
         self.content_format(format).bytes(payload)
     }
@@ -152,6 +155,24 @@ impl RequestBuilder {
         Self { token: Some(token), ..self }
     }
 
+    /// Asks for one block of the response's body (RFC 7959 §2.4), and gets that one alone instead of the whole body:
+    /// [`Response::block`] says which one it is and whether others follow.
+    ///
+    /// ```no_run
+    /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
+    /// use conche::codec::{Block, BlockSize};
+    ///
+    /// // The 64 bytes that begin 640 bytes from the start.
+    /// let tenth = Block { num: 10, more: false, size: BlockSize::B64 };
+    /// let response = client.get("coap://example.com/log").block(tenth).await?;
+    /// let is_last = response.block().is_none_or(|block| !block.more);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn block(self, block: Block) -> Self {
+        Self { whole: false, ..self.option(OptionNumber::BLOCK2, block.encode().as_slice()) }
+    }
+
     /// Sends the request when its turn has come, and waits for the response; so does awaiting the builder itself. If the
     /// server asks whether the request is fresh, with an Echo option in a 4.01, it is sent once more (RFC 9175 §2.3).
     ///
@@ -204,8 +225,8 @@ impl RequestBuilder {
         let uri = self.uri?;
         let body = uri.options(self.body).build()?;
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let Self { client, method, reliability, token, .. } = self;
-        let ready = Ready { client, method, body, reliability, token, deadline, patience };
+        let Self { client, method, reliability, token, whole, .. } = self;
+        let ready = Ready { client, method, body, reliability, token, whole, deadline, patience };
         let mut failure = None;
         for address in resolve_until(deadline, &uri).await? {
             match ready.send(address).await {
@@ -224,6 +245,7 @@ struct Ready {
     body: Body,
     reliability: Reliability,
     token: Option<Token>,
+    whole: bool,
     deadline: Option<Instant>,
     patience: Patience,
 }
@@ -242,10 +264,10 @@ impl Ready {
     }
 
     async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
-        let Self { method: code, reliability, token, .. } = *self;
+        let Self { method: code, reliability, token, whole, .. } = *self;
         let request = |timeout| {
             let request = Request::new(code, body).with_reliability(reliability);
-            Opening::Request(Request { timeout, token, ..request })
+            Opening::Request(Request { timeout, token, whole, ..request })
         };
         match self.client.open(to, request, self.deadline, self.patience).await? {
             Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),

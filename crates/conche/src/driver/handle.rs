@@ -88,6 +88,7 @@ struct Shared {
     reaches_v4: bool,
     tickets: AtomicU64,
     queue_lifetime: Duration,
+    body_limit: usize,
 }
 
 impl Handle {
@@ -96,9 +97,10 @@ impl Handle {
         cancelled: Arc<Cancelled>,
         turns: Arc<Turns>,
         (local, reaches_v4): (SocketAddr, bool),
-        queue_lifetime: Duration,
+        (queue_lifetime, body_limit): (Duration, usize),
     ) -> Self {
-        let shared = Shared { cancelled, turns, local, reaches_v4, tickets: AtomicU64::new(0), queue_lifetime };
+        let tickets = AtomicU64::new(0);
+        let shared = Shared { cancelled, turns, local, reaches_v4, tickets, queue_lifetime, body_limit };
         Self { commands, shared: Arc::new(shared) }
     }
 
@@ -113,6 +115,11 @@ impl Handle {
     /// How long a request may wait for its turn.
     pub(crate) fn queue_lifetime(&self) -> Duration {
         self.shared.queue_lifetime
+    }
+
+    /// The largest body of a response, in bytes.
+    pub(crate) fn body_limit(&self) -> usize {
+        self.shared.body_limit
     }
 
     /// What the driver calls a peer; `None` if its socket does not reach that IP version.

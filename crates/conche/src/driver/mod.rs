@@ -103,7 +103,8 @@ impl<C: SharedController> Driver<C> {
         let turns = Turns::new(start.waiting, &start.limits);
         let (sender, commands) = mpsc::unbounded_channel();
         let local = (socket.local(), socket.reaches_v4());
-        let handle = Handle::new(sender, Arc::clone(&cancelled), Arc::clone(&turns), local, start.queue_lifetime);
+        let bounds = (start.queue_lifetime, start.limits.body_bytes);
+        let handle = Handle::new(sender, Arc::clone(&cancelled), Arc::clone(&turns), local, bounds);
         let clock = Clock::start();
         let driver = Self {
             socket,

@@ -2,8 +2,8 @@
 //!
 //! A [`Server`] is a socket with a [`Router`], which leads each request by its path to a [`Resource`] and by its method to
 //! a [`Handler`], an async function. What the function takes is made from the request, what it returns becomes the
-//! response. Whoever knows axum knows this; what is different is that a request is complete when it is handled, and that
-//! responses are small.
+//! response. Whoever knows axum knows this; what is different is that a request is complete when it is handled, and its
+//! response when it is returned.
 //!
 //! # Routing
 //!
@@ -197,8 +197,9 @@
 //!
 //! # Limits
 //!
-//! A payload is at most as large as one message ([`Limits`](crate::Limits)); [`Router::max_payload`] sets a lower limit,
-//! beyond which the answer is 4.13. [`ServerBuilder::concurrency`] bounds the handlers that wait at the same time; beyond
+//! What does not fit into a message goes block by block (RFC 7959), without the handler's doing: it gets the whole payload and
+//! returns the whole response. Both may have 64 KiB, which [`ServerBuilder::body_limit`] changes; [`Router::max_payload`]
+//! sets a lower limit for payloads, beyond which the answer is 4.13. [`ServerBuilder::concurrency`] bounds the handlers that wait at the same time; beyond
 //! that the answer is 5.03. A handler that computes for long holds up all others: such work belongs into
 //! `tokio::task::spawn_blocking`.
 //!
