@@ -110,7 +110,7 @@ pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
     ControllerId, Course, EndpointConfig, Envelope, Failure, Limits, PeerSnapshot, Reliability, RequestError, Stats,
-    TransmissionParameters,
+    SubscriptionEnd, TransmissionParameters,
 };
 pub use ipnet::IpNet;
 pub use problem::Problem;

@@ -8,9 +8,11 @@ mod clock;
 mod closing;
 mod commands;
 mod exchanges;
+mod feed;
 mod handle;
 #[cfg(target_os = "linux")]
 mod linux;
+mod observing;
 mod serving;
 mod socket;
 mod throttle;
@@ -18,7 +20,8 @@ mod traffic;
 mod turns;
 
 pub(crate) use address::{Address, Role};
-pub(crate) use handle::{ExchangeError, Handle, Opening, Outcome};
+pub(crate) use feed::{End, Feed, News};
+pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription};
 pub(crate) use serving::Handlers;
 pub(crate) use socket::{Binding, is_unreachable};
 pub use turns::{Busy, Full, Waiting};
@@ -42,6 +45,7 @@ use clock::Clock;
 use closing::Closing;
 use exchanges::Exchanges;
 use handle::{Cancelled, Command};
+use observing::Observations;
 use serving::Serving;
 use socket::{Departure, Received, Socket};
 use throttle::Throttle;
@@ -71,6 +75,7 @@ pub(crate) struct Driver<C: SharedController> {
     cancelled: Arc<Cancelled>,
     turns: Arc<Turns>,
     exchanges: Exchanges,
+    observations: Observations,
     retry_unreachable: bool,
     closing: Option<Closing>,
     incoming: Box<[u8]>,
@@ -115,6 +120,7 @@ impl<C: SharedController> Driver<C> {
             cancelled,
             turns,
             exchanges: Exchanges::default(),
+            observations: Observations::default(),
             retry_unreachable: start.retry_unreachable,
             closing: None,
             incoming: vec![0; LARGEST_DATAGRAM].into(),
@@ -139,6 +145,7 @@ impl<C: SharedController> Driver<C> {
                 }
             }
             let closing = self.closing.as_ref().map(Closing::due);
+            let due = due.into_iter().chain(self.observations.due()).min();
             let wake = [due.and_then(|due| self.clock.wake_up(due)), closing].into_iter().flatten().min();
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
@@ -147,7 +154,12 @@ impl<C: SharedController> Driver<C> {
                 ready = self.socket.ready() => self.receive(ready).await,
                 command = self.commands.recv() => match command {
                     Some(command) => self.obey_all(command),
-                    None => return,
+                    None => {
+                        // Somebody may have been the last one by dropping an observation, which the server is told.
+                        self.cancel_all();
+                        self.drain().await;
+                        return;
+                    }
                 },
                 () = self.cancelled.some() => self.cancel_all(),
                 (request, response) = self.serving.next() => {
@@ -155,7 +167,10 @@ impl<C: SharedController> Driver<C> {
                     self.respond(request, response);
                 }
                 () = self.turns.emptied(), if self.closing.is_some() => {}
-                () = timer.as_mut(), if wake.is_some() => self.now = self.clock.now(),
+                () = timer.as_mut(), if wake.is_some() => {
+                    self.now = self.clock.now();
+                    self.refresh_again();
+                }
             }
         }
     }
@@ -284,6 +299,12 @@ impl<C: SharedController> Driver<C> {
                 self.exchanges.end(exchange, format_args!("{failure}"), course, |_| {
                     Err(ExchangeError::Failed { failure, course })
                 });
+            }
+            Event::Notification { subscription, from, message } => self.observations.tell(subscription, from, message),
+            Event::Stale { subscription, .. } => self.refresh(subscription),
+            Event::SubscriptionOver { subscription, from, reason } => {
+                debug!(peer = %from, %reason, "an observation is over");
+                self.observations.over(subscription, reason);
             }
             // Nobody has asked for other events.
             _ => {}
