@@ -12,6 +12,7 @@ mod feed;
 mod handle;
 #[cfg(target_os = "linux")]
 mod linux;
+mod observed;
 mod observing;
 mod serving;
 mod socket;
@@ -45,8 +46,9 @@ use clock::Clock;
 use closing::Closing;
 use exchanges::Exchanges;
 use handle::{Cancelled, Command};
+use observed::Topics;
 use observing::Observations;
-use serving::Serving;
+use serving::{Asker, Serving};
 use socket::{Departure, Received, Socket};
 use throttle::Throttle;
 use turns::Turns;
@@ -76,6 +78,7 @@ pub(crate) struct Driver<C: SharedController> {
     turns: Arc<Turns>,
     exchanges: Exchanges,
     observations: Observations,
+    topics: Topics,
     retry_unreachable: bool,
     closing: Option<Closing>,
     incoming: Box<[u8]>,
@@ -110,6 +113,7 @@ impl<C: SharedController> Driver<C> {
         let local = (socket.local(), socket.reaches_v4());
         let handle = Handle::new(sender, Arc::clone(&cancelled), Arc::clone(&turns), local, start.queue_lifetime);
         let clock = Clock::start();
+        let topics = Topics::new(&start.router);
         let driver = Self {
             socket,
             endpoint,
@@ -121,6 +125,7 @@ impl<C: SharedController> Driver<C> {
             turns,
             exchanges: Exchanges::default(),
             observations: Observations::default(),
+            topics,
             retry_unreachable: start.retry_unreachable,
             closing: None,
             incoming: vec![0; LARGEST_DATAGRAM].into(),
@@ -162,10 +167,15 @@ impl<C: SharedController> Driver<C> {
                     }
                 },
                 () = self.cancelled.some() => self.cancel_all(),
-                (request, response) = self.serving.next() => {
+                (asker, response) = self.serving.next() => {
                     self.now = self.clock.now();
-                    self.respond(request, response);
+                    match asker {
+                        Asker::Request(request) => self.respond(request, response),
+                        Asker::Topic(topic) => self.handler_says(topic, response),
+                    }
                 }
+                () = self.topics.mailbox().some() => self.hear_notifiers(),
+                () = std::future::ready(()), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
                 () = self.turns.emptied(), if self.closing.is_some() => {}
                 () = timer.as_mut(), if wake.is_some() => {
                     self.now = self.clock.now();
@@ -278,6 +288,7 @@ impl<C: SharedController> Driver<C> {
     fn tell(&mut self, event: Event<Address>) {
         match event {
             Event::Request { id, from, message } => {
+                self.register(id, from, &message);
                 if let Some(response) = self.serving.start(id, from, message) {
                     // A handler has run, for as long as it wanted.
                     self.now = self.clock.now();
@@ -300,6 +311,10 @@ impl<C: SharedController> Driver<C> {
                     Err(ExchangeError::Failed { failure, course })
                 });
             }
+            Event::ObserverGone { from, topic, reason, .. } => {
+                debug!(peer = %from, %reason, "an observer is gone");
+                self.count_observers(topic);
+            }
             Event::Notification { subscription, from, message } => self.observations.tell(subscription, from, message),
             Event::Stale { subscription, .. } => self.refresh(subscription),
             Event::SubscriptionOver { subscription, from, reason } => {
@@ -312,6 +327,11 @@ impl<C: SharedController> Driver<C> {
     }
 
     fn respond(&mut self, request: RequestId, response: Response) {
+        self.send_response(request, response);
+        self.registration_answered(request);
+    }
+
+    fn send_response(&mut self, request: RequestId, response: Response) {
         let code = response.code();
         let answered = match response.build() {
             Ok(response) => self.endpoint.respond(self.now, request, response).map_err(|error| error.to_string()),

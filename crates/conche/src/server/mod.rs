@@ -213,6 +213,7 @@ mod fresh;
 mod handler;
 mod listen;
 mod middleware;
+pub(crate) mod notifier;
 mod request;
 mod response;
 pub mod routing;
@@ -229,6 +230,7 @@ pub use fresh::{NoRandomness, RequireFresh};
 pub use handler::Handler;
 pub use listen::{BindError, Server, ServerBuilder, ServerRole, Stopped};
 pub use middleware::{FromFn, HandleError, Next, from_fn, handle_error};
+pub use notifier::Notifier;
 pub use request::{Capture, Request};
 pub use response::{IntoResponse, Response};
 pub use routing::{
