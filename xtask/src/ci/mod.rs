@@ -165,7 +165,7 @@ fn embedded(project: &Project) -> Result<()> {
 }
 
 /// Examples that bring both sides with them and fail if something is not as they say.
-const SELF_CONTAINED: [&str; 3] = ["quickstart", "gateway", "shared_state"];
+const SELF_CONTAINED: [&str; 4] = ["quickstart", "gateway", "shared_state", "observe"];
 
 /// All features, all packages and the profile of the tests, so that these compile nothing again. For the same reason the
 /// programs are started as they are: `cargo run` would choose the features of one package.

@@ -12,8 +12,11 @@
 //! | `/create1` to `/create3` | do not exist until they are written | CORE 23 |
 //! | `/link1` to `/link3` | have types and interfaces to be found by | LINK 02-08 |
 //! | `/path` | links to what is below it | LINK 09 |
+//! | `/obs` and others | can be observed, see `observed` | OBS |
 //! | `/count` | counts POST requests | |
 //! | `/a/b` | has a path of two segments | |
+
+mod observed;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +37,7 @@ const XML: ContentFormat = ContentFormat(41);
 /// What is below `/path`.
 const BELOW_PATH: [&str; 3] = ["/path/sub1", "/path/sub2", "/path/sub3"];
 
-/// All demonstration resources.
+/// All demonstration resources. Must be called within a runtime, as some change by themselves.
 pub fn router() -> Router {
     let test = editable().post(post_test).with_state(Document::of(Some("hello")));
     let test = test.title("A document").format(ContentFormat::TEXT_PLAIN);
@@ -58,7 +61,7 @@ pub fn router() -> Router {
         router = router.route(below, get(move || async move { below }).hidden());
     }
     let count = post(count).get(counted).title("Counts POST requests").with_state(Arc::<AtomicU64>::default());
-    router.route("/count", count).max_payload(LARGEST)
+    router.route("/count", count).merge(observed::router()).max_payload(LARGEST)
 }
 
 /// POST to /test has no effect, but a location as if it had one (TD_COAP_CORE_18).

@@ -56,12 +56,12 @@ struct Listening {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let router = match &args.directory {
-        Some(directory) => directory::router(directory, args.writable)?,
-        None => demo::router(),
-    };
     let runtime = runtime::start()?;
     runtime.block_on(async {
+        let router = match &args.directory {
+            Some(directory) => directory::router(directory, args.writable)?,
+            None => demo::router(),
+        };
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
         let mut server = Server::builder().router(router).controller(args.cc).bind(&args.bind).await?;
         announce(format!("coap://{}", server.local_addr()), global)?;

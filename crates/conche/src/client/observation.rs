@@ -109,16 +109,18 @@ impl Observation {
                     self.fetched = fetched.as_ref().ok().and_then(Response::etag).map(<[u8]>::to_vec);
                     return Poll::Ready(Some(fetched));
                 }
-                Stage::Observing => match self.registered.as_ref().map(|of| (of.subscription.poll(context), of.address)) {
-                    Some((Poll::Pending, _)) => return Poll::Pending,
-                    Some((Poll::Ready(News::State(from, message)), _)) => {
-                        if let Some(whole) = self.take(Response::new(from, message, Course::default())) {
-                            return Poll::Ready(Some(Ok(whole)));
+                Stage::Observing => {
+                    match self.registered.as_ref().map(|of| (of.subscription.poll(context), of.address)) {
+                        Some((Poll::Pending, _)) => return Poll::Pending,
+                        Some((Poll::Ready(News::State(from, message)), _)) => {
+                            if let Some(whole) = self.take(Response::new(from, message, Course::default())) {
+                                return Poll::Ready(Some(Ok(whole)));
+                            }
                         }
+                        Some((Poll::Ready(News::End(end)), peer)) => return Poll::Ready(self.over(end, peer).map(Err)),
+                        None => self.stage = Stage::Over,
                     }
-                    Some((Poll::Ready(News::End(end)), peer)) => return Poll::Ready(self.over(end, peer).map(Err)),
-                    None => self.stage = Stage::Over,
-                },
+                }
                 Stage::Over => return Poll::Ready(None),
             }
         }

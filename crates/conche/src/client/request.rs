@@ -211,7 +211,8 @@ impl RequestBuilder {
     /// Registers an observation; the answer is what is needed to keep it.
     pub(super) async fn register(self) -> Result<(Response, Registered), Error> {
         let (ready, uri) = self.ready(Patience::Wait)?;
-        let (address, response, subscription) = first_that_answers(&ready, &uri, |address| ready.register(address)).await?;
+        let (address, response, subscription) =
+            first_that_answers(&ready, &uri, |address| ready.register(address)).await?;
         // What follows has no deadline, and the token remains that of the registration.
         let ready = Ready { deadline: None, token: None, ..ready };
         Ok((response, Registered { subscription, ready, address }))

@@ -144,10 +144,7 @@ impl Handle {
         self.begin(|ticket, outcome| Command::Open { what, ticket, place, outcome })
     }
 
-    fn begin(
-        &self,
-        command: impl FnOnce(u64, oneshot::Sender<Result<Outcome, ExchangeError>>) -> Command,
-    ) -> Exchange {
+    fn begin(&self, command: impl FnOnce(u64, oneshot::Sender<Result<Outcome, ExchangeError>>) -> Command) -> Exchange {
         let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
         let (outcome, receiver) = oneshot::channel();
         // If the driver is gone, so is the sender of the outcome.

@@ -72,7 +72,9 @@ enum State {
     /// It will be asked.
     Waiting,
     /// It has been asked, and is to be asked once more after that.
-    Asked { again: bool },
+    Asked {
+        again: bool,
+    },
 }
 
 impl Topics {
@@ -208,9 +210,7 @@ impl<C: SharedController> Driver<C> {
                 let found = self.topics.topics.get(&topic);
                 let asked = match &ask {
                     Ask::All => true,
-                    Ask::Paths(paths) => {
-                        found.is_some_and(|found| paths.contains(&found.request.message().uri_path()))
-                    }
+                    Ask::Paths(paths) => found.is_some_and(|found| paths.contains(&found.request.message().uri_path())),
                     Ask::None => false,
                 };
                 if asked {
