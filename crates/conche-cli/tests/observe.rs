@@ -32,8 +32,7 @@ fn each_state_is_a_line_and_newer_than_the_one_before() {
 fn as_json_each_state_is_an_object() {
     let (_server, address) = serve();
     let ended = observe(address, "/obs-pumping", &["--json", "-c", "2"]);
-    let states: Vec<Value> =
-        ended.stdout.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let states: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
     assert_eq!((ended.status, states.len()), (Some(0), 2), "{ended:?}");
     for state in &states {
         assert!(state["schema"] == 1 && state["code"] == "2.05" && state["payload"].is_string(), "{state}");

@@ -194,3 +194,52 @@ impl Changes {
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use conche_proto::codec::Code;
+
+    use super::*;
+
+    /// What is left to do after these calls.
+    fn left(calls: impl FnOnce(&Notifier)) -> Changes {
+        let (notifier, mailbox) = (Notifier::new(), Arc::new(Mailbox::default()));
+        notifier.attach(&mailbox);
+        notifier.attach(&mailbox);
+        calls(&notifier);
+        let mut changes = mailbox.take();
+        assert_eq!(changes.len(), 1);
+        changes.remove(&notifier.id()).expect("something is left to do")
+    }
+
+    #[test]
+    fn what_is_told_in_a_hurry_is_done_once_and_the_last_word_counts() {
+        let text = |text: &str| Response::new(Code::CONTENT).text(text);
+        let asked = left(|notifier| {
+            notifier.send(text("old"));
+            notifier.notify();
+            notifier.notify_path("/a");
+        });
+        assert!(asked.send.is_none() && matches!(asked.ask, Ask::All) && !asked.dismiss, "{asked:?}");
+        let sent = left(|notifier| {
+            notifier.notify();
+            notifier.send(text("old"));
+            notifier.send(text("new"));
+        });
+        assert_eq!(sent.send.as_ref().map(Response::payload_bytes), Some(&b"new"[..]));
+        assert!(matches!(sent.ask, Ask::None), "{sent:?}");
+        let dismissed = left(|notifier| {
+            notifier.notify();
+            notifier.dismiss();
+        });
+        assert!(dismissed.dismiss && dismissed.send.is_none() && matches!(dismissed.ask, Ask::None), "{dismissed:?}");
+    }
+
+    #[test]
+    fn paths_are_told_apart_up_to_a_number() {
+        let few = left(|notifier| ["/b", "/a", "/b"].into_iter().for_each(|path| notifier.notify_path(path)));
+        assert!(matches!(&few.ask, Ask::Paths(paths) if paths.iter().eq(["/a", "/b"])), "{few:?}");
+        let many = left(|notifier| (0..=MOST_PATHS).for_each(|path| notifier.notify_path(&format!("/{path}"))));
+        assert!(matches!(many.ask, Ask::All), "{many:?}");
+    }
+}
