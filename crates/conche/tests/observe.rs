@@ -1,4 +1,6 @@
 //! Observation of resources (RFC 7641) over real loopback sockets: what a user of the crate relies on.
+//!
+//! Notifications to one client wait for each other, for seconds if they are Non-confirmable: a paused clock skips them.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -62,7 +64,7 @@ async fn next_text(observation: &mut Observation) -> String {
     next(observation).await.text().expect("text").to_owned()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn states_come_in_order_and_the_handler_runs_once_for_all_observers() {
     let counter = Counter::default();
     let server = counter.serve(LOCALHOST).await;
@@ -81,7 +83,7 @@ async fn states_come_in_order_and_the_handler_runs_once_for_all_observers() {
     assert_eq!(counter.asked.load(Ordering::Relaxed), 2 + 5);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn who_is_slow_gets_the_last_state_and_misses_those_before() {
     let counter = Counter::default();
     let server = counter.serve(LOCALHOST).await;
@@ -138,7 +140,7 @@ async fn a_resource_that_is_not_observed_ends_the_stream_after_its_state() {
     assert!(posted.next().await.is_none());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_error_is_the_last_notification() {
     let counter = Counter::default();
     let server = counter.serve(LOCALHOST).await;
@@ -156,7 +158,7 @@ async fn an_error_is_the_last_notification() {
     assert_eq!(next_text(&mut anew).await, "1");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_shared_response_reaches_all_observers_without_their_handler() {
     let counter = Counter::default();
     let server = counter.serve(LOCALHOST).await;
@@ -172,7 +174,7 @@ async fn a_shared_response_reaches_all_observers_without_their_handler() {
     assert_eq!(counter.asked.load(Ordering::Relaxed), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_state_larger_than_a_message_comes_whole() {
     let notifier = Notifier::new();
     let state = Arc::new(Mutex::new("a".repeat(5000)));
@@ -192,7 +194,7 @@ async fn a_state_larger_than_a_message_comes_whole() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn queries_are_told_apart_and_one_path_of_many_can_be_notified() {
     let notifier = Notifier::new();
     let rounds = Arc::new(AtomicU32::new(0));
@@ -260,7 +262,6 @@ async fn a_server_that_is_gone_ends_the_stream_with_an_error() {
     assert!(observation.next().await.is_none());
 }
 
-// Notifications to one client wait for each other: with its clock paused that takes no time.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_observers_get_the_last_state() {
     const OBSERVERS: usize = 1000;
