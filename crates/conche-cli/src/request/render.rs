@@ -20,6 +20,15 @@ pub fn payload(response: &Response) -> io::Result<()> {
     out.flush()
 }
 
+/// Ends the line of a payload that does not do so itself, in a pipe.
+pub fn end_line(response: &Response) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if !out.is_terminal() && !response.payload().ends_with(b"\n") {
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
 /// The payload on standard output, as it is.
 pub fn raw(payload: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();

@@ -56,12 +56,12 @@ struct Listening {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let (router, limit) = match &args.directory {
-        Some(directory) => (directory::router(directory, args.writable)?, LARGEST),
-        None => (demo::router(), demo::LARGEST),
-    };
     let runtime = runtime::start()?;
     runtime.block_on(async {
+        let (router, limit) = match &args.directory {
+            Some(directory) => (directory::router(directory, args.writable)?, LARGEST),
+            None => (demo::router(), demo::LARGEST),
+        };
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
         let server = Server::builder().router(router).controller(args.cc).body_limit(limit);
         let mut server = server.bind(&args.bind).await?;

@@ -14,6 +14,7 @@ use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, Stats};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Address;
+use super::feed::{Feed, News, Teller};
 use super::turns::{Busy, Patience, Place, Turns};
 
 /// What a driver is told.
@@ -21,6 +22,8 @@ use super::turns::{Busy, Patience, Place, Turns};
 pub(super) enum Command {
     /// Open an exchange with whom the place is for.
     Open { what: Opening, ticket: u64, place: Place, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
+    /// End an observation, known by its ticket, and wait for what the server says.
+    Unsubscribe { observed: u64, ticket: u64, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Tell what is known of a peer.
@@ -35,6 +38,8 @@ pub(super) enum Command {
 #[derive(Debug)]
 pub(crate) enum Opening {
     Request(Request),
+    /// A request to be told of changes, too.
+    Observe(Request, Teller),
     Ping,
 }
 
@@ -143,10 +148,14 @@ impl Handle {
 
     /// Opens an exchange whose turn it is. Dropping the future cancels it.
     pub(crate) fn open(&self, place: Place, what: Opening) -> Exchange {
+        self.begin(|ticket, outcome| Command::Open { what, ticket, place, outcome })
+    }
+
+    fn begin(&self, command: impl FnOnce(u64, oneshot::Sender<Result<Outcome, ExchangeError>>) -> Command) -> Exchange {
         let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
         let (outcome, receiver) = oneshot::channel();
         // If the driver is gone, so is the sender of the outcome.
-        let _ = self.commands.send(Command::Open { what, ticket, place, outcome });
+        let _ = self.commands.send(command(ticket, outcome));
         Exchange { ticket, receiver, over: false, handle: self.clone() }
     }
 
@@ -192,6 +201,13 @@ pub(crate) struct Exchange {
     handle: Handle,
 }
 
+impl Exchange {
+    /// What this exchange registers, as something to be kept.
+    pub(crate) fn subscription(&self, feed: Feed) -> Subscription {
+        Subscription { ticket: self.ticket, feed, handle: self.handle.clone() }
+    }
+}
+
 impl Future for Exchange {
     type Output = Result<Outcome, ExchangeError>;
 
@@ -212,8 +228,40 @@ impl Drop for Exchange {
     }
 }
 
-/// Exchanges that nobody waits for any more. Each of them adds itself once, so there are never more than there are
-/// exchanges, and adding needs neither room in a channel nor waiting.
+/// Something that is observed elsewhere.
+#[derive(Debug)]
+#[must_use = "dropping a subscription ends it"]
+pub(crate) struct Subscription {
+    ticket: u64,
+    feed: Feed,
+    handle: Handle,
+}
+
+impl Subscription {
+    /// What is new.
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
+        self.feed.poll(context)
+    }
+
+    pub(crate) fn body_limit(&self) -> usize {
+        self.handle.body_limit()
+    }
+
+    /// Tells the server that it is over, as an exchange to wait for.
+    pub(crate) fn end(self) -> Exchange {
+        self.handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        // If it is over, nobody has this ticket any more.
+        self.handle.shared.cancelled.add(self.ticket);
+    }
+}
+
+/// Exchanges and subscriptions that nobody waits for any more. Each of them adds itself once, so there are never more than there are
+/// of them, and adding needs neither room in a channel nor waiting.
 #[derive(Debug, Default)]
 pub(super) struct Cancelled {
     tickets: Mutex<Vec<u64>>,

@@ -106,6 +106,34 @@
 //! let router: Router = Router::new().route("/notes", get(all).post(add)).with_state(Notes::default());
 //! ```
 //!
+//! # Being observed
+//!
+//! Clients may observe a resource that has a [`Notifier`] (RFC 7641). When the program says that there is something new, the
+//! handler runs once for all who ask the same, and its answer goes to each of them as the path to it has room.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicBool, Ordering};
+//!
+//! use conche::server::{Notifier, Router, State, get};
+//!
+//! #[derive(Clone, Default)]
+//! struct Door { open: Arc<AtomicBool>, moved: Notifier }
+//!
+//! async fn read(State(door): State<Door>) -> &'static str {
+//!     if door.open.load(Ordering::Relaxed) { "open" } else { "closed" }
+//! }
+//!
+//! async fn toggle(State(door): State<Door>) {
+//!     door.open.fetch_xor(true, Ordering::Relaxed);
+//!     door.moved.notify();
+//! }
+//!
+//! let door = Door::default();
+//! let resource = get(read).put(toggle).observed_by(&door.moved);
+//! let router: Router = Router::new().route("/door", resource).with_state(door);
+//! ```
+//!
 //! # JSON and CBOR
 //!
 //! With the features `json` and `cbor`, `Json` and `Cbor` are arguments and results. The feature `serde`, which both
@@ -214,6 +242,7 @@ mod fresh;
 mod handler;
 mod listen;
 mod middleware;
+pub(crate) mod notifier;
 mod request;
 mod response;
 pub mod routing;
@@ -230,6 +259,7 @@ pub use fresh::{NoRandomness, RequireFresh};
 pub use handler::Handler;
 pub use listen::{BindError, Server, ServerBuilder, ServerRole, Stopped};
 pub use middleware::{FromFn, HandleError, Next, from_fn, handle_error};
+pub use notifier::Notifier;
 pub use request::{Capture, Request};
 pub use response::{IntoResponse, Response};
 pub use routing::{

@@ -13,10 +13,12 @@
 //! | `/link1` to `/link3` | have types and interfaces to be found by | LINK 02-08 |
 //! | `/path` | links to what is below it | LINK 09 |
 //! | `/large`, `/large-update`, `/large-create`, `/large-post` | do not fit into a message | BLOCK 01-06 |
+//! | `/obs` and others | can be observed, see `observed` | OBS |
 //! | `/count` | counts POST requests | |
 //! | `/a/b` | has a path of two segments | |
 
 mod large;
+mod observed;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +40,7 @@ const BELOW_PATH: [&str; 3] = ["/path/sub1", "/path/sub2", "/path/sub3"];
 /// The bytes of a body, at most: what clients write is kept in memory.
 pub const LARGEST: usize = 64 << 10;
 
-/// All demonstration resources.
+/// All demonstration resources. Must be called within a runtime, as some change by themselves.
 pub fn router() -> Router {
     let test = editable().post(post_test).with_state(Document::of(Some("hello")));
     let test = test.title("A document").format(ContentFormat::TEXT_PLAIN);
@@ -62,7 +64,7 @@ pub fn router() -> Router {
         router = router.route(below, get(move || async move { below }).hidden());
     }
     let count = post(count).get(counted).title("Counts POST requests").with_state(Arc::<AtomicU64>::default());
-    router.route("/count", count).merge(large::router())
+    router.route("/count", count).merge(large::router()).merge(observed::router())
 }
 
 /// POST to /test has no effect, but a location as if it had one (TD_COAP_CORE_18).

@@ -392,7 +392,7 @@ fn an_attribute_whose_name_would_end_a_link_keeps_the_server_from_starting() {
         let mistake = with(name).expect_err("no name").to_string();
         assert!(
             mistake.starts_with("the attributes of the route \"/a\" cannot be listed: the name"),
-            "{name}: {mistake}"
+            "{name:?}: {mistake}"
         );
     }
     assert!(with("x-y.z_9").is_ok());
