@@ -191,7 +191,11 @@ impl Checker {
             Err(error) => error.header.map(|header| (header, Token::EMPTY)),
         };
         if let Some((header, _)) = header.filter(|(header, _)| header.ty == Type::Acknowledgement) {
-            self.perhaps_acknowledged(from, header.id);
+            self.perhaps_acknowledged(from, |sent| sent.id == header.id);
+        }
+        if let Some((_, token)) = header.filter(|(header, _)| header.code.is_response()) {
+            // A transfer goes on with that, but may have to wait for its turn.
+            self.perhaps_acknowledged(from, |sent| sent.code.is_request() && sent.token == token);
         }
         // A notification that nobody wants is rejected though it be Non-confirmable (RFC 7641 §3.6).
         let answerable = |header: &Header| {
@@ -446,8 +450,8 @@ impl Checker {
         assert!(!self.punctual || now <= track.ends_by, "{id:?} ends at {now:?}: {track:?}");
     }
 
-    fn perhaps_acknowledged(&mut self, from: Address, id: MessageId) {
-        let fits = |track: &Track| track.to == from && !track.ended && track.first.is_some_and(|sent| sent.id == id);
+    fn perhaps_acknowledged(&mut self, from: Address, is_it: impl Fn(Sent) -> bool) {
+        let fits = |track: &Track| track.to == from && !track.ended && track.first.is_some_and(&is_it);
         let Some(exchange) = self.exchanges.iter().find_map(|(&id, track)| fits(track).then_some(id)) else { return };
         self.no_longer_outstanding(exchange);
         self.exchanges.get_mut(&exchange).expect("found above").doubtful = true;
