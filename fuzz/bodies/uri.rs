@@ -32,7 +32,7 @@ pub fn run(datagram: &[u8]) {
 /// Percent-encoding undone.
 fn decoded(text: &str) -> Vec<u8> {
     let mut bytes = text.bytes();
-    let mut digit = |bytes: &mut std::str::Bytes<'_>| {
+    let digit = |bytes: &mut std::str::Bytes<'_>| {
         bytes.next().and_then(|digit| char::from(digit).to_digit(16)).expect("two digits") as u8
     };
     let mut all = Vec::new();
