@@ -33,7 +33,8 @@ pub fn run(datagram: &[u8]) {
 fn decoded(text: &str) -> Vec<u8> {
     let mut bytes = text.bytes();
     let digit = |bytes: &mut std::str::Bytes<'_>| {
-        bytes.next().and_then(|digit| char::from(digit).to_digit(16)).expect("two digits") as u8
+        let digit = bytes.next().and_then(|digit| char::from(digit).to_digit(16)).expect("two digits");
+        u8::try_from(digit).expect("less than 16")
     };
     let mut all = Vec::new();
     while let Some(byte) = bytes.next() {

@@ -51,7 +51,6 @@ impl Drawn {
             observers_per_peer: 2,
             subscriptions: 3,
             outputs: 16,
-            ..Limits::default()
         };
         let config = EndpointConfig {
             response_timeout: bytes.choose(&[None, Some(Duration::from_secs(9))]),
