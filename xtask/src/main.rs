@@ -1,4 +1,4 @@
-//! Project chores: `cargo xtask ci`, `tidy`, `compliance`, `interop`, `readme`. Everything that is not plain cargo lives here.
+//! Project chores: `cargo xtask ci`, `tidy`, `compliance`, `interop`, `fuzz`, `readme`. Everything that is not plain cargo lives here.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -7,11 +7,13 @@
 //! | [`tidy`] | what a compiler does not check: headers, lengths, invariants, layers, links, origins, licences |
 //! | [`compliance`] | which test covers which requirement of the RFCs |
 //! | [`interop`] | the ETSI and IRISA test cases against other implementations |
+//! | [`fuzz`] | the fuzz targets, for so many seconds each |
 //! | [`readme`] | the README's commands and code, run and compared |
 //! | [`ci`] | all of that, and cargo, in order |
 
 mod ci;
 mod compliance;
+mod fuzz;
 mod interop;
 mod project;
 mod readme;
@@ -43,6 +45,8 @@ enum Chore {
     Compliance(compliance::Options),
     /// Run the ETSI and IRISA test cases against libcoap, aiocoap and Californium, and write docs/interop.md.
     Interop(interop::Options),
+    /// Fuzz every target, or those named, for so many seconds; fail with how to reproduce what was found.
+    Fuzz(fuzz::Options),
     /// Run the commands of README.md that are marked for it, and compare its code with the example it quotes.
     Readme,
 }
@@ -64,6 +68,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Tidy => tidy::run(&project),
         Chore::Compliance(options) => compliance::run(&project, &options),
         Chore::Interop(options) => interop::run(&project, &options),
+        Chore::Fuzz(options) => fuzz::run(&project, &options),
         Chore::Readme => readme::run(&project),
     }
 }

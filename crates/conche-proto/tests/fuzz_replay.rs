@@ -8,6 +8,8 @@ mod decode;
 mod link_format;
 #[path = "../../../fuzz/bodies/roundtrip.rs"]
 mod roundtrip;
+#[path = "../../../fuzz/bodies/uri.rs"]
+mod uri;
 
 #[test]
 fn every_seed_of_the_decode_target_passes() {
@@ -22,6 +24,11 @@ fn every_seed_of_the_roundtrip_target_passes() {
 #[test]
 fn every_seed_of_the_link_format_target_passes() {
     replay("link_format", link_format::run);
+}
+
+#[test]
+fn every_seed_of_the_uri_target_passes() {
+    replay("uri", uri::run);
 }
 
 fn replay(target: &str, body: fn(&[u8])) {

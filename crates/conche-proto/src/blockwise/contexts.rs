@@ -258,6 +258,10 @@ impl<T> Contexts<T> {
             (count == 0 || this.counts.admits(group, count, this.bounds.total))
                 && this.shares.admits(group, bytes, this.bounds.bytes)
         };
+        if bytes > self.bounds.bytes {
+            // Nobody has to go for what would not fit even then.
+            return Err(Full);
+        }
         while !admits(self) {
             let oldest = self.by_use.first().filter(|&index| Some(index) != except).ok_or(Full)?;
             self.evict(now, oldest, stale)?;
@@ -353,5 +357,14 @@ mod tests {
         assert_eq!(contexts.bytes(), 500);
         // What can be made again has no claim to its place.
         assert_eq!(contexts.insert(at(0), key(300, 1), group(300), (1, 600), true), Ok(()));
+    }
+
+    #[test]
+    fn what_would_not_fit_into_an_empty_table_drives_nobody_out() {
+        let mut contexts = Contexts::new(BOUNDS);
+        insert(&mut contexts, 0, 1, 1).expect("room");
+        let late = at(100);
+        assert_eq!(contexts.insert(late, key(2, 1), group(2), (2, BOUNDS.bytes + 1), true), Err(Full));
+        assert_eq!((contexts.len(), contexts.bytes()), (1, 10));
     }
 }

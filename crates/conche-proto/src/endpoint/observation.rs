@@ -3,7 +3,7 @@
 use super::{Endpoint, Event, NotifyError};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber};
-use crate::exchange::{Content, Failure, Opening, Purpose, Response};
+use crate::exchange::{Content, Failure, Opening, Purpose, Reliability, Response, State};
 use crate::incoming::{RequestId, Waiting};
 use crate::observe::{DEREGISTER, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration};
 use conche_cc::control::Why;
@@ -149,16 +149,27 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 if (exchange.confirmable || exchange.sent.is_empty())
                     && let Some(message) = self.observers.message(now, observer)
                 {
+                    let exchange = self.exchanges.get_mut(id.index);
+                    if exchange.state == State::Queued {
+                        // What has not had its turn is sent as the new state wants to be: an error as Confirmable.
+                        exchange.confirmable = message.reliability == Reliability::Confirmable;
+                        exchange.may_confirm = message.reliability == Reliability::NonConfirmable;
+                    }
                     self.exchanges.supersede(&mut self.peers, id.index, message.content);
                 }
             }
         }
     }
 
-    /// A Non-confirmable notification has had its time.
+    /// A Non-confirmable notification has had its time, or any was cancelled. What would have followed is not lost with it.
     pub(super) fn notification_over(&mut self, now: Instant, index: u32) {
-        let Purpose::Notification(observer) = self.exchanges.get(index).purpose else { return };
+        let exchange = self.exchanges.get(index);
+        let Purpose::Notification(observer) = exchange.purpose else { return };
+        let superseded = exchange.successor.is_some();
         self.close(now, index);
+        if superseded {
+            self.observers.missed(observer);
+        }
         self.catch_up(now, observer);
     }
 

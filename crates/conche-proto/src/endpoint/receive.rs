@@ -9,7 +9,7 @@ use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
 use crate::blockwise::Asked;
 use crate::codec::{Body, Code, Message, MessageId, NoResponse, OptionNumber, OwnedMessage, Type};
-use crate::exchange::{Failure, Purpose, State};
+use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::Waiting;
 use crate::message::{Received, Remembered, Reply};
@@ -87,14 +87,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             None => self.exchanges.outstanding(peer),
             Some(quoted) => self.quoted_exchange(peer, quoted).into_iter().collect(),
         };
-        for index in failed {
-            self.exchanges.abandon(now, &mut self.peers, index, Why::Unreachable);
-            self.fail(now, index, Failure::Unreachable);
+        for exchange in failed {
+            // With the one before it, its observer may have gone.
+            if self.exchanges.live(exchange).is_some() {
+                self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Unreachable);
+                self.fail(now, exchange.index, Failure::Unreachable);
+            }
         }
     }
 
     /// The outstanding exchange whose message starts like `quoted`: type, code, message ID and token.
-    fn quoted_exchange(&mut self, peer: u32, quoted: &[u8]) -> Option<u32> {
+    fn quoted_exchange(&mut self, peer: u32, quoted: &[u8]) -> Option<ExchangeId> {
         let (header, rest) = quoted.split_first_chunk::<4>()?;
         let id = MessageId(u16::from_be_bytes([header[2], header[3]]));
         let index = self.exchanges.with_id(peer, id)?;
@@ -103,7 +106,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let mut expected = [0; 12];
         let length = encode(&mut expected, exchange.message_type(), code, id, &exchange.token, &Body::EMPTY);
         let same = expected[..4] == header[..] && length == 4 + token.len() && rest.starts_with(token);
-        (same && exchange.state == State::AwaitingAck).then_some(index)
+        (same && exchange.state == State::AwaitingAck).then(|| exchange.id(index))
     }
 
     /// A message without context or of a reserved class; a ping is answered in the same way.

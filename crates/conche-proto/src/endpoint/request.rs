@@ -52,7 +52,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if live {
             self.registration_cancelled(now, exchange.index);
             self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Cancelled);
-            self.close(now, exchange.index);
+            match self.exchanges.get(exchange.index).purpose {
+                Purpose::Notification(_) => self.notification_over(now, exchange.index),
+                _ => self.close(now, exchange.index),
+            }
         }
         live
     }

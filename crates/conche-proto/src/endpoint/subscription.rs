@@ -180,7 +180,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if message.ty() == Type::Confirmable {
             let received = Received { what, confirmable: true, idempotent: Ok(()) };
             // If it cannot be remembered, its number tells a copy of it.
-            let _ = self.received.insert(now, received, Reply::EmptyAck);
+            let _ = self.remember(now, received, Reply::EmptyAck);
             self.push_empty(source, Type::Acknowledgement, message.id());
         }
         self.tell(now, subscription, OwnedMessage::from(*message));

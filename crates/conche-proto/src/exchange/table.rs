@@ -265,9 +265,9 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// The exchanges with a peer whose message is on its way. Looks at all exchanges: it is for sockets with one peer.
-    pub(crate) fn outstanding(&self, peer: u32) -> smallvec::SmallVec<[u32; 2]> {
+    pub(crate) fn outstanding(&self, peer: u32) -> smallvec::SmallVec<[ExchangeId; 2]> {
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.state == State::AwaitingAck;
-        self.slots.iter().filter(|(_, exchange)| is_it(exchange)).map(|(index, _)| index).collect()
+        self.slots.iter().filter(|(_, exchange)| is_it(exchange)).map(|(index, exchange)| exchange.id(index)).collect()
     }
 
     /// How an exchange went so far, and with whom.

@@ -5,10 +5,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use conche_proto::cc::Controller;
-use conche_proto::codec::{Code, Message, MessageId, OptionNumber, Token, Type};
-use conche_proto::{Endpoint, EndpointConfig, Event, ExchangeId, Instant, Limits, Transmit};
+use conche_proto::codec::{Code, Header, Message, MessageId, OptionNumber, Token, Type};
+use conche_proto::{
+    Endpoint, EndpointConfig, Event, ExchangeId, Instant, Limits, ObserverId, SubscriptionId, Transmit,
+};
 
 use super::Address;
+use super::script::PEERS;
 
 /// The deduplication table may grow by so many bytes for one message: its entry and others allocated with it, a reply.
 const ROOM_FOR_ONE_MORE: usize = 16 << 10;
@@ -38,6 +41,10 @@ pub struct Checker {
     rejectable: Vec<(Address, Token)>,
     /// Requests that the application was given: how long they are remembered, and whether they may be forgotten.
     handled: BTreeMap<(Address, Option<IpAddr>, MessageId), (Instant, bool)>,
+    /// Subscriptions that are not over, and the exchange that registers each.
+    subscriptions: BTreeMap<SubscriptionId, ExchangeId>,
+    /// Observers of whom nobody said that they are gone.
+    observers: BTreeMap<ObserverId, (Address, u64)>,
     /// The deduplication table was full: what is idempotent may have been forgotten.
     forgetful: bool,
 }
@@ -56,7 +63,26 @@ struct Track {
     doubtful: bool,
     /// It has something else to send: the next copy or, if the last was acknowledged, another message may be that.
     superseded: bool,
+    /// The endpoint opened it by itself and tells nothing of it: a notification, or a registration once more.
+    own: bool,
     ended: bool,
+}
+
+impl Track {
+    fn new(to: Address, ends_by: Instant) -> Self {
+        Self {
+            to,
+            ends_by,
+            sent: Vec::new(),
+            before: 0,
+            first: None,
+            acknowledged: false,
+            doubtful: false,
+            superseded: false,
+            own: false,
+            ended: false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,24 +107,51 @@ impl Checker {
             answerable: BTreeMap::new(),
             rejectable: Vec::new(),
             handled: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            observers: BTreeMap::new(),
             forgetful: false,
         }
     }
 
     /// An exchange was opened by an operation that returned `id`.
     pub fn opened(&mut self, now: Instant, id: ExchangeId, to: Address, timeout: Option<Duration>) {
-        let track = Track {
-            to,
-            ends_by: now + timeout.unwrap_or(Duration::MAX).min(self.longest_exchange()),
-            sent: Vec::new(),
-            before: 0,
-            first: None,
-            acknowledged: false,
-            doubtful: false,
-            superseded: false,
-            ended: false,
-        };
-        assert!(self.exchanges.insert(id, track).is_none(), "{id:?} was opened before");
+        let ends_by = now + timeout.unwrap_or(Duration::MAX).min(self.longest_exchange());
+        assert!(self.exchanges.insert(id, Track::new(to, ends_by)).is_none(), "{id:?} was opened before");
+    }
+
+    /// A subscription was opened, which this exchange registers.
+    pub fn subscribed(&mut self, id: SubscriptionId, exchange: ExchangeId) {
+        assert!(self.subscriptions.insert(id, exchange).is_none(), "{id:?} was opened before");
+    }
+
+    /// The application ended a subscription; the endpoint said whether it had not been over.
+    pub fn unsubscribed(&mut self, id: SubscriptionId, was_open: bool) {
+        let exchange = self.subscriptions.remove(&id);
+        assert_eq!(was_open, exchange.is_some(), "{id:?}: what the endpoint answers and what events told differ");
+        if let Some(exchange) = exchange {
+            self.ended_silently(exchange);
+        }
+    }
+
+    /// Whom a subscription is with, if it is not over.
+    pub fn subscribed_to(&self, id: SubscriptionId) -> Option<Address> {
+        self.subscriptions.get(&id).map(|exchange| self.exchanges[exchange].to)
+    }
+
+    /// A client was entered as an observer.
+    pub fn observed(&mut self, id: ObserverId, from: Address, topic: u64) {
+        assert!(self.observers.insert(id, (from, topic)).is_none(), "{id:?} was entered before");
+    }
+
+    /// An observer was removed by the application.
+    pub fn dismissed(&mut self, id: ObserverId, was_there: bool) {
+        let known = self.observers.remove(&id).is_some();
+        assert!(known || !was_there, "{id:?} was there though it was told to be gone");
+    }
+
+    fn ended_silently(&mut self, id: ExchangeId) {
+        self.no_longer_outstanding(id);
+        self.exchanges.get_mut(&id).expect("only known exchanges end").ended = true;
     }
 
     /// An exchange was cancelled; the endpoint said whether it was still open.
@@ -106,8 +159,8 @@ impl Checker {
         let track = self.exchanges.get_mut(&id).expect("only known exchanges are cancelled");
         assert_eq!(was_open, !track.ended, "{id:?}: what cancel answers and what events told differ");
         if was_open {
-            self.no_longer_outstanding(id);
-            self.exchanges.get_mut(&id).expect("looked up above").ended = true;
+            self.ended_silently(id);
+            self.subscriptions.retain(|_, exchange| *exchange != id);
         }
     }
 
@@ -138,9 +191,17 @@ impl Checker {
             Err(error) => error.header.map(|header| (header, Token::EMPTY)),
         };
         if let Some((header, _)) = header.filter(|(header, _)| header.ty == Type::Acknowledgement) {
-            self.perhaps_acknowledged(from, header.id);
+            self.perhaps_acknowledged(from, |sent| sent.id == header.id);
         }
-        if let Some((header, token)) = header.filter(|(header, _)| header.ty == Type::Confirmable) {
+        if let Some((_, token)) = header.filter(|(header, _)| header.code.is_response()) {
+            // A transfer goes on with that, but may have to wait for its turn.
+            self.perhaps_acknowledged(from, |sent| sent.code.is_request() && sent.token == token);
+        }
+        // A notification that nobody wants is rejected though it be Non-confirmable (RFC 7641 §3.6).
+        let answerable = |header: &Header| {
+            header.ty == Type::Confirmable || header.ty == Type::NonConfirmable && header.code.is_response()
+        };
+        if let Some((header, token)) = header.filter(|(header, _)| answerable(header)) {
             let (count, tokens) = self.answerable.entry((from, header.id)).or_default();
             *count += 1;
             if !tokens.contains(&token) {
@@ -154,6 +215,12 @@ impl Checker {
         assert!(bytes.len() <= self.config.limits.message_bytes, "a message of {} bytes was sent", bytes.len());
         let message = Message::decode(bytes).expect("an endpoint sends well-formed messages");
         let sent = Sent { ty: message.ty(), code: message.code(), id: message.id(), token: message.token() };
+        if let Some(id) = transmit.exchange.filter(|id| !self.exchanges.contains_key(id)) {
+            let registers = sent.code.is_request() && message.uint(OptionNumber::OBSERVE) == Some(0);
+            assert!(sent.code.is_response() || registers, "{message} of an exchange that nobody opened");
+            let track = Track { own: true, ..Track::new(transmit.to, Instant::FAR_FUTURE) };
+            self.exchanges.insert(id, track);
+        }
         match sent.ty {
             Type::Acknowledgement | Type::Reset => self.answered(transmit, &message),
             Type::Confirmable | Type::NonConfirmable => {
@@ -213,7 +280,7 @@ impl Checker {
                     self.ended(now, *exchange);
                 }
             }
-            Event::Failed { exchange, peer, course, .. } => {
+            Event::Failed { exchange, peer, course, .. } | Event::Unanswered { exchange, peer, course } => {
                 let track = &self.exchanges[exchange];
                 assert_eq!(track.to, *peer);
                 // What was superseded and acknowledged begins anew.
@@ -226,6 +293,17 @@ impl Checker {
                 let left = self.rejectable.iter().position(|response| *response == (*from, *token));
                 self.rejectable.swap_remove(left.expect("a response that left, and was not rejected before"));
             }
+            Event::Notification { subscription, .. } | Event::Stale { subscription, .. } => {
+                assert!(self.subscriptions.contains_key(subscription), "{event:?} of a subscription that is over");
+            }
+            Event::SubscriptionOver { subscription, .. } => {
+                let exchange = self.subscriptions.remove(subscription).expect("a subscription is over once");
+                assert!(self.exchanges[&exchange].ended, "{exchange:?} has no end of its own");
+            }
+            Event::ObserverGone { observer, from, topic, .. } => {
+                let gone = self.observers.remove(observer);
+                assert_eq!(gone, Some((*from, *topic)), "{observer:?} is gone once");
+            }
             event => panic!("the checker does not know {event:?}"),
         }
     }
@@ -236,11 +314,20 @@ impl Checker {
         let (occupancy, limits) = (endpoint.occupancy(), &self.config.limits);
         assert!(occupancy.peers <= limits.peers, "{occupancy:?}");
         let (requests, responses) = (occupancy.exchanges - occupancy.responses, occupancy.responses);
+        let observers = occupancy.observers;
+        let requests = requests.saturating_sub(observers);
         assert!(requests <= limits.exchanges && occupancy.incoming + responses <= limits.incoming, "{occupancy:?}");
-        assert!(occupancy.queued <= limits.queue + responses + occupancy.transfers, "{occupancy:?}");
+        assert!(occupancy.queued <= limits.queue + responses + occupancy.transfers + observers, "{occupancy:?}");
         assert!(occupancy.assemblies.max(occupancy.representations) <= limits.transfers, "{occupancy:?}");
         assert!(occupancy.body_bytes <= 3 * limits.assembly_bytes, "{occupancy:?}");
         assert!(occupancy.queued <= occupancy.exchanges, "{occupancy:?}");
+        assert!(observers <= limits.observers && observers <= self.observers.len(), "{occupancy:?}");
+        assert!(occupancy.subscriptions <= limits.subscriptions, "{occupancy:?}");
+        assert_eq!(occupancy.subscriptions, self.subscriptions.len(), "{occupancy:?}");
+        assert!(
+            occupancy.timers <= occupancy.exchanges + occupancy.incoming + occupancy.subscriptions,
+            "{occupancy:?}"
+        );
         assert_eq!(occupancy.outputs, 0, "{occupancy:?}");
         assert!(occupancy.deduplication_bytes <= limits.deduplication_bytes, "{occupancy:?}");
         let more = ROOM_FOR_ONE_MORE + 2 * limits.message_bytes;
@@ -248,15 +335,17 @@ impl Checker {
         let nstart = self.config.transmission.nstart;
         for (peer, &count) in &self.outstanding {
             assert!(count <= nstart, "{count} Confirmable messages are outstanding to {peer}, NSTART is {nstart}");
-            let snapshot = endpoint.snapshot(peer).expect("a peer with an exchange has state");
-            let queued = snapshot.queued <= limits.queue_per_peer + responses;
+            assert!(endpoint.snapshot(peer).is_some(), "a peer with an exchange has state");
+        }
+        for snapshot in (0..PEERS.into()).filter_map(|peer| endpoint.snapshot(&peer)) {
+            let queued = snapshot.queued <= limits.queue_per_peer + responses + occupancy.transfers + observers;
             assert!(snapshot.outstanding <= nstart && queued, "{snapshot:?}");
         }
     }
 
     /// Every exchange that was opened has ended.
     pub fn finish(&self) {
-        let open: Vec<_> = self.exchanges.iter().filter(|(_, track)| !track.ended).collect();
+        let open: Vec<_> = self.exchanges.iter().filter(|(_, track)| !track.ended && !track.own).collect();
         assert!(open.is_empty(), "exchanges without an end: {open:?}");
         assert!(self.outstanding.is_empty(), "slots that were never freed: {:?}", self.outstanding);
     }
@@ -310,7 +399,11 @@ impl Checker {
             track.sent.clear();
         }
         assert_eq!((transmit.to, usize::from(transmit.attempt)), (track.to, track.sent.len()));
-        if track.first.is_some_and(|first| first.id != sent.id) {
+        if track.own && track.first.is_some_and(|first| first.id != sent.id) {
+            // A notification is superseded by the newest state.
+            assert!(track.first.is_some_and(|first| first.token == sent.token && first.ty == sent.ty));
+            track.first = Some(sent);
+        } else if track.first.is_some_and(|first| first.id != sent.id) {
             assert!(std::mem::take(&mut track.superseded), "all copies of a message are the same: {track:?}, {sent:?}");
             track.first = Some(sent);
         }
@@ -318,7 +411,7 @@ impl Checker {
         assert_eq!(first, sent, "all copies of a message are the same");
         track.sent.push(now);
         if transmit.attempt == 0 {
-            if sent.ty == Type::Confirmable && (!follows || std::mem::take(&mut track.doubtful)) {
+            if sent.ty == Type::Confirmable && !track.own && (!follows || std::mem::take(&mut track.doubtful)) {
                 *self.outstanding.entry(transmit.to).or_default() += 1;
             }
             return;
@@ -357,8 +450,8 @@ impl Checker {
         assert!(!self.punctual || now <= track.ends_by, "{id:?} ends at {now:?}: {track:?}");
     }
 
-    fn perhaps_acknowledged(&mut self, from: Address, id: MessageId) {
-        let fits = |track: &Track| track.to == from && !track.ended && track.first.is_some_and(|sent| sent.id == id);
+    fn perhaps_acknowledged(&mut self, from: Address, is_it: impl Fn(Sent) -> bool) {
+        let fits = |track: &Track| track.to == from && !track.ended && track.first.is_some_and(&is_it);
         let Some(exchange) = self.exchanges.iter().find_map(|(&id, track)| fits(track).then_some(id)) else { return };
         self.no_longer_outstanding(exchange);
         self.exchanges.get_mut(&exchange).expect("found above").doubtful = true;
@@ -371,6 +464,7 @@ impl Checker {
             && !track.acknowledged
             && !track.doubtful
             && !track.ended
+            && !track.own
             && let Some(count) = self.outstanding.get_mut(&track.to)
         {
             *count -= 1;

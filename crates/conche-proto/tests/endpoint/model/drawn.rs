@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use conche_proto::cc::any::{ALL, Named};
 use conche_proto::cc::{AnyController, Controller};
-use conche_proto::codec::OptionNumber;
+use conche_proto::codec::{BlockSize, OptionNumber};
 use conche_proto::config::RandomFactor;
 use conche_proto::{Endpoint, EndpointConfig, Envelope, Instant, Limits, ResponseLimit, TransmissionParameters};
 
@@ -47,8 +47,10 @@ impl Drawn {
             transfers_per_peer: 2,
             transfers: 5,
             assembly_bytes: 2_000,
+            observers: 5,
+            observers_per_peer: 2,
+            subscriptions: 3,
             outputs: 16,
-            ..Limits::default()
         };
         let config = EndpointConfig {
             response_timeout: bytes.choose(&[None, Some(Duration::from_secs(9))]),
@@ -68,6 +70,9 @@ impl Drawn {
                 drawn.limits(bytes);
                 drawn.times(bytes);
                 drawn.rest(bytes);
+                if what & 0x20 != 0 {
+                    drawn.bodies(bytes);
+                }
                 drawn.illegal = what % 16 == 15;
             }
         }
@@ -127,6 +132,20 @@ impl Drawn {
         config.known_options.extend(bytes.choose(&[None, Some(OptionNumber(65_001))]));
         self.addresses = bytes.choose(&[0, 1, 3]);
         self.grouped = bytes.next() % 2 == 1;
+    }
+
+    fn bodies(&mut self, bytes: &mut Bytes<'_>) {
+        let (config, sizes) = (&mut self.config, [BlockSize::B1024, BlockSize::B16, BlockSize::B64, BlockSize::B256]);
+        config.block_size = bytes.choose(&sizes);
+        config.transfer_lifetime = bytes.choose(&[3_600, 1, 300].map(Duration::from_secs));
+        let limits = &mut config.limits;
+        limits.body_bytes = bytes.choose(&[600, 0, 16, 17, 5_000]);
+        limits.transfers_per_peer = bytes.choose(&[2, 0, 1, 64]);
+        limits.transfers = bytes.choose(&[5, 0, 1, 64]);
+        limits.assembly_bytes = bytes.choose(&[2_000, 0, 100, 64 << 10]);
+        limits.observers = bytes.choose(&[5, 0, 1, 2, 64]);
+        limits.observers_per_peer = bytes.choose(&[2, 0, 1, 64]);
+        limits.subscriptions = bytes.choose(&[3, 0, 1, 64]);
     }
 
     /// One setting becomes one that no endpoint can work with.

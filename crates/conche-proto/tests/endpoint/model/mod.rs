@@ -4,6 +4,7 @@
 
 pub mod checker;
 pub mod drawn;
+mod extensions;
 pub mod script;
 
 /// What names a peer in tests.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{
-    Block, BlockSize, Body, Code, Encoder, Message, MessageId, OptionNumber, Token, Type, encode_empty,
+    Block, BlockSize, Body, Code, Encoder, Message, MessageId, NoResponse, OptionNumber, Token, Type, encode_empty,
 };
 use conche_proto::{
-    Datagram, Endpoint, Event, ExchangeId, Input, Instant, Output, Reliability, Request, RequestId, RespondError,
-    Response,
+    Datagram, Endpoint, Event, ExchangeId, Input, Instant, ObserverId, Output, Reliability, Request, RequestId,
+    RespondError, Response, SubscriptionId,
 };
 
 use super::Address;
@@ -53,35 +53,40 @@ impl<'a> Bytes<'a> {
 
 /// A request that the application was given.
 #[derive(Clone, Copy)]
-struct Asked {
-    id: RequestId,
-    from: Address,
+pub(super) struct Asked {
+    pub(super) id: RequestId,
+    pub(super) from: Address,
     local: Option<IpAddr>,
     token: Token,
+    unwanted: NoResponse,
+    /// It wants a block in the middle of the response, which may not have one.
+    in_the_middle: bool,
 }
 
 /// An endpoint, what watches over it, and what operations can refer to.
-struct Machine {
-    endpoint: Endpoint<Address, AnyController>,
-    checker: Checker,
-    now: Instant,
-    wake: Option<Instant>,
-    buffer: Vec<u8>,
+pub(super) struct Machine {
+    pub(super) endpoint: Endpoint<Address, AnyController>,
+    pub(super) checker: Checker,
+    pub(super) now: Instant,
+    pub(super) wake: Option<Instant>,
+    pub(super) buffer: Vec<u8>,
     /// How many addresses of its own the endpoint is asked at, and how many datagrams came.
-    addresses: u8,
-    arrivals: u8,
-    exchanges: Vec<ExchangeId>,
-    requests: Vec<Asked>,
-    answered: BTreeSet<RequestId>,
+    pub(super) addresses: u8,
+    pub(super) arrivals: u8,
+    pub(super) exchanges: Vec<ExchangeId>,
+    pub(super) requests: Vec<Asked>,
+    pub(super) answered: BTreeSet<RequestId>,
     /// A response that must leave before the endpoint waits.
-    due: Option<(Asked, Code)>,
-    sent: Vec<(Address, Vec<u8>)>,
+    pub(super) due: Option<(Asked, Code)>,
+    pub(super) sent: Vec<(Address, Vec<u8>)>,
+    pub(super) subscriptions: Vec<SubscriptionId>,
+    pub(super) observers: Vec<ObserverId>,
 }
 
-const PEERS: u8 = 6;
-const RELIABILITIES: [Reliability; 3] =
+pub(super) const PEERS: u8 = 6;
+pub(super) const RELIABILITIES: [Reliability; 3] =
     [Reliability::Confirmable, Reliability::NonConfirmable, Reliability::NeverConfirmable];
-const METHODS: [Code; 5] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code(31)];
+pub(super) const METHODS: [Code; 5] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code(31)];
 const RESPONSES: [Code; 3] = [Code::CONTENT, Code::NOT_FOUND, Code::GET];
 
 impl Machine {
@@ -104,11 +109,15 @@ impl Machine {
             answered: BTreeSet::new(),
             due: None,
             sent: Vec::new(),
+            subscriptions: Vec::new(),
+            observers: Vec::new(),
         })
     }
 
     fn operate(&mut self, bytes: &mut Bytes<'_>) {
-        match bytes.next() % 16 {
+        let what = bytes.next();
+        match what % 16 {
+            _ if what >= 0xa0 => self.observe_or_send_blocks(what, bytes),
             0 => self.advance_to(self.wake.unwrap_or(self.now)),
             1 => self.advance(Duration::from_millis(bytes.next().into())),
             2 => self.advance(Duration::from_secs(bytes.next().into())),
@@ -145,7 +154,7 @@ impl Machine {
         self.now += bytes.choose(&[1, 60, 300, 3_600, 86_400].map(Duration::from_secs));
     }
 
-    fn peer(bytes: &mut Bytes<'_>) -> Address {
+    pub(super) fn peer(bytes: &mut Bytes<'_>) -> Address {
         Address::from(bytes.next() % PEERS)
     }
 
@@ -188,6 +197,10 @@ impl Machine {
         let index = bytes.index(self.requests.len());
         let Some(&asked) = self.requests.get(index) else { return };
         let body = Body::builder().payload(vec![b'y'; usize::from(bytes.next())]).build().expect("no options");
+        self.respond_with(asked, body, bytes);
+    }
+
+    pub(super) fn respond_with(&mut self, asked: Asked, body: Body, bytes: &mut Bytes<'_>) {
         let reliability = bytes.choose(&[None, Some(0), Some(1), Some(2)]).map(|index: usize| RELIABILITIES[index]);
         let code = bytes.choose(&RESPONSES);
         let separate = self.endpoint.occupancy().responses;
@@ -200,6 +213,7 @@ impl Machine {
                         self.exchanges.push(exchange);
                     }
                     // It leaves now, unless it is Non-confirmable and waits for a message ID.
+                    None if asked.unwanted.suppresses(code) || asked.in_the_middle => {}
                     None if self.endpoint.occupancy().responses == separate => self.due = Some((asked, code)),
                     None => {}
                 }
@@ -267,7 +281,7 @@ impl Machine {
         self.receive(from, datagram);
     }
 
-    fn receive(&mut self, from: Address, bytes: &[u8]) {
+    pub(super) fn receive(&mut self, from: Address, bytes: &[u8]) {
         self.arrivals = self.arrivals.wrapping_mul(5).wrapping_add(1);
         let address = self.arrivals.checked_rem(self.addresses).map(|host| Ipv4Addr::new(192, 0, 2, host).into());
         self.checker.local = address;
@@ -376,7 +390,10 @@ impl Machine {
                     self.checker.event(self.now, &event);
                     if let Event::Request { id, from, message } = event {
                         let (local, token) = (self.checker.local, message.token());
-                        self.requests.push(Asked { id, from, local, token });
+                        let (content, unwanted) = (message.content(), NoResponse::of(&message.content()));
+                        let block = content.block(OptionNumber::BLOCK2).expect("checked by the endpoint");
+                        let in_the_middle = block.is_some_and(|block| block.num > 0);
+                        self.requests.push(Asked { id, from, local, token, unwanted, in_the_middle });
                     }
                 }
                 Output::Wait(wake) => {
@@ -393,6 +410,7 @@ impl Machine {
         for asked in std::mem::take(&mut self.requests) {
             self.endpoint.ignore(self.now, asked.id);
         }
+        self.end_observation();
         self.settle();
         while let Some(wake) = self.wake {
             self.advance_to(wake);
@@ -401,6 +419,8 @@ impl Machine {
         let left = self.endpoint.occupancy();
         assert_eq!((left.exchanges, left.incoming, left.responses, left.queued), (0, 0, 0, 0), "{left:?}");
         assert_eq!((left.timers, left.outputs), (0, 0), "{left:?}");
+        assert_eq!((left.observers, left.subscriptions), (0, 0), "{left:?}");
+        assert_eq!((left.transfers, left.assemblies, left.representations, left.body_bytes), (0, 0, 0, 0), "{left:?}");
         assert_eq!((left.deduplication_entries, left.deduplication_bytes), (0, 0), "{left:?}");
         self.every_peer_is_let_go();
     }

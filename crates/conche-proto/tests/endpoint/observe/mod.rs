@@ -1,6 +1,7 @@
 //! Observe (RFC 7641), both roles: the ETSI and IRISA cases, requirement by requirement, many observers, and what attackers do.
 
 mod client;
+mod ends;
 mod etsi;
 mod many;
 mod mix;
