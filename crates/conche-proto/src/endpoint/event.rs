@@ -109,6 +109,7 @@ pub struct Transmit<P> {
 #[non_exhaustive]
 pub enum Event<P> {
     /// A request arrived; answer with [`Endpoint::respond`](super::Endpoint::respond). Duplicates do not come here.
+    /// [`Endpoint::came_to_group`](super::Endpoint::came_to_group) tells whether others were asked as well.
     Request {
         /// What the answer names.
         id: RequestId,

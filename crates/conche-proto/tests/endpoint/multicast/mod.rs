@@ -1,0 +1,3 @@
+//! Multicast (RFC 7252 §8): groups that are asked, and those that ask them.
+
+mod server;
