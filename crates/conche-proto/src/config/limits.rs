@@ -22,6 +22,8 @@ pub struct Limits {
     /// its own, 5 s by default, so this is how late the last one may come as well. What comes beyond is ignored. No group of
     /// sources holds more of it than is free for others.
     pub group_requests: usize,
+    /// Responses to one request of ours to a group that are told.
+    pub group_responses: usize,
     /// Observers, over all topics (RFC 7641 §4.1). Beyond, a registration is answered like a plain GET. No group of sources
     /// holds more of them than is free for others.
     pub observers: usize,
@@ -67,6 +69,7 @@ impl Default for Limits {
             exchanges: 262_144,
             incoming: 16_384,
             group_requests: 16,
+            group_responses: 1024,
             observers: 131_072,
             observers_per_peer: 64,
             subscriptions: 131_072,
@@ -102,6 +105,7 @@ impl Limits {
             ("exchanges", self.exchanges, 1, MOST_PLACES / 2),
             ("incoming", self.incoming, 1, MOST_PLACES / 2),
             ("group_requests", self.group_requests, 0, MOST_PLACES),
+            ("group_responses", self.group_responses, 0, MOST_PLACES),
             ("observers", self.observers, 0, MOST_PLACES),
             ("observers_per_peer", self.observers_per_peer, 0, MOST_PLACES),
             ("subscriptions", self.subscriptions, 0, MOST_PLACES),

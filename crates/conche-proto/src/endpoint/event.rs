@@ -147,6 +147,26 @@ pub enum Event<P> {
         /// The token of the response, and of the request that it answered.
         token: Token,
     },
+    /// A response to a request to a group arrived; there may be more (RFC 7252 §8.2).
+    GroupResponse {
+        /// What [`Endpoint::request_group`](super::Endpoint::request_group) opened.
+        exchange: ExchangeId,
+        /// Whom it came from.
+        from: P,
+        /// The response. If it is a block of a larger body, the rest can be asked of its sender.
+        message: OwnedMessage,
+    },
+    /// A request to a group is over: what still comes is not told.
+    GroupOver {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The group.
+        group: P,
+        /// How many responses were told.
+        responses: usize,
+        /// How the exchange went.
+        course: Course,
+    },
     /// What is observed has changed (RFC 7641 §3.2). No notification is older than one that was told before.
     Notification {
         /// What [`Endpoint::subscribe`](super::Endpoint::subscribe) named.

@@ -35,6 +35,7 @@ mod depart;
 mod error;
 mod event;
 mod group;
+mod inquiry;
 mod leisure;
 mod limit;
 mod observation;
@@ -69,6 +70,7 @@ use crate::message::{Deduplication, Rejectable};
 use crate::observe::{Observers, Subscriptions};
 use crate::peer::{ChooseController, ControllerId, PeerSnapshot, Peers};
 use conche_cc::{Controller, Instant};
+use inquiry::Inquiries;
 use leisure::Leisure;
 use limit::Limiter;
 use outbox::Outbox;
@@ -96,6 +98,7 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     rejectable: Rejectable,
     incoming: Incoming<P>,
     leisure: Leisure<P>,
+    inquiries: Inquiries,
     assemblies: Assemblies,
     representations: Representations,
     exchanges: Exchanges<C>,
@@ -143,6 +146,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             rejectable: Rejectable::default(),
             incoming: Incoming::new(limits.incoming, config.separate_after),
             leisure: Leisure::new(limits.group_requests),
+            inquiries: Inquiries::default(),
             assemblies: Assemblies::new(transfer::bounds(&config)),
             representations: Representations::new(transfer::bounds(&config)),
             exchanges: Exchanges::new(rules, hash),

@@ -105,7 +105,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A message without context or of a reserved class; a ping is answered in the same way.
-    fn reject(&mut self, source: Source<P>, message: &Message<'_>) {
+    pub(super) fn reject(&mut self, source: Source<P>, message: &Message<'_>) {
         if message.ty() == Type::Confirmable {
             self.push_empty(source, Type::Reset, message.id());
         }
@@ -306,6 +306,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.receive_copy(source, message, remembered);
         }
         let found = peer.and_then(|peer| self.exchanges.with_token(peer, message.token()));
+        if !self.inquiries.is_empty() && self.receive_group_response(now, (source, hash), what, message) {
+            return;
+        }
         if let Some(subscription) = self.notified(peer, message.token(), found) {
             return self.receive_notification(now, source, what, subscription, message);
         }

@@ -34,6 +34,9 @@ pub struct Stats {
     /// Requests to a group that were dropped because as many wait as
     /// [`Limits::group_requests`](crate::Limits::group_requests) allows, or their source had its share of it.
     pub no_leisure: u64,
+    /// Responses to requests of ours to groups that were dropped, beyond
+    /// [`Limits::group_responses`](crate::Limits::group_responses).
+    pub group_overflow: u64,
     /// Requests dropped because their source exceeded [`ResponseLimit`](crate::config::ResponseLimit).
     pub limited: u64,
     /// Non-confirmable responses that never left, because all message IDs stayed in use for as long as their clients wait.
@@ -60,6 +63,7 @@ impl core::ops::AddAssign for Stats {
             overloaded,
             multicast,
             no_leisure,
+            group_overflow,
             limited,
             responses_expired,
             resets_sent,
@@ -78,6 +82,7 @@ impl core::ops::AddAssign for Stats {
         self.overloaded += overloaded;
         self.multicast += multicast;
         self.no_leisure += no_leisure;
+        self.group_overflow += group_overflow;
         self.limited += limited;
         self.responses_expired += responses_expired;
         self.resets_sent += resets_sent;
