@@ -32,7 +32,9 @@
 //! - What the operating system refuses to send fails at once with [`Error::Send`]. Where it tells of ICMP errors (Linux),
 //!   so does a request to a port that nobody listens on, unless
 //!   [`retry_unreachable`](client::ClientBuilder::retry_unreachable) says otherwise.
-//! - A server that has several addresses answers from the one that it was asked at. It does not answer multicast.
+//! - A server that has several addresses answers from the one that it was asked at. Where it
+//!   has [joined a group](server::ServerBuilder::join_group), it answers what comes to that at leisure; a client asks one with
+//!   [`multicast`](Client::multicast).
 //!
 //! # Waiting and limits
 //!
@@ -109,8 +111,8 @@ pub use client::{Client, Error};
 pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
-    ControllerId, Course, EndpointConfig, Envelope, Failure, Limits, PeerSnapshot, Reliability, RequestError, Stats,
-    TransmissionParameters,
+    ControllerId, Course, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, Reliability,
+    RequestError, Stats, TransmissionParameters,
 };
 pub use ipnet::IpNet;
 pub use problem::Problem;
