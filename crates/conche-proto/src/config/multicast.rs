@@ -10,8 +10,8 @@ use core::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Multicast {
-    /// Each response leaves at a random time within so long a period, and no period begins before the one before is over
-    /// (§8.2). `None`, the default: DEFAULT_LEISURE of the transmission parameters (5 s).
+    /// Each response leaves at a random time within so long a period, and no period begins before the one before is
+    /// over (§8.2). `None`, the default: DEFAULT_LEISURE of the transmission parameters (5 s).
     pub leisure: Option<Duration>,
 }
 
@@ -22,8 +22,8 @@ impl Multicast {
         Self { leisure: Some(leisure) }
     }
 
-    /// The shortest leisure with which a group of so many members answers at no more than this rate: S · G / R of RFC 7252
-    /// §8.2. Nothing comes of a rate of 0: the leisure is then the longest one that there is.
+    /// The shortest leisure with which a group of so many members answers at no more than this rate: S · G / R of RFC
+    /// 7252 §8.2. Nothing comes of a rate of 0: the leisure is then the longest one that there is.
     ///
     /// ```
     /// use std::time::Duration;
@@ -33,14 +33,14 @@ impl Multicast {
     /// assert_eq!(Multicast::leisure_for(100, 100, 1_000), Duration::from_secs(10));
     /// ```
     #[must_use]
-    pub const fn leisure_for(response_bytes: u32, members: u32, bytes_per_second: u32) -> Duration {
+    pub fn leisure_for(response_bytes: u32, members: u32, bytes_per_second: u32) -> Duration {
         if bytes_per_second == 0 {
             return Duration::MAX;
         }
-        let (bytes, rate) = (response_bytes as u64 * members as u64, bytes_per_second as u64);
+        let (bytes, rate) = (u64::from(response_bytes) * u64::from(members), u64::from(bytes_per_second));
         let nanos = (bytes % rate) * 1_000_000_000 / rate;
-        // The remainder is less than the rate.
-        Duration::new(bytes / rate, nanos as u32)
+        // The remainder is less than the rate, so these are less than a second.
+        Duration::new(bytes / rate, u32::try_from(nanos).unwrap_or_default())
     }
 }
 

@@ -12,8 +12,8 @@ use crate::shares::Group;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// A request came to a group, not to this endpoint alone. What answers it leaves at a random point of the leisure, and
-    /// only if it is of use. `false` as well if it does not wait for its response any more.
+    /// A request came to a group, not to this endpoint alone. What answers it leaves at a random point of the leisure,
+    /// and only if it is of use. `false` as well if it does not wait for its response any more.
     #[must_use]
     pub fn came_to_group(&self, request: RequestId) -> bool {
         self.incoming.get(request).is_some_and(|waiting| waiting.to_group.is_some())
@@ -49,7 +49,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.duplicates += 1;
             return;
         }
-        // An error would be suppressed (§8.2). All blocks but the first of a response are for one server to send (RFC 7959 §2.8).
+        // An error would be suppressed (§8.2). All blocks but the first of a response are for one server to send (RFC
+        // 7959 §2.8).
         let Some(asked) = self
             .acceptable(message)
             .ok()
@@ -75,7 +76,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.events.push_back(Event::Request { id, from: source.from, message });
     }
 
-    /// The client has no use for this response: it said so (RFC 7967), or it asked a group, of which many would answer so.
+    /// The client has no use for this response: it said so (RFC 7967), or it asked a group, of which many would answer
+    /// so.
     pub(super) fn is_unwanted(waiting: &Waiting<P>, response: &Response) -> bool {
         match waiting.to_group {
             Some(Interest::Unsaid) if response.even_to_group => false,
@@ -91,8 +93,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.leisure.push(now, leisure, &mut self.random, (waiting, response.code, response.body));
     }
 
-    /// The next response to a request that came to a group leaves, if its time has come: as a Non-confirmable message from
-    /// an address of ours alone. Without a free message ID it does not.
+    /// The next response to a request that came to a group leaves, if its time has come: as a Non-confirmable message
+    /// from an address of ours alone. Without a free message ID it does not.
     pub(super) fn leisure_over(&mut self, now: Instant) -> bool {
         let Some(super::leisure::Leisurely { waiting, code, body, .. }) = self.leisure.pop_due(now) else {
             return false;

@@ -80,16 +80,16 @@ impl Inquiries {
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Asks a group, by the name of its address. Each response is an [`Event::GroupResponse`], whoever sends it, and
-    /// [`Event::GroupOver`] is the end: when the request's timeout has passed or, without one, the protocol's (247 s with
-    /// the default parameters). It fails if it never left.
+    /// [`Event::GroupOver`] is the end: when the request's timeout has passed or, without one, the protocol's (247 s
+    /// with the default parameters). It fails if it never left.
     ///
     /// The message is Non-confirmable and leaves once. It passes the group's own congestion control: PROBING_RATE slows
-    /// down who goes on asking where nobody answers. Its token is random and of 8 bytes whatever the settings are, since
-    /// nothing else tells a response from a forged one; a token in the request is not used.
+    /// down who goes on asking where nobody answers. Its token is random and of 8 bytes whatever the settings are,
+    /// since nothing else tells a response from a forged one; a token in the request is not used.
     ///
     /// # Errors
-    /// If the request is Confirmable (RFC 7252 §8.1) or has an ETag (§8.2.1), can never be sent, or something that it needs
-    /// is full. Then no event follows.
+    /// If the request is Confirmable (RFC 7252 §8.1) or has an ETag (§8.2.1), can never be sent, or something that it
+    /// needs is full. Then no event follows.
     pub fn request_group(&mut self, now: Instant, group: P, request: Request) -> Result<ExchangeId, RequestError> {
         if !request.code.is_request() {
             return Err(RequestError::NotAMethod(request.code));
@@ -125,8 +125,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(exchange)
     }
 
-    /// A response that is none of its sender's exchanges: `true` if it answers a request to a group, for which the token is
-    /// all that has to match (RFC 7252 §8.2).
+    /// A response that is none of its sender's exchanges: `true` if it answers a request to a group, for which the
+    /// token is all that has to match (RFC 7252 §8.2).
     pub(super) fn receive_group_response(
         &mut self,
         now: Instant,

@@ -71,7 +71,7 @@ impl<P> Leisure<P> {
         self.over = start + leisure;
         let nanos = u64::try_from(leisure.as_nanos()).unwrap_or(u64::MAX);
         // The upper half of the product is uniform over [0, nanos).
-        let point = u64::try_from(u128::from(random.next_u64()) * u128::from(nanos) >> 64).unwrap_or(nanos);
+        let point = u64::try_from((u128::from(random.next_u64()) * u128::from(nanos)) >> 64).unwrap_or(nanos);
         self.queue.push_back(Leisurely { at: start + Duration::from_nanos(point), waiting, code, body });
     }
 
@@ -82,7 +82,8 @@ impl<P> Leisure<P> {
 
     /// The response whose time has come. Its share must be given back.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<Leisurely<P>> {
-        self.queue.pop_front_if(|first| first.at <= now)
+        self.next_due().filter(|&at| at <= now)?;
+        self.queue.pop_front()
     }
 
     pub(super) fn len(&self) -> usize {
