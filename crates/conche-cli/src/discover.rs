@@ -1,12 +1,11 @@
 //! `conche discover URI [FILTER...]`: what resources a server has (RFC 6690), as a table.
 
-mod links;
-
 use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table};
+use conche::codec::link_format::{Attribute, Link, Links};
 use conche::{AnyController, Client, ContentFormat, Error, OptionNumber, Uri};
 use serde::Serialize;
 
@@ -16,8 +15,8 @@ use crate::formats;
 use crate::names;
 use crate::request::parse_seconds;
 use crate::runtime;
+use crate::serve::LARGEST;
 use crate::show;
-use links::Link;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -44,7 +43,7 @@ pub struct Args {
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let response = runtime::start()?.block_on(async {
-        let client = Client::builder().controller(args.cc).build().map_err(Error::from)?;
+        let client = Client::builder().controller(args.cc).body_limit(LARGEST).build().map_err(Error::from)?;
         let uri: Uri = args.uri.parse().map_err(Error::from)?;
         let mut request = client.get(&uri).accept(ContentFormat::LINK_FORMAT);
         if uri.segments().iter().all(String::is_empty) {
@@ -64,7 +63,8 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         }
     })?;
     let text = response.text().context("the server's list of resources is not UTF-8")?;
-    let links = links::parse(text).context("the server's list of resources is no link format (RFC 6690)")?;
+    let links = Links::read(text).collect::<Result<Vec<_>, _>>();
+    let links = links.context("the server's list of resources is no link format (RFC 6690)")?;
     let mut out = io::stdout().lock();
     if global.json {
         json(&links, &mut out)?;
@@ -83,26 +83,24 @@ const COLUMNS: &[(&str, &str)] =
     &[("title", "title"), ("rt", "type (rt)"), ("if", "interface (if)"), ("ct", "format (ct)"), ("sz", "size (sz)")];
 
 /// A row for each resource; columns of what no resource has are left out.
-fn table(links: &[Link]) -> Table {
+fn table(links: &[Link<'_>]) -> Table {
     let has = |name: &str| links.iter().any(|link| link.attribute(name).is_some());
     let columns: Vec<_> = COLUMNS.iter().filter(|(name, _)| has(name)).collect();
-    let is_other = |name: &str| COLUMNS.iter().all(|(column, _)| *column != name);
-    let others = links.iter().any(|link| link.attributes.iter().any(|(name, _)| is_other(name)));
+    let is_other = |name: &str| COLUMNS.iter().all(|(column, _)| !column.eq_ignore_ascii_case(name));
+    let others = links.iter().any(|link| link.attributes().any(|attribute| is_other(attribute.name)));
     let mut table = show::table();
     let headings = columns.iter().map(|(_, heading)| *heading).chain(others.then_some("other"));
     table.set_header(std::iter::once("resource").chain(headings));
     for link in links {
-        let mut row = vec![show::escape(&link.target)];
+        let mut row = vec![show::escape(link.target())];
         for (name, _) in &columns {
-            let value = link.attribute(name).unwrap_or_default();
-            let value = if *name == "ct" { format_names(value) } else { value.to_owned() };
+            let value = link.value(name).unwrap_or_default().text();
+            let value = if *name == "ct" { format_names(&value).into() } else { value };
             row.push(show::escape(&value));
         }
         if others {
-            let others = link.attributes.iter().filter(|(name, _)| is_other(name));
-            let others: Vec<_> = others
-                .map(|(name, value)| if value.is_empty() { name.clone() } else { format!("{name}={value}") })
-                .collect();
+            let others: Vec<_> =
+                link.attributes().filter(|attribute| is_other(attribute.name)).map(|other| written(&other)).collect();
             row.push(show::escape(&others.join(" ")));
         }
         table.add_row(row);
@@ -115,6 +113,13 @@ fn table(links: &[Link]) -> Table {
     table
 }
 
+fn written(Attribute { name, value }: &Attribute<'_>) -> String {
+    match value.text() {
+        value if value.is_empty() => (*name).to_owned(),
+        value => format!("{name}={value}"),
+    }
+}
+
 /// Short names of the numbers that are known, and the numbers of the others.
 fn format_names(numbers: &str) -> String {
     let name = |number: &str| number.parse().ok().and_then(formats::short_name).unwrap_or(number).to_owned();
@@ -122,7 +127,7 @@ fn format_names(numbers: &str) -> String {
 }
 
 /// One object a resource.
-fn json(links: &[Link], out: &mut impl Write) -> anyhow::Result<()> {
+fn json(links: &[Link<'_>], out: &mut impl Write) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Line<'a> {
         schema: u32,
@@ -130,8 +135,8 @@ fn json(links: &[Link], out: &mut impl Write) -> anyhow::Result<()> {
         attributes: serde_json::Map<String, serde_json::Value>,
     }
     for link in links {
-        let attributes = link.attributes.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
-        let line = Line { schema: 1, target: &link.target, attributes: attributes.collect() };
+        let attributes = link.attributes().map(|Attribute { name, value }| (name.to_owned(), value.text().into()));
+        let line = Line { schema: 1, target: link.target(), attributes: attributes.collect() };
         serde_json::to_writer(&mut *out, &line).map_err(io::Error::from)?;
         out.write_all(b"\n")?;
     }

@@ -149,6 +149,7 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
             "usually no server listens on that port: does it run, and are address and port right? \
                  --retry-unreachable waits for one that restarts",
         ),
+        Error::RequestTooLarge { .. } | Error::ResponseTooLarge { .. } => Some("this command's limit is 16 MiB"),
         Error::Send { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             Some("usually a firewall on this machine forbids it, or it is a broadcast address")
         }

@@ -10,6 +10,7 @@ mod experiment;
 mod formats;
 mod logging;
 mod names;
+mod observe;
 mod ping;
 mod relay;
 mod reproduce;
@@ -61,7 +62,7 @@ impl Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Read a resource.
-    Get(request::Args),
+    Get(request::Reading),
     /// Have a resource process a payload.
     Post(request::Args),
     /// Make or replace a resource.
@@ -69,11 +70,13 @@ enum Command {
     /// Remove a resource.
     Delete(request::Args),
     /// Read a part of a resource that the payload describes.
-    Fetch(request::Args),
+    Fetch(request::Reading),
     /// Change a part of a resource.
     Patch(request::Args),
     /// Change a part of a resource, idempotently.
     Ipatch(request::Args),
+    /// Read a resource, and be told of its changes.
+    Observe(observe::Args),
     /// Ask whether a CoAP endpoint is there, and how far away.
     Ping(ping::Args),
     /// List what resources a server has.
@@ -99,13 +102,14 @@ fn main() -> ExitCode {
     let progress = request::Progress::default();
     logging::start(&global, global.tells_progress().then(|| progress.clone()));
     let outcome = match command {
-        Command::Get(args) => request::run(Code::GET, args, &global, &progress),
-        Command::Post(args) => request::run(Code::POST, args, &global, &progress),
-        Command::Put(args) => request::run(Code::PUT, args, &global, &progress),
-        Command::Delete(args) => request::run(Code::DELETE, args, &global, &progress),
-        Command::Fetch(args) => request::run(Code::FETCH, args, &global, &progress),
-        Command::Patch(args) => request::run(Code::PATCH, args, &global, &progress),
-        Command::Ipatch(args) => request::run(Code::IPATCH, args, &global, &progress),
+        Command::Get(args) => request::read(Code::GET, args, &global, &progress),
+        Command::Post(args) => request::run(Code::POST, args, None, &global, &progress),
+        Command::Put(args) => request::run(Code::PUT, args, None, &global, &progress),
+        Command::Delete(args) => request::run(Code::DELETE, args, None, &global, &progress),
+        Command::Fetch(args) => request::read(Code::FETCH, args, &global, &progress),
+        Command::Patch(args) => request::run(Code::PATCH, args, None, &global, &progress),
+        Command::Ipatch(args) => request::run(Code::IPATCH, args, None, &global, &progress),
+        Command::Observe(args) => observe::run(args, &global, &progress),
         Command::Ping(args) => ping::run(args, &global),
         Command::Discover(args) => discover::run(args, &global),
         Command::Serve(args) => serve::run(args, &global),

@@ -89,7 +89,7 @@ fn tell(number: u64, outcome: Result<Course, String>, global: &Global) -> anyhow
         schema: u32,
         number: u64,
         rtt_ms: Option<f64>,
-        transmissions: Option<u16>,
+        transmissions: Option<u32>,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     }

@@ -51,11 +51,11 @@ fn a_resource_is_written_counted_and_removed() {
 fn what_could_not_be_read_again_is_not_written() {
     let (_server, address) = serve();
     let test = uri(address, "/test");
-    let refused = ask(&["put", &test, "-e", &"x".repeat(1122)]);
+    let refused = ask(&["put", &test, "-e", &"x".repeat(65_537)]);
     assert_eq!(refused.status, Some(4));
     assert!(refused.stderr.contains("4.13"), "{}", refused.stderr);
-    assert_eq!(ask(&["put", &test, "-e", &"x".repeat(1121)]).status, Some(0));
-    assert_eq!(ask(&["get", &test]).stdout.len(), 1121);
+    assert_eq!(ask(&["put", &test, "-e", &"x".repeat(65_536)]).status, Some(0));
+    assert_eq!(ask(&["get", &test]).stdout.len(), 65_536);
 }
 
 #[test]

@@ -95,8 +95,59 @@ fn files_are_served_with_their_format_and_an_etag() {
         let found = option(&files.json(path, &[]), "Content-Format").expect("a format");
         assert_eq!(found.split(' ').next(), Some(format), "{path}");
     }
-    let large = files.ask("get", "/large.txt", &[]);
-    assert!(large.stderr.contains("the file has 3000 bytes"), "{}", large.stderr);
+}
+
+#[test]
+fn files_of_many_blocks_are_read_listed_and_written_whole() {
+    let files = Files::serve(&["--writable"]);
+    let root = files.directory.path().join("www");
+    let content: Vec<u8> = (0..300_000_u32).map(|at| (at / 7).to_le_bytes()[0]).collect();
+    fs::write(root.join("image.bin"), &content).expect("it can be written");
+    let [input, output] = ["www/image.bin", "copy"].map(|name| files.directory.path().join(name));
+    let [input, output] = [input, output].map(|path| path.into_os_string().into_string().expect("a UTF-8 path"));
+
+    let read = files.ask("get", "/image.bin", &["-o", &output]);
+    assert_eq!((read.status, read.stdout.as_str()), (Some(0), ""), "{}", read.stderr);
+    assert!(fs::read(&output).expect("it was written") == content, "the copy differs");
+
+    let written = files.ask("put", "/sub/new.bin", &["-f", &input]);
+    assert!(written.stderr.contains("2.01 Created"), "{}", written.stderr);
+    assert!(fs::read(root.join("sub/new.bin")).expect("it was written") == content, "what was written differs");
+
+    for number in 0..200 {
+        fs::write(root.join(format!("sub/file-{number:03}.txt")), "x").expect("it can be written");
+    }
+    let there = format!("coap://{}", files.address);
+    let found = ask(&["discover", &there, "href=/sub/file-*", "--json"]);
+    assert_eq!(found.stdout.lines().count(), 200, "{}", found.stderr);
+}
+
+#[test]
+fn blocks_have_the_size_that_is_asked_for() {
+    let files = Files::serve(&[]);
+    let read = files.ask("get", "/large.txt", &["-b", "64", "-v"]);
+    assert_eq!(read.stdout, "x".repeat(3000));
+    // 46 blocks of 64 bytes, and 56 bytes.
+    assert!(read.stderr.contains("no retransmission; 47 messages"), "{}", read.stderr);
+    let refused = files.ask("get", "/large.txt", &["-b", "100"]);
+    assert_eq!(refused.status, Some(2));
+    assert!(refused.stderr.contains("blocks have 16, 32, 64"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_block_of_a_file_that_has_changed_has_another_etag() {
+    let files = Files::serve(&[]);
+    // Block2 1/0/1024, which asks for one block and nothing more.
+    let second = |files: &Files| {
+        let block = files.json("/large.txt", &["-O", "23,0x16"]);
+        (option(&block, "ETag").expect("an ETag"), block["payload"].as_str().expect("text").to_owned())
+    };
+    let (etag, payload) = second(&files);
+    assert_eq!(payload, "x".repeat(1024));
+    fs::write(files.directory.path().join("www/large.txt"), "y".repeat(3000)).expect("it can be written");
+    let (other, payload) = second(&files);
+    assert_eq!(payload, "y".repeat(1024));
+    assert_ne!(other, etag);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use conche_proto::EndpointConfig;
 use conche_proto::cc::AnyController;
+use conche_proto::codec::BlockSize;
 use ipnet::IpNet;
 
 use crate::driver::Waiting;
@@ -67,6 +68,43 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
+    /// The largest body, in bytes, that is sent and received; 64 KiB by default, 1 GiB at most. What does not fit into a message
+    /// goes block by block (RFC 7959), which a program does not see. A request with a larger payload fails with
+    /// [`Error::RequestTooLarge`](crate::Error::RequestTooLarge), one with a larger response with
+    /// [`Error::ResponseTooLarge`](crate::Error::ResponseTooLarge); a server answers a larger payload with 4.13, and 5.00 in place
+    /// of a larger response.
+    ///
+    /// It bounds memory that peers can fill. Bodies that are under way may take
+    /// [`assembly_bytes`](crate::Limits::assembly_bytes), 16 MiB by default: as much for those of requests to a server, for
+    /// those of responses that it keeps until all blocks were asked for, and for those of responses to a client. So that two of
+    /// the largest fit even if they are all of one prefix, which gets no more than half, this raises `assembly_bytes` to four
+    /// times `bytes` where it is less. A handler that waits for something holds the body of its request besides:
+    /// [`concurrency`](crate::server::ServerBuilder::concurrency) bounds them in number.
+    ///
+    /// [`config`](Self::config) sets both anew, and so comes first.
+    ///
+    /// ```
+    /// // Firmware images of up to 1 MiB, for which peers can fill 16 MiB, as by default.
+    /// let client = conche::Client::builder().body_limit(1 << 20).build()?;
+    /// # Ok::<(), conche::ConfigError>(())
+    /// ```
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        let limits = &mut self.settings.config.limits;
+        limits.body_bytes = bytes;
+        limits.assembly_bytes = limits.assembly_bytes.max(bytes.saturating_mul(4).min(MOST_ASSEMBLY));
+        self
+    }
+
+    /// The size of the blocks that bodies are cut into, at most (RFC 7959 §2.2). With 1024 bytes, the default, only what does
+    /// not fit into a message is cut. A smaller size keeps datagrams below what a network would fragment, such as that of
+    /// 6LoWPAN: it applies to every body that is larger, and is asked for in advance. Peers may ask for smaller blocks still.
+    ///
+    /// [`config`](Self::config) sets it anew, and so comes first.
+    pub fn block_size(mut self, size: BlockSize) -> Self {
+        self.settings.config.block_size = size;
+        self
+    }
+
     /// How many requests may wait for their turn. Those of a server are of its [`client`](crate::Server::client).
     pub fn waiting(mut self, waiting: Waiting) -> Self {
         self.settings.waiting = waiting;
@@ -93,3 +131,6 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 }
+
+/// What [`Limits::assembly_bytes`](crate::Limits::assembly_bytes) can be at most.
+const MOST_ASSEMBLY: usize = u32::MAX as usize;

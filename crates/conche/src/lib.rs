@@ -32,6 +32,8 @@
 //! - What the operating system refuses to send fails at once with [`Error::Send`]. Where it tells of ICMP errors (Linux),
 //!   so does a request to a port that nobody listens on, unless
 //!   [`retry_unreachable`](client::ClientBuilder::retry_unreachable) says otherwise.
+//! - Payloads of requests and responses are whole in both roles: what does not fit into a message goes block by block
+//!   (RFC 7959), each block under congestion control and in turn with other requests.
 //! - A server that has several addresses answers from the one that it was asked at. Where it
 //!   has [joined a group](server::ServerBuilder::join_group), it answers what comes to that at leisure; a client asks one with
 //!   [`multicast`](Client::multicast).
@@ -45,7 +47,10 @@
 //! |---|---|---|
 //! | requests that wait | [`Error::Busy`] | [`Waiting`](client::Waiting) |
 //! | requests that wait, as far as [`try_send`](client::RequestBuilder::try_send) likes | [`Error::Busy`] | [`Limits`]: `queue_per_peer`, `queue` |
-//! | exchanges, or destinations used lately | [`Error::Busy`] | [`Limits`]: `exchanges`, `peers` |
+//! | the payload of a request, or of its response | [`Error::RequestTooLarge`], [`Error::ResponseTooLarge`] | [`body_limit`](client::ClientBuilder::body_limit) |
+//! | the payload of a request to a server | the client: 4.13 | [`body_limit`](server::ServerBuilder::body_limit) |
+//! | exchanges, destinations used lately, or observations | [`Error::Busy`] | [`Limits`]: `exchanges`, `peers`, `subscriptions` |
+//! | observers of a server | the client: a response without Observe | [`Limits`]: `observers`, `observers_per_peer` |
 //! | handlers that wait for something | the client: 5.03 with Max-Age | [`concurrency`](server::ServerBuilder::concurrency) |
 //! | what is remembered of requests received | the client: 5.03 | [`Limits`]: `deduplication_bytes` |
 //!
@@ -56,6 +61,12 @@
 //! documentation says what it is told and asked, and goes to
 //! [`own_controller`](client::ClientBuilder::own_controller); the endpoint holds its [`Envelope`] around every controller.
 //! [`Client::snapshot`] shows what a controller knows of a path, [`Client::reset_path`] has it forget that.
+//!
+//! # Observing
+//!
+//! [`Client::observe`] gives an [`Observation`](client::Observation), a stream of a resource's states; a server's resource
+//! is observed by clients once it has a [`Notifier`](server::Notifier) (RFC 7641). Notifications pass the congestion control
+//! of the path to each observer; one that is slow misses what is out of date and gets the last state.
 //!
 //! # Both roles on one socket
 //!
@@ -112,7 +123,7 @@ pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
     ControllerId, Course, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, Reliability,
-    RequestError, Stats, TransmissionParameters,
+    RequestError, Stats, SubscriptionEnd, TransmissionParameters,
 };
 pub use ipnet::IpNet;
 pub use problem::Problem;

@@ -244,7 +244,7 @@ async fn a_duplicate_is_answered_again_but_not_handled_again() {
 
 #[tokio::test]
 async fn a_response_that_is_too_large_becomes_5_00() {
-    let large = async || Response::new(Code::CONTENT).text("x".repeat(5000));
+    let large = async || Response::new(Code::CONTENT).text("x".repeat((64 << 10) + 1));
     let server = Server::builder().route("/large", get(large)).bind(LOCALHOST).await.expect("it starts");
     let response = Client::new().get(uri(&server, "/large")).await.expect("a response");
     assert_eq!(response.code(), Code::INTERNAL_SERVER_ERROR);

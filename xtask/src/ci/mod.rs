@@ -149,10 +149,11 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
 }
 
-/// Without the optional features first: what every other step leaves out. The second run checks again only what has some.
+/// Libraries and programs without the optional features as well, which every other step has. The second run checks again
+/// only what has some.
 fn clippy(project: &Project) -> Result<()> {
-    for features in ["", " --all-features"] {
-        Command::cargo(&format!("clippy --workspace --all-targets{features} -- -D warnings")).run(project)?;
+    for scope in ["--lib --bins", "--all-targets --all-features"] {
+        Command::cargo(&format!("clippy --workspace {scope} -- -D warnings")).run(project)?;
     }
     Ok(())
 }
@@ -171,7 +172,7 @@ fn embedded(project: &Project) -> Result<()> {
 }
 
 /// Examples that bring both sides with them and fail if something is not as they say.
-const SELF_CONTAINED: [&str; 3] = ["quickstart", "gateway", "shared_state"];
+const SELF_CONTAINED: [&str; 5] = ["quickstart", "gateway", "large_body", "observe", "shared_state"];
 
 /// All features, all packages and the profile of the tests, so that these compile nothing again. For the same reason the
 /// programs are started as they are: `cargo run` would choose the features of one package.

@@ -113,7 +113,7 @@ impl fmt::Display for Statistics {
 mod tests {
     use super::*;
 
-    fn course(milliseconds: u64, transmissions: u16) -> Course {
+    fn course(milliseconds: u64, transmissions: u32) -> Course {
         Course { transmissions, elapsed: Duration::from_millis(milliseconds), ..Course::default() }
     }
 

@@ -13,14 +13,28 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use conche::client::Response;
+use conche::codec::BlockSize;
 use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Reliability, Token};
 
 use crate::Global;
 use crate::exit::{Interrupted, Reported};
 use crate::formats;
 use crate::names;
+use crate::observe::{Until, observe};
 use crate::runtime;
+use crate::serve::LARGEST;
 use option::RawOption;
+
+/// The arguments of methods that read, whose resource can be observed.
+#[derive(Debug, clap::Args)]
+pub struct Reading {
+    #[command(flatten)]
+    request: Args,
+    /// Observe the resource for so many seconds: show its state, and each change of it.
+    #[arg(short = 's', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
+    observe: Option<Duration>,
+}
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -40,6 +54,10 @@ pub struct Args {
     /// Write the response's payload to this file, as it is; - is standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Send and ask for a body in blocks of so many bytes: 16, 32, 64, 128, 256, 512 or 1024. By default only what does not
+    /// fit into a message goes in blocks, of 1024 bytes. Bodies may have 16 MiB.
+    #[arg(short, long = "block", value_name = "SIZE", value_parser = option::parse_block)]
+    block: Option<BlockSize>,
     /// Add an option by number; the value is text, or bytes if it begins with 0x. May be repeated.
     #[arg(short = 'O', long = "option", value_name = "NUM,VALUE", value_parser = option::parse)]
     options: Vec<RawOption>,
@@ -67,11 +85,20 @@ pub struct Args {
     cc: AnyController,
 }
 
-pub fn run(method: Code, args: Args, global: &Global, progress: &Progress) -> anyhow::Result<()> {
+pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -> anyhow::Result<()> {
+    let until = args.observe.map(|seconds| Until { seconds: Some(seconds), count: None });
+    run(method, args.request, until, global, progress)
+}
+
+/// Sends a request and shows its response. With `until` it shows the changes, too.
+pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, progress: &Progress) -> anyhow::Result<()> {
+    let reliability = if args.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
+    let shown = Shown { method, uri: &args.uri, reliability, output: args.output.as_deref() };
     let payload = args.payload.read()?;
     let runtime = runtime::start()?;
-    let response = runtime.block_on(async {
+    runtime.block_on(async {
         let mut client = Client::builder().controller(args.cc).retry_unreachable(args.retry_unreachable);
+        client = client.body_limit(LARGEST).block_size(args.block.unwrap_or_default());
         if let Some(local) = args.bind {
             client = client.bind(local);
         }
@@ -98,36 +125,67 @@ pub fn run(method: Code, args: Args, global: &Global, progress: &Progress) -> an
         for RawOption { number, value } in &args.options {
             request = request.option(*number, value);
         }
-        tokio::select! {
-            response = request.send() => Ok(response?),
+        if let Some(until) = until {
+            return observe(request, until, args.timeout, (global, progress), &shown).await;
+        }
+        let response = tokio::select! {
+            response = request.send() => response?,
             interrupted = tokio::signal::ctrl_c() => {
-                interrupted.context("Ctrl-C cannot be caught").and_then(|()| Err(Interrupted.into()))
+                interrupted.context("Ctrl-C cannot be caught")?;
+                return Err(Interrupted.into());
             }
             never = tell_progress(progress, args.timeout), if global.tells_progress() => match never {},
-        }
-    })?;
-    if global.verbose > 0 {
-        let reliability = if args.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
-        render::course(&response, reliability)?;
-    }
-    if global.json {
-        render::json(method, &args.uri, &response)?;
-        return response.successful().map(drop).map_err(|error| Reported(error).into());
-    }
-    let response = response.successful()?;
-    match &args.output {
-        Some(path) if path == Path::new("-") => render::raw(response.payload())?,
-        Some(path) => std::fs::write(path, response.payload())
-            .with_context(|| format!("the response cannot be written to {}", path.display()))?,
-        None => render::payload(&response)?,
-    }
-    if let Some(happened) = render::happened(&response).filter(|_| !global.quiet) {
-        eprintln!("{happened}");
-    }
-    Ok(())
+        };
+        shown.response(response, true, false, global)
+    })
 }
 
-async fn tell_progress(progress: &Progress, asked: Option<Duration>) -> Infallible {
+/// What is shown of responses, and where.
+#[derive(Debug)]
+pub struct Shown<'a> {
+    method: Code,
+    uri: &'a str,
+    reliability: Reliability,
+    output: Option<&'a Path>,
+}
+
+impl Shown<'_> {
+    /// Shows a response that answers the request, or one of several that followed. In a pipe, of several each payload is
+    /// at least a line.
+    pub fn response(
+        &self,
+        response: Response,
+        answers: bool,
+        one_of_several: bool,
+        global: &Global,
+    ) -> anyhow::Result<()> {
+        if global.verbose > 0 && answers {
+            render::course(&response, self.reliability)?;
+        }
+        if global.json {
+            render::json(self.method, self.uri, &response)?;
+            return response.successful().map(drop).map_err(|error| Reported(error).into());
+        }
+        let response = response.successful()?;
+        match self.output {
+            Some(path) if path == Path::new("-") => render::raw(response.payload())?,
+            Some(path) => std::fs::write(path, response.payload())
+                .with_context(|| format!("the response cannot be written to {}", path.display()))?,
+            None => {
+                render::payload(&response)?;
+                if one_of_several {
+                    render::end_line(&response)?;
+                }
+            }
+        }
+        if let Some(happened) = render::happened(&response).filter(|_| !global.quiet) {
+            eprintln!("{happened}");
+        }
+        Ok(())
+    }
+}
+
+pub async fn tell_progress(progress: &Progress, asked: Option<Duration>) -> Infallible {
     let protocol = EndpointConfig::default().transmission.exchange_lifetime();
     progress.tell(progress::Limit { asked, protocol }, |line| eprintln!("* {line}")).await
 }

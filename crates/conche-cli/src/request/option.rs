@@ -1,5 +1,6 @@
-//! Options and tokens as arguments.
+//! Options, tokens and the size of blocks as arguments.
 
+use conche::codec::BlockSize;
 use conche::{OptionNumber, Token};
 
 /// An option by number.
@@ -19,6 +20,12 @@ pub fn parse(text: &str) -> Result<RawOption, String> {
 pub fn parse_token(text: &str) -> Result<Token, String> {
     let bytes = bytes(text)?;
     Token::new(&bytes).ok_or_else(|| format!("a token of {} bytes: at most 8 are allowed", bytes.len()))
+}
+
+/// Reads the size of blocks in bytes.
+pub fn parse_block(text: &str) -> Result<BlockSize, String> {
+    let size = text.parse().ok().and_then(|bytes| BlockSize::fitting(bytes).filter(|size| size.bytes() == bytes));
+    size.ok_or_else(|| "blocks have 16, 32, 64, 128, 256, 512 or 1024 bytes".to_owned())
 }
 
 /// Text stands for itself, `0x…` for the bytes it writes in hexadecimal.
@@ -47,6 +54,14 @@ mod tests {
         assert_eq!(parse("11,a,b"), option(11, b"a,b"));
         for wrong in ["", "x,1", "65536,", "1,0x123", "1,0xgg"] {
             assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_block_has_a_power_of_two_of_bytes() {
+        assert_eq!((parse_block("16"), parse_block("1024")), (Ok(BlockSize::B16), Ok(BlockSize::B1024)));
+        for wrong in ["", "8", "100", "2048", "64B"] {
+            assert!(parse_block(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -20,6 +20,15 @@ pub fn payload(response: &Response) -> io::Result<()> {
     out.flush()
 }
 
+/// Ends the line of a payload that does not do so itself, in a pipe.
+pub fn end_line(response: &Response) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if !out.is_terminal() && !response.payload().ends_with(b"\n") {
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
 /// The payload on standard output, as it is.
 pub fn raw(payload: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -62,11 +71,15 @@ pub fn course(response: &Response, reliability: Reliability) -> io::Result<()> {
         }
         _ => format!("response after {:.1?}", course.elapsed),
     };
+    let messages = match course.messages {
+        0 | 1 => String::new(),
+        several => format!("; {several} messages, since not all fits into one"),
+    };
     let waited = match course.queued {
         short if short < Duration::from_millis(1) => String::new(),
         long => format!(", waited {long:.1?} for its turn"),
     };
-    writeln!(out, "* {answered}; {retransmissions}{waited}")?;
+    writeln!(out, "* {answered}; {retransmissions}{waited}{messages}")?;
     if reliability == Reliability::Confirmable && !course.timeout.is_zero() {
         writeln!(
             out,
@@ -94,7 +107,7 @@ struct Json<'a> {
     acknowledged_after_ms: f64,
     elapsed_ms: f64,
     queued_ms: f64,
-    retransmissions: u16,
+    retransmissions: u32,
 }
 
 #[derive(Serialize)]

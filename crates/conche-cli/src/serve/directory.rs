@@ -1,7 +1,9 @@
 //! The files of a directory as resources.
 //!
 //! GET answers with a file's content, an ETag of that and a Content-Format by the file's extension; of a directory, with
-//! links to what is in it. `/.well-known/core` lists all files. Names that begin with a dot are neither listed nor served.
+//! links to what is in it. What does not fit into a message goes block by block, of one state of the file: if that
+//! changes on the way, the blocks have another ETag, by which clients notice.
+//! `/.well-known/core` lists all files. Names that begin with a dot are neither listed nor served.
 //!
 //! What is reached stays inside the directory: it is a capability ([`cap_std`]), and each path is resolved relative to it
 //! by the operating system, symbolic links included. One that leads out is not followed.
@@ -39,7 +41,6 @@ pub fn router(path: &Path, writable: bool) -> anyhow::Result<Router> {
         .route("/", get(read).hidden())
         .route("/{*path}", file)
         .route("/.well-known/core", get(list_all).hidden())
-        .max_payload(LARGEST)
         .with_state(Directory(Arc::new(Shared { root, changing: Mutex::default(), parts: AtomicU64::new(0) }))))
 }
 
@@ -127,8 +128,7 @@ impl Shared {
         }
         let content = self.content(place).map_err(refused)?;
         if content.len() > LARGEST {
-            let message =
-                format!("the file has {} bytes: more than {LARGEST} do not fit into a message", metadata.len());
+            let message = format!("the file has {} bytes: more than {LARGEST} are not served", metadata.len());
             return Err(Rejection::new(Code::NOT_IMPLEMENTED, message));
         }
         let format = format(&place.path).unwrap_or_else(|| match std::str::from_utf8(&content) {

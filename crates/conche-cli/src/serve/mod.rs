@@ -22,7 +22,7 @@ use crate::runtime;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Serve the files below this directory.
+    /// Serve the files below this directory, of up to 16 MiB each.
     #[arg(value_name = "DIR", required_unless_present = "demo")]
     directory: Option<PathBuf>,
     /// Serve demonstration resources instead: /test, /separate and others that /.well-known/core lists.
@@ -56,14 +56,15 @@ struct Listening {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let router = match &args.directory {
-        Some(directory) => directory::router(directory, args.writable)?,
-        None => demo::router(),
-    };
     let runtime = runtime::start()?;
     runtime.block_on(async {
+        let (router, limit) = match &args.directory {
+            Some(directory) => (directory::router(directory, args.writable)?, LARGEST),
+            None => (demo::router(), demo::LARGEST),
+        };
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
-        let mut server = Server::builder().router(router).controller(args.cc).bind(&args.bind).await?;
+        let server = Server::builder().router(router).controller(args.cc).body_limit(limit);
+        let mut server = server.bind(&args.bind).await?;
         announce(format!("coap://{}", server.local_addr()), global)?;
         tokio::select! {
             () = stop => server.shutdown(GRACE).await,
@@ -73,9 +74,9 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     })
 }
 
-/// The bytes of a representation that fit into a message: 1152 less header 4, token 8, ETag 9, Content-Format 4, payload
-/// marker 1 and, for what others may add, 5.
-const LARGEST: usize = 1121;
+/// The bytes of a file that is served, and of a body that this command sends or receives, at most: 16 MiB. Four of them may be
+/// under way in each direction.
+pub const LARGEST: usize = 16 << 20;
 
 /// The ETag of a representation.
 fn etag(content: &[u8]) -> [u8; 8] {

@@ -91,7 +91,7 @@ impl Client {
     }
 
     fn succeeded(&mut self, course: Course, cause: Option<Cause>) {
-        let retransmissions = course.transmissions.saturating_sub(1);
+        let retransmissions = u16::try_from(course.transmissions.saturating_sub(1)).unwrap_or(u16::MAX);
         let answered = cause.and_then(|cause| cause.copy).map_or(0, |copy| u16::from(copy.attempt));
         // The first response to arrive answers the first copy that got through; all later copies were in vain.
         self.unnecessary += u64::from(retransmissions.saturating_sub(answered));

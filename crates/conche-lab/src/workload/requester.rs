@@ -125,7 +125,7 @@ impl Requester {
             flow: number,
             began,
             ended: ctx.now(),
-            transmissions: course.transmissions,
+            transmissions: u16::try_from(course.transmissions).unwrap_or(u16::MAX),
             answered,
             round_trip: course.acknowledged_after,
         });

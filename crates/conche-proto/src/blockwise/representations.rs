@@ -26,7 +26,9 @@ pub(crate) struct Representation {
 impl Representation {
     /// Of what the application answered.
     pub(crate) fn new(code: Code, body: &Body) -> Self {
-        Self { code, head: body.rewritten(|number| !is_ours(number), &[], b""), payload: body.payload() }
+        // By Size1 a 4.13 says how large the request's body may be (RFC 7959 §4), which is for the application to say.
+        let is_kept = |number| number == OptionNumber::SIZE1 || !is_ours(number);
+        Self { code, head: body.rewritten(is_kept, &[], b""), payload: body.payload() }
     }
 
     pub(crate) fn payload(&self) -> &[u8] {

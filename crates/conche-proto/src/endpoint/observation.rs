@@ -62,7 +62,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// How many observe this.
     #[must_use]
     pub fn observers(&self, topic: u64) -> usize {
-        self.observers.of_topic(topic)
+        self.observers.of_topic(topic).0
     }
 
     /// Notifies an observer no more, without a word to it. `false` if it is gone already.
@@ -72,6 +72,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.remove_observer(now, index);
         }
         live.is_some()
+    }
+
+    /// Notifies nobody more of this topic, without a word to them. The answer is how many there were.
+    pub fn dismiss_all(&mut self, now: Instant, topic: u64) -> usize {
+        let observers = self.observers(topic);
+        while let (_, Some(observer)) = self.observers.of_topic(topic) {
+            self.remove_observer(now, observer);
+        }
+        observers
     }
 
     /// A request with the Observe option arrived: what its sender observed under its token is over (RFC 7641 §4.1).

@@ -6,8 +6,10 @@ use core::time::Duration;
 /// How an exchange went, all its messages together if it took more than one (RFC 7959).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Course {
-    /// Copies sent, the originals included; 0 if it never left the queue.
-    pub transmissions: u16,
+    /// Messages sent, copies not counted: 0 if it never left the queue, more than 1 if a body went in blocks.
+    pub messages: u32,
+    /// Copies sent of all messages, the originals included.
+    pub transmissions: u32,
     /// How long it waited for admission (NSTART, pacing) before the first copy left.
     pub queued: Duration,
     /// From the first copy's departure to the first acknowledgement or response; `None` if none came.

@@ -209,7 +209,8 @@ impl<C: Controller> Exchange<C> {
     fn course_of_message(&self, now: Instant) -> Course {
         let first = self.first_sent();
         Course {
-            transmissions: u16::try_from(self.sent.len()).unwrap_or(u16::MAX),
+            messages: u32::from(first.is_some()),
+            transmissions: u32::try_from(self.sent.len()).unwrap_or(u32::MAX),
             queued: first.unwrap_or(now) - self.submitted,
             acknowledged_after: self.acknowledged.zip(first).map(|(acknowledged, first)| acknowledged - first),
             elapsed: self.since_first(now),

@@ -34,8 +34,9 @@ impl Transferring {
     /// How all messages went, the last of which so.
     pub(super) fn course(&self, now: Instant, last: Course) -> Course {
         let Some((first_sent, before)) = self.before else { return last };
+        let messages = before.messages.saturating_add(last.messages);
         let transmissions = before.transmissions.saturating_add(last.transmissions);
-        Course { transmissions, elapsed: now - first_sent, timeout: last.timeout, ..before }
+        Course { messages, transmissions, elapsed: now - first_sent, timeout: last.timeout, ..before }
     }
 }
 

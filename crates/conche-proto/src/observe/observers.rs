@@ -142,9 +142,9 @@ impl Observers {
     }
 
     /// How many observe this.
-    pub(crate) fn of_topic(&self, name: u64) -> usize {
+    pub(crate) fn of_topic(&self, name: u64) -> (usize, Option<u32>) {
         let topic = self.by_name.peek(&self.topics, self.hash.spread(name, 1), |topic: &Topic| topic.name == name);
-        topic.map_or(0, |topic| self.topics[topic].len as usize)
+        topic.map_or((0, None), |topic| (self.topics[topic].len as usize, self.topics[topic].observers.first()))
     }
 
     /// There may be one more of this group.

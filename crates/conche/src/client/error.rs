@@ -82,9 +82,32 @@ pub enum Error {
     /// Something is full, so that the request was not taken in.
     #[error(transparent)]
     Busy(#[from] Busy),
-    /// The request was not accepted: it is too large, or its token is in use.
+    /// The request was not accepted: not even with the smallest block does it fit into a message, or its token is in use.
     #[error(transparent)]
     Refused(#[from] RequestError),
+    /// The payload of the request is larger than the client's limit. Nothing was sent.
+    #[error(
+        "the payload has {bytes} bytes, which is more than the limit of {limit}: the client's body_limit raises it"
+    )]
+    RequestTooLarge {
+        /// How many bytes it has.
+        bytes: usize,
+        /// How many are allowed: [`body_limit`](super::ClientBuilder::body_limit).
+        limit: usize,
+    },
+    /// The payload of the response is larger than the client's limit, or there is no room beside those of other responses.
+    #[error(
+        "{peer}: the payload of the response has more than the limit of {limit} bytes, or finds no room beside others: \
+         the client's body_limit raises both"
+    )]
+    ResponseTooLarge {
+        /// Whose response it is.
+        peer: SocketAddr,
+        /// How many bytes are allowed: [`body_limit`](super::ClientBuilder::body_limit).
+        limit: usize,
+        /// How the exchange went.
+        course: Course,
+    },
     /// The operating system would not send the request, and would not send it later either: there is no route, a firewall
     /// forbids it, or the address is one of a kind that nothing is sent to.
     #[error("{peer}: the operating system does not send the request{}", again(*transmissions))]
@@ -136,6 +159,13 @@ impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(failure, course) = self;
         match course.transmissions {
+            copies if course.messages > 1 => {
+                write!(
+                    f,
+                    "{failure} (block {} of the transfer, {copies} copies sent within {:.1?})",
+                    course.messages, course.elapsed
+                )
+            }
             0 if matches!(failure, Failure::Deadline | Failure::QueueExpired) => {
                 write!(f, "it was never sent: {:.1?} passed before its turn came", course.queued)
             }
@@ -179,17 +209,23 @@ impl Error {
     #[must_use]
     pub fn was_sent(&self) -> bool {
         match self {
-            Self::Failed { course, .. } => course.transmissions > 0,
+            Self::Failed { course, .. } | Self::ResponseTooLarge { course, .. } => course.transmissions > 0,
             Self::Send { transmissions, .. } => *transmissions > 0,
             Self::Response { .. } | Self::Decode { .. } | Self::Unanswered { .. } | Self::Stopped => true,
             _ => false,
         }
     }
 
-    pub(super) fn exchange(peer: SocketAddr, error: ExchangeError) -> Self {
+    pub(super) fn exchange(peer: SocketAddr, error: ExchangeError, body_limit: usize) -> Self {
         match error {
             ExchangeError::Busy(busy) => Self::Busy(busy),
+            ExchangeError::Refused(RequestError::BodyTooLarge { bytes, limit }) => {
+                Self::RequestTooLarge { bytes, limit }
+            }
             ExchangeError::Refused(refusal) => Self::Refused(refusal),
+            ExchangeError::Failed { failure: Failure::BodyTooLarge, course } => {
+                Self::ResponseTooLarge { peer, limit: body_limit, course }
+            }
             ExchangeError::Failed { failure, course } => Self::Failed { peer, failure, course },
             ExchangeError::Send { source, transmissions } => Self::Send { peer, source, transmissions },
             ExchangeError::Stopped => Self::Stopped,

@@ -12,7 +12,7 @@ use futures_core::stream::FusedStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Client, Error, Response, wait_for_turn};
+use super::{Client, Error, Response};
 use crate::driver::{Exchange, Opening, Patience};
 
 /// The responses of a group's members, each with its sender, as they come in: a [`Stream`] that ends when the request's
@@ -25,6 +25,7 @@ use crate::driver::{Exchange, Opening, Patience};
 pub struct GroupResponses {
     group: SocketAddr,
     responses: mpsc::UnboundedReceiver<(SocketAddr, OwnedMessage)>,
+    body_limit: usize,
     /// Until the request is over.
     exchange: Option<Exchange>,
 }
@@ -37,16 +38,11 @@ impl GroupResponses {
         request: Request,
         deadline: Option<Instant>,
     ) -> Result<Self, Error> {
-        let (handle, address) = client.sockets.toward(group)?;
-        let mut place = handle.join(address, Patience::Wait)?;
-        if !place.is_next() {
-            wait_for_turn(&mut place, group, deadline, handle.queue_lifetime()).await?;
-        }
-        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         // No more are told than `Limits::group_responses`, so the channel needs no bound of its own.
         let (sender, responses) = mpsc::unbounded_channel();
-        let opening = Opening::Group { request: Request { timeout, ..request }, responses: sender };
-        Ok(Self { group, responses, exchange: Some(handle.open(place, opening)) })
+        let opening = |timeout| Opening::Group { request: Request { timeout, ..request }, responses: sender };
+        let begun = client.begin(group, opening, deadline, Patience::Wait).await?;
+        Ok(Self { group, responses, body_limit: begun.body_limit, exchange: Some(begun.exchange) })
     }
 
     /// The next response, and who sent it; `None` when the request's time is over. After an error there is none.
@@ -70,7 +66,7 @@ impl Stream for GroupResponses {
         let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };
         let ended = ready!(Pin::new(exchange).poll(context));
         self.exchange = None;
-        Poll::Ready(ended.err().map(|error| Err(Error::exchange(self.group, error))))
+        Poll::Ready(ended.err().map(|error| Err(Error::exchange(self.group, error, self.body_limit))))
     }
 }
 

@@ -3,6 +3,7 @@
 mod builder;
 mod error;
 mod group;
+mod observation;
 mod request;
 mod response;
 mod sockets;
@@ -10,6 +11,7 @@ mod sockets;
 pub use builder::{ClientBuilder, ClientRole};
 pub use error::Error;
 pub use group::GroupResponses;
+pub use observation::Observation;
 pub use request::RequestBuilder;
 pub use response::Response;
 
@@ -23,7 +25,7 @@ use conche_proto::codec::Code;
 use conche_proto::{Course, Failure, PeerSnapshot, Stats};
 use tokio::time::{Instant, timeout_at};
 
-use crate::driver::{ExchangeError, Handle, Opening, Outcome, Patience, Place};
+use crate::driver::{Exchange, ExchangeError, Handle, Opening, Outcome, Patience, Place};
 use crate::uri::{Host, Uri, UriError};
 use sockets::Sockets;
 
@@ -103,6 +105,12 @@ impl Client {
     /// DELETE: removes a resource (RFC 7252 §5.8.4).
     pub fn delete(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> RequestBuilder {
         self.request(Code::DELETE, uri)
+    }
+
+    /// GET, and all changes from then on (RFC 7641): short for
+    /// [`get`](Self::get)`(uri).`[`observe`](RequestBuilder::observe)`()`.
+    pub fn observe(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> Observation {
+        self.get(uri).observe()
     }
 
     /// A request with any method. A URI that is malformed is reported when the request is sent.
@@ -190,6 +198,17 @@ impl Client {
         deadline: Option<Instant>,
         patience: Patience,
     ) -> Result<Outcome, Error> {
+        self.begin(to, what, deadline, patience).await?.end().await
+    }
+
+    /// Opens an exchange when its turn has come.
+    async fn begin(
+        &self,
+        to: SocketAddr,
+        what: impl FnOnce(Option<Duration>) -> Opening,
+        deadline: Option<Instant>,
+        patience: Patience,
+    ) -> Result<Begun, Error> {
         let (handle, address) = self.sockets.toward(to)?;
         let mut place = handle.join(address, patience)?;
         let mut waited = Duration::ZERO;
@@ -199,13 +218,31 @@ impl Client {
             waited = start.elapsed();
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let mut outcome = handle.open(place, what(left)).await;
+        Ok(Begun { exchange: handle.open(place, what(left)), to, waited, body_limit: handle.body_limit() })
+    }
+}
+
+/// An exchange that is under way.
+#[must_use]
+struct Begun {
+    exchange: Exchange,
+    to: SocketAddr,
+    /// How long it was in the line.
+    waited: Duration,
+    body_limit: usize,
+}
+
+impl Begun {
+    /// Waits for its end.
+    async fn end(self) -> Result<Outcome, Error> {
+        let Self { exchange, to, waited, body_limit } = self;
+        let mut outcome = exchange.await;
         if let Ok(Outcome::Response { course, .. } | Outcome::Pong { course } | Outcome::Unanswered { course })
         | Err(ExchangeError::Failed { course, .. }) = &mut outcome
         {
             course.queued += waited;
         }
-        outcome.map_err(|error| Error::exchange(to, error))
+        outcome.map_err(|error| Error::exchange(to, error, body_limit))
     }
 }
 

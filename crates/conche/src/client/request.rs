@@ -7,12 +7,12 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use conche_proto::codec::{Body, BodyBuilder, Code, ContentFormat, NoResponse, OptionNumber, Token};
+use conche_proto::codec::{Block, Body, BodyBuilder, Code, ContentFormat, NoResponse, OptionNumber, Token};
 use conche_proto::{Reliability, Request};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Client, Error, GroupResponses, Response, name, resolve};
-use crate::driver::{Opening, Outcome, Patience};
+use super::{Client, Error, GroupResponses, Observation, Response, name, resolve};
+use crate::driver::{Feed, Opening, Outcome, Patience, Subscription};
 use crate::uri::{Uri, UriError};
 
 /// A request that is being put together; awaiting it sends it.
@@ -42,6 +42,7 @@ pub struct RequestBuilder {
     reliability: Reliability,
     timeout: Option<Duration>,
     token: Option<Token>,
+    whole: bool,
     /// What is wrong with the payload, to be told when it is sent.
     mistake: Option<Mistake>,
 }
@@ -64,11 +65,13 @@ impl RequestBuilder {
             reliability: Reliability::Confirmable,
             timeout: None,
             token: None,
+            whole: true,
             mistake: None,
         }
     }
 
-    /// The payload and what it is.
+    /// The payload and what it is. What does not fit into a message goes block by block, up to
+    /// [`body_limit`](super::ClientBuilder::body_limit) bytes.
     pub fn payload(self, format: ContentFormat, payload: impl Into<Bytes>) -> Self {
         self.content_format(format).bytes(payload)
     }
@@ -152,6 +155,24 @@ impl RequestBuilder {
         Self { token: Some(token), ..self }
     }
 
+    /// Asks for one block of the response's body (RFC 7959 §2.4), and gets that one alone instead of the whole body:
+    /// [`Response::block`] says which one it is and whether others follow.
+    ///
+    /// ```no_run
+    /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
+    /// use conche::codec::{Block, BlockSize};
+    ///
+    /// // The 64 bytes that begin 640 bytes from the start.
+    /// let tenth = Block { num: 10, more: false, size: BlockSize::B64 };
+    /// let response = client.get("coap://example.com/log").block(tenth).await?;
+    /// let is_last = response.block().is_none_or(|block| !block.more);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn block(self, block: Block) -> Self {
+        Self { whole: false, ..self.option(OptionNumber::BLOCK2, block.encode().as_slice()) }
+    }
+
     /// Sends the request when its turn has come, and waits for the response; so does awaiting the builder itself. If the
     /// server asks whether the request is fresh, with an Echo option in a 4.01, it is sent once more (RFC 9175 §2.3).
     ///
@@ -222,36 +243,82 @@ impl RequestBuilder {
         }
     }
 
+    /// Asks for the resource and to be told of its changes (RFC 7641): a GET or FETCH with Observe. Nothing is sent before
+    /// the stream is polled. The [`timeout`](Self::timeout) is for the first response.
+    pub fn observe(self) -> Observation {
+        Observation::new(self)
+    }
+
     async fn send_with(self, patience: Patience) -> Result<Response, Error> {
+        let (ready, uri) = self.ready(patience)?;
+        first_that_answers(&ready, &uri, |address| ready.send(address)).await
+    }
+
+    /// Registers an observation; the answer is what is needed to keep it.
+    pub(super) async fn register(self) -> Result<(Response, Registered), Error> {
+        let (ready, uri) = self.ready(Patience::Wait)?;
+        let (address, response, subscription) =
+            first_that_answers(&ready, &uri, |address| ready.register(address)).await?;
+        // What follows has no deadline, and the token remains that of the registration.
+        let ready = Ready { deadline: None, token: None, ..ready };
+        Ok((response, Registered { subscription, ready, address }))
+    }
+
+    fn ready(self, patience: Patience) -> Result<(Ready, Uri), Error> {
         if let Some(Mistake { format, problem }) = self.mistake {
             return Err(Error::Encode { format, problem });
         }
         let uri = self.uri?;
         let body = uri.options(self.body).build()?;
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let Self { client, method, reliability, token, .. } = self;
-        let ready = Ready { client, method, body, reliability, token, deadline, patience };
-        let mut failure = None;
-        for address in resolve_until(deadline, &uri).await? {
-            if is_group(address) {
-                return Err(Error::Group { peer: address });
-            }
-            match ready.send(address).await {
-                Err(error) if error.is_worth_another_address() => failure = Some(error),
-                ended => return ended,
-            }
+        let Self { client, method, reliability, token, whole, .. } = self;
+        Ok((Ready { client, method, body, reliability, token, whole, deadline, patience }, uri))
+    }
+}
+
+/// Tries a host's addresses one after the other, as long as a request certainly had no effect.
+async fn first_that_answers<T, F: Future<Output = Result<T, Error>>>(
+    ready: &Ready,
+    uri: &Uri,
+    attempt: impl Fn(SocketAddr) -> F,
+) -> Result<T, Error> {
+    let mut failure = None;
+    for address in resolve_until(ready.deadline, uri).await? {
+        if is_group(address) {
+            return Err(Error::Group { peer: address });
         }
-        Err(failure.unwrap_or_else(|| Error::NoAddress { host: name(&uri) }))
+        match attempt(address).await {
+            Err(error) if error.is_worth_another_address() => failure = Some(error),
+            ended => return ended,
+        }
+    }
+    Err(failure.unwrap_or_else(|| Error::NoAddress { host: name(uri) }))
+}
+
+/// A server has answered the registration of an observation.
+pub(super) struct Registered {
+    pub(super) subscription: Subscription,
+    ready: Ready,
+    pub(super) address: SocketAddr,
+}
+
+impl Registered {
+    /// Asks for the state without observing it.
+    pub(super) fn fetch(&self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
+        let (ready, address) = (self.ready.clone(), self.address);
+        async move { ready.send(address).await }
     }
 }
 
 /// A request of which only the address is left open.
+#[derive(Clone)]
 struct Ready {
     client: Client,
     method: Code,
     body: Body,
     reliability: Reliability,
     token: Option<Token>,
+    whole: bool,
     deadline: Option<Instant>,
     patience: Patience,
 }
@@ -260,27 +327,56 @@ impl Ready {
     /// Sends it, and once more with the Echo value that the server asks for, if it does (RFC 9175 §2.3).
     async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
         let response = self.exchange(to, self.body.clone()).await?;
-        match response.option(OptionNumber::ECHO) {
-            Some(echo) if response.code() == Code::UNAUTHORIZED && self.body.option(OptionNumber::ECHO).is_none() => {
-                let body = self.body.to_builder().option(OptionNumber::ECHO, echo).build()?;
-                self.exchange(to, body).await
-            }
-            _ => Ok(response),
+        match self.challenged(&response)? {
+            Some(body) => self.exchange(to, body).await,
+            None => Ok(response),
         }
     }
 
-    async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
-        let Self { method: code, reliability, token, .. } = *self;
-        let request = |timeout| {
-            let request = Request::new(code, body).with_reliability(reliability);
-            Opening::Request(Request { timeout, token, ..request })
+    /// The same for the registration of an observation.
+    async fn register(&self, to: SocketAddr) -> Result<(SocketAddr, Response, Subscription), Error> {
+        let (response, subscription) = self.subscribe(to, self.body.clone()).await?;
+        let (response, subscription) = match self.challenged(&response)? {
+            Some(body) => self.subscribe(to, body).await?,
+            None => (response, subscription),
         };
-        match self.client.open(to, request, self.deadline, self.patience).await? {
-            Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),
-            Outcome::Unanswered { course } => Err(Error::Unanswered { peer: to, course }),
-            Outcome::Pong { .. } | Outcome::GroupOver { .. } => {
-                unreachable!("only pings end with an acknowledgement, and it was for no group")
-            }
+        Ok((to, response, subscription))
+    }
+
+    /// What to send to a server that asks whether the request is fresh, unless this told it already.
+    fn challenged(&self, response: &Response) -> Result<Option<Body>, Error> {
+        let told = response.code() != Code::UNAUTHORIZED || self.body.option(OptionNumber::ECHO).is_some();
+        let echo = response.option(OptionNumber::ECHO).filter(|_| !told);
+        Ok(echo.map(|echo| self.body.to_builder().option(OptionNumber::ECHO, echo).build()).transpose()?)
+    }
+
+    async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
+        let request = |timeout| Opening::Request(self.request(body, timeout));
+        response(to, self.client.open(to, request, self.deadline, self.patience).await?)
+    }
+
+    async fn subscribe(&self, to: SocketAddr, body: Body) -> Result<(Response, Subscription), Error> {
+        let feed = Feed::default();
+        let request = |timeout| Opening::Observe(self.request(body, timeout), feed.teller());
+        let begun = self.client.begin(to, request, self.deadline, self.patience).await?;
+        let subscription = begun.exchange.subscription(feed);
+        Ok((response(to, begun.end().await?)?, subscription))
+    }
+
+    fn request(&self, body: Body, timeout: Option<Duration>) -> Request {
+        let Self { method: code, reliability, token, whole, .. } = *self;
+        let request = Request::new(code, body).with_reliability(reliability);
+        Request { timeout, token, whole, ..request }
+    }
+}
+
+/// What a request has come to.
+fn response(peer: SocketAddr, outcome: Outcome) -> Result<Response, Error> {
+    match outcome {
+        Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),
+        Outcome::Unanswered { course } => Err(Error::Unanswered { peer, course }),
+        Outcome::Pong { .. } | Outcome::GroupOver { .. } => {
+            unreachable!("only pings end with an acknowledgement, and it was for no group")
         }
     }
 }

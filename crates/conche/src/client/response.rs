@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use conche_proto::Course;
-use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
+use conche_proto::codec::{Block, Code, ContentFormat, OptionNumber, OwnedMessage};
 
 use super::Error;
 use crate::Problem;
@@ -120,6 +120,13 @@ impl Response {
         self.message.content().location()
     }
 
+    /// Which block of the body the payload is (RFC 7959), of a request that asked for [one](super::RequestBuilder::block).
+    /// `None` for what is whole, and for a value that is malformed.
+    #[must_use]
+    pub fn block(&self) -> Option<Block> {
+        self.option(OptionNumber::BLOCK2).and_then(|value| Block::decode(value).ok())
+    }
+
     /// The value of an option, the first if there are several.
     #[must_use]
     pub fn option(&self, number: OptionNumber) -> Option<&[u8]> {
@@ -138,16 +145,17 @@ impl Response {
         &self.course
     }
 
-    /// From the first transmission to the first acknowledgement; the round-trip time if nothing was lost.
+    /// From the first transmission to the first acknowledgement; the round-trip time if nothing was lost. Of a body that
+    /// went in blocks, that of the first block.
     #[must_use]
     pub fn acknowledged_after(&self) -> Duration {
         self.course.acknowledged_after.unwrap_or(self.course.elapsed)
     }
 
-    /// How many copies were sent beyond the first.
+    /// How many copies were sent beyond the first of each message.
     #[must_use]
-    pub fn retransmissions(&self) -> u16 {
-        self.course.transmissions.saturating_sub(1)
+    pub fn retransmissions(&self) -> u32 {
+        self.course.transmissions.saturating_sub(self.course.messages)
     }
 }
 

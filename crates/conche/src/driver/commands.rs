@@ -28,6 +28,7 @@ impl<C: SharedController> Driver<C> {
             // If nobody waits any more, it was cancelled before it began.
             Command::Open { outcome, .. } if outcome.is_closed() => {}
             Command::Open { what, ticket, place, outcome } => self.open(what, ticket, place, outcome),
+            Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
             Command::Stats { answer } => {
                 let _ = answer.send(*self.endpoint.stats());
             }
@@ -66,6 +67,15 @@ impl<C: SharedController> Driver<C> {
                 let span = debug_span!("group", group = %to, code = ?request.code, id);
                 (self.endpoint.request_group(self.now, to, request), false, span)
             }
+            Opening::Observe(request, teller) => {
+                let span = debug_span!("observation", peer = %to, code = ?request.code, id);
+                let subscribed = self.endpoint.subscribe(self.now, to, request);
+                let opened = subscribed.map(|(exchange, subscription)| {
+                    self.observations.insert(subscription, ticket, to.canonical(), teller);
+                    exchange
+                });
+                (opened, false, span)
+            }
             Opening::Ping => (self.endpoint.ping(self.now, to), true, debug_span!("ping", peer = %to, id)),
         };
         match opened {
@@ -88,6 +98,7 @@ impl<C: SharedController> Driver<C> {
             if let Some(exchange) = self.exchanges.cancel(ticket) {
                 self.endpoint.cancel(self.now, exchange);
             }
+            self.lose_interest(ticket);
         }
     }
 }

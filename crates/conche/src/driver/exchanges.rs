@@ -62,6 +62,7 @@ impl Exchanges {
         let Some(waiting) = self.remove(exchange) else { return };
         waiting.span.in_scope(|| {
             debug!(
+                messages = course.messages,
                 transmissions = course.transmissions,
                 queued = ?course.queued,
                 acknowledged_after = ?course.acknowledged_after,

@@ -14,6 +14,7 @@ use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, Stats};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Address;
+use super::feed::{Feed, News, Teller};
 use super::turns::{Busy, Patience, Place, Turns};
 
 /// What a driver is told.
@@ -21,6 +22,8 @@ use super::turns::{Busy, Patience, Place, Turns};
 pub(super) enum Command {
     /// Open an exchange with whom the place is for.
     Open { what: Opening, ticket: u64, place: Place, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
+    /// End an observation, known by its ticket, and wait for what the server says.
+    Unsubscribe { observed: u64, ticket: u64, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Tell what is known of a peer.
@@ -40,6 +43,8 @@ pub(crate) enum Opening {
         request: Request,
         responses: mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>,
     },
+    /// A request to be told of changes, too.
+    Observe(Request, Teller),
     Ping,
 }
 
@@ -97,6 +102,7 @@ struct Shared {
     reaches_v4: bool,
     tickets: AtomicU64,
     queue_lifetime: Duration,
+    body_limit: usize,
 }
 
 impl Handle {
@@ -105,9 +111,10 @@ impl Handle {
         cancelled: Arc<Cancelled>,
         turns: Arc<Turns>,
         (local, reaches_v4): (SocketAddr, bool),
-        queue_lifetime: Duration,
+        (queue_lifetime, body_limit): (Duration, usize),
     ) -> Self {
-        let shared = Shared { cancelled, turns, local, reaches_v4, tickets: AtomicU64::new(0), queue_lifetime };
+        let tickets = AtomicU64::new(0);
+        let shared = Shared { cancelled, turns, local, reaches_v4, tickets, queue_lifetime, body_limit };
         Self { commands, shared: Arc::new(shared) }
     }
 
@@ -122,6 +129,11 @@ impl Handle {
     /// How long a request may wait for its turn.
     pub(crate) fn queue_lifetime(&self) -> Duration {
         self.shared.queue_lifetime
+    }
+
+    /// The largest body of a response, in bytes.
+    pub(crate) fn body_limit(&self) -> usize {
+        self.shared.body_limit
     }
 
     /// What the driver calls a peer; `None` if its socket does not reach that IP version.
@@ -145,10 +157,14 @@ impl Handle {
 
     /// Opens an exchange whose turn it is. Dropping the future cancels it.
     pub(crate) fn open(&self, place: Place, what: Opening) -> Exchange {
+        self.begin(|ticket, outcome| Command::Open { what, ticket, place, outcome })
+    }
+
+    fn begin(&self, command: impl FnOnce(u64, oneshot::Sender<Result<Outcome, ExchangeError>>) -> Command) -> Exchange {
         let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
         let (outcome, receiver) = oneshot::channel();
         // If the driver is gone, so is the sender of the outcome.
-        let _ = self.commands.send(Command::Open { what, ticket, place, outcome });
+        let _ = self.commands.send(command(ticket, outcome));
         Exchange { ticket, receiver, over: false, handle: self.clone() }
     }
 
@@ -194,6 +210,13 @@ pub(crate) struct Exchange {
     handle: Handle,
 }
 
+impl Exchange {
+    /// What this exchange registers, as something to be kept.
+    pub(crate) fn subscription(&self, feed: Feed) -> Subscription {
+        Subscription { ticket: self.ticket, feed, handle: self.handle.clone() }
+    }
+}
+
 impl Future for Exchange {
     type Output = Result<Outcome, ExchangeError>;
 
@@ -214,8 +237,40 @@ impl Drop for Exchange {
     }
 }
 
-/// Exchanges that nobody waits for any more. Each of them adds itself once, so there are never more than there are
-/// exchanges, and adding needs neither room in a channel nor waiting.
+/// Something that is observed elsewhere.
+#[derive(Debug)]
+#[must_use = "dropping a subscription ends it"]
+pub(crate) struct Subscription {
+    ticket: u64,
+    feed: Feed,
+    handle: Handle,
+}
+
+impl Subscription {
+    /// What is new.
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
+        self.feed.poll(context)
+    }
+
+    pub(crate) fn body_limit(&self) -> usize {
+        self.handle.body_limit()
+    }
+
+    /// Tells the server that it is over, as an exchange to wait for.
+    pub(crate) fn end(self) -> Exchange {
+        self.handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        // If it is over, nobody has this ticket any more.
+        self.handle.shared.cancelled.add(self.ticket);
+    }
+}
+
+/// Exchanges and subscriptions that nobody waits for any more. Each of them adds itself once, so there are never more than there are
+/// of them, and adding needs neither room in a channel nor waiting.
 #[derive(Debug, Default)]
 pub(super) struct Cancelled {
     tickets: Mutex<Vec<u64>>,

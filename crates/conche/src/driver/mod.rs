@@ -8,9 +8,12 @@ mod clock;
 mod closing;
 mod commands;
 mod exchanges;
+mod feed;
 mod handle;
 #[cfg(target_os = "linux")]
 mod linux;
+mod observed;
+mod observing;
 mod serving;
 mod socket;
 mod throttle;
@@ -18,7 +21,8 @@ mod traffic;
 mod turns;
 
 pub(crate) use address::{Address, Role};
-pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome};
+pub(crate) use feed::{End, Feed, News};
+pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription};
 pub(crate) use serving::Handlers;
 pub(crate) use socket::{Binding, is_unreachable};
 pub use turns::{Busy, Full, Waiting};
@@ -43,7 +47,9 @@ use clock::Clock;
 use closing::Closing;
 use exchanges::Exchanges;
 use handle::{Cancelled, Command};
-use serving::Serving;
+use observed::Topics;
+use observing::Observations;
+use serving::{Asker, Serving};
 use socket::{Departure, Received, Socket};
 use throttle::Throttle;
 use turns::Turns;
@@ -72,6 +78,8 @@ pub(crate) struct Driver<C: SharedController> {
     cancelled: Arc<Cancelled>,
     turns: Arc<Turns>,
     exchanges: Exchanges,
+    observations: Observations,
+    topics: Topics,
     retry_unreachable: bool,
     closing: Option<Closing>,
     incoming: Box<[u8]>,
@@ -107,8 +115,10 @@ impl<C: SharedController> Driver<C> {
         let turns = Turns::new(start.waiting, &start.limits);
         let (sender, commands) = mpsc::unbounded_channel();
         let local = (socket.local(), socket.reaches_v4());
-        let handle = Handle::new(sender, Arc::clone(&cancelled), Arc::clone(&turns), local, start.queue_lifetime);
+        let bounds = (start.queue_lifetime, start.limits.body_bytes);
+        let handle = Handle::new(sender, Arc::clone(&cancelled), Arc::clone(&turns), local, bounds);
         let clock = Clock::start();
+        let topics = Topics::new(&start.router);
         let driver = Self {
             socket,
             endpoint,
@@ -119,6 +129,8 @@ impl<C: SharedController> Driver<C> {
             cancelled,
             turns,
             exchanges: Exchanges::default(),
+            observations: Observations::default(),
+            topics,
             retry_unreachable: start.retry_unreachable,
             closing: None,
             incoming: vec![0; LARGEST_DATAGRAM].into(),
@@ -143,6 +155,7 @@ impl<C: SharedController> Driver<C> {
                 }
             }
             let closing = self.closing.as_ref().map(Closing::due);
+            let due = due.into_iter().chain(self.observations.due()).min();
             let wake = [due.and_then(|due| self.clock.wake_up(due)), closing].into_iter().flatten().min();
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
@@ -151,15 +164,28 @@ impl<C: SharedController> Driver<C> {
                 ready = self.socket.ready() => self.receive(ready).await,
                 command = self.commands.recv() => match command {
                     Some(command) => self.obey_all(command),
-                    None => return,
+                    None => {
+                        // Somebody may have been the last one by dropping an observation, which the server is told.
+                        self.cancel_all();
+                        self.drain().await;
+                        return;
+                    }
                 },
                 () = self.cancelled.some() => self.cancel_all(),
-                (request, response) = self.serving.next() => {
+                (asker, response) = self.serving.next() => {
                     self.now = self.clock.now();
-                    self.respond(request, response);
+                    match asker {
+                        Asker::Request(request) => self.respond(request, response),
+                        Asker::Topic(topic) => self.handler_says(topic, response),
+                    }
                 }
+                () = self.topics.mailbox().some() => self.hear_notifiers(),
+                () = std::future::ready(()), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
                 () = self.turns.emptied(), if self.closing.is_some() => {}
-                () = timer.as_mut(), if wake.is_some() => self.now = self.clock.now(),
+                () = timer.as_mut(), if wake.is_some() => {
+                    self.now = self.clock.now();
+                    self.refresh_again();
+                }
             }
         }
     }
@@ -267,6 +293,7 @@ impl<C: SharedController> Driver<C> {
     fn tell(&mut self, event: Event<Address>) {
         match event {
             Event::Request { id, from, message } => {
+                self.register(id, from, &message);
                 if let Some(response) = self.serving.start(id, from, message) {
                     // A handler has run, for as long as it wanted.
                     self.now = self.clock.now();
@@ -295,12 +322,27 @@ impl<C: SharedController> Driver<C> {
                     Err(ExchangeError::Failed { failure, course })
                 });
             }
+            Event::ObserverGone { from, topic, reason, .. } => {
+                debug!(peer = %from, %reason, "an observer is gone");
+                self.count_observers(topic);
+            }
+            Event::Notification { subscription, from, message } => self.observations.tell(subscription, from, message),
+            Event::Stale { subscription, .. } => self.refresh(subscription),
+            Event::SubscriptionOver { subscription, from, reason } => {
+                debug!(peer = %from, %reason, "an observation is over");
+                self.observations.over(subscription, reason);
+            }
             // Nobody has asked for other events.
             _ => {}
         }
     }
 
     fn respond(&mut self, request: RequestId, response: Response) {
+        self.send_response(request, response);
+        self.registration_answered(request);
+    }
+
+    fn send_response(&mut self, request: RequestId, response: Response) {
         let code = response.code();
         let answered = match response.build() {
             Ok(response) => self.endpoint.respond(self.now, request, response).map_err(|error| error.to_string()),

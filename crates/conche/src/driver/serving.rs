@@ -13,11 +13,11 @@ use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
 use conche_proto::shares::{Group, Shares};
 use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::Instant;
-use tracing::{Instrument, debug_span, error, warn};
+use tracing::{Instrument, Span, debug_span, error, warn};
 
 use super::Address;
 use super::throttle::Throttle;
-use crate::server::{Dispatch, Response, Router};
+use crate::server::{Dispatch, Notifier, Request, Response, Router};
 
 /// A client that is told to come back later does so after this time (RFC 7252 §5.9.3.4).
 const RETRY_AFTER_SECONDS: u32 = 2;
@@ -42,12 +42,22 @@ impl Default for Handlers {
     }
 }
 
+/// For whom a handler runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    Request(RequestId),
+    /// All who observe this.
+    Topic(u64),
+}
+
 #[derive(Debug)]
 pub(super) struct Serving {
     router: Arc<Router>,
     handlers: Handlers,
     running: JoinSet<Response>,
-    requests: HashMap<Id, (RequestId, Group)>,
+    askers: HashMap<Id, (Asker, Option<Group>)>,
+    /// How many of them are topics, which take no share.
+    topics: usize,
     /// Of those that run, by source.
     shares: Shares,
     /// Of what stands for groups of sources.
@@ -63,7 +73,8 @@ impl Serving {
             router: Arc::new(router),
             handlers,
             running: JoinSet::new(),
-            requests: HashMap::new(),
+            askers: HashMap::new(),
+            topics: 0,
             shares: Shares::default(),
             hash: RandomState::new(),
             refusing: false,
@@ -90,7 +101,14 @@ impl Serving {
         }
         self.running = JoinSet::new();
         self.shares = Shares::default();
-        answers.extend(self.requests.drain().map(|(_, (request, _))| (request, unavailable())));
+        self.topics = 0;
+        answers.extend(self.askers.drain().map(|(_, (asker, _))| (asker, unavailable())));
+        // What is observed changes no more.
+        let request = |(asker, response)| match asker {
+            Asker::Request(request) => Some((request, response)),
+            Asker::Topic(_) => None,
+        };
+        let mut answers: Vec<_> = answers.into_iter().filter_map(request).collect();
         answers.sort_unstable_by_key(|(request, _)| *request);
         answers
     }
@@ -102,29 +120,74 @@ impl Serving {
         }
         let group = Group::of(self.hash.hash_one(from.prefix()));
         let full = !self.shares.admits(group, 1, self.handlers.most);
-        let from = from.socket_addr();
+        let (from, id) = (from.socket_addr(), Asker::Request(id));
         let span = debug_span!("request", peer = %from, method = ?message.code(), path = message.uri_path());
         if self.handlers.spawn {
             if full {
                 return Some(self.full());
             }
-            let router = Arc::clone(&self.router);
-            let answer = async move {
-                match router.dispatch(from, message) {
-                    Dispatch::Reply(response) => response,
-                    Dispatch::Handle(answer) => answer.await,
-                }
-            };
-            self.run(id, group, answer.instrument(span));
+            self.spawn(id, Some(group), span, move |router| router.dispatch(from, message));
             return None;
         }
         // Its handler could do half of what it does before it would have to wait, and the client would ask again.
         if full && !message.code().is_idempotent() {
             return Some(self.full());
         }
+        self.first(id, Some(group), full, span, |router| router.dispatch(from, message))
+    }
+
+    /// Who tells of changes of what this request asks for. Nobody does any more while new requests are refused.
+    pub(super) fn observed(&self, message: &OwnedMessage) -> Option<Notifier> {
+        if self.refusing { None } else { self.router.observed(message).cloned() }
+    }
+
+    /// There is room to ask for the state of something that is observed: as many handlers may wait for that as for
+    /// requests.
+    pub(super) fn may_ask(&self) -> bool {
+        !self.refusing && self.topics < self.handlers.most.max(1)
+    }
+
+    /// Asks for the new state of something that is observed. What is ready at once is returned.
+    pub(super) fn ask(&mut self, topic: u64, request: Request) -> Option<Response> {
+        let span = debug_span!("notification", path = request.message().uri_path());
+        let asker = Asker::Topic(topic);
+        if self.handlers.spawn {
+            self.spawn(asker, None, span, |router| router.handle(request));
+            return None;
+        }
+        self.first(asker, None, false, span, |router| router.handle(request))
+    }
+
+    /// Runs a handler as a task from its beginning on.
+    fn spawn(
+        &mut self,
+        id: Asker,
+        group: Option<Group>,
+        span: Span,
+        dispatch: impl FnOnce(&Router) -> Dispatch + Send + 'static,
+    ) {
+        let router = Arc::clone(&self.router);
+        let answer = async move {
+            match dispatch(&router) {
+                Dispatch::Reply(response) => response,
+                Dispatch::Handle(answer) => answer.await,
+            }
+        };
+        self.run(id, group, answer.instrument(span));
+    }
+
+    /// Runs a handler up to where it has to wait for something, or to its end.
+    fn first(
+        &mut self,
+        id: Asker,
+        group: Option<Group>,
+        full: bool,
+        span: Span,
+        dispatch: impl FnOnce(&Router) -> Dispatch,
+    ) -> Option<Response> {
         let entered = span.enter();
         // A panic leaves nothing behind here: the router is not changed, and the handler's future is dropped.
-        let first = catch_unwind(AssertUnwindSafe(|| match self.router.dispatch(from, message) {
+        let first = catch_unwind(AssertUnwindSafe(|| match dispatch(&self.router) {
             Dispatch::Reply(response) => Ok(response),
             // It has no other chance, so that tokio must not take its turn from it although it has to wait for nothing. It
             // is dropped in here because that may panic too.
@@ -149,14 +212,17 @@ impl Serving {
         }
     }
 
-    fn run(&mut self, id: RequestId, group: Group, answer: impl Future<Output = Response> + Send + 'static) {
+    fn run(&mut self, id: Asker, group: Option<Group>, answer: impl Future<Output = Response> + Send + 'static) {
         let task = self.running.spawn(answer);
-        self.requests.insert(task.id(), (id, group));
-        self.shares.take(group, 1);
+        self.askers.insert(task.id(), (id, group));
+        match group {
+            Some(group) => self.shares.take(group, 1),
+            None => self.topics += 1,
+        }
     }
 
     /// The next handler that ends. Never ready while none runs.
-    pub(super) async fn next(&mut self) -> (RequestId, Response) {
+    pub(super) async fn next(&mut self) -> (Asker, Response) {
         loop {
             let Some(ended) = self.running.join_next_with_id().await else { std::future::pending().await };
             if let Some(answer) = self.ended(ended) {
@@ -165,14 +231,17 @@ impl Serving {
         }
     }
 
-    fn ended(&mut self, ended: Result<(Id, Response), JoinError>) -> Option<(RequestId, Response)> {
+    fn ended(&mut self, ended: Result<(Id, Response), JoinError>) -> Option<(Asker, Response)> {
         let (task, response) = match ended {
             Ok((task, response)) => (task, Some(response)),
             Err(error) => (error.id(), None),
         };
-        let (request, group) = self.requests.remove(&task)?;
-        self.shares.give_back(group, 1);
-        Some((request, response.unwrap_or_else(|| self.panicked())))
+        let (asker, group) = self.askers.remove(&task)?;
+        match group {
+            Some(group) => self.shares.give_back(group, 1),
+            None => self.topics -= 1,
+        }
+        Some((asker, response.unwrap_or_else(|| self.panicked())))
     }
 
     fn full(&mut self) -> Response {

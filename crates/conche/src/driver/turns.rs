@@ -71,6 +71,8 @@ pub enum Full {
     Exchanges,
     /// The table of the destinations that were used lately.
     Peers,
+    /// The observations that are under way.
+    Subscriptions,
 }
 
 impl Full {
@@ -84,6 +86,7 @@ impl Full {
             Self::Queue => "Limits::queue",
             Self::Exchanges => "Limits::exchanges",
             Self::Peers => "Limits::peers",
+            Self::Subscriptions => "Limits::subscriptions",
         }
     }
 }
@@ -95,6 +98,7 @@ impl std::fmt::Display for Full {
             Self::Lines | Self::Queue => "messages wait for their turn already",
             Self::Exchanges => "exchanges are under way already",
             Self::Peers => "destinations were used lately",
+            Self::Subscriptions => "observations are under way already",
         })
     }
 }
@@ -107,6 +111,7 @@ impl Busy {
             RequestError::QueuesFull { limit } => (Full::Queue, limit),
             RequestError::TooManyExchanges { limit } => (Full::Exchanges, limit),
             RequestError::PeersFull { limit } => (Full::Peers, limit),
+            RequestError::TooManySubscriptions { limit } => (Full::Subscriptions, limit),
             _ => return None,
         };
         Some(Self { what, limit })

@@ -61,6 +61,9 @@ impl RequireFresh {
 impl Challenges {
     /// What a request is answered that is not fresh.
     fn refusal(&self, request: &Request) -> Option<Response> {
+        if request.is_for_observers() {
+            return None;
+        }
         let now = Instant::ZERO + self.epoch.elapsed();
         let peer = request.peer();
         let value = request.message().option(OptionNumber::ECHO);

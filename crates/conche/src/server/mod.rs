@@ -2,8 +2,8 @@
 //!
 //! A [`Server`] is a socket with a [`Router`], which leads each request by its path to a [`Resource`] and by its method to
 //! a [`Handler`], an async function. What the function takes is made from the request, what it returns becomes the
-//! response. Whoever knows axum knows this; what is different is that a request is complete when it is handled, and that
-//! responses are small.
+//! response. Whoever knows axum knows this; what is different is that a request is complete when it is handled, and its
+//! response when it is returned.
 //!
 //! # Routing
 //!
@@ -106,6 +106,34 @@
 //! let router: Router = Router::new().route("/notes", get(all).post(add)).with_state(Notes::default());
 //! ```
 //!
+//! # Being observed
+//!
+//! Clients may observe a resource that has a [`Notifier`] (RFC 7641). When the program says that there is something new, the
+//! handler runs once for all who ask the same, and its answer goes to each of them as the path to it has room.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicBool, Ordering};
+//!
+//! use conche::server::{Notifier, Router, State, get};
+//!
+//! #[derive(Clone, Default)]
+//! struct Door { open: Arc<AtomicBool>, moved: Notifier }
+//!
+//! async fn read(State(door): State<Door>) -> &'static str {
+//!     if door.open.load(Ordering::Relaxed) { "open" } else { "closed" }
+//! }
+//!
+//! async fn toggle(State(door): State<Door>) {
+//!     door.open.fetch_xor(true, Ordering::Relaxed);
+//!     door.moved.notify();
+//! }
+//!
+//! let door = Door::default();
+//! let resource = get(read).put(toggle).observed_by(&door.moved);
+//! let router: Router = Router::new().route("/door", resource).with_state(door);
+//! ```
+//!
 //! # JSON and CBOR
 //!
 //! With the features `json` and `cbor`, `Json` and `Cbor` are arguments and results. The feature `serde`, which both
@@ -197,8 +225,9 @@
 //!
 //! # Limits
 //!
-//! A payload is at most as large as one message ([`Limits`](crate::Limits)); [`Router::max_payload`] sets a lower limit,
-//! beyond which the answer is 4.13. [`ServerBuilder::concurrency`] bounds the handlers that wait at the same time; beyond
+//! What does not fit into a message goes block by block (RFC 7959), without the handler's doing: it gets the whole payload and
+//! returns the whole response. Both may have 64 KiB, which [`ServerBuilder::body_limit`] changes; [`Router::max_payload`]
+//! sets a lower limit for payloads, beyond which the answer is 4.13. [`ServerBuilder::concurrency`] bounds the handlers that wait at the same time; beyond
 //! that the answer is 5.03. A handler that computes for long holds up all others: such work belongs into
 //! `tokio::task::spawn_blocking`.
 //!
@@ -213,6 +242,7 @@ mod fresh;
 mod handler;
 mod listen;
 mod middleware;
+pub(crate) mod notifier;
 mod request;
 mod response;
 pub mod routing;
@@ -229,6 +259,7 @@ pub use fresh::{NoRandomness, RequireFresh};
 pub use handler::Handler;
 pub use listen::{BindError, Server, ServerBuilder, ServerRole, Stopped};
 pub use middleware::{FromFn, HandleError, Next, from_fn, handle_error};
+pub use notifier::Notifier;
 pub use request::{Capture, Request};
 pub use response::{IntoResponse, Response};
 pub use routing::{

@@ -19,13 +19,14 @@ pub struct Request {
     message: OwnedMessage,
     captures: Captures,
     extensions: Vec<Arc<dyn Any + Send + Sync>>,
+    notification: bool,
 }
 
 impl Request {
     /// A request that arrived from this peer.
     #[must_use]
     pub fn new(peer: SocketAddr, message: OwnedMessage) -> Self {
-        Self { peer, message, captures: Captures::new(), extensions: Vec::new() }
+        Self { peer, message, captures: Captures::new(), extensions: Vec::new(), notification: false }
     }
 
     /// A request as a test of a [`Router`](super::Router) needs one, of these options and this payload. `None` if the
@@ -38,6 +39,18 @@ impl Request {
         encoder.ok()?.body(body).ok()?;
         let message = OwnedMessage::decode(bytes).ok().filter(|_| method.is_request())?;
         Some(Self::new(peer, message))
+    }
+
+    /// The same request, asked by a notifier.
+    pub(crate) fn as_notification(self) -> Self {
+        Self { notification: true, ..self }
+    }
+
+    /// No client asks this now, but a [`Notifier`](super::Notifier), for all clients that observe the resource and were
+    /// allowed to.
+    #[must_use]
+    pub fn is_for_observers(&self) -> bool {
+        self.notification
     }
 
     /// Who sent it. Nothing but the source address vouches for this.

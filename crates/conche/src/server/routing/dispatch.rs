@@ -12,7 +12,7 @@ use super::tree::Captures;
 use super::validation::Validation;
 use super::{Route, RouteError, Router};
 use crate::server::handler::Answer;
-use crate::server::{Request, Response};
+use crate::server::{Notifier, Request, Response};
 
 /// What becomes of a request.
 pub(crate) enum Dispatch {
@@ -69,9 +69,21 @@ impl Router {
         self.handle(Request::new(peer, message))
     }
 
-    fn handle(&self, mut request: Request) -> Dispatch {
+    /// Who tells of changes of what this request asks for.
+    pub(crate) fn observed(&self, message: &OwnedMessage) -> Option<&Notifier> {
+        match self.find(message, &mut Captures::new()) {
+            Found::Entry(entry) => entry.resource.notifier(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn notifiers(&self) -> impl Iterator<Item = &Notifier> {
+        self.entries.iter().filter_map(|entry| entry.resource.notifier())
+    }
+
+    pub(crate) fn handle(&self, mut request: Request) -> Dispatch {
         let mut captures = Captures::new();
-        let (callee, limit) = match self.find(&request, &mut captures) {
+        let (callee, limit) = match self.find(request.message(), &mut captures) {
             Found::Entry(Entry { resource, max_payload, .. }) => match resource.handler(request.method()) {
                 Some(callee) => (callee, *max_payload),
                 None => return refuse(resource.others(), Code::METHOD_NOT_ALLOWED, request),
@@ -96,8 +108,8 @@ impl Router {
         })
     }
 
-    fn find(&self, request: &Request, captures: &mut Captures) -> Found<'_> {
-        let mut path: SmallVec<[&[u8]; 8]> = request.message().values(OptionNumber::URI_PATH).collect();
+    fn find(&self, message: &OwnedMessage, captures: &mut Captures) -> Found<'_> {
+        let mut path: SmallVec<[&[u8]; 8]> = message.values(OptionNumber::URI_PATH).collect();
         if path.as_slice() == EMPTY_SEGMENT {
             path.clear();
         }

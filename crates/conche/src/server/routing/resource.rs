@@ -9,6 +9,7 @@ use tower_layer::Layer;
 use super::callee::Callee;
 use super::link::Attributes;
 use super::{RequestService, Route, RouteError};
+use crate::server::Notifier;
 use crate::server::handler::Handler;
 
 /// What a path leads to, by method.
@@ -34,6 +35,7 @@ pub struct Resource<S = ()> {
     others: Option<Callee<S>>,
     attributes: Attributes,
     hidden: bool,
+    notifier: Option<Notifier>,
 }
 
 macro_rules! methods {
@@ -94,16 +96,16 @@ impl<S: Send + Sync + 'static> Resource<S> {
     }
 
     pub(super) fn with_shared<S2>(self, state: &Arc<S>) -> Resource<S2> {
-        let Self { methods, others, attributes, hidden } = self;
+        let Self { methods, others, attributes, hidden, notifier } = self;
         let methods = methods.into_iter().map(|(method, callee)| (method, callee.with_state(state))).collect();
-        Resource { methods, others: others.map(|callee| callee.with_state(state)), attributes, hidden }
+        Resource { methods, others: others.map(|callee| callee.with_state(state)), attributes, hidden, notifier }
     }
 }
 
 impl<S> Resource<S> {
     /// A resource that answers every method with 4.05.
     pub fn new() -> Self {
-        Self { methods: Vec::new(), others: None, attributes: Attributes::default(), hidden: false }
+        Self { methods: Vec::new(), others: None, attributes: Attributes::default(), hidden: false, notifier: None }
     }
 
     /// `title`: what humans call it.
@@ -136,6 +138,17 @@ impl<S> Resource<S> {
     pub fn attribute(mut self, name: &str, value: &str) -> Self {
         self.attributes.add(name, value);
         self
+    }
+
+    /// Lets clients observe it with GET and FETCH (RFC 7641): they are told when this notifier says that there is something
+    /// new. Sets `obs` (§6).
+    pub fn observed_by(self, notifier: &Notifier) -> Self {
+        let listed = if self.notifier.is_some() { self } else { self.attribute("obs", "") };
+        Self { notifier: Some(notifier.clone()), ..listed }
+    }
+
+    pub(super) fn notifier(&self) -> Option<&Notifier> {
+        self.notifier.as_ref()
     }
 
     /// Leaves it out of `/.well-known/core`.
@@ -178,8 +191,9 @@ impl<S> Default for Resource<S> {
 
 impl<S> Clone for Resource<S> {
     fn clone(&self) -> Self {
-        let Self { methods, others, attributes, hidden } = self;
-        Self { methods: methods.clone(), others: others.clone(), attributes: attributes.clone(), hidden: *hidden }
+        let Self { methods, others, attributes, hidden, notifier } = self;
+        let (methods, others, attributes) = (methods.clone(), others.clone(), attributes.clone());
+        Self { methods, others, attributes, hidden: *hidden, notifier: notifier.clone() }
     }
 }
 

@@ -122,8 +122,8 @@ impl<S> Router<S> {
         self.attempt(|outer| outer.absorb(router, None))
     }
 
-    /// Answers larger payloads with 4.13. By default nothing is refused here: the largest message that the endpoint
-    /// accepts is the limit.
+    /// Answers larger payloads with 4.13, when they are complete. By default nothing is refused here, but what exceeds the
+    /// server's [`body_limit`](crate::server::ServerBuilder::body_limit) is, as soon as that shows.
     pub fn max_payload(self, bytes: usize) -> Self {
         Self { max_payload: Some(bytes), ..self }
     }

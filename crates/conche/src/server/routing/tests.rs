@@ -388,9 +388,12 @@ fn routes_that_make_no_sense_are_reported_with_what_would_be_right() {
 #[test]
 fn an_attribute_whose_name_would_end_a_link_keeps_the_server_from_starting() {
     let with = |name| Router::<()>::new().route("/a", get(async || "").attribute(name, "v")).ready();
-    for name in ["a,</evil>", "", "a b", "a=b", "a;b", "a*", "ä", "a\""] {
+    for name in ["a,</evil>", "", "a b", "a=b", "a;b", "ä", "a\""] {
         let mistake = with(name).expect_err("no name").to_string();
-        assert!(mistake.starts_with(&format!("the route \"/a\" has an attribute named {name:?}")), "{mistake}");
+        assert!(
+            mistake.starts_with("the attributes of the route \"/a\" cannot be listed: the name"),
+            "{name:?}: {mistake}"
+        );
     }
     assert!(with("x-y.z_9").is_ok());
 }

@@ -1,0 +1,181 @@
+//! The demonstration resources that can be observed (RFC 7641), which change by themselves.
+//!
+//! | resource | what it does | test cases |
+//! |---|---|---|
+//! | `/obs` | changes every 5 s, and by PUT; is removed by DELETE until it changes next; notifications are Confirmable | OBS 01, 04-10 |
+//! | `/obs-non` | the same with Non-confirmable notifications | OBS 02, 03 |
+//! | `/obs-large` | does not fit into a message | BLOCK 06, OBS 11-13 |
+//! | `/obs-reset` | POST makes the server forget its observers, as a restart would | OBS 04 |
+//! | `/obs-pumping` | changes 20 times a second, more often than most paths can take | OBS 14, 15 |
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use conche::server::{Notifier, Request, Resource, Response, Router, State, get};
+use conche::{Code, ContentFormat, Reliability};
+
+/// How often most of them change.
+const CHANGE: Duration = Duration::from_secs(5);
+
+/// How often `/obs-pumping` changes.
+const PUMPING: Duration = Duration::from_millis(50);
+
+/// What `/obs-large` has beside its number: more than one block of 1024 bytes.
+const FILLER: &str = "A state that does not fit into a message comes in blocks. ";
+
+/// The observable resources, which change from now on. Must be called within a runtime.
+pub fn router() -> Router {
+    let resource = |path: &str, shown: Shown, period: Duration| {
+        let changing = Arc::new(Changing { shown, notifier: Notifier::new(), content: Mutex::default() });
+        tokio::spawn(keep_changing(Arc::downgrade(&changing), period));
+        let resource: Resource<Arc<Changing>> = match shown {
+            Shown::Resettable => get(read).post(reset),
+            Shown::Confirmable | Shown::NonConfirmable => get(read).put(write).delete(remove),
+            Shown::Large | Shown::Pumping => get(read),
+        };
+        (path.to_owned(), resource.observed_by(&changing.notifier).with_state(changing))
+    };
+    [
+        resource("/obs", Shown::Confirmable, CHANGE),
+        resource("/obs-non", Shown::NonConfirmable, CHANGE),
+        resource("/obs-large", Shown::Large, CHANGE),
+        resource("/obs-reset", Shown::Resettable, CHANGE),
+        resource("/obs-pumping", Shown::Pumping, PUMPING),
+    ]
+    .into_iter()
+    .fold(Router::new(), |router, (path, resource)| router.route(&path, resource))
+}
+
+/// Which of the resources it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Confirmable,
+    NonConfirmable,
+    Large,
+    Resettable,
+    Pumping,
+}
+
+/// A resource that changes.
+#[derive(Debug)]
+struct Changing {
+    shown: Shown,
+    notifier: Notifier,
+    content: Mutex<Content>,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    /// How often it has changed by itself.
+    changes: u64,
+    /// What a client has written; until it changes by itself.
+    written: Option<Written>,
+}
+
+#[derive(Debug)]
+enum Written {
+    Document(Vec<u8>),
+    Removed,
+}
+
+impl Changing {
+    fn locked(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Changes it as long as there is a server that has it.
+async fn keep_changing(changing: Weak<Changing>, period: Duration) {
+    let mut ticks = tokio::time::interval(period);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    ticks.tick().await;
+    loop {
+        ticks.tick().await;
+        let Some(changing) = changing.upgrade() else { return };
+        {
+            let mut content = changing.locked();
+            *content = Content { changes: content.changes + 1, written: None };
+        }
+        changing.notifier.notify();
+    }
+}
+
+async fn read(State(changing): State<Arc<Changing>>) -> Response {
+    let content = changing.locked();
+    let payload = match &content.written {
+        Some(Written::Removed) => return Response::new(Code::NOT_FOUND),
+        Some(Written::Document(document)) => document.clone(),
+        None if changing.shown == Shown::Large => format!("{}\n{}", content.changes, FILLER.repeat(40)).into_bytes(),
+        None => content.changes.to_string().into_bytes(),
+    };
+    let reliability = match changing.shown {
+        Shown::Confirmable | Shown::Large | Shown::Resettable => Reliability::Confirmable,
+        Shown::NonConfirmable | Shown::Pumping => Reliability::NonConfirmable,
+    };
+    Response::new(Code::CONTENT).payload(ContentFormat::TEXT_PLAIN, payload).max_age(CHANGE).reliability(reliability)
+}
+
+/// Its Content-Format cannot change while it is observed: that would end all observations (RFC 7641 §4.2, TD_COAP_OBS_08).
+async fn write(State(changing): State<Arc<Changing>>, request: Request) -> Code {
+    if request.content_format().is_some_and(|format| format != ContentFormat::TEXT_PLAIN) {
+        changing.notifier.send(Response::diagnostic(Code::INTERNAL_SERVER_ERROR, "the content format has changed"));
+        return Code::CHANGED;
+    }
+    changing.locked().written = Some(Written::Document(request.payload().to_vec()));
+    changing.notifier.notify();
+    Code::CHANGED
+}
+
+async fn remove(State(changing): State<Arc<Changing>>) -> Code {
+    changing.locked().written = Some(Written::Removed);
+    changing.notifier.notify();
+    Code::DELETED
+}
+
+async fn reset(State(changing): State<Arc<Changing>>) -> Code {
+    changing.notifier.dismiss();
+    Code::CHANGED
+}
+
+#[cfg(test)]
+mod tests {
+    use conche::{Client, Server};
+
+    use super::*;
+
+    // TD_COAP_OBS_01, 07, 09
+    #[tokio::test(start_paused = true)]
+    async fn a_change_by_time_by_put_and_by_delete_is_told() {
+        let server = Server::builder().router(router()).bind("127.0.0.1:0").await.expect("it starts");
+        let uri = format!("coap://{}/obs", server.local_addr());
+        let client = Client::new();
+        let mut observation = client.observe(&uri);
+        for expected in ["0", "1", "2"] {
+            let state = observation.next().await.expect("it goes on").expect("a state");
+            assert_eq!(state.text(), Ok(expected));
+        }
+        client.put(&uri).payload(ContentFormat::TEXT_PLAIN, "mine").await.expect("a response");
+        let state = observation.next().await.expect("it goes on").expect("a state");
+        assert_eq!(state.text(), Ok("mine"));
+        client.delete(&uri).await.expect("a response");
+        let state = observation.next().await.expect("it goes on").expect("a state");
+        assert_eq!(state.code(), Code::NOT_FOUND);
+        assert!(observation.next().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_state_comes_whole_and_a_reset_one_comes_again() {
+        let server = Server::builder().router(router()).bind("127.0.0.1:0").await.expect("it starts");
+        let client = Client::new();
+        let mut large = client.observe(format!("coap://{}/obs-large", server.local_addr()));
+        for _ in 0..2 {
+            let state = large.next().await.expect("it goes on").expect("a state");
+            assert!(state.payload().len() > 2000, "{} bytes", state.payload().len());
+        }
+        let uri = format!("coap://{}/obs-reset", server.local_addr());
+        let mut observation = client.observe(&uri);
+        observation.next().await.expect("it goes on").expect("a state");
+        client.post(&uri).await.expect("a response").successful().expect("it may be reset");
+        observation.next().await.expect("it goes on").expect("it registers again");
+    }
+}

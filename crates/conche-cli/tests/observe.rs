@@ -1,0 +1,76 @@
+//! `conche observe` and `conche get -s` as a user meets them.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::Stdio;
+
+use common::{Ended, Process, conche, run, serve};
+use serde_json::Value;
+
+fn observe(address: SocketAddr, path: &str, arguments: &[&str]) -> Ended {
+    run(conche().arg("observe").arg(format!("coap://{address}{path}")).args(arguments))
+}
+
+fn numbers(text: &str) -> Vec<u64> {
+    text.lines().map(|line| line.parse().unwrap_or_else(|_| panic!("a number: {line:?}"))).collect()
+}
+
+#[test]
+fn each_state_is_a_line_and_newer_than_the_one_before() {
+    let (_server, address) = serve();
+    let ended = observe(address, "/obs-pumping", &["--count", "3"]);
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    let states = numbers(&ended.stdout);
+    assert!(states.len() == 3 && states.is_sorted_by(|one, other| one < other), "{states:?}");
+}
+
+#[test]
+fn as_json_each_state_is_an_object() {
+    let (_server, address) = serve();
+    let ended = observe(address, "/obs-pumping", &["--json", "-c", "2"]);
+    let states: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    assert_eq!((ended.status, states.len()), (Some(0), 2), "{ended:?}");
+    for state in &states {
+        assert!(state["schema"] == 1 && state["code"] == "2.05" && state["payload"].is_string(), "{state}");
+    }
+}
+
+#[test]
+fn what_cannot_be_observed_is_shown_and_said_to_be_so() {
+    let (_server, address) = serve();
+    let ended = observe(address, "/test", &[]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (Some(1), "hello\n"), "{ended:?}");
+    assert!(ended.stderr.contains("does not let this be observed"), "{ended:?}");
+    assert_eq!(observe(address, "/missing", &[]).status, Some(4));
+}
+
+#[test]
+fn get_observes_for_as_long_as_it_is_told() {
+    let (_server, address) = serve();
+    let ended = run(conche().args(["get", &format!("coap://{address}/obs-pumping"), "-s", "1"]));
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(!numbers(&ended.stdout).is_empty(), "{ended:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_deregisters_and_is_the_way_to_end_without_a_limit() {
+    let (_server, address) = serve();
+    for (limit, status) in [(&[][..], 0), (&["-c", "1000000"], 130)] {
+        let mut command = conche();
+        command.args(["observe", "-v", &format!("coap://{address}/obs-pumping")]).args(limit);
+        let mut observer = Process(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"));
+        let mut first = String::new();
+        let stdout = observer.0.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut first).expect("a state");
+        observer.signal("INT");
+        let stderr = observer.0.stderr.take().expect("it is piped");
+        let trace = std::io::read_to_string(stderr).expect("text");
+        assert!(trace.contains("Observe: 1"), "{trace}");
+        assert_eq!(observer.status(), Some(status), "{limit:?}");
+    }
+}

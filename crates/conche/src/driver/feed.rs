@@ -1,0 +1,95 @@
+//! [`Feed`]: from a driver to whoever observes something elsewhere. It holds one state, the newest: what comes in a hurry
+//! takes no room, and who is slow misses what is out of date.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use conche_proto::SubscriptionEnd;
+use conche_proto::codec::OwnedMessage;
+
+/// The end of a feed from which news are taken.
+#[derive(Debug, Default)]
+pub(crate) struct Feed(Arc<Mutex<Inner>>);
+
+/// The end into which a driver gives them. It says so when it is dropped, as with its driver.
+#[derive(Debug)]
+pub(crate) struct Teller(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    newest: Option<(SocketAddr, OwnedMessage)>,
+    end: Option<End>,
+    waker: Option<Waker>,
+}
+
+/// Something new of what is observed.
+#[derive(Debug)]
+pub(crate) enum News {
+    State(SocketAddr, OwnedMessage),
+    End(End),
+}
+
+/// Why nothing more will come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    /// The observation is over.
+    Over(SubscriptionEnd),
+    /// The driver is gone.
+    Stopped,
+}
+
+impl Feed {
+    pub(crate) fn teller(&self) -> Teller {
+        Teller(Arc::clone(&self.0))
+    }
+
+    /// What is new. After the end nothing but the end is.
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
+        let mut inner = lock(&self.0);
+        if let Some((from, message)) = inner.newest.take() {
+            return Poll::Ready(News::State(from, message));
+        }
+        match inner.end {
+            Some(end) => Poll::Ready(News::End(end)),
+            None => {
+                inner.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Teller {
+    /// A new state, in the place of one that nobody has taken yet.
+    pub(super) fn tell(&self, from: SocketAddr, message: OwnedMessage) {
+        self.change(|inner| inner.newest = Some((from, message)));
+    }
+
+    pub(super) fn end(&self, reason: SubscriptionEnd) {
+        self.change(|inner| inner.end = Some(End::Over(reason)));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Inner)) {
+        let waker = {
+            let mut inner = lock(&self.0);
+            change(&mut inner);
+            inner.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        self.change(|inner| {
+            inner.end.get_or_insert(End::Stopped);
+        });
+    }
+}
+
+fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
+}

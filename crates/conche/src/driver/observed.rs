@@ -1,0 +1,271 @@
+//! What is observed here (RFC 7641 §4): which clients' requests ask for the same, so that a handler answers all of them at
+//! once when a [`Notifier`] says that there is something new.
+//!
+//! A topic is what requests have in common that differ in nothing but who asks. Its handler runs at most once at a time.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
+use conche_proto::{NotifyError, RequestId};
+use tracing::warn;
+
+use super::{Address, BATCH, Driver};
+use crate::server::notifier::{Ask, Changes, Mailbox};
+use crate::server::{Notifier, Request, Response, Router};
+use crate::settings::SharedController;
+
+/// The Observe option of a request that registers (RFC 7641 §2).
+const REGISTER: u32 = 0;
+
+/// Options that say nothing of what is asked for, but something of the client, its path, or what it knows already.
+const OF_ONE_CLIENT: [OptionNumber; 11] = [
+    OptionNumber::OBSERVE,
+    OptionNumber::ETAG,
+    OptionNumber::IF_MATCH,
+    OptionNumber::IF_NONE_MATCH,
+    OptionNumber::BLOCK1,
+    OptionNumber::BLOCK2,
+    OptionNumber::SIZE1,
+    OptionNumber::SIZE2,
+    OptionNumber::ECHO,
+    OptionNumber::REQUEST_TAG,
+    OptionNumber::NO_RESPONSE,
+];
+
+/// All that is observed at a server.
+#[derive(Debug, Default)]
+pub(super) struct Topics {
+    mailbox: Arc<Mailbox>,
+    by_key: HashMap<Key, u64>,
+    topics: HashMap<u64, Topic>,
+    by_notifier: HashMap<u64, BTreeSet<u64>>,
+    /// Registrations that are not answered yet.
+    registering: HashMap<RequestId, u64>,
+    next: u64,
+    /// Those whose handlers are to be asked.
+    to_ask: VecDeque<u64>,
+}
+
+/// What requests ask for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    notifier: u64,
+    method: Code,
+    body: Body,
+}
+
+#[derive(Debug)]
+struct Topic {
+    notifier: Notifier,
+    key: Key,
+    /// What the handler is asked: the request of who observed first, without what is of one client only.
+    request: Request,
+    observers: usize,
+    state: State,
+}
+
+/// How far a topic's handler is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    /// It will be asked.
+    Waiting,
+    /// It has been asked, and is to be asked once more after that.
+    Asked {
+        again: bool,
+    },
+}
+
+impl Topics {
+    pub(super) fn new(router: &Router) -> Self {
+        let topics = Self::default();
+        router.notifiers().for_each(|notifier| notifier.attach(&topics.mailbox));
+        topics
+    }
+
+    pub(super) fn mailbox(&self) -> &Mailbox {
+        &self.mailbox
+    }
+
+    /// Handlers wait to be asked.
+    pub(super) fn has_to_ask(&self) -> bool {
+        !self.to_ask.is_empty()
+    }
+
+    /// The topic that a request is about.
+    fn open(&mut self, notifier: &Notifier, peer: Address, message: &OwnedMessage) -> Option<u64> {
+        let kept = message.content().options().filter(|option| !OF_ONE_CLIENT.contains(&option.number));
+        let body = kept.fold(Body::builder(), |body, option| body.option(option.number, option.value));
+        let body = body.payload(message.payload_bytes()).build().ok()?;
+        let key = Key { notifier: notifier.id(), method: message.code(), body };
+        if let Some(&topic) = self.by_key.get(&key) {
+            return Some(topic);
+        }
+        let request = Request::from_body(peer.socket_addr(), key.method, &key.body)?.as_notification();
+        let topic = self.next;
+        self.next += 1;
+        self.by_key.insert(key.clone(), topic);
+        self.by_notifier.entry(key.notifier).or_default().insert(topic);
+        let notifier = notifier.clone();
+        self.topics.insert(topic, Topic { notifier, key, request, observers: 0, state: State::Idle });
+        Some(topic)
+    }
+
+    fn set_observers(&mut self, topic: u64, observers: usize) {
+        let Some(found) = self.topics.get_mut(&topic) else { return };
+        found.notifier.count(found.observers, observers);
+        found.observers = observers;
+        if observers == 0 {
+            self.close(topic);
+        }
+    }
+
+    /// What its observers are told no more of.
+    fn close(&mut self, topic: u64) {
+        let Some(Topic { notifier, key, observers, .. }) = self.topics.remove(&topic) else { return };
+        notifier.count(observers, 0);
+        self.by_key.remove(&key);
+        if let Some(of_notifier) = self.by_notifier.get_mut(&key.notifier) {
+            of_notifier.remove(&topic);
+            if of_notifier.is_empty() {
+                self.by_notifier.remove(&key.notifier);
+            }
+        }
+    }
+
+    /// Has its handler asked, in its turn.
+    fn ask(&mut self, topic: u64) {
+        let Some(found) = self.topics.get_mut(&topic) else { return };
+        found.state = match found.state {
+            State::Idle => {
+                self.to_ask.push_back(topic);
+                State::Waiting
+            }
+            State::Asked { .. } => State::Asked { again: true },
+            State::Waiting => State::Waiting,
+        };
+    }
+
+    /// The handler has answered.
+    fn answered(&mut self, topic: u64) {
+        let Some(found) = self.topics.get_mut(&topic) else { return };
+        let again = found.state == State::Asked { again: true };
+        found.state = State::Idle;
+        if again {
+            self.ask(topic);
+        }
+    }
+}
+
+/// Nobody observes anything at a server that is gone.
+impl Drop for Topics {
+    fn drop(&mut self) {
+        self.topics.values().for_each(|topic| topic.notifier.count(topic.observers, 0));
+    }
+}
+
+impl<C: SharedController> Driver<C> {
+    /// A request that wants to observe what can be observed registers, unless its response is an error (RFC 7641 §4.1).
+    pub(super) fn register(&mut self, id: RequestId, from: Address, message: &OwnedMessage) {
+        if message.uint(OptionNumber::OBSERVE) != Some(REGISTER) || !matches!(message.code(), Code::GET | Code::FETCH) {
+            return;
+        }
+        let Some(notifier) = self.serving.observed(message) else { return };
+        let Some(topic) = self.topics.open(&notifier, from, message) else { return };
+        if self.endpoint.observe(self.now, id, topic).is_some() {
+            self.topics.registering.insert(id, topic);
+        }
+        self.count_observers(topic);
+    }
+
+    /// A request was answered, which may have been a registration.
+    pub(super) fn registration_answered(&mut self, id: RequestId) {
+        if let Some(topic) = self.topics.registering.remove(&id) {
+            self.count_observers(topic);
+        }
+    }
+
+    pub(super) fn count_observers(&mut self, topic: u64) {
+        self.topics.set_observers(topic, self.endpoint.observers(topic));
+    }
+
+    /// Notifiers have something to tell.
+    pub(super) fn hear_notifiers(&mut self) {
+        self.now = self.clock.now();
+        for (notifier, Changes { dismiss, send, ask }) in self.topics.mailbox.take() {
+            let topics = |driver: &Self| -> Vec<u64> {
+                driver.topics.by_notifier.get(&notifier).into_iter().flatten().copied().collect()
+            };
+            if dismiss {
+                for topic in topics(self) {
+                    self.endpoint.dismiss_all(self.now, topic);
+                    self.topics.close(topic);
+                }
+            }
+            if let Some(response) = send {
+                topics(self).into_iter().for_each(|topic| self.publish(topic, response.clone()));
+            }
+            for topic in topics(self) {
+                let found = self.topics.topics.get(&topic);
+                let asked = match &ask {
+                    Ask::All => true,
+                    Ask::Paths(paths) => found.is_some_and(|found| paths.contains(&found.request.message().uri_path())),
+                    Ask::None => false,
+                };
+                if asked {
+                    self.topics.ask(topic);
+                }
+            }
+        }
+    }
+
+    /// Asks some of the handlers that are to be asked.
+    pub(super) fn ask_handlers(&mut self) {
+        self.now = self.clock.now();
+        for _ in 0..BATCH {
+            if !self.serving.may_ask() {
+                return;
+            }
+            let Some(topic) = self.topics.to_ask.pop_front() else { return };
+            // It may be over meanwhile.
+            let Some(found) = self.topics.topics.get_mut(&topic) else { continue };
+            found.state = State::Asked { again: false };
+            if let Some(response) = self.serving.ask(topic, found.request.clone()) {
+                self.now = self.clock.now();
+                self.handler_says(topic, response);
+            }
+        }
+    }
+
+    /// The handler of something observed has answered.
+    pub(super) fn handler_says(&mut self, topic: u64, response: Response) {
+        if self.topics.topics.contains_key(&topic) {
+            self.publish(topic, response);
+            self.topics.answered(topic);
+        }
+    }
+
+    /// Tells the observers of something its new state.
+    fn publish(&mut self, topic: u64, response: Response) {
+        let code = response.code();
+        let told = match response.build() {
+            Ok(response) => self.endpoint.notify(self.now, topic, response).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let over = match told {
+            Ok(_) => !code.is_success(),
+            Err(error) => {
+                if let Some(held_back) = self.response_errors.passes(tokio::time::Instant::now()) {
+                    warn!(error, ?code, held_back, "a notification cannot be sent; it is replaced by 5.00");
+                }
+                let replacement = conche_proto::Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY);
+                let _: Result<usize, NotifyError> = self.endpoint.notify(self.now, topic, replacement);
+                true
+            }
+        };
+        if over {
+            self.topics.close(topic);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What is observed elsewhere (RFC 7641 §3): registered, registered again when it becomes stale, and ended.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use conche_proto::codec::OwnedMessage;
+use conche_proto::{Instant, RequestError, SubscriptionEnd, SubscriptionId};
+use tokio::sync::oneshot;
+use tracing::{debug, debug_span};
+
+use super::exchanges::Waiting;
+use super::feed::Teller;
+use super::handle::{ExchangeError, Outcome};
+use super::{Address, Driver};
+use crate::settings::SharedController;
+
+/// When the endpoint has no room for a registration, it is tried again after this time.
+const ANOTHER_TRY: Duration = Duration::from_secs(1);
+
+/// All that a driver observes for somebody.
+#[derive(Debug, Default)]
+pub(super) struct Observations {
+    observed: HashMap<SubscriptionId, Observed>,
+    /// By what those who observe call them.
+    tickets: HashMap<u64, SubscriptionId>,
+    /// Stale ones for which there was no room, and when to try again.
+    stale: Vec<SubscriptionId>,
+    again: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Observed {
+    ticket: u64,
+    peer: SocketAddr,
+    teller: Teller,
+}
+
+impl Observations {
+    pub(super) fn insert(&mut self, subscription: SubscriptionId, ticket: u64, peer: SocketAddr, teller: Teller) {
+        self.tickets.insert(ticket, subscription);
+        self.observed.insert(subscription, Observed { ticket, peer, teller });
+    }
+
+    /// Nobody observes it any more.
+    fn remove(&mut self, ticket: u64) -> Option<(SubscriptionId, SocketAddr)> {
+        let subscription = self.tickets.remove(&ticket)?;
+        let observed = self.observed.remove(&subscription)?;
+        Some((subscription, observed.peer))
+    }
+
+    pub(super) fn tell(&self, subscription: SubscriptionId, from: Address, message: OwnedMessage) {
+        if let Some(observed) = self.observed.get(&subscription) {
+            observed.teller.tell(from.canonical(), message);
+        }
+    }
+
+    pub(super) fn over(&mut self, subscription: SubscriptionId, reason: SubscriptionEnd) {
+        if let Some(observed) = self.observed.remove(&subscription) {
+            self.tickets.remove(&observed.ticket);
+            observed.teller.end(reason);
+        }
+    }
+
+    /// When stale ones are to be registered again for which there was no room.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.again
+    }
+}
+
+impl<C: SharedController> Driver<C> {
+    /// Registers again what has become stale (RFC 7641 §3.3.1).
+    pub(super) fn refresh(&mut self, subscription: SubscriptionId) {
+        match self.endpoint.reregister(self.now, subscription) {
+            Ok(()) => debug!("an observation has become stale and is registered again"),
+            Err(refusal) if refusal.is_busy() => {
+                debug!(%refusal, "an observation has become stale and waits for room to be registered again");
+                self.observations.stale.push(subscription);
+                self.observations.again.get_or_insert(self.now + ANOTHER_TRY);
+            }
+            // It is over, of which there is an event.
+            Err(_) => {}
+        }
+    }
+
+    /// Tries again to register what there was no room for.
+    pub(super) fn refresh_again(&mut self) {
+        if self.observations.again.take_if(|again| *again <= self.now).is_some() {
+            for subscription in std::mem::take(&mut self.observations.stale) {
+                self.refresh(subscription);
+            }
+        }
+    }
+
+    /// Nobody observes this any more: the server is told (RFC 7641 §3.6), or if there is no room for that, it learns when
+    /// it notifies.
+    pub(super) fn lose_interest(&mut self, ticket: u64) {
+        if let Some((subscription, _)) = self.observations.remove(ticket)
+            && self.endpoint.unsubscribe(self.now, subscription).is_err()
+        {
+            self.endpoint.forget(self.now, subscription);
+        }
+    }
+
+    /// The same for somebody who waits for the server's answer.
+    pub(super) fn unsubscribe(
+        &mut self,
+        observed: u64,
+        ticket: u64,
+        outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
+    ) {
+        let refusal = match self.observations.remove(observed) {
+            Some((subscription, peer)) => match self.endpoint.unsubscribe(self.now, subscription) {
+                Ok(exchange) => {
+                    let span = debug_span!("deregistration", %peer, id = ticket + 1);
+                    let waiting = Waiting { ticket, ping: false, responses: None, outcome, place: None, peer, span };
+                    return self.exchanges.insert(exchange, waiting);
+                }
+                Err(refusal) => {
+                    self.endpoint.forget(self.now, subscription);
+                    refusal
+                }
+            },
+            None => RequestError::NotSubscribed,
+        };
+        // If nobody waits for it any more, that is no error.
+        let _ = outcome.send(Err(ExchangeError::Refused(refusal)));
+    }
+}
