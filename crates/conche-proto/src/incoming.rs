@@ -43,6 +43,17 @@ pub(crate) struct Waiting<P> {
     /// The responses that the client has no use for.
     pub(crate) unwanted: NoResponse,
     pub(crate) asked: Asked,
+    /// It came to a group of which we are a member, not to us alone.
+    pub(crate) to_group: Option<Interest>,
+}
+
+/// Which responses the sender of a request to a group wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// It did not say: those that are of use (RFC 7252 §8.2).
+    Unsaid,
+    /// Those that its No-Response option leaves (RFC 7967 §2.1).
+    Said,
 }
 
 impl<P> Waiting<P> {

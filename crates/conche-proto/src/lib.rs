@@ -51,7 +51,7 @@ pub use conche_cc as cc;
 pub use conche_cc::Instant;
 
 pub use config::{
-    ConfigError, EndpointConfig, Envelope, Limits, ParameterError, ResponseLimit, TransmissionParameters,
+    ConfigError, EndpointConfig, Envelope, Limits, Multicast, ParameterError, ResponseLimit, TransmissionParameters,
 };
 pub use echo::{Freshness, Stale};
 pub use endpoint::{

@@ -34,7 +34,9 @@
 //!   [`retry_unreachable`](client::ClientBuilder::retry_unreachable) says otherwise.
 //! - Payloads of requests and responses are whole in both roles: what does not fit into a message goes block by block
 //!   (RFC 7959), each block under congestion control and in turn with other requests.
-//! - A server that has several addresses answers from the one that it was asked at. It does not answer multicast.
+//! - A server that has several addresses answers from the one that it was asked at. Where it
+//!   has [joined a group](server::ServerBuilder::join_group), it answers what comes to that at leisure; a client asks one with
+//!   [`multicast`](Client::multicast).
 //!
 //! # Waiting and limits
 //!
@@ -120,8 +122,8 @@ pub use client::{Client, Error};
 pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
-    ControllerId, Course, EndpointConfig, Envelope, Failure, Limits, PeerSnapshot, Reliability, RequestError, Stats,
-    SubscriptionEnd, TransmissionParameters,
+    ControllerId, Course, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, Reliability,
+    RequestError, Stats, SubscriptionEnd, TransmissionParameters,
 };
 pub use ipnet::IpNet;
 pub use problem::Problem;

@@ -1,5 +1,7 @@
 //! What client and server have in common: the endpoint's configuration, and which controller is for whom.
 
+use std::net::IpAddr;
+
 use conche_proto::cc::cocoa::Cocoa;
 use conche_proto::cc::{AnyController, Controller};
 use conche_proto::{Endpoint, EndpointConfig};
@@ -26,6 +28,8 @@ pub(crate) struct Settings<C = AnyController> {
     pub(crate) waiting: Waiting,
     /// The name of the only network interface to use.
     pub(crate) interface: Option<String>,
+    /// Groups that a server joins, with the index of the interface for each.
+    pub(crate) groups: Vec<(IpAddr, u32)>,
     /// ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
 }
@@ -39,6 +43,7 @@ impl Default for Settings {
             prefixes: Vec::new(),
             waiting: Waiting::default(),
             interface: None,
+            groups: Vec::new(),
             retry_unreachable: false,
         }
     }
@@ -47,8 +52,8 @@ impl Default for Settings {
 impl<C> Settings<C> {
     /// The same settings with a controller of another type; those for prefixes are forgotten.
     pub(crate) fn with_controller<D>(self, controller: D) -> Settings<D> {
-        let Self { config, waiting, interface, retry_unreachable, .. } = self;
-        Settings { config, controller, prefixes: Vec::new(), waiting, interface, retry_unreachable }
+        let Self { config, waiting, interface, groups, retry_unreachable, .. } = self;
+        Settings { config, controller, prefixes: Vec::new(), waiting, interface, groups, retry_unreachable }
     }
 
     pub(crate) fn set_controller_for(&mut self, prefix: IpNet, controller: C) {
@@ -86,6 +91,7 @@ impl<C: SharedController> Settings<C> {
         let start = Start {
             binding,
             interface: self.interface.clone(),
+            groups: self.groups.clone(),
             role,
             router,
             handlers,
@@ -102,7 +108,11 @@ impl<C: SharedController> Settings<C> {
         self.validate()?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
-        let mut endpoint = Endpoint::new(self.config.clone(), self.controller.clone(), seed)?;
+        let mut config = self.config.clone();
+        if !self.groups.is_empty() {
+            config.multicast.get_or_insert_default();
+        }
+        let mut endpoint = Endpoint::new(config, self.controller.clone(), seed)?;
         let mut prefixes = Vec::new();
         for (prefix, controller) in &self.prefixes {
             prefixes.push((*prefix, endpoint.add_controller(controller.clone())?));

@@ -18,6 +18,12 @@ pub struct Limits {
     /// admitted once is answered. When it is full, what arrives is answered with 5.03 and Max-Age. No group of sources
     /// holds more of it than is free for others, so that a flood from one prefix leaves half of it.
     pub incoming: usize,
+    /// Requests to groups that wait for their response, and responses to them that wait for their time. Each takes a leisure of
+    /// its own, 5 s by default, so this is how late the last one may come as well. What comes beyond is ignored. No group of
+    /// sources holds more of it than is free for others.
+    pub group_requests: usize,
+    /// Responses to one request of ours to a group that are told.
+    pub group_responses: usize,
     /// Observers, over all topics (RFC 7641 §4.1). Beyond, a registration is answered like a plain GET. No group of sources
     /// holds more of them than is free for others.
     pub observers: usize,
@@ -62,6 +68,8 @@ impl Default for Limits {
             queue: 65_536,
             exchanges: 262_144,
             incoming: 16_384,
+            group_requests: 16,
+            group_responses: 1024,
             observers: 131_072,
             observers_per_peer: 64,
             subscriptions: 131_072,
@@ -96,6 +104,8 @@ impl Limits {
             ("queue", self.queue, 1, MOST_PLACES),
             ("exchanges", self.exchanges, 1, MOST_PLACES / 2),
             ("incoming", self.incoming, 1, MOST_PLACES / 2),
+            ("group_requests", self.group_requests, 0, MOST_PLACES),
+            ("group_responses", self.group_responses, 0, MOST_PLACES),
             ("observers", self.observers, 0, MOST_PLACES),
             ("observers_per_peer", self.observers_per_peer, 0, MOST_PLACES),
             ("subscriptions", self.subscriptions, 0, MOST_PLACES),

@@ -4,10 +4,12 @@
 
 mod envelope;
 mod limits;
+mod multicast;
 mod transmission;
 
 pub use envelope::Envelope;
 pub use limits::Limits;
+pub use multicast::Multicast;
 pub use transmission::{ParameterError, ParameterWarning, RandomFactor, TransmissionParameters};
 
 use alloc::vec::Vec;
@@ -56,6 +58,8 @@ pub struct EndpointConfig {
     pub known_options: Vec<OptionNumber>,
     /// How many requests of one source are answered (RFC 7252 §4.7). Default: all.
     pub response_limit: Option<ResponseLimit>,
+    /// How requests to groups of which we are a member are answered (RFC 7252 §8). Default: not at all.
+    pub multicast: Option<Multicast>,
     /// What a request that cannot be taken in is told to wait, in the Max-Age of a 5.03 (RFC 7252 §5.9.3.4), in whole
     /// seconds.
     pub retry_after: Duration,
@@ -79,6 +83,7 @@ impl Default for EndpointConfig {
             transfer_lifetime: Duration::from_secs(3_600),
             known_options: Vec::new(),
             response_limit: None,
+            multicast: None,
             retry_after: Duration::from_secs(2),
             idle_lifetime: Duration::from_secs(255),
         }

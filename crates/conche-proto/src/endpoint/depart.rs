@@ -38,7 +38,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return None;
         }
         let (ty, content, token) = (exchange.message_type(), &exchange.content, &exchange.token);
-        let len = encode(buf, ty, content.code, exchange.id, token, &content.body);
+        let message_id = self.inquiries.id_of(id, *token).unwrap_or(exchange.id);
+        let len = encode(buf, ty, content.code, message_id, token, &content.body);
         let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
         let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 };
         if !exchange.is_told() {

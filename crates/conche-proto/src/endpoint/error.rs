@@ -59,6 +59,18 @@ pub enum RequestError {
     /// The token that was asked for belongs to another request to this peer (RFC 7252 §5.3.1).
     #[error("another request to this peer has this token: wait for its end, or let the endpoint choose one")]
     TokenInUse,
+    /// Many would acknowledge it, and none of them alone could (RFC 7252 §8.1).
+    #[error("a request to a group cannot be Confirmable: send it as Non-confirmable")]
+    ConfirmableToGroup,
+    /// The members of a group have representations of their own, which an ETag does not tell apart (RFC 7252 §8.2.1).
+    #[error("a GET to a group cannot have an ETag: leave the option out")]
+    ETagToGroup,
+    /// As many requests to groups were sent lately as there are message IDs for.
+    #[error("{limit} requests to groups were sent in the last minutes: wait for their message IDs to be free")]
+    GroupsBusy {
+        /// How many there are.
+        limit: usize,
+    },
     /// Only GET and FETCH can be observed (RFC 7641 §2, RFC 8132 §2.4).
     #[error("{0} cannot be observed: a subscription is a GET or FETCH")]
     NotObservable(crate::codec::Code),
@@ -91,6 +103,7 @@ impl RequestError {
                 | Self::PeersFull { .. }
                 | Self::TooManySubscriptions { .. }
                 | Self::NoToken { .. }
+                | Self::GroupsBusy { .. }
         )
     }
 }

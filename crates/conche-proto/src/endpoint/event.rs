@@ -109,6 +109,7 @@ pub struct Transmit<P> {
 #[non_exhaustive]
 pub enum Event<P> {
     /// A request arrived; answer with [`Endpoint::respond`](super::Endpoint::respond). Duplicates do not come here.
+    /// [`Endpoint::came_to_group`](super::Endpoint::came_to_group) tells whether others were asked as well.
     Request {
         /// What the answer names.
         id: RequestId,
@@ -145,6 +146,26 @@ pub enum Event<P> {
         from: P,
         /// The token of the response, and of the request that it answered.
         token: Token,
+    },
+    /// A response to a request to a group arrived; there may be more (RFC 7252 §8.2).
+    GroupResponse {
+        /// What [`Endpoint::request_group`](super::Endpoint::request_group) opened.
+        exchange: ExchangeId,
+        /// Whom it came from.
+        from: P,
+        /// The response. If it is a block of a larger body, the rest can be asked of its sender.
+        message: OwnedMessage,
+    },
+    /// A request to a group is over: what still comes is not told.
+    GroupOver {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The group.
+        group: P,
+        /// How many responses were told.
+        responses: usize,
+        /// How the exchange went.
+        course: Course,
     },
     /// What is observed has changed (RFC 7641 §3.2). No notification is older than one that was told before.
     Notification {

@@ -34,6 +34,9 @@
 mod depart;
 mod error;
 mod event;
+mod group;
+mod inquiry;
+mod leisure;
 mod limit;
 mod observation;
 mod outbox;
@@ -67,6 +70,8 @@ use crate::message::{Deduplication, Rejectable};
 use crate::observe::{Observers, Subscriptions};
 use crate::peer::{ChooseController, ControllerId, PeerSnapshot, Peers};
 use conche_cc::{Controller, Instant};
+use inquiry::Inquiries;
+use leisure::Leisure;
 use limit::Limiter;
 use outbox::Outbox;
 
@@ -92,6 +97,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     received: Deduplication,
     rejectable: Rejectable,
     incoming: Incoming<P>,
+    leisure: Leisure<P>,
+    inquiries: Inquiries,
     assemblies: Assemblies,
     representations: Representations,
     exchanges: Exchanges<C>,
@@ -138,6 +145,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             received: Deduplication::new(limits.deduplication_bytes, limits.message_bytes, lifetimes),
             rejectable: Rejectable::default(),
             incoming: Incoming::new(limits.incoming, config.separate_after),
+            leisure: Leisure::new(limits.group_requests),
+            inquiries: Inquiries::default(),
             assemblies: Assemblies::new(transfer::bounds(&config)),
             representations: Representations::new(transfer::bounds(&config)),
             exchanges: Exchanges::new(rules, hash),
@@ -213,6 +222,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchange_due(now, index);
             } else if let Some(request) = self.incoming.due(now) {
                 self.piggybacking_over(now, request);
+            } else if self.leisure_over(now) {
+                // Its departure comes with the next turn.
             } else if let Some(subscription) = self.subscriptions.pop_due(now) {
                 self.subscription_due(subscription);
             } else if let Some(observer) = self.observers.visit() {
@@ -222,6 +233,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let next = [
                     self.exchanges.next_due(),
                     self.incoming.next_due(),
+                    self.leisure.next_due(),
                     self.subscriptions.next_due(),
                     self.received.next_purge(now),
                     self.purge_bodies(now),
@@ -266,9 +278,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             queued: self.exchanges.queued(),
             incoming: self.incoming.len(),
             responses: self.exchanges.responses(),
+            at_leisure: self.leisure.len(),
             observers: self.observers.len(),
             subscriptions: self.subscriptions.len(),
-            timers: self.exchanges.timers() + self.incoming.timers() + self.subscriptions.timers(),
+            timers: self.exchanges.timers() + self.incoming.timers() + self.leisure.len() + self.subscriptions.timers(),
             transfers: self.exchanges.transfers(),
             assemblies: self.assemblies.contexts().len(),
             representations: self.representations.contexts().len(),
@@ -301,6 +314,9 @@ pub struct Occupancy {
     pub incoming: usize,
     /// Those of the exchanges that are separate responses; with `incoming` within [`Limits::incoming`](crate::Limits).
     pub responses: usize,
+    /// Responses to requests that came to a group, which wait for their time; with `incoming` within
+    /// [`Limits::incoming`](crate::Limits) too.
+    pub at_leisure: usize,
     /// Observers.
     pub observers: usize,
     /// Subscriptions of our own.

@@ -35,13 +35,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A datagram arrived (RFC 7252 §4.2, §4.3): each type and code class goes its way, and what has none is rejected
     /// with a Reset if it is Confirmable, and ignored otherwise.
     pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_, P>) {
-        let Datagram { from, bytes, local, multicast, .. } = datagram;
+        let Datagram { from, bytes, local, .. } = datagram;
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes.len() as u64;
-        if multicast {
-            // No group is served yet, and an answer that nobody may have asked for is what floods are made of (§8.1).
-            self.stats.multicast += 1;
-            return;
+        if datagram.multicast {
+            return self.receive_by_group(now, datagram);
         }
         let source = Source { from, local };
         let message = match Message::decode(bytes) {
@@ -110,7 +108,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A message without context or of a reserved class; a ping is answered in the same way.
-    fn reject(&mut self, source: Source<P>, message: &Message<'_>) {
+    pub(super) fn reject(&mut self, source: Source<P>, message: &Message<'_>) {
         if message.ty() == Type::Confirmable {
             self.push_empty(source, Type::Reset, message.id());
         }
@@ -162,7 +160,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A request that waits for its response from now on: with room for that, with the peer's state if its response will
     /// need it, and remembered. Only one that is idempotent may go without being remembered.
-    fn take_in(
+    pub(super) fn take_in(
         &mut self,
         now: Instant,
         arrival: &Arrival<P>,
@@ -188,7 +186,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (id, token) = (message.id(), message.token());
         let unwanted = NoResponse::of(message);
         let peer = peer.and_then(Number::of);
-        Some(Waiting { from, local, id, token, confirmable, peer, remembered, group, unwanted, asked })
+        Some(Waiting { from, local, id, token, confirmable, peer, remembered, group, unwanted, asked, to_group: None })
     }
 
     /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to
@@ -213,7 +211,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// What a request says of blocks, if it is one for the application; else the error that the endpoint itself answers.
-    fn acceptable(&self, message: &Message<'_>) -> Result<Asked, (Code, String)> {
+    pub(super) fn acceptable(&self, message: &Message<'_>) -> Result<Asked, (Code, String)> {
         if message.as_bytes().len() > self.config.limits.message_bytes {
             let limit = self.config.limits.message_bytes;
             return Err((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
@@ -311,6 +309,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.receive_copy(source, message, remembered);
         }
         let found = peer.and_then(|peer| self.exchanges.with_token(peer, message.token()));
+        if !self.inquiries.is_empty() && self.receive_group_response(now, (source, hash), what, message) {
+            return;
+        }
         if let Some(subscription) = self.notified(peer, message.token(), found) {
             return self.receive_notification(now, source, what, subscription, message);
         }
@@ -436,13 +437,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Stands for a message: who sent it, to which of our addresses, and its ID.
-    fn fingerprint(&self, source: Source<P>, hash: u64, id: MessageId) -> Fingerprint {
+    pub(super) fn fingerprint(&self, source: Source<P>, hash: u64, id: MessageId) -> Fingerprint {
         let local = source.local.map_or(0, |local| self.hash.hash(&local));
         Keyed::fingerprint(hash, local, id.0)
     }
 
     /// Whose share a source counts in.
-    fn group_of(&self, from: &P, hash: u64) -> Group {
+    pub(super) fn group_of(&self, from: &P, hash: u64) -> Group {
         Group::of(self.groups.as_ref().map_or(hash, |groups| self.hash.hash(&groups(from))))
     }
 }

@@ -138,9 +138,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.notification_failed(now, index, observer, reason);
         }
         let subscription = self.registers(index);
+        let over = self.group_over(now, index, reason);
         let exchange = self.exchanges.get(index);
         let (told, as_asked) = (exchange.is_told(), exchange.stays_unanswered_by(reason));
-        if told && self.is_told_of(index) {
+        if let Some(over) = over {
+            self.events.push_back(over);
+        } else if told && self.is_told_of(index) {
             let (exchange, peer, course) = self.exchanges.told(now, &self.peers, index);
             self.events.push_back(match as_asked {
                 true => Event::Unanswered { exchange, peer, course },
@@ -193,6 +196,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The one end of every exchange. Who waits gets a turn.
     pub(super) fn close(&mut self, now: Instant, index: u32) {
+        if !self.inquiries.is_empty() {
+            let exchange = self.exchanges.get(index);
+            self.inquiries.forget(exchange.id(index), exchange.token);
+        }
         let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
         match purpose {
             Purpose::Response(group) => self.incoming.give_back(group),

@@ -32,7 +32,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) -> Result<Option<ExchangeId>, RespondError> {
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
         let (token_length, plain) = (waiting.token.len(), waiting.asked.is_plain());
-        if waiting.unwanted.suppresses(response.code) {
+        if Self::is_unwanted(waiting, &response) {
             self.ignore(now, request);
             return Ok(None);
         }
@@ -54,6 +54,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let code = response.code;
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         let exchange = match waiting.peer.map(Number::get) {
+            Some(_) if waiting.to_group.is_some() => {
+                self.respond_at_leisure(now, waiting, response);
+                None
+            }
             Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, &waiting, peer, response),
             _ => {
                 self.piggyback(&waiting, &response);
@@ -210,7 +214,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A request is done with, and no exchange answers it.
-    fn answered(&mut self, now: Instant, waiting: &Waiting<P>) {
+    pub(super) fn answered(&mut self, now: Instant, waiting: &Waiting<P>) {
+        if waiting.to_group.is_some() {
+            self.leisure.give_back(waiting.group);
+        }
         self.incoming.give_back(waiting.group);
         if let Some(peer) = waiting.peer.map(Number::get) {
             self.peers.let_go(now, peer);

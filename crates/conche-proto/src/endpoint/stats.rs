@@ -29,8 +29,14 @@ pub struct Stats {
     /// Requests refused on arrival, with 5.03 if they were Confirmable, because something that they need was full or their
     /// source had its share of it.
     pub overloaded: u64,
-    /// Datagrams to a group, which are dropped: multicast is not served yet.
+    /// Datagrams to a group that were dropped: no group is served, or they were no Non-confirmable requests.
     pub multicast: u64,
+    /// Requests to a group that were dropped because as many wait as
+    /// [`Limits::group_requests`](crate::Limits::group_requests) allows, or their source had its share of it.
+    pub no_leisure: u64,
+    /// Responses to requests of ours to groups that were dropped, beyond
+    /// [`Limits::group_responses`](crate::Limits::group_responses).
+    pub group_overflow: u64,
     /// Requests dropped because their source exceeded [`ResponseLimit`](crate::config::ResponseLimit).
     pub limited: u64,
     /// Non-confirmable responses that never left, because all message IDs stayed in use for as long as their clients wait.
@@ -56,6 +62,8 @@ impl core::ops::AddAssign for Stats {
             unmatched,
             overloaded,
             multicast,
+            no_leisure,
+            group_overflow,
             limited,
             responses_expired,
             resets_sent,
@@ -73,6 +81,8 @@ impl core::ops::AddAssign for Stats {
         self.unmatched += unmatched;
         self.overloaded += overloaded;
         self.multicast += multicast;
+        self.no_leisure += no_leisure;
+        self.group_overflow += group_overflow;
         self.limited += limited;
         self.responses_expired += responses_expired;
         self.resets_sent += resets_sent;

@@ -275,7 +275,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         beside: u8,
         response: Response,
     ) -> Result<Response, RespondError> {
-        let Response { code, reliability, .. } = response;
+        let code = response.code;
         let content = response.body.content(code);
         if content.is_some_and(|content| content.option(OptionNumber::BLOCK2).is_some()) {
             // The application cuts by itself.
@@ -310,11 +310,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 } else {
                     self.representations.forget(key);
                 }
-                Ok(Response { code, body: cut.body, reliability })
+                Ok(Response { body: cut.body, ..response })
             }
             Err(NoBlock::BeyondTheEnd) => {
                 let body = Body::builder().payload(BEYOND).build().unwrap_or_default();
-                Ok(Response { code: Code::BAD_REQUEST, body, reliability })
+                Ok(Response { code: Code::BAD_REQUEST, body, ..response })
             }
             Err(NoBlock::NoRoom) => Ok(response),
         }

@@ -65,12 +65,21 @@ pub struct Response {
     pub body: Body,
     /// How a separate response is sent. `None`: as the request was.
     pub reliability: Option<Reliability>,
+    /// It is sent to the sender of a request to a group even if it is an error or has no payload, `false` by default
+    /// (RFC 7252 §8.2). Without a meaning for other requests.
+    pub even_to_group: bool,
 }
 
 impl Response {
     /// A response that is sent as the request was.
     #[must_use]
     pub fn new(code: Code, body: Body) -> Self {
-        Self { code, body, reliability: None }
+        Self { code, body, reliability: None, even_to_group: false }
+    }
+
+    /// The same response, sent to the sender of a request to a group whatever it says.
+    #[must_use]
+    pub fn even_to_group(self) -> Self {
+        Self { even_to_group: true, ..self }
     }
 }

@@ -7,5 +7,5 @@ mod ids;
 mod rejectable;
 
 pub(crate) use deduplication::{Deduplication, Received, Remembered, Reply};
-pub(crate) use ids::MessageIds;
+pub(crate) use ids::{GROUP_IDS, MessageIds};
 pub(crate) use rejectable::Rejectable;

@@ -8,6 +8,7 @@ mod corpus;
 mod envelope;
 mod lossy;
 mod model;
+mod multicast;
 mod no_response;
 mod observe;
 mod rfc7252;

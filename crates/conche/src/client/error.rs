@@ -48,6 +48,18 @@ pub enum Error {
         /// What the socket is bound to.
         local: SocketAddr,
     },
+    /// The address is that of a group, all of whose members would answer (RFC 7252 §8).
+    #[error("{peer} is a group: ask it with multicast, which tells the responses of all its members")]
+    Group {
+        /// The address.
+        peer: SocketAddr,
+    },
+    /// The address is not that of a group.
+    #[error("{peer} is no group: its address is none of multicast")]
+    NoGroup {
+        /// The address.
+        peer: SocketAddr,
+    },
     /// The request's options are not legal.
     #[error("the request is not legal")]
     Request(#[from] BuildError),

@@ -2,6 +2,7 @@
 
 mod builder;
 mod error;
+mod group;
 mod observation;
 mod request;
 mod response;
@@ -9,6 +10,7 @@ mod sockets;
 
 pub use builder::{ClientBuilder, ClientRole};
 pub use error::Error;
+pub use group::GroupResponses;
 pub use observation::Observation;
 pub use request::RequestBuilder;
 pub use response::Response;
@@ -26,6 +28,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::driver::{Exchange, ExchangeError, Handle, Opening, Outcome, Patience, Place};
 use crate::uri::{Host, Uri, UriError};
 use sockets::Sockets;
+
+/// How long [`Client::multicast`] waits for responses.
+const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A CoAP client. Cloning it is cheap; all clones share their sockets, queues and what was learnt of the paths.
 ///
@@ -113,6 +118,27 @@ impl Client {
         RequestBuilder::new(self.clone(), method, uri.try_into().map_err(Into::into))
     }
 
+    /// Reads a resource of all members of a group (RFC 7252 §8): GET, with [`RequestBuilder::multicast`] and a timeout of
+    /// 10 s, twice the time over which members spread their responses by default.
+    ///
+    /// ```no_run
+    /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
+    /// // All CoAP nodes of the network (RFC 7252 §12.8).
+    /// let mut responses = client.multicast("coap://224.0.1.187/.well-known/core").await?;
+    /// while let Some(response) = responses.next().await {
+    ///     let (from, response) = response?;
+    ///     println!("{from}: {}", response.text()?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`RequestBuilder::multicast`].
+    pub async fn multicast(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> Result<GroupResponses, Error> {
+        self.get(uri).timeout(GROUP_TIMEOUT).multicast().await
+    }
+
     /// Pings the host that a URI names (RFC 7252 §4.3): asks whether its CoAP endpoint is there, and how far away.
     ///
     /// # Errors
@@ -122,7 +148,12 @@ impl Client {
         let mut failure = None;
         for address in resolve(&uri).await? {
             match self.open(address, |_| Opening::Ping, None, Patience::Wait).await {
-                Ok(Outcome::Pong { course } | Outcome::Response { course, .. } | Outcome::Unanswered { course }) => {
+                Ok(
+                    Outcome::Pong { course }
+                    | Outcome::Response { course, .. }
+                    | Outcome::Unanswered { course }
+                    | Outcome::GroupOver { course },
+                ) => {
                     return Ok(course);
                 }
                 Err(error) if error.is_worth_another_address() => failure = Some(error),

@@ -11,7 +11,7 @@ use conche_proto::codec::{Block, Body, BodyBuilder, Code, ContentFormat, NoRespo
 use conche_proto::{Reliability, Request};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Client, Error, Observation, Response, name, resolve};
+use super::{Client, Error, GroupResponses, Observation, Response, name, resolve};
 use crate::driver::{Feed, Opening, Outcome, Patience, Subscription};
 use crate::uri::{Uri, UriError};
 
@@ -192,6 +192,31 @@ impl RequestBuilder {
         self.send_with(Patience::Hurry).await
     }
 
+    /// Sends the request to a group, the address of which the URI names (RFC 7252 §8): once, as a Non-confirmable message.
+    /// Whoever hears it answers at a time of its own within some seconds, unless it has nothing of use to say. The responses
+    /// are collected until the [`timeout`](Self::timeout) or, without one, for as long as the protocol waits, which is minutes.
+    ///
+    /// Of several network interfaces the operating system chooses one, unless the client has an
+    /// [`interface`](super::ClientBuilder::interface) or the URI's IPv6 address a zone.
+    ///
+    /// # Errors
+    /// If the URI names no group, or there is no room for the request. What else is wrong is told by the responses.
+    pub async fn multicast(self) -> Result<GroupResponses, Error> {
+        if let Some(Mistake { format, problem }) = self.mistake {
+            return Err(Error::Encode { format, problem });
+        }
+        let uri = self.uri?;
+        let body = uri.options(self.body).build()?;
+        let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let found = resolve_until(deadline, &uri).await?;
+        let group = found.into_iter().next().ok_or_else(|| Error::NoAddress { host: name(&uri) })?;
+        if !is_group(group) {
+            return Err(Error::NoGroup { peer: group });
+        }
+        let request = Request::new(self.method, body).with_reliability(Reliability::NeverConfirmable);
+        GroupResponses::begin(&self.client, group, request, deadline).await
+    }
+
     /// As [`send`](Self::send), and asks the server not to send responses of these classes (RFC 7967), as for measurements
     /// that come often enough. Without a response it ends well with `None`: a Confirmable request as soon as the server
     /// acknowledges it, if no response is wanted at all; otherwise when none came in the time that there is for one, of
@@ -259,6 +284,9 @@ async fn first_that_answers<T, F: Future<Output = Result<T, Error>>>(
 ) -> Result<T, Error> {
     let mut failure = None;
     for address in resolve_until(ready.deadline, uri).await? {
+        if is_group(address) {
+            return Err(Error::Group { peer: address });
+        }
         match attempt(address).await {
             Err(error) if error.is_worth_another_address() => failure = Some(error),
             ended => return ended,
@@ -347,8 +375,15 @@ fn response(peer: SocketAddr, outcome: Outcome) -> Result<Response, Error> {
     match outcome {
         Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),
         Outcome::Unanswered { course } => Err(Error::Unanswered { peer, course }),
-        Outcome::Pong { .. } => unreachable!("only pings end with an acknowledgement"),
+        Outcome::Pong { .. } | Outcome::GroupOver { .. } => {
+            unreachable!("only pings end with an acknowledgement, and it was for no group")
+        }
     }
+}
+
+/// Many may listen at this address.
+fn is_group(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_multicast()
 }
 
 async fn resolve_until(deadline: Option<Instant>, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {

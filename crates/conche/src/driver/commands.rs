@@ -56,10 +56,16 @@ impl<C: SharedController> Driver<C> {
         let to = place.destination();
         // Logs count from 1, as people do.
         let id = ticket + 1;
+        let mut responses = None;
         let (opened, ping, span) = match what {
             Opening::Request(request) => {
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
                 (self.endpoint.request(self.now, to, request), false, span)
+            }
+            Opening::Group { request, responses: sender } => {
+                responses = Some(sender);
+                let span = debug_span!("group", group = %to, code = ?request.code, id);
+                (self.endpoint.request_group(self.now, to, request), false, span)
             }
             Opening::Observe(request, teller) => {
                 let span = debug_span!("observation", peer = %to, code = ?request.code, id);
@@ -74,7 +80,8 @@ impl<C: SharedController> Driver<C> {
         };
         match opened {
             Ok(exchange) => {
-                let waiting = Waiting { ticket, ping, outcome, place: Some(place), peer: to.canonical(), span };
+                let waiting =
+                    Waiting { ticket, ping, responses, outcome, place: Some(place), peer: to.canonical(), span };
                 self.exchanges.insert(exchange, waiting);
             }
             Err(refusal) => {

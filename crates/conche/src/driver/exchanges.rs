@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
+use conche_proto::codec::OwnedMessage;
 use conche_proto::{Course, ExchangeId, Transmit};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tracing::{Level, Span, debug, enabled};
 
 use super::Address;
@@ -26,6 +27,8 @@ pub(super) struct Waiting {
     pub(super) ticket: u64,
     /// It is a ping, which an acknowledgement ends.
     pub(super) ping: bool,
+    /// Where the responses of a group go.
+    pub(super) responses: Option<mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>>,
     pub(super) outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
     /// Held until the first datagram leaves.
     pub(super) place: Option<Place>,
@@ -68,6 +71,7 @@ impl Exchanges {
             );
         });
         // If the receiver is gone, the cancellation is on its way and comes too late.
+        drop(waiting.responses);
         let _ = waiting.outcome.send(outcome(waiting.peer));
     }
 
@@ -76,6 +80,16 @@ impl Exchanges {
         let waiting = self.waiting.remove(&exchange)?;
         self.tickets.remove(&waiting.ticket);
         Some(waiting)
+    }
+
+    /// A member of a group answered.
+    pub(super) fn group_response(&self, exchange: ExchangeId, from: Address, message: OwnedMessage) {
+        let Some(waiting) = self.waiting.get(&exchange) else { return };
+        waiting.span.in_scope(|| debug!(%from, code = ?message.code(), "a response"));
+        if let Some(responses) = &waiting.responses {
+            // If the receiver is gone, the cancellation is on its way.
+            let _ = responses.send((from.canonical(), message));
+        }
     }
 
     /// The peer acknowledged an exchange, which ends a ping.

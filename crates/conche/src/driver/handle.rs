@@ -38,6 +38,11 @@ pub(super) enum Command {
 #[derive(Debug)]
 pub(crate) enum Opening {
     Request(Request),
+    /// A request to a group, whose responses go there.
+    Group {
+        request: Request,
+        responses: mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>,
+    },
     /// A request to be told of changes, too.
     Observe(Request, Teller),
     Ping,
@@ -56,6 +61,10 @@ pub(crate) enum Outcome {
     },
     /// A request did not want the response that it did not get.
     Unanswered {
+        course: Course,
+    },
+    /// The time of a request to a group is over.
+    GroupOver {
         course: Course,
     },
 }

@@ -29,6 +29,7 @@ pub use turns::{Busy, Full, Waiting};
 pub(crate) use turns::{Patience, Place};
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,6 +92,8 @@ pub(crate) struct Driver<C: SharedController> {
 pub(crate) struct Start {
     pub(crate) binding: Binding,
     pub(crate) interface: Option<String>,
+    /// To be joined, on the interfaces with these indices.
+    pub(crate) groups: Vec<(IpAddr, u32)>,
     pub(crate) role: Role,
     pub(crate) router: Router,
     pub(crate) handlers: Handlers,
@@ -107,6 +110,7 @@ impl<C: SharedController> Driver<C> {
     /// Opens a socket and starts to drive an endpoint on it. The task ends when the last handle is dropped.
     pub(crate) fn start(start: Start, endpoint: Endpoint<Address, C>) -> io::Result<(Handle, JoinHandle<()>)> {
         let socket = Socket::open(&start.binding, start.interface.as_deref(), start.role)?;
+        start.groups.iter().try_for_each(|&(group, interface)| socket.join(group, interface))?;
         let cancelled = Arc::new(Cancelled::default());
         let turns = Turns::new(start.waiting, &start.limits);
         let (sender, commands) = mpsc::unbounded_channel();
@@ -299,6 +303,12 @@ impl<C: SharedController> Driver<C> {
             Event::Response { exchange, message, course, .. } => {
                 let code = message.code();
                 self.exchanges.end(exchange, code, course, |from| Ok(Outcome::Response { from, message, course }));
+            }
+            Event::GroupResponse { exchange, from, message } => self.exchanges.group_response(exchange, from, message),
+            Event::GroupOver { exchange, responses, course, .. } => {
+                self.exchanges.end(exchange, format_args!("{responses} responses"), course, |_| {
+                    Ok(Outcome::GroupOver { course })
+                });
             }
             Event::Acknowledged { exchange, course, .. } => self.exchanges.acknowledged(exchange, course),
             Event::Unanswered { exchange, course, .. } => {

@@ -1,12 +1,12 @@
 //! One UDP socket: its datagrams, what is known of each, and the ICMP errors of what was sent.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use conche_proto::{Datagram, Ecn};
-use socket2::{Domain, Protocol};
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::task::consume_budget;
@@ -123,6 +123,20 @@ impl Socket {
             #[cfg(target_os = "linux")]
             control: linux::control_buffer(),
         })
+    }
+
+    /// Becomes a member of a group on the interface with this index; 0: on one that the operating system chooses.
+    pub(super) fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
+        if !cfg!(target_os = "linux") {
+            let what = "only Linux tells what came to a group from what came to this host alone";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+        }
+        let socket = SockRef::from(&self.io);
+        match group {
+            IpAddr::V4(group) if interface == 0 => socket.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED),
+            IpAddr::V4(group) => socket.join_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(interface)),
+            IpAddr::V6(group) => socket.join_multicast_v6(&group, interface),
+        }
     }
 
     pub(super) fn local(&self) -> SocketAddr {

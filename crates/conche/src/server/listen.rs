@@ -1,7 +1,7 @@
 //! A server on a socket.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,6 +136,21 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Serves these resources, instead of those that were added before.
     pub fn router(mut self, router: Router) -> Self {
         self.role.router = router;
+        self
+    }
+
+    /// Becomes a member of a group (RFC 7252 §8): requests to this multicast address are served as well, such as
+    /// 224.0.1.187, `ff02::fd` or `ff05::fd` for All CoAP Nodes (§12.8). `interface` is the index of a network interface, with
+    /// 0 for the one that the operating system chooses. The server must be bound to an unspecified address or to the group's,
+    /// at the port that clients ask, which is 5683 by default.
+    ///
+    /// Responses are spread over some seconds ([`EndpointConfig::multicast`](crate::EndpointConfig::multicast)), and errors and
+    /// responses without a payload are not sent. Handlers should be prepared to be asked together with many others.
+    ///
+    /// Only Linux tells what came to a group from what came to this server alone; elsewhere a group is answered at once, and
+    /// so starting the server fails.
+    pub fn join_group(mut self, group: IpAddr, interface: u32) -> Self {
+        self.settings.groups.push((group, interface));
         self
     }
 

@@ -102,10 +102,12 @@ pub enum Reaction {
         code: String,
         prefix: Option<String>,
         token: Option<String>,
-        /// Only in the groups of OSCORE and multicast.
+        /// Only in the group of OSCORE.
         oscore_protected: Option<bool>,
-        delay_ms: Option<Value>,
-        note: Option<String>,
+        #[serde(rename = "delay_ms")]
+        _delay_ms: Option<Value>,
+        #[serde(rename = "note")]
+        _note: Option<String>,
     },
     Dtls {
         content_type: u8,

@@ -9,16 +9,16 @@ mod reaction;
 use std::collections::BTreeSet;
 
 use conche_proto::codec::{Code, MessageId, Type};
-use conche_proto::{Event, ExchangeId, Failure};
+use conche_proto::{Datagram, EndpointConfig, Event, ExchangeId, Failure, Multicast};
 
 use crate::model::Address;
-use crate::support::{CLIENT, SERVER, STRANGER, World, end_of, ms, request, s, wire};
+use crate::support::{CLIENT, Direct, Fixture, SERVER, STRANGER, World, end_of, ms, request, s, wire};
 use conche_proto::cc::AnyController;
 use entry::{Address as Source, Corpus, Entry, bytes};
 use reaction::{check_absences, matches};
 
 /// The corpus holds this many entries that run.
-const RUN: usize = 76;
+const RUN: usize = 78;
 
 /// Entries whose preferred reaction this fixture cannot give; another accepted one comes.
 const SECOND_BEST: &[(&str, &str)] = &[("O31", "2.05 of the root resource, which the fixture does not have")];
@@ -26,7 +26,6 @@ const SECOND_BEST: &[(&str, &str)] = &[("O31", "2.05 of the root resource, which
 /// Why an entry waits.
 fn deferral(entry: &Entry) -> Option<&'static str> {
     match (entry.group.as_str(), entry.id.as_str()) {
-        ("multicast", _) => Some("multicast (RFC 7252 §8) is not implemented yet"),
         ("oscore", _) => Some("OSCORE (RFC 8613) is not implemented yet"),
         ("dtls", _) => Some("DTLS (RFC 7252 §9) is not implemented yet"),
         _ => None,
@@ -43,6 +42,7 @@ fn deferral(entry: &Entry) -> Option<&'static str> {
 // RFC 7252 §5.4.1 (Q75, Q77, Q78): O40, R19, R21
 // RFC 7252 §5.4.3 (Q79): O44-O56
 // RFC 7252 §5.4.5 (Q80): O64
+// RFC 7252 §8.2 (Q87): M04
 #[test]
 fn every_datagram_gets_the_reaction_that_the_rfcs_want() {
     let corpus: Corpus = serde_json::from_str(include_str!("../../data/malformed-datagrams.json")).expect("the schema");
@@ -56,6 +56,7 @@ fn every_datagram_gets_the_reaction_that_the_rfcs_want() {
         }
         println!("{}: {} ({}: {})", entry.id, entry.name, entry.reference, entry.why);
         match (entry.role.as_str(), entry.steps.is_empty()) {
+            ("server", true) if entry.dst.as_deref() == Some("multicast") => ask_group(entry),
             ("server", true) => ask_server(entry),
             ("server", false) => ask_server_in_steps(entry),
             ("client", true) => answer_client(entry),
@@ -75,6 +76,25 @@ fn ask_server(entry: &Entry) {
     check(entry, &reaction);
     assert!(world.node(SERVER).endpoint.occupancy().body_bytes <= 64 << 10, "{}", entry.id);
     assert_still_alive(&mut world, SERVER);
+}
+
+/// The fixture server is a member of the group that is asked.
+fn ask_group(entry: &Entry) {
+    let (mut server, mut app) = (
+        Direct::new(EndpointConfig { multicast: Some(Multicast::default()), ..EndpointConfig::default() }),
+        Fixture::default(),
+    );
+    let bytes = entry.datagram();
+    let mut datagram = Datagram::new(STRANGER, &bytes);
+    datagram.multicast = true;
+    let given = server.receive_datagram(datagram);
+    assert!(given.sent.is_empty(), "{}: nothing leaves at once", entry.id);
+    let [Event::Request { id, message, .. }] = &given.events[..] else { panic!("{}: {given:?}", entry.id) };
+    let response = app.handle(server.now, *id, message).expect("a quick response");
+    let mut reaction = server.respond(*id, response).datagrams;
+    reaction.extend(server.run(server.endpoint.transmission().default_leisure).datagrams);
+    check(entry, &reaction);
+    assert!(server.run_to_end().sent.is_empty(), "{}", entry.id);
 }
 
 fn ask_server_in_steps(entry: &Entry) {

@@ -204,7 +204,7 @@ impl Machine {
         let reliability = bytes.choose(&[None, Some(0), Some(1), Some(2)]).map(|index: usize| RELIABILITIES[index]);
         let code = bytes.choose(&RESPONSES);
         let separate = self.endpoint.occupancy().responses;
-        match self.endpoint.respond(self.now, asked.id, Response { code, body, reliability }) {
+        match self.endpoint.respond(self.now, asked.id, Response { reliability, ..Response::new(code, body) }) {
             Ok(exchange) => {
                 assert!(self.answered.insert(asked.id), "{:?} is answered twice", asked.id);
                 match exchange {

@@ -32,8 +32,13 @@ pub struct Given<P> {
 
 impl<P: PeerKey> Direct<P> {
     pub fn new(config: EndpointConfig) -> Self {
+        Self::seeded(config, 23)
+    }
+
+    /// One with randomness of its own.
+    pub fn seeded(config: EndpointConfig, seed: u64) -> Self {
         let buffer = vec![0; config.limits.message_bytes];
-        let endpoint = Endpoint::new(config, by_name("default"), seed_of(23)).expect("legal parameters");
+        let endpoint = Endpoint::new(config, by_name("default"), seed_of(seed)).expect("legal parameters");
         Self { endpoint, now: Instant::ZERO, wake: None, buffer }
     }
 

@@ -82,6 +82,8 @@ fn an_endpoint_that_could_not_work_is_not_made() {
 #[test]
 fn an_endpoint_with_the_least_of_everything_serves_one_request_after_the_other() {
     let limits = Limits {
+        group_requests: 1,
+        group_responses: 1,
         peers: 1,
         queue_per_peer: 1,
         queue: 1,

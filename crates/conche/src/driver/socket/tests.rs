@@ -123,6 +123,7 @@ fn whatever_an_icmp_error_becomes_is_no_error_of_the_next_datagram() {
     assert!(!is_about_a_peer(&io::Error::from(Errno::EINVAL)));
 }
 
+// RFC 7252 §8.1 (Q84)
 #[tokio::test]
 async fn a_datagram_for_a_group_is_told_apart() {
     let (group, loopback) = ([224, 0, 1, 187].into(), [127, 0, 0, 1].into());

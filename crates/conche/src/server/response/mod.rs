@@ -143,7 +143,7 @@ impl Response {
             None => options,
         };
         let body = options.payload(self.payload).build()?;
-        Ok(conche_proto::Response { code: self.code, body, reliability: self.reliability })
+        Ok(conche_proto::Response { reliability: self.reliability, ..conche_proto::Response::new(self.code, body) })
     }
 
     /// The same response to say what went wrong: a text is then a diagnostic payload, which has no Content-Format.

@@ -1,0 +1,115 @@
+//! Requests that came to a group of which we are a member (RFC 7252 §8): taken in without a word, answered at leisure.
+
+use super::outbox::{Departure, Source, encoded};
+use super::receive::Arrival;
+use super::{Datagram, Endpoint, Event};
+use crate::PeerKey;
+use crate::codec::{Message, OptionNumber, OwnedMessage, Type};
+use crate::exchange::Response;
+use crate::hash::Keyed;
+use crate::incoming::{Interest, RequestId, Waiting};
+use crate::shares::Group;
+use conche_cc::{Controller, Instant};
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// A request came to a group, not to this endpoint alone. What answers it leaves at a random point of the leisure,
+    /// and only if it is of use. `false` as well if it does not wait for its response any more.
+    #[must_use]
+    pub fn came_to_group(&self, request: RequestId) -> bool {
+        self.incoming.get(request).is_some_and(|waiting| waiting.to_group.is_some())
+    }
+
+    /// A datagram came to a group. Nothing but a Non-confirmable request has a meaning there, and nothing else, however
+    /// malformed, gets an answer: not even a Reset, which would come from all members at once (§8.1).
+    pub(super) fn receive_by_group(&mut self, now: Instant, datagram: Datagram<'_, P>) {
+        let Datagram { from, bytes, .. } = datagram;
+        let message = Message::decode(bytes).ok().filter(|message| {
+            self.config.multicast.is_some() && message.ty() == Type::NonConfirmable && message.code().is_request()
+        });
+        let Some(message) = message else {
+            self.stats.multicast += 1;
+            return;
+        };
+        // The address that it came to is no source: the operating system chooses one that is (§8.2).
+        let source = Source { from, local: None };
+        let hash = self.peers.hash(&from);
+        if let Some(peer) = self.peers.find(&from, hash) {
+            self.peers.get_mut(peer).heard();
+        }
+        self.receive_group_request(now, source, hash, &message);
+    }
+
+    fn receive_group_request(&mut self, now: Instant, source: Source<P>, hash: u64, message: &Message<'_>) {
+        if self.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
+            self.stats.limited += 1;
+            return;
+        }
+        let what = self.fingerprint(source, hash, message.id());
+        if self.received.find(now, what).is_some() {
+            self.stats.duplicates += 1;
+            return;
+        }
+        // An error would be suppressed (§8.2). All blocks but the first of a response are for one server to send (RFC
+        // 7959 §2.8).
+        let Some(asked) = self
+            .acceptable(message)
+            .ok()
+            .filter(|asked| asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0))
+        else {
+            return;
+        };
+        let group = self.group_of(&source.from, hash);
+        if !self.leisure.admits(group) {
+            self.stats.no_leisure += 1;
+            return;
+        }
+        let Some(waiting) = self.take_in(now, &Arrival { source, hash, what, group }, message, asked) else {
+            self.stats.overloaded += 1;
+            return;
+        };
+        let said = message.option(OptionNumber::NO_RESPONSE).is_some();
+        let to_group = Some(if said { Interest::Said } else { Interest::Unsaid });
+        let Some(id) = self.incoming.insert(now, Waiting { to_group, ..waiting }) else { return };
+        self.leisure.take(group);
+        self.stats.requests_received += 1;
+        let message = OwnedMessage::pooled(*message, &mut self.requests);
+        self.events.push_back(Event::Request { id, from: source.from, message });
+    }
+
+    /// The client has no use for this response: it said so (RFC 7967), or it asked a group, of which many would answer
+    /// so.
+    pub(super) fn is_unwanted(waiting: &Waiting<P>, response: &Response) -> bool {
+        match waiting.to_group {
+            Some(Interest::Unsaid) if response.even_to_group => false,
+            Some(Interest::Unsaid) => !response.code.is_success() || response.body.payload().is_empty(),
+            Some(Interest::Said) | None => waiting.unwanted.suppresses(response.code),
+        }
+    }
+
+    /// Takes a response to a request that came to a group, for later.
+    pub(super) fn respond_at_leisure(&mut self, now: Instant, waiting: Waiting<P>, response: Response) {
+        let by_default = self.config.transmission.default_leisure;
+        let leisure = self.config.multicast.and_then(|multicast| multicast.leisure).unwrap_or(by_default);
+        self.leisure.push(now, leisure, &mut self.random, (waiting, response.code, response.body));
+    }
+
+    /// The next response to a request that came to a group leaves, if its time has come: as a Non-confirmable message
+    /// from an address of ours alone. Without a free message ID it does not.
+    pub(super) fn leisure_over(&mut self, now: Instant) -> bool {
+        let Some(super::leisure::Leisurely { waiting, code, body, .. }) = self.leisure.pop_due(now) else {
+            return false;
+        };
+        let free_id = waiting.peer.map(|peer| self.peers.get_mut(peer.get()).ids.allocate(now, self.exchange_lifetime));
+        if let Some(Ok(id)) = free_id {
+            let to = Source { from: waiting.from, local: waiting.local };
+            let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, &body);
+            let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
+            self.rejectable.left(what, waiting.token);
+            self.outbox.push_back(Departure::Message { to, datagram });
+        } else {
+            self.stats.responses_expired += 1;
+        }
+        self.answered(now, &waiting);
+        true
+    }
+}

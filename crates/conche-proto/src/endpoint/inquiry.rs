@@ -1,0 +1,184 @@
+//! Requests of ours to groups (RFC 7252 §8): sent once, answered by whoever hears them, over when their time is.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use core::time::Duration;
+
+use rand_core::RngCore;
+
+use super::outbox::Source;
+use super::{Endpoint, Event, RequestError};
+use crate::PeerKey;
+use crate::codec::{Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
+use crate::exchange::{ExchangeId, Failure, Opening, Purpose, Reliability, Request};
+use crate::hash::Fingerprint;
+use crate::message::{GROUP_IDS, Received, Reply};
+use crate::shares::Group;
+use conche_cc::{Controller, Instant};
+
+/// A request to a group that is not over.
+#[derive(Debug)]
+struct Inquiry {
+    exchange: ExchangeId,
+    /// The message ID that it leaves with.
+    id: MessageId,
+    /// The responses that were told, by their senders' hashes and their message IDs.
+    told: BTreeSet<(u64, u16)>,
+}
+
+/// All of them, by token.
+#[derive(Debug, Default)]
+pub(super) struct Inquiries {
+    by_token: BTreeMap<u64, Inquiry>,
+    /// When each of the last message IDs was given out, the oldest first.
+    given: VecDeque<Instant>,
+    /// How many were, from a random number on.
+    next: Option<u16>,
+}
+
+impl Inquiries {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_token.is_empty()
+    }
+
+    /// A message ID that no message of ours to anybody has had within this lifetime, nor will have (RFC 7252 §8.1).
+    fn message_id(&mut self, now: Instant, lifetime: Duration, random: &mut impl RngCore) -> Option<MessageId> {
+        while self.given.front().is_some_and(|&given| given + lifetime <= now) {
+            self.given.pop_front();
+        }
+        if self.given.len() >= GROUP_IDS.len() {
+            return None;
+        }
+        self.given.push_back(now);
+        let count = self.next.unwrap_or_else(|| random.next_u32().to_le_bytes()[0].into());
+        self.next = Some(count.wrapping_add(1));
+        let offset = usize::from(count) % GROUP_IDS.len();
+        Some(MessageId(GROUP_IDS.start() + u16::try_from(offset).unwrap_or_default()))
+    }
+
+    /// A random token that no other request to a group has.
+    fn token(&self, random: &mut impl RngCore) -> Token {
+        let unused = (0..64).map(|_| random.next_u64()).find(|token| !self.by_token.contains_key(token));
+        Token::from(unused.unwrap_or_else(|| random.next_u64()).to_le_bytes())
+    }
+
+    fn of(&self, exchange: ExchangeId, token: Token) -> Option<&Inquiry> {
+        self.by_token.get(&token.as_u64()).filter(|inquiry| inquiry.exchange == exchange)
+    }
+
+    /// What the message of this exchange leaves with, if it goes to a group.
+    pub(super) fn id_of(&self, exchange: ExchangeId, token: Token) -> Option<MessageId> {
+        self.of(exchange, token).map(|inquiry| inquiry.id)
+    }
+
+    /// An exchange is over.
+    pub(super) fn forget(&mut self, exchange: ExchangeId, token: Token) {
+        if self.of(exchange, token).is_some() {
+            self.by_token.remove(&token.as_u64());
+        }
+    }
+}
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Asks a group, by the name of its address. Each response is an [`Event::GroupResponse`], whoever sends it, and
+    /// [`Event::GroupOver`] is the end: when the request's timeout has passed or, without one, the protocol's (247 s
+    /// with the default parameters). It fails if it never left.
+    ///
+    /// The message is Non-confirmable and leaves once. It passes the group's own congestion control: PROBING_RATE slows
+    /// down who goes on asking where nobody answers. Its token is random and of 8 bytes whatever the settings are,
+    /// since nothing else tells a response from a forged one; a token in the request is not used.
+    ///
+    /// # Errors
+    /// If the request is Confirmable (RFC 7252 §8.1) or has an ETag (§8.2.1), can never be sent, or something that it
+    /// needs is full. Then no event follows.
+    pub fn request_group(&mut self, now: Instant, group: P, request: Request) -> Result<ExchangeId, RequestError> {
+        if !request.code.is_request() {
+            return Err(RequestError::NotAMethod(request.code));
+        }
+        if request.reliability == Reliability::Confirmable {
+            return Err(RequestError::ConfirmableToGroup);
+        }
+        let content = request.body.content(request.code);
+        let etag = content.is_some_and(|content| content.option(OptionNumber::ETAG).is_some());
+        if request.code == Code::GET && etag {
+            return Err(RequestError::ETagToGroup);
+        }
+        // It may wait for its turn before the ID is seen.
+        let lifetime = self.exchange_lifetime.saturating_add(self.config.queue_lifetime);
+        let Some(id) = self.inquiries.message_id(now, lifetime, &mut self.random) else {
+            return Err(RequestError::GroupsBusy { limit: GROUP_IDS.len() });
+        };
+        let peer = self.open_peer(now, group, Group::NOBODY)?;
+        let token = self.inquiries.token(&mut self.random);
+        let opening = Opening {
+            purpose: Purpose::Request,
+            code: request.code,
+            body: request.body,
+            token,
+            local: None,
+            reliability: Reliability::NeverConfirmable,
+            deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
+            transfer: None,
+            whole: false,
+        };
+        let exchange = self.submit(now, peer, opening)?;
+        self.inquiries.by_token.insert(token.as_u64(), Inquiry { exchange, id, told: BTreeSet::new() });
+        Ok(exchange)
+    }
+
+    /// A response that is none of its sender's exchanges: `true` if it answers a request to a group, for which the
+    /// token is all that has to match (RFC 7252 §8.2).
+    pub(super) fn receive_group_response(
+        &mut self,
+        now: Instant,
+        (source, hash): (Source<P>, u64),
+        what: Fingerprint,
+        message: &Message<'_>,
+    ) -> bool {
+        let token = message.token();
+        let asked =
+            self.inquiries.by_token.get(&token.as_u64()).filter(|_| usize::from(token.len()) == Token::MAX_LENGTH);
+        let Some(exchange) = asked.map(|inquiry| inquiry.exchange) else { return false };
+        if message.unacceptable_option(&self.config.known_options).is_some() {
+            self.reject(source, message);
+            return true;
+        }
+        if message.ty() == Type::Confirmable {
+            // If it cannot be remembered, a copy of it is acknowledged once more, and told no more for that.
+            let _ = self.remember(now, Received { what, confirmable: true, idempotent: Ok(()) }, Reply::EmptyAck);
+            self.push_empty(source, Type::Acknowledgement, message.id());
+        }
+        self.tell_group_response(exchange, (source, hash), message);
+        true
+    }
+
+    fn tell_group_response(&mut self, exchange: ExchangeId, (source, hash): (Source<P>, u64), message: &Message<'_>) {
+        let limit = self.config.limits.group_responses;
+        let Some(inquiry) = self.inquiries.by_token.get_mut(&message.token().as_u64()) else { return };
+        let response = (hash, message.id().0);
+        if inquiry.told.contains(&response) {
+            self.stats.duplicates += 1;
+        } else if inquiry.told.len() >= limit {
+            self.stats.group_overflow += 1;
+        } else {
+            inquiry.told.insert(response);
+            // A group that somebody answers for is not silent.
+            let group = self.exchanges.get(exchange.index).peer;
+            self.peers.get_mut(group).heard();
+            let (from, message) = (source.from, OwnedMessage::from(*message));
+            self.events.push_back(Event::GroupResponse { exchange, from, message });
+        }
+    }
+
+    /// The end of a request to a group, if it is one and has left: that nothing more is waited for is no failure.
+    pub(super) fn group_over(&mut self, now: Instant, index: u32, reason: Failure) -> Option<Event<P>> {
+        let in_time = matches!(reason, Failure::TimedOut | Failure::NoResponse | Failure::Deadline);
+        let exchange = self.exchanges.get(index);
+        let inquiry = self.inquiries.of(exchange.id(index), exchange.token)?;
+        if !in_time || exchange.sent.is_empty() {
+            return None;
+        }
+        let responses = inquiry.told.len();
+        let (exchange, group, course) = self.exchanges.told(now, &self.peers, index);
+        Some(Event::GroupOver { exchange, group, responses, course })
+    }
+}

@@ -1,0 +1,77 @@
+//! [`GroupResponses`]: what the members of a group answer (RFC 7252 §8).
+
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use conche_proto::codec::OwnedMessage;
+use conche_proto::{Course, Request};
+use futures_core::Stream;
+use futures_core::stream::FusedStream;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::{Client, Error, Response};
+use crate::driver::{Exchange, Opening, Patience};
+
+/// The responses of a group's members, each with its sender, as they come in: a [`Stream`] that ends when the request's
+/// [`timeout`](super::RequestBuilder::timeout) has passed. Dropping it ends the request.
+///
+/// A member may answer more than once. A response may be the first block of a body that does not fit into a message; a
+/// request to its sender gets all of it.
+#[derive(Debug)]
+#[must_use = "responses are told to whom asks for them"]
+pub struct GroupResponses {
+    group: SocketAddr,
+    responses: mpsc::UnboundedReceiver<(SocketAddr, OwnedMessage)>,
+    body_limit: usize,
+    /// Until the request is over.
+    exchange: Option<Exchange>,
+}
+
+impl GroupResponses {
+    /// Sends a request to a group as soon as its turn has come.
+    pub(super) async fn begin(
+        client: &Client,
+        group: SocketAddr,
+        request: Request,
+        deadline: Option<Instant>,
+    ) -> Result<Self, Error> {
+        // No more are told than `Limits::group_responses`, so the channel needs no bound of its own.
+        let (sender, responses) = mpsc::unbounded_channel();
+        let opening = |timeout| Opening::Group { request: Request { timeout, ..request }, responses: sender };
+        let begun = client.begin(group, opening, deadline, Patience::Wait).await?;
+        Ok(Self { group, responses, body_limit: begun.body_limit, exchange: Some(begun.exchange) })
+    }
+
+    /// The next response, and who sent it; `None` when the request's time is over. After an error there is none.
+    ///
+    /// # Errors
+    /// If the request was refused or could not be sent.
+    pub async fn next(&mut self) -> Option<Result<(SocketAddr, Response), Error>> {
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    }
+}
+
+impl Stream for GroupResponses {
+    type Item = Result<(SocketAddr, Response), Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // The driver lets go of the channel before it tells the end.
+        if let Some((from, message)) = ready!(self.responses.poll_recv(context)) {
+            let course = Course { transmissions: 1, ..Course::default() };
+            return Poll::Ready(Some(Ok((from, Response::new(from, message, course)))));
+        }
+        let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };
+        let ended = ready!(Pin::new(exchange).poll(context));
+        self.exchange = None;
+        Poll::Ready(ended.err().map(|error| Err(Error::exchange(self.group, error, self.body_limit))))
+    }
+}
+
+impl FusedStream for GroupResponses {
+    fn is_terminated(&self) -> bool {
+        self.exchange.is_none()
+    }
+}
