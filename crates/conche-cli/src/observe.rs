@@ -13,6 +13,8 @@ use crate::exit::Interrupted;
 use crate::request::{self, Progress, Shown, parse_seconds, tell_progress};
 
 #[derive(Debug, clap::Args)]
+// The request's arguments are a group of this name, too.
+#[group(skip)]
 pub struct Args {
     #[command(flatten)]
     request: request::Args,

@@ -44,7 +44,7 @@ impl Application for Role {
                 context.respond(id, Response::new(Code::CONTENT, body)).expect("it is waiting");
             }
             (Role::Client { server, left, retransmissions }, Event::Response { course, .. }) => {
-                *retransmissions += u32::from(course.transmissions) - 1;
+                *retransmissions += course.transmissions - 1;
                 *left -= 1;
                 if *left > 0 {
                     context.request(*server, Request::new(Code::GET, Body::default())).expect("nothing is queued");

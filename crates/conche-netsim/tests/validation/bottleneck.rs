@@ -127,7 +127,7 @@ fn without_a_limit_the_run_lasts_as_long_as_all_copies_take() {
     let copies: u32 = sim
         .hosts()
         .flat_map(|(_, host)| host.application().outcomes())
-        .map(|outcome| u32::from(outcome.course.transmissions))
+        .map(|outcome| outcome.course.transmissions)
         .sum();
     let counters = sim.counters();
     assert_eq!(counters.sent, 2 * u64::from(copies), "the server answers every copy");

@@ -134,7 +134,7 @@ impl Observation {
             return Some(response);
         }
         let fetched = self.fetched.as_deref().filter(|fetched| response.etag() == Some(fetched));
-        let Some(registered) = self.registered.as_ref().filter(|_| fetched.is_none()) else { return None };
+        let registered = self.registered.as_ref().filter(|_| fetched.is_none())?;
         self.stage = Stage::Fetching(Box::pin(registered.fetch()));
         None
     }

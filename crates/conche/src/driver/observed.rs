@@ -102,7 +102,7 @@ impl Topics {
         if let Some(&topic) = self.by_key.get(&key) {
             return Some(topic);
         }
-        let request = Request::from_body(peer.socket_addr(), key.method, &key.body)?.as_notification();
+        let request = Request::from_body(peer.socket_addr(), key.method, &key.body)?.into_notification();
         let topic = self.next;
         self.next += 1;
         self.by_key.insert(key.clone(), topic);

@@ -42,7 +42,7 @@ impl Request {
     }
 
     /// The same request, asked by a notifier.
-    pub(crate) fn as_notification(self) -> Self {
+    pub(crate) fn into_notification(self) -> Self {
         Self { notification: true, ..self }
     }
 

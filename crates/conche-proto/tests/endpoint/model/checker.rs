@@ -264,7 +264,7 @@ impl Checker {
                 }
                 assert!(
                     course.acknowledged_after.is_some()
-                        && usize::from(course.transmissions) == track.before + track.sent.len()
+                        && course.transmissions as usize == track.before + track.sent.len()
                 );
                 self.ended(now, *exchange);
             }
@@ -285,7 +285,7 @@ impl Checker {
                 assert_eq!(track.to, *peer);
                 // What was superseded and acknowledged begins anew.
                 let begun_anew = track.superseded && course.transmissions == 0;
-                assert!(begun_anew || usize::from(course.transmissions) == track.before + track.sent.len());
+                assert!(begun_anew || course.transmissions as usize == track.before + track.sent.len());
                 assert!(course.timeout <= self.config.envelope.timeout_cap, "a timeout of {:?}", course.timeout);
                 self.ended(now, *exchange);
             }

@@ -51,6 +51,8 @@ impl Drawn {
             observers_per_peer: 2,
             subscriptions: 3,
             outputs: 16,
+            group_requests: 2,
+            group_responses: 3,
         };
         let config = EndpointConfig {
             response_timeout: bytes.choose(&[None, Some(Duration::from_secs(9))]),

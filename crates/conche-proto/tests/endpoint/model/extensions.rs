@@ -104,7 +104,7 @@ impl Machine {
         let topic = u64::from(bytes.next() % 3);
         let code = bytes.choose(&[Code::CONTENT, Code::CONTENT, Code::CONTENT, Code::NOT_FOUND, Code::GET]);
         let reliability = bytes.choose(&[None, Some(0), Some(1), Some(2)]).map(|index: usize| RELIABILITIES[index]);
-        let response = Response { code, body: body(bytes), reliability };
+        let response = Response { reliability, ..Response::new(code, body(bytes)) };
         let observers = self.endpoint.observers(topic);
         if let Ok(told) = self.endpoint.notify(self.now, topic, response) {
             assert_eq!(told, observers);
