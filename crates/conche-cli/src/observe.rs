@@ -13,6 +13,8 @@ use crate::exit::Interrupted;
 use crate::request::{self, Progress, Shown, parse_seconds, tell_progress};
 
 #[derive(Debug, clap::Args)]
+// Its group would have the name of the flattened one's.
+#[group(skip)]
 pub struct Args {
     #[command(flatten)]
     request: request::Args,
