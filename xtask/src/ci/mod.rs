@@ -37,7 +37,7 @@ struct Step {
     run: fn(&Project) -> Result<()>,
 }
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 11] = [
     Step {
         name: "fmt",
         what: "the sources are formatted",
@@ -87,12 +87,6 @@ const STEPS: [Step; 12] = [
         what: "tests that need other programs: libcoap and Wireshark",
         advice: "run the failed test alone: `cargo test -p CRATE NAME -- --ignored`",
         run: interop::run,
-    },
-    Step {
-        name: "plugtests",
-        what: "the ETSI and IRISA test cases against libcoap, aiocoap and Californium, in both roles",
-        advice: "run the failed case alone: `cargo xtask interop --case ID --peer PEER`; `cargo xtask interop` writes the results",
-        run: |project| crate::interop::run(project, &crate::interop::Options::checking()),
     },
     Step {
         name: "fuzz",

@@ -59,11 +59,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// As a step of `cargo xtask ci` has it.
-    pub fn checking() -> Self {
-        Self { check: true, ..Self::default() }
-    }
-
     fn is_partial(&self) -> bool {
         self.case.is_some() || self.peer.is_some() || self.role.is_some()
     }

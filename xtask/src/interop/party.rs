@@ -80,6 +80,16 @@ impl Drop for Process {
     }
 }
 
+impl Process {
+    /// Does as Ctrl-C does, if it still runs.
+    fn interrupt(&self) -> Result<()> {
+        let id = self.0.id().to_string();
+        // One that has ended is not waited for yet, so that the id is still its own.
+        let kill = Command::new("kill").args(["-s", "INT", &id]).stderr(Stdio::null()).status();
+        kill.map(drop).context("cannot start kill")
+    }
+}
+
 /// A server.
 pub struct Server {
     _process: Process,
@@ -213,11 +223,9 @@ fn conche(
     let mut command = setup.conche();
     match action {
         Action::Wait => return Ok(()),
-        // It ends on its own account with the process; there is nothing else that it could be told.
-        Action::Stop(_) => {
-            running.clear();
-            return Ok(());
-        }
+        // It deregisters when it is interrupted; it cannot be made to send a Reset.
+        Action::Stop(Stop::Get) => return running.iter().try_for_each(Process::interrupt),
+        Action::Stop(Stop::Reset) => bail!("the command cannot be made to send a Reset"),
         Action::Ping => drop(command.args(["ping", "--json", "--count", "1", &format!("coap://{server}")])),
         Action::Request(request) => arguments(&mut command, request, server),
     }

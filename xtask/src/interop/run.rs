@@ -37,6 +37,10 @@ impl<'a> Pair<'a> {
         if outcome.is_err() {
             (self.client.1, self.server.1) = (None, None);
         }
+        // The command observes until it is stopped, and would go on to tell of it.
+        if self.client.0 == Peer::Conche {
+            self.client.1 = None;
+        }
         outcome
     }
 
