@@ -122,7 +122,7 @@ impl Client {
     /// 10 s, twice the time over which members spread their responses by default.
     ///
     /// ```no_run
-    /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
+    /// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// // All CoAP nodes of the network (RFC 7252 §12.8).
     /// let mut responses = client.multicast("coap://224.0.1.187/.well-known/core").await?;
     /// while let Some(response) = responses.next().await {
