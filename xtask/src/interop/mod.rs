@@ -8,7 +8,7 @@
 //! | [`tap`] | the relay that sees, and loses, datagrams |
 //! | [`party`] | clients and servers, ours and the peers' |
 //! | [`setup`] | what must be installed and built |
-//! | [`run`] | the engine: takes a case's steps |
+//! | [`mod@run`] | the engine: takes a case's steps |
 //! | [`report`] | terminal, JSON, docs/interop.md |
 
 mod action;
