@@ -6,13 +6,13 @@ use std::time::Duration;
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table};
 use conche::codec::link_format::{Attribute, Link, Links};
-use conche::{AnyController, Client, ContentFormat, Error, OptionNumber, Uri};
+use conche::{Client, ContentFormat, Error, OptionNumber, Uri};
 use serde::Serialize;
 
 use crate::Global;
 use crate::exit::Interrupted;
 use crate::formats;
-use crate::names;
+use crate::names::Control;
 use crate::request::parse_seconds;
 use crate::runtime;
 use crate::serve::LARGEST;
@@ -29,21 +29,13 @@ pub struct Args {
     /// Give up after so many seconds, all retransmissions included.
     #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
-    /// Congestion control; `conche controllers` lists the names.
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "CONCHE_CC",
-        default_value = "cocoa",
-        value_parser = names::Controllers,
-        hide_possible_values = true
-    )]
-    cc: AnyController,
+    #[command(flatten)]
+    control: Control,
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let response = runtime::start()?.block_on(async {
-        let client = Client::builder().controller(args.cc).body_limit(LARGEST).build().map_err(Error::from)?;
+        let client = Client::builder().controller(args.control.cc).body_limit(LARGEST).build().map_err(Error::from)?;
         let uri: Uri = args.uri.parse().map_err(Error::from)?;
         let mut request = client.get(&uri).accept(ContentFormat::LINK_FORMAT);
         if uri.segments().iter().all(String::is_empty) {

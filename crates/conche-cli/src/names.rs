@@ -1,4 +1,5 @@
-//! Names that arguments are checked against and that completions offer: of controllers and of papers.
+//! Names that arguments are checked against and that completions offer: of controllers, with the argument that takes one,
+//! and of papers.
 
 use std::ffi::OsStr;
 
@@ -8,6 +9,21 @@ use clap::{Arg, Command};
 use conche::AnyController;
 use conche::cc::any::{ALL, Named};
 use conche_lab::papers::{PAPERS, Paper};
+
+/// The argument that chooses a controller.
+#[derive(Debug, clap::Args)]
+pub struct Control {
+    /// Congestion control: when a message is sent again; `conche controllers` lists the names.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CONCHE_CC",
+        default_value = "cocoa",
+        value_parser = Controllers,
+        hide_possible_values = true
+    )]
+    pub cc: AnyController,
+}
 
 /// Reads the name of a controller, with the tolerance and the advice of [`AnyController::by_name`].
 #[derive(Clone, Copy, Debug)]

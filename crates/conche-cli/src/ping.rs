@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use conche::{AnyController, Client, Course, Error};
+use conche::{Client, Course, Error};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
 use crate::Global;
 use crate::exit::NoAnswer;
-use crate::names;
+use crate::names::Control;
 use crate::request::parse_seconds;
 use crate::runtime;
 use statistics::Statistics;
@@ -30,21 +30,13 @@ pub struct Args {
     /// Give a ping up after so many seconds, its retransmissions included.
     #[arg(short = 'W', long, value_name = "SECS", value_parser = parse_seconds, default_value = "10", allow_negative_numbers = true)]
     timeout: Duration,
-    /// Congestion control, which decides when a ping is repeated; `conche controllers` lists the names.
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "CONCHE_CC",
-        default_value = "cocoa",
-        value_parser = names::Controllers,
-        hide_possible_values = true
-    )]
-    cc: AnyController,
+    #[command(flatten)]
+    control: Control,
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let statistics = runtime::start()?.block_on(async {
-        let client = Client::builder().controller(args.cc.clone()).build().map_err(Error::from)?;
+        let client = Client::builder().controller(args.control.cc.clone()).build().map_err(Error::from)?;
         let mut statistics = Statistics::default();
         tokio::select! {
             done = ping(&client, &args, global, &mut statistics) => done?,

@@ -15,12 +15,12 @@ use std::time::Duration;
 use anyhow::Context;
 use conche::client::Response;
 use conche::codec::BlockSize;
-use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Reliability, Token};
+use conche::{Client, Code, ContentFormat, EndpointConfig, Reliability, Token};
 
 use crate::Global;
 use crate::exit::{Interrupted, Reported};
 use crate::formats;
-use crate::names;
+use crate::names::Control;
 use crate::observe::{Until, observe};
 use crate::runtime;
 use crate::serve::LARGEST;
@@ -73,16 +73,8 @@ pub struct Args {
     /// Go on retransmitting when the network reports the peer unreachable, as while it restarts, instead of failing at once.
     #[arg(long)]
     retry_unreachable: bool,
-    /// Congestion control; `conche controllers` lists the names.
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "CONCHE_CC",
-        default_value = "cocoa",
-        value_parser = names::Controllers,
-        hide_possible_values = true
-    )]
-    cc: AnyController,
+    #[command(flatten)]
+    control: Control,
 }
 
 pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -> anyhow::Result<()> {
@@ -97,7 +89,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     let payload = args.payload.read()?;
     let runtime = runtime::start()?;
     runtime.block_on(async {
-        let mut client = Client::builder().controller(args.cc).retry_unreachable(args.retry_unreachable);
+        let mut client = Client::builder().controller(args.control.cc).retry_unreachable(args.retry_unreachable);
         client = client.body_limit(LARGEST).block_size(args.block.unwrap_or_default());
         if let Some(local) = args.bind {
             client = client.bind(local);

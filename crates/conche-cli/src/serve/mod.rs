@@ -12,12 +12,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
+use conche::Server;
 use conche::uri::DEFAULT_PORT;
-use conche::{AnyController, Server};
 use serde::Serialize;
 
 use crate::Global;
-use crate::names;
+use crate::names::Control;
 use crate::runtime;
 
 #[derive(Debug, clap::Args)]
@@ -34,16 +34,8 @@ pub struct Args {
     /// Where to listen; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:5683", env = "CONCHE_BIND", value_parser = parse_bind)]
     bind: String,
-    /// Congestion control of separate responses; `conche controllers` lists the names.
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "CONCHE_CC",
-        default_value = "cocoa",
-        value_parser = names::Controllers,
-        hide_possible_values = true
-    )]
-    cc: AnyController,
+    #[command(flatten)]
+    control: Control,
 }
 
 /// How long a server that is told to stop waits for what it has begun.
@@ -63,7 +55,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
             None => (demo::router(), demo::LARGEST),
         };
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
-        let server = Server::builder().router(router).controller(args.cc).body_limit(limit);
+        let server = Server::builder().router(router).controller(args.control.cc).body_limit(limit);
         let mut server = server.bind(&args.bind).await?;
         announce(format!("coap://{}", server.local_addr()), global)?;
         tokio::select! {
