@@ -36,6 +36,12 @@ impl Asked {
         self.block2.get()
     }
 
+    /// What it means for the states of what is observed: each is sent from its beginning.
+    pub(crate) fn for_states(self) -> Self {
+        let block2 = self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }));
+        Self { block1: Packed(None), block2: block2.unwrap_or_default(), ..self }
+    }
+
     /// The request does not mention blocks.
     pub(crate) const fn is_plain(&self) -> bool {
         self.block1.0.is_none() && self.block2.0.is_none()

@@ -78,6 +78,11 @@ impl Representation {
         Ok(Cut { body: self.head.rewritten(|_| true, &added, payload), partial: !all })
     }
 
+    /// All of it as one body.
+    pub(crate) fn into_body(self) -> Body {
+        self.head.rewritten(|_| true, &[], &self.payload)
+    }
+
     fn bytes(&self) -> usize {
         self.head.len() + self.payload.len()
     }

@@ -20,7 +20,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// §4.1).
     pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
         let waiting = self.incoming.get(request).filter(|waiting| waiting.to_group.is_none())?;
-        let &Waiting { from, local, token, group, .. } = waiting;
+        let &Waiting { from, local, token, group, asked, .. } = waiting;
         if let Some(before) = self.peers.peek(&from).and_then(|peer| self.observers.find(Place { peer, token, local }))
         {
             self.remove_observer(now, before);
@@ -34,7 +34,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.peers.touch(now, peer);
             return None;
         }
-        let observer = self.observers.insert(now, Registration { place, group, topic, request })?;
+        let observer =
+            self.observers.insert(now, Registration { place, group, topic, request, asked: asked.for_states() })?;
         self.peers.hold(peer);
         Some(observer)
     }
@@ -45,8 +46,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///
     /// Notifications are Non-confirmable, except that one in a while is Confirmable, to learn whether the client still is
     /// there (RFC 7641 §4.5); [`Response::reliability`] may say otherwise. An error is the last notification, Confirmable
-    /// unless said otherwise, and ends the observation (§4.2). Of a body that does not fit into a message the observers get
-    /// the first block and ask for the others.
+    /// unless said otherwise, and ends the observation (§4.2). Of a body that does not fit into a message, or into the blocks
+    /// that an observer asked for, it gets the first block and asks for the others.
     ///
     /// # Errors
     /// If the response is not legal or too large.
@@ -54,7 +55,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !response.code.is_response() {
             return Err(NotifyError::NotAResponse(response.code));
         }
-        let response = self.cut_notification(response)?;
+        let response = self.notifiable(response)?;
         let Some(body) = self.observers.notification(now, topic, &response) else { return Ok(0) };
         Ok(self.observers.changed(topic, Content { code: response.code, body }, response.reliability))
     }
@@ -130,18 +131,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Progress::Unanswered(_) => {}
             Progress::Idle => {
                 let Some(message) = self.observers.message(now, observer) else { return };
+                let (Place { peer, token, local }, reliability) = (message.place, message.reliability);
+                let Content { code, body } = self.cut_notification(now, message);
                 let opening = Opening {
                     purpose: Purpose::Notification(observer),
-                    code: message.content.code,
-                    body: message.content.body,
-                    token: message.place.token,
-                    local: message.place.local,
-                    reliability: message.reliability,
+                    code,
+                    body,
+                    token,
+                    local,
+                    reliability,
                     deadline: Instant::FAR_FUTURE,
                     transfer: None,
                     whole: true,
                 };
-                if let Some(exchange) = self.open(now, message.place.peer, opening) {
+                if let Some(exchange) = self.open(now, peer, opening) {
                     self.observers.sending(observer, exchange);
                 }
             }
@@ -156,7 +159,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                         exchange.confirmable = message.reliability == Reliability::Confirmable;
                         exchange.may_confirm = message.reliability == Reliability::NonConfirmable;
                     }
-                    self.exchanges.supersede(&mut self.peers, id.index, message.content);
+                    let content = self.cut_notification(now, message);
+                    self.exchanges.supersede(&mut self.peers, id.index, content);
                 }
             }
         }

@@ -43,8 +43,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let response = if plain && self.goes_whole(beside, &response.body) {
             response
         } else {
-            let waiting = *self.incoming.get(request).ok_or(RespondError::NotPending)?;
-            self.cut_response(now, &waiting, beside, response)?
+            let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
+            let to = self.recipient(waiting, beside);
+            self.cut_response(now, &to, response)?
         };
         let response = match observer {
             Some(observer) => Response { body: self.first_response(now, observer, &response), ..response },

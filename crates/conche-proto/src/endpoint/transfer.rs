@@ -10,9 +10,11 @@ use crate::PeerKey;
 use crate::blockwise::{Asked, Bounds, Key, NoBlock, Part, Representation, Rules, Step, Transfer, Trouble};
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, RawOption, Token, Type};
 use crate::config::EndpointConfig;
-use crate::exchange::{Failure, Opening, Response, Transferring};
+use crate::exchange::{Content, Failure, Opening, Response, Transferring};
 use crate::incoming::Waiting;
 use crate::message::{Received, Reply};
+use crate::observe::Notification;
+use crate::shares::Group;
 use conche_cc::{Controller, Instant};
 
 /// The bounds of what is kept of peers' transfers.
@@ -266,13 +268,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A response as the peer gets it: all of it, or the block that it wants, of which the rest is kept. `beside` it are a
-    /// token and other things of so many bytes.
+    /// Who gets the response to this request. Beside its body that has a token and other things of so many bytes.
+    pub(super) fn recipient(&self, waiting: &Waiting<P>, beside: u8) -> Recipient {
+        let source = Source { from: waiting.from, local: waiting.local };
+        let key = self.key(self.peers.hash(&waiting.from), source, &waiting.asked);
+        Recipient { key, group: waiting.group, asked: waiting.asked, beside }
+    }
+
+    /// A response as the peer gets it: all of it, or the block that it wants, of which the rest is kept.
     pub(super) fn cut_response(
         &mut self,
         now: Instant,
-        waiting: &Waiting<P>,
-        beside: u8,
+        to: &Recipient,
         response: Response,
     ) -> Result<Response, RespondError> {
         let code = response.code;
@@ -283,11 +290,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let mut whole = Representation::new(code, &response.body);
         let (bytes, limits) = (whole.payload().len(), &self.config.limits);
-        let goes_whole = self.goes_whole(beside, &response.body);
+        let goes_whole = self.goes_whole(to.beside, &response.body);
         if bytes > limits.body_bytes && !goes_whole {
             return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
-        let (block1, block2) = (waiting.asked.block1(), waiting.asked.block2());
+        let (block1, block2) = (to.asked.block1(), to.asked.block2());
         // Errors, and what has no body, are no blocks of what was asked for.
         let block2 = block2.filter(|_| code.is_success() && code != Code::VALID && (bytes > 0 || !goes_whole));
         let wanted = block2.map_or(BlockSize::B1024, |block| block.size).min(self.config.block_size);
@@ -295,20 +302,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let hash = self.hash;
             whole.tag(|payload| hash.hash(&payload).to_be_bytes());
         }
-        let key = self.key(
-            self.peers.hash(&waiting.from),
-            Source { from: waiting.from, local: waiting.local },
-            &waiting.asked,
-        );
-        let others = 4 + usize::from(beside);
+        let others = 4 + usize::from(to.beside);
         // A body that was not asked for in blocks and fits into a message stays whole.
         let largest = if goes_whole && block2.is_none() { None } else { Some(self.config.block_size) };
         match whole.block(block2, block1, largest, others, limits.message_bytes) {
             Ok(cut) => {
                 if cut.partial {
-                    self.representations.keep(now, key, waiting.group, whole);
+                    self.representations.keep(now, to.key, to.group, whole);
                 } else {
-                    self.representations.forget(key);
+                    self.representations.forget(to.key);
                 }
                 Ok(Response { body: cut.body, ..response })
             }
@@ -320,24 +322,43 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A notification as observers get it: all of it, or its first block. The others they ask for, as for those of any
-    /// response (RFC 7959 §2.6), and get them of what is true by then, under another ETag if that has changed.
-    pub(super) fn cut_notification(&self, response: Response) -> Result<Response, NotifyError> {
-        let beside = NOTIFICATION_TOKEN + OBSERVE_BYTES;
-        if self.goes_whole(beside, &response.body) {
+    /// A notification that can be sent: with an ETag for its blocks, if it has to be cut for everybody.
+    pub(super) fn notifiable(&self, response: Response) -> Result<Response, NotifyError> {
+        const BESIDE: u8 = NOTIFICATION_TOKEN + OBSERVE_BYTES;
+        if self.goes_whole(BESIDE, &response.body) {
             return Ok(response);
         }
         let mut whole = Representation::new(response.code, &response.body);
-        let (bytes, limit) = (whole.payload().len(), self.config.limits.body_bytes);
-        if bytes > limit {
-            return Err(NotifyError::BodyTooLarge { bytes, limit });
+        let (bytes, limits) = (whole.payload().len(), &self.config.limits);
+        if bytes > limits.body_bytes {
+            return Err(NotifyError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
         whole.tag(|payload| self.hash.hash(&payload).to_be_bytes());
-        let (largest, limit) = (Some(self.config.block_size), self.config.limits.message_bytes);
-        match whole.block(None, None, largest, 4 + usize::from(beside), limit) {
-            Ok(cut) => Ok(Response { body: cut.body, ..response }),
-            Err(_) => Err(NotifyError::TooLarge { bytes: 4 + usize::from(beside) + response.body.len(), limit }),
+        let (beside, limit) = (4 + usize::from(BESIDE), limits.message_bytes);
+        match whole.block(None, None, Some(self.config.block_size), beside, limit) {
+            Ok(_) => Ok(Response { body: whole.into_body(), ..response }),
+            Err(_) => Err(NotifyError::TooLarge { bytes: beside + response.body.len(), limit }),
         }
+    }
+
+    /// A notification as an observer gets it: all of it, or the first block in the size that it asked for. The rest is kept
+    /// for it like that of any response, in place of the state before (RFC 7959 §2.6).
+    pub(super) fn cut_notification(&mut self, now: Instant, notification: Notification) -> Content {
+        let Notification { place, group, asked, content, .. } = notification;
+        let (code, payload) = (content.code, content.body.payload());
+        let fits = asked.block2().is_none_or(|block| payload.len() <= block.size.bytes());
+        if fits && self.goes_whole(place.token.len(), &content.body) {
+            return content;
+        }
+        let sequence = content.body.content(code).and_then(|content| content.uint(OptionNumber::OBSERVE));
+        let body = content.body.rewritten(|number| number != OptionNumber::OBSERVE, &[], &payload);
+        let source = Source { from: self.peers.get(place.peer).key, local: place.local };
+        let key = self.key(self.peers.hash(&source.from), source, &asked);
+        let to = Recipient { key, group, asked, beside: place.token.len() + OBSERVE_BYTES };
+        // Its size was looked at when the application handed it over.
+        let Ok(cut) = self.cut_response(now, &to, Response::new(code, body)) else { return content };
+        let body = sequence.map(|sequence| cut.body.with_uint(OptionNumber::OBSERVE, sequence));
+        Content { code, body: body.unwrap_or(cut.body) }
     }
 
     /// Stands for whom a body belongs to and what it is the body of.
@@ -345,6 +366,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let local = source.local.map_or(0, |local| self.hash.hash(&local));
         Key { from, what: asked.what ^ local }
     }
+}
+
+/// Whom a response is for, as far as its blocks go.
+pub(super) struct Recipient {
+    key: Key,
+    group: Group,
+    asked: Asked,
+    /// The bytes of the token and what else is beside the body.
+    beside: u8,
 }
 
 const BEYOND: &str = "the body ends before this block";

@@ -3,6 +3,7 @@
 use core::net::IpAddr;
 
 use super::topics::OfTopic;
+use crate::blockwise::Asked;
 use crate::codec::{MessageId, Token};
 use crate::exchange::ExchangeId;
 use crate::incoming::RequestId;
@@ -31,6 +32,8 @@ pub(super) struct Observer {
     pub(super) progress: Progress,
     pub(super) token: Token,
     pub(super) local: Option<IpAddr>,
+    /// What its registration asks for, and in which blocks.
+    pub(super) asked: Asked,
     /// Of the notification that left last, so that a late Reset finds it.
     pub(super) last: Option<MessageId>,
     /// Non-confirmable notifications since the last Confirmable one.

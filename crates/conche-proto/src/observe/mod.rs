@@ -15,8 +15,8 @@ mod subscriptions;
 mod topics;
 
 pub(crate) use entry::Progress;
+pub(crate) use observers::{Notification, Observers, Place, Registration};
 pub use observers::{ObserverEnd, ObserverId};
-pub(crate) use observers::{Observers, Place, Registration};
 pub(crate) use sequence::Order;
 pub(crate) use subscriptions::{Opened, Subscriptions};
 pub use subscriptions::{SubscriptionEnd, SubscriptionId};

@@ -11,6 +11,7 @@ use core::time::Duration;
 use super::entry::{ByPeer, ByPlace, Observer, Progress, Watcher};
 use super::sequence::Sequence;
 use super::topics::{ByName, State, Topic, Walking};
+use crate::blockwise::Asked;
 use crate::codec::{Body, MessageId, OptionNumber, Token};
 use crate::exchange::{Content, ExchangeId, Failure, Reliability, Response};
 use crate::hash::Keyed;
@@ -71,12 +72,16 @@ pub(crate) struct Registration {
     pub(crate) group: Group,
     pub(crate) topic: u64,
     pub(crate) request: RequestId,
+    pub(crate) asked: Asked,
 }
 
 /// A message that an observer is to be sent.
 #[derive(Debug)]
-pub(crate) struct Message {
+pub(crate) struct Notification {
     pub(crate) place: Place,
+    pub(crate) group: Group,
+    pub(crate) asked: Asked,
+    /// The whole state, however large.
     pub(crate) content: Content,
     pub(crate) reliability: Reliability,
 }
@@ -159,7 +164,7 @@ impl Observers {
 
     /// Enters an observer that is admitted, and that is none yet.
     pub(crate) fn insert(&mut self, now: Instant, registration: Registration) -> Option<ObserverId> {
-        let Registration { place, group, topic, request } = registration;
+        let Registration { place, group, topic, request, asked } = registration;
         let Place { peer, token, local } = place;
         let topic = self.open_topic(topic)?;
         let watcher = self.open_watcher(peer, group)?;
@@ -172,6 +177,7 @@ impl Observers {
             progress: Progress::Unanswered(request),
             token,
             local,
+            asked,
             last: None,
             unconfirmed: 0,
             validated: false,
@@ -319,7 +325,7 @@ impl Observers {
     }
 
     /// The newest state, which counts as sent from now on.
-    pub(crate) fn message(&mut self, now: Instant, index: u32) -> Option<Message> {
+    pub(crate) fn message(&mut self, now: Instant, index: u32) -> Option<Notification> {
         let observer = &mut self.slots[index];
         let topic = &self.topics[observer.topic];
         let State { content, reliability } = topic.state.as_ref()?;
@@ -333,9 +339,9 @@ impl Observers {
             None => Reliability::NonConfirmable,
             Some(reliability) => *reliability,
         };
-        let peer = self.watchers[observer.watcher].peer;
+        let &Watcher { peer, group, .. } = &self.watchers[observer.watcher];
         let place = Place { peer, token: observer.token, local: observer.local };
-        Some(Message { place, content: content.clone(), reliability })
+        Some(Notification { place, group, asked: observer.asked, content: content.clone(), reliability })
     }
 
     /// A notification is under way.

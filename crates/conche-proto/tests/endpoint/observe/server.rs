@@ -1,6 +1,6 @@
 //! How a server notifies (RFC 7641 §4).
 
-use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, Type};
+use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::{
     EndpointConfig, Event, Failure, Limits, NotifyError, ObserverEnd, ObserverId, Reliability, RequestId, Response,
 };
@@ -249,6 +249,45 @@ fn of_a_large_state_an_observer_is_told_the_first_block_and_asks_for_the_others(
     assert_eq!(block, Ok(Some(Block { num: 0, more: true, size: BlockSize::B1024 })));
     assert!(first.uint(OptionNumber::OBSERVE).is_some() && first.option(OptionNumber::ETAG).is_some());
     assert_eq!(first.payload(), &state.as_bytes()[..1024]);
+}
+
+// RFC 7959 §2.6
+#[test]
+fn the_blocks_after_a_notification_are_of_its_state_and_of_the_size_that_the_observer_asked_for() {
+    const OBSERVE: (u16, &[u8]) = (6, b"");
+    const PATH: (u16, &[u8]) = (11, b"obs");
+    let get = |id, token: &[u8], options: &[(u16, &[u8])]| {
+        wire::with_options(Type::Confirmable, Code::GET, id, token, options, b"")
+    };
+    let block = |message: &OwnedMessage| message.view().content().block(OptionNumber::BLOCK2);
+    // Without a wish for smaller blocks, and with one for those of 64 bytes (SZX 2).
+    for (wish, size) in [(None, BlockSize::B1024), (Some((23, &b"\x02"[..])), BlockSize::B64)] {
+        let mut server = server();
+        let options: Vec<_> = [OBSERVE, PATH].into_iter().chain(wish).collect();
+        let request = server.receive(1, &get(1, TOKEN, &options)).request();
+        assert!(server.endpoint.observe(server.now, request, 1).is_some());
+        let old = server.respond(request, content(&"old".repeat(500)));
+        assert_eq!(block(old.message()), Ok(Some(Block { num: 0, more: true, size })));
+
+        let state = "0123456789".repeat(150);
+        assert_eq!(server.endpoint.notify(server.now, 1, content(&state)), Ok(1));
+        let given = server.drain();
+        let first = given.message();
+        assert_eq!(block(first), Ok(Some(Block { num: 0, more: true, size })));
+        assert!(first.option(OptionNumber::OBSERVE).is_some());
+        let second = Block { num: 1, more: false, size }.encode();
+        let given = server.receive(1, &get(2, b"other", &[PATH, (23, second.as_slice())]));
+        let second = given.message();
+        assert_eq!(second.payload(), &state.as_bytes()[size.bytes()..(2 * size.bytes()).min(state.len())]);
+        assert_eq!(second.option(OptionNumber::ETAG), first.option(OptionNumber::ETAG));
+        assert_eq!(second.option(OptionNumber::OBSERVE), None, "it is part of a state, not another one");
+        // What fits into a message, but not into the block, is cut as well.
+        server.run(s(10));
+        assert_eq!(server.endpoint.notify(server.now, 1, content(&"x".repeat(100))), Ok(1));
+        let given = server.drain();
+        let cut = (size == BlockSize::B64).then_some(Block { num: 0, more: true, size });
+        assert_eq!((block(given.message()), given.message().payload().len()), (Ok(cut), size.bytes().min(100)));
+    }
 }
 
 #[test]
