@@ -196,6 +196,19 @@ impl<T> Contexts<T> {
         Ok(())
     }
 
+    /// The key of a peer's context that was begun last, of those that this holds for.
+    pub(crate) fn last_begun(&self, from: u64, is_it: impl Fn(Key) -> bool) -> Option<Key> {
+        let last = Cell::new(None);
+        self.by_peer.peek(&self.slots, from, |context: &Context<T>| {
+            let &Context { key, begun, .. } = context;
+            if key.from == from && is_it(key) && last.get().is_none_or(|(before, _)| before <= begun) {
+                last.set(Some((begun, key)));
+            }
+            false
+        });
+        last.get().map(|(_, key)| key)
+    }
+
     /// Takes out the context of this key.
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let index = self.find(key)?;

@@ -5,6 +5,9 @@ use core::ops::Range;
 
 use crate::codec::{Block, BlockSize, OptionNumber, decode_uint, encode_uint};
 
+/// The half of what stands for a FETCH that stands for its payload.
+pub(super) const PAYLOAD: u64 = u32::MAX as u64;
+
 /// What the peer said of blocks in a request that waits for its response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
@@ -18,6 +21,13 @@ impl Asked {
     /// Nothing of blocks so far, under this code.
     pub(crate) const fn new(what: u64) -> Self {
         Self { what, block1: Packed(None), block2: Packed(None) }
+    }
+
+    /// It is a FETCH, whose payload is part of what it asks for (RFC 8132 §2.1): `payload` is a hash of that, without which
+    /// requests for the blocks that follow may come. A payload that comes in blocks itself does not count.
+    pub(crate) fn fetches(&mut self, payload: Option<u64>) {
+        let payload = payload.filter(|_| self.block1().is_none()).map_or(0, |payload| payload >> 32 | 1);
+        self.what = self.what & !PAYLOAD | payload;
     }
 
     /// It has this Block1 or else Block2.

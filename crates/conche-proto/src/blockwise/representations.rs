@@ -9,7 +9,7 @@
 use bytes::Bytes;
 
 use super::contexts::{Bounds, Contexts, Key};
-use super::cut::{cut, is_ours, largest_fitting};
+use super::cut::{PAYLOAD, cut, is_ours, largest_fitting};
 use crate::codec::{Block, BlockSize, Body, Code, OptionNumber, UintBytes, encode_uint};
 use crate::shares::Group;
 use conche_cc::Instant;
@@ -130,6 +130,13 @@ impl Representations {
     pub(crate) fn purge(&mut self, now: Instant) -> Option<Instant> {
         self.contexts.purge(now);
         self.contexts.next_purge()
+    }
+
+    /// What the response to the last FETCH was that differs from this request in nothing but its payload, which need not
+    /// come again with the requests for further blocks (RFC 7959 §2.7, RFC 8132 §2.5).
+    pub(crate) fn fetched(&mut self, now: Instant, key: Key) -> Option<&Representation> {
+        let key = self.contexts.last_begun(key.from, |kept| kept.what & !PAYLOAD == key.what & !PAYLOAD)?;
+        self.get(now, key)
     }
 
     /// What the response to this request was, if it is kept.

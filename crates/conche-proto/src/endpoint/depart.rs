@@ -52,7 +52,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let attempt = self.exchanges.sent(now, &mut self.peers, id.index, &mut self.random);
         let exchange = self.exchanges.get(id.index);
         if let Purpose::Notification(observer) = exchange.purpose {
-            self.observers.left(observer, exchange.id, exchange.confirmable);
+            self.observers.left(now, observer, exchange.id, exchange.confirmable);
         }
         self.stats.retransmissions += u64::from(attempt > 0);
         Some(Transmit { exchange: Some(id), attempt, ..transmit })

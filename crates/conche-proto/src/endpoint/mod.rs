@@ -226,7 +226,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 // Its departure comes with the next turn.
             } else if let Some(subscription) = self.subscriptions.pop_due(now) {
                 self.subscription_due(subscription);
-            } else if let Some(observer) = self.observers.visit() {
+            } else if let Some(observer) = self.observers.visit(now) {
                 self.notify_observer(now, observer);
             } else {
                 self.received.purge(now);
@@ -235,6 +235,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     self.incoming.next_due(),
                     self.leisure.next_due(),
                     self.subscriptions.next_due(),
+                    self.observers.next_due(),
                     self.received.next_purge(now),
                     self.purge_bodies(now),
                 ];
@@ -281,7 +282,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             at_leisure: self.leisure.len(),
             observers: self.observers.len(),
             subscriptions: self.subscriptions.len(),
-            timers: self.exchanges.timers() + self.incoming.timers() + self.leisure.len() + self.subscriptions.timers(),
+            timers: self.exchanges.timers()
+                + self.incoming.timers()
+                + self.leisure.len()
+                + self.subscriptions.timers()
+                + self.observers.timers(),
             transfers: self.exchanges.transfers(),
             assemblies: self.assemblies.contexts().len(),
             representations: self.representations.contexts().len(),

@@ -3,9 +3,9 @@
 use super::{Endpoint, Event, NotifyError};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber};
-use crate::exchange::{Content, Failure, Opening, Purpose, Reliability, Response, State};
+use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Response, State};
 use crate::incoming::{RequestId, Waiting};
-use crate::observe::{DEREGISTER, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration};
+use crate::observe::{DEREGISTER, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration, State as Told};
 use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
 
@@ -44,8 +44,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// controller admits it. Of several states in a row an observer may get the last one only. How many observers there
     /// are is the answer; whatever that is, the call takes the same time, and the endpoint visits them while it is polled.
     ///
-    /// Notifications are Non-confirmable, except that one in a while is Confirmable, to learn whether the client still is
-    /// there (RFC 7641 §4.5); [`Response::reliability`] may say otherwise. An error is the last notification, Confirmable
+    /// Notifications are Non-confirmable, except that each fifth in a row is Confirmable, to learn whether the client still is
+    /// there (RFC 7641 §4.5). A state that has stayed for its Max-Age, at least 5 s and at most an hour, is sent as a
+    /// Confirmable message once more to whoever was sent it as a Non-confirmable one only: that may have been lost, and the
+    /// last state has to arrive (§1.3). [`Response::reliability`] may say otherwise. An error is the last notification, Confirmable
     /// unless said otherwise, and ends the observation (§4.2). Of a body that does not fit into a message, or into the blocks
     /// that an observer asked for, it gets the first block and asks for the others.
     ///
@@ -57,7 +59,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let response = self.notifiable(response)?;
         let Some(body) = self.observers.notification(now, topic, &response) else { return Ok(0) };
-        Ok(self.observers.changed(topic, Content { code: response.code, body }, response.reliability))
+        let content = Content { code: response.code, body };
+        Ok(self.observers.changed(now, topic, Told { content, reliability: response.reliability }))
     }
 
     /// How many observe this.
@@ -109,11 +112,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// The request that registered an observer is answered like this.
-    pub(super) fn registration_answered(&mut self, now: Instant, observer: u32, code: Code) {
+    pub(super) fn registration_answered(
+        &mut self,
+        now: Instant,
+        observer: u32,
+        code: Code,
+        exchange: Option<ExchangeId>,
+    ) {
         if !code.is_success() {
             return self.remove_observer(now, observer);
         }
-        self.observers.answered(observer);
+        self.observers.answered(observer, exchange);
         self.catch_up(now, observer);
     }
 
@@ -150,7 +159,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Progress::Sending(id) => {
                 let Some(exchange) = self.exchanges.live(id) else { return };
-                if (exchange.confirmable || exchange.sent.is_empty())
+                let outdated = self.observers.is_behind(observer) || !exchange.confirmable;
+                if outdated
+                    && (exchange.confirmable || exchange.sent.is_empty())
                     && let Some(message) = self.observers.message(now, observer)
                 {
                     let exchange = self.exchanges.get_mut(id.index);
@@ -197,16 +208,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.lose_observer(now, observer, ObserverEnd::Failed(reason));
     }
 
-    /// The first response to an observer failed.
-    pub(super) fn response_failed(&mut self, now: Instant, place: Place, reason: Failure) {
-        if let Some(observer) = self.observers.find(place) {
+    /// A separate response failed: the first one to an observer, or that to an earlier request with its token.
+    pub(super) fn response_failed(&mut self, now: Instant, place: Place, exchange: ExchangeId, reason: Failure) {
+        if let Some(observer) = self.observers.first_answered_by(place, exchange) {
             self.lose_observer(now, observer, ObserverEnd::Failed(reason));
         }
     }
 
     /// A Reset came that fits no exchange: perhaps it rejects a notification that has had its time.
     pub(super) fn reject_notification(&mut self, now: Instant, peer: u32, id: MessageId) -> bool {
-        let observer = self.observers.with_id(peer, id);
+        let observer = self.observers.with_id(now, peer, id, self.exchange_lifetime);
         if let Some(observer) = observer {
             self.lose_observer(now, observer, ObserverEnd::Failed(Failure::Reset));
         }
@@ -222,7 +233,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn catch_up(&mut self, now: Instant, observer: u32) {
-        if self.observers.is_behind(observer) {
+        if self.observers.is_behind(observer) || self.observers.is_doubtful(observer) {
             self.notify_observer(now, observer);
         } else if self.observers.is_over(observer) {
             self.remove_observer(now, observer);

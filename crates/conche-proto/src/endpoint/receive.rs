@@ -13,7 +13,6 @@ use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::Waiting;
 use crate::message::{Received, Remembered, Reply};
-use crate::observe::Place;
 use crate::shares::Group;
 use crate::store::Number;
 use conche_cc::control::{AckKind, Why};
@@ -221,6 +220,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(option) = message.unacceptable_among(options, &self.config.known_options) {
             return Err((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
         }
+        if message.code() == Code::FETCH {
+            let payload = Some(message.payload()).filter(|payload| !payload.is_empty());
+            asked.fetches(payload.map(|payload| self.hash.fold(0, 0, payload)));
+        }
         match wrong {
             None => Ok(asked),
             Some((code, why)) => Err((code, why.into())),
@@ -309,6 +312,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.receive_copy(source, message, remembered);
         }
         let found = peer.and_then(|peer| self.exchanges.with_token(peer, message.token()));
+        let found = found.filter(|&index| !self.is_late_notification(index, message));
         if !self.inquiries.is_empty() && self.receive_group_response(now, (source, hash), what, message) {
             return;
         }
@@ -410,7 +414,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         {
             self.events.push_back(Event::Rejected { from: source.from, token });
             if let Some(peer) = peer.filter(|_| !self.observers.is_empty()) {
-                self.response_failed(now, Place { peer, token, local: source.local }, Failure::Reset);
+                self.reject_notification(now, peer, message.id());
             }
             return;
         }

@@ -47,6 +47,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Ends an exchange without an event, and frees what it holds. A message that is on its way may still have its effect
     /// at the peer. `false` if the exchange is over already.
+    ///
+    /// [`Transmit::exchange`](super::Transmit) names exchanges of the endpoint's own as well. With a registration that it
+    /// repeats the subscription ends, which is told by [`Event::SubscriptionOver`]; of a notification no more copies leave,
+    /// and its observer stays.
     pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         let live = self.exchanges.live(exchange).is_some();
         if live {
@@ -134,6 +138,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let exchange = self.exchanges.get(index);
         self.stats.timeouts += u64::from(reason == Failure::TimedOut && exchange.confirmable);
         let Exchange { purpose, peer, token, local, .. } = *exchange;
+        let id = exchange.id(index);
         if let Purpose::Notification(observer) = purpose {
             return self.notification_failed(now, index, observer, reason);
         }
@@ -155,7 +160,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.close(now, index);
         match (purpose, subscription) {
             (Purpose::Response(_), _) if !self.observers.is_empty() => {
-                self.response_failed(now, Place { peer, token, local }, reason);
+                self.response_failed(now, Place { peer, token, local }, id, reason);
             }
             (_, Some(subscription)) => self.registration_failed(now, subscription, reason),
             _ => {}

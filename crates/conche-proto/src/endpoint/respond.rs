@@ -59,14 +59,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.respond_at_leisure(now, waiting, response);
                 None
             }
-            Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, &waiting, peer, response),
+            Some(peer) if !waiting.can_piggyback() => {
+                self.respond_separately(now, &waiting, (peer, observer), response)
+            }
             _ => {
                 self.piggyback(&waiting, &response);
                 None
             }
         };
         if let Some(observer) = observer {
-            self.registration_answered(now, observer, code);
+            self.registration_answered(now, observer, code, exchange);
         }
         Ok(exchange)
     }
@@ -179,7 +181,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         &mut self,
         now: Instant,
         waiting: &Waiting<P>,
-        peer: u32,
+        (peer, observer): (u32, Option<u32>),
         response: Response,
     ) -> Option<ExchangeId> {
         let by_default = if waiting.confirmable { Reliability::Confirmable } else { Reliability::NeverConfirmable };
@@ -194,6 +196,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let datagram = encoded(Type::NonConfirmable, response.code, id, &waiting.token, &response.body);
             let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
             self.rejectable.left(what, waiting.token);
+            if let Some(observer) = observer {
+                self.observers.answer_left(now, observer, id);
+            }
             self.outbox.push_back(Departure::Message { to, datagram });
             self.answered(now, waiting);
             return None;

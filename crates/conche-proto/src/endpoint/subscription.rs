@@ -7,17 +7,14 @@ use rand_core::RngCore;
 use super::outbox::Source;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
-use crate::codec::{Code, Message, OptionNumber, OwnedMessage, Token, Type};
+use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Token, Type, decode_uint};
 use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Request, State};
 use crate::hash::Fingerprint;
 use crate::message::{Received, Reply};
-use crate::observe::{DEREGISTER, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
+use crate::observe::{DEREGISTER, MAX_AGE, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
 use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
-
-/// Max-Age where a response has none, in seconds (RFC 7252 §5.10.5).
-const MAX_AGE: u32 = 60;
 
 /// How many milliseconds after Max-Age a notification is waited for (RFC 7641 §3.3.1).
 const GRACE_MS: core::ops::Range<u64> = 5_000..15_000;
@@ -49,7 +46,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout);
         let opening = registration(request.clone(), token, reliability, deadline);
         let exchange = self.submit(now, peer, opening)?;
-        let opened = Opened { peer, token, request, reliability, exchange };
+        // What was fresh now is not when it is registered again (RFC 9175 §2.3).
+        let opened = Opened { peer, token, request: without_echo(request), reliability, exchange };
         let subscription = self.subscriptions.insert(opened).ok_or(RequestError::TooManySubscriptions { limit })?;
         self.peers.hold(peer);
         Ok((exchange, subscription))
@@ -129,8 +127,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let told = self.is_told_of(index);
         self.exchanges.acknowledge(now, &mut self.peers, index, kind);
         let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+        let proved = self.exchanges.get(index).content.body.option(OptionNumber::ECHO).is_some();
         self.subscriptions.get_mut(subscription).exchange = None;
         self.close(now, index);
+        if !told && !proved && self.prove_fresh(now, subscription, &message).is_some() {
+            return;
+        }
         if told {
             let end = self.take(now, subscription, &message).err().flatten();
             self.events.push_back(Event::Response { exchange, from, message, course });
@@ -140,6 +142,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         } else {
             self.tell(now, subscription, message);
         }
+    }
+
+    /// A repeated registration was asked whether it is fresh: it is sent once more, with the Echo value that was given (RFC
+    /// 9175 §2.3).
+    fn prove_fresh(&mut self, now: Instant, subscription: u32, message: &OwnedMessage) -> Option<()> {
+        let echo = message.option(OptionNumber::ECHO).filter(|_| message.code() == Code::UNAUTHORIZED)?;
+        let found = self.subscriptions.get(subscription);
+        let Content { code, body } = &found.request;
+        let body = body.to_builder().option(OptionNumber::ECHO, echo).build().ok()?;
+        let content = Content { code: *code, body };
+        let opening = registration(content, found.token, found.reliability, Instant::FAR_FUTURE);
+        let exchange = self.submit(now, found.peer, opening).ok()?;
+        self.subscriptions.registering(subscription, exchange);
+        Some(())
     }
 
     /// A registration failed.
@@ -161,6 +177,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             !exchange.confirmable || exchange.state == State::AwaitingResponse
         });
         (agreed && !answers).then_some(subscription)
+    }
+
+    /// This separate response with the token of an exchange does not answer it, as that deregisters: what answers has no
+    /// Observe option, what has one is a notification that was on its way (RFC 7641 §3.6, §4.1).
+    pub(super) fn is_late_notification(&self, index: u32, message: &Message<'_>) -> bool {
+        let deregisters = |body: &Body| body.option(OptionNumber::OBSERVE).and_then(decode_uint) == Some(DEREGISTER);
+        message.option(OptionNumber::OBSERVE).is_some() && deregisters(&self.exchanges.get(index).content.body)
     }
 
     /// A notification arrived (RFC 7641 §3.2 to §3.5).
@@ -193,10 +216,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.events.push_back(Event::Stale { subscription, from });
     }
 
-    /// The application cancelled the registration.
+    /// The application cancelled a registration, and with it the subscription. Of one that the endpoint repeated for it, it
+    /// knows no more than the exchange's name, and is told what that was.
     pub(super) fn registration_cancelled(&mut self, now: Instant, index: u32) {
-        if let Some(subscription) = self.registers(index) {
+        let told = self.is_told_of(index);
+        let Some(subscription) = self.registers(index) else { return };
+        self.subscriptions.get_mut(subscription).exchange = None;
+        if told {
             self.remove_subscription(now, subscription);
+        } else {
+            self.subscription_over(now, subscription, SubscriptionEnd::Cancelled);
         }
     }
 
@@ -253,6 +282,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.close(now, exchange.index);
         }
     }
+}
+
+fn without_echo(Content { code, body }: Content) -> Content {
+    let payload = body.payload();
+    Content { code, body: body.rewritten(|number| number != OptionNumber::ECHO, &[], &payload) }
 }
 
 fn registration(

@@ -210,7 +210,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(block) = asked.block2().filter(|block| block.num > 0) else { return Some(Whole::AsItIs) };
         let (wanted, limit) = (self.config.block_size, self.config.limits.message_bytes);
         let others = 4 + usize::from(message.token().len());
-        let Some(kept) = self.representations.get(now, key) else {
+        let kept = match message.code() {
+            Code::FETCH if message.payload().is_empty() => self.representations.fetched(now, key),
+            _ => self.representations.get(now, key),
+        };
+        let Some(kept) = kept else {
             if message.code().is_safe() {
                 return Some(Whole::AsItIs);
             }

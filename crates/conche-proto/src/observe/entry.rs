@@ -10,6 +10,7 @@ use crate::incoming::RequestId;
 use crate::shares::Group;
 use crate::store::{Chain, Chained, Linked, Links, List};
 use conche_cc::Instant;
+use conche_cc::units::Stamp;
 
 /// Where an observer stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +37,12 @@ pub(super) struct Observer {
     pub(super) asked: Asked,
     /// Of the notification that left last, so that a late Reset finds it.
     pub(super) last: Option<MessageId>,
-    /// Non-confirmable notifications since the last Confirmable one.
+    /// When that was.
+    pub(super) left: Stamp,
+    /// The exchange of its first response, if that is a separate one: the [generation](crate::exchange::ExchangeId) of it.
+    pub(super) first: Option<u32>,
+    /// Non-confirmable notifications since it acknowledged one.
     pub(super) unconfirmed: u8,
-    /// It acknowledged a notification once, so somebody is there.
-    pub(super) validated: bool,
     /// When it last showed that it is interested.
     pub(super) confirmed: Instant,
     pub(super) of_topic: Links,

@@ -17,16 +17,17 @@ use crate::exchange::{Content, ExchangeId, Failure, Reliability, Response};
 use crate::hash::Keyed;
 use crate::incoming::RequestId;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Chain, Index, Links, List};
+use crate::store::{Arena, Chain, Index, Links, List, Timers};
 use conche_cc::Instant;
+use conche_cc::units::Stamp;
 
 /// A notification is Confirmable if the last one was so long ago. Half of what RFC 7641 §4.5 demands, since nobody knows
 /// when the next one will be due.
 const CONFIRM_AFTER: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// So many Non-confirmable notifications follow each other while nothing shows that the client is where it says: whoever
-/// forges an address makes it get no more.
-const UNVALIDATED_NON: u8 = 4;
+/// So many Non-confirmable notifications follow each other before one has to be acknowledged: whoever forges an address
+/// makes it get no more, and a client that has gone without a word is noticed.
+const NON_IN_A_ROW: u8 = 4;
 
 /// Names an observer of something here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -100,6 +101,8 @@ pub(crate) struct Observers {
     by_name: Index<ByName>,
     /// Topics whose observers are being told, in turn.
     walking: List<Walking>,
+    /// When the newest state of each topic has settled.
+    settling: Timers,
     shares: Shares,
     capacity: usize,
     per_peer: usize,
@@ -123,6 +126,7 @@ impl Observers {
             topics: Arena::new(),
             by_name: Index::new(),
             walking: List::new(),
+            settling: Timers::default(),
             shares: Shares::default(),
             capacity,
             per_peer,
@@ -179,8 +183,9 @@ impl Observers {
             local,
             asked,
             last: None,
+            left: Stamp::at(now),
+            first: None,
             unconfirmed: 0,
-            validated: false,
             confirmed: now,
             of_topic: Links::default(),
             of_watcher: Links::default(),
@@ -238,10 +243,17 @@ impl Observers {
         self.by_place.find(&self.slots, hash, is_it)
     }
 
-    /// The observer whose last notification had this message ID.
-    pub(crate) fn with_id(&mut self, peer: u32, id: MessageId) -> Option<u32> {
+    /// The observer whose last notification had this message ID, as long as no other message can have it.
+    pub(crate) fn with_id(&mut self, now: Instant, peer: u32, id: MessageId, lifetime: Duration) -> Option<u32> {
         let watcher = self.watcher(peer)?;
-        self.watchers[watcher].observers.find(&mut self.slots, |observer| observer.last == Some(id))
+        let lives = |left: Stamp| u128::from(left.age_ms(Stamp::at(now))) < lifetime.as_millis();
+        let is_it = |observer: &Observer| observer.last == Some(id) && lives(observer.left);
+        self.watchers[watcher].observers.find(&mut self.slots, is_it)
+    }
+
+    /// The observer whose first response this exchange is.
+    pub(crate) fn first_answered_by(&mut self, place: Place, exchange: ExchangeId) -> Option<u32> {
+        self.find(place).filter(|&index| self.slots[index].first == Some(exchange.generation))
     }
 
     pub(crate) fn progress(&self, index: u32) -> Progress {
@@ -258,10 +270,17 @@ impl Observers {
         body.with_uint(OptionNumber::OBSERVE, sequence)
     }
 
-    /// The request that registered an observer is answered.
-    pub(crate) fn answered(&mut self, index: u32) {
+    /// The request that registered an observer is answered, by this exchange if not with the acknowledgement.
+    pub(crate) fn answered(&mut self, index: u32, exchange: Option<ExchangeId>) {
         self.unanswered -= 1;
-        self.slots[index].progress = Progress::Idle;
+        let observer = &mut self.slots[index];
+        (observer.progress, observer.first) = (Progress::Idle, exchange.map(|exchange| exchange.generation));
+    }
+
+    /// Its first response left, as a Non-confirmable message with this ID.
+    pub(crate) fn answer_left(&mut self, now: Instant, index: u32, id: MessageId) {
+        let observer = &mut self.slots[index];
+        (observer.last, observer.left) = (Some(id), Stamp::at(now));
     }
 
     /// What a state of a topic would be as a notification, if anybody observes it.
@@ -275,25 +294,48 @@ impl Observers {
     }
 
     /// A topic has a new state: its observers are visited from now on.
-    pub(crate) fn changed(&mut self, name: u64, content: Content, reliability: Option<Reliability>) -> usize {
+    pub(crate) fn changed(&mut self, now: Instant, name: u64, state: State) -> usize {
         let Some(index) = self.topic(name) else { return 0 };
         let topic = &mut self.topics[index];
         topic.version = topic.version.wrapping_add(1);
-        topic.state = Some(State { content, reliability });
-        topic.to_visit = topic.len;
-        let (len, over, walks) = (topic.len as usize, topic.is_over(), core::mem::replace(&mut topic.walks, true));
-        if !walks {
-            self.walking.push_back(&mut self.topics, index);
-        }
+        let settles = now + state.settles_after();
+        (topic.state, topic.settled) = (Some(state), false);
+        let (len, over) = (topic.len as usize, topic.is_over());
+        self.walk(index);
+        self.settling.set(index, settles);
         if over {
+            // Its last state is Confirmable, unless the application does not want that.
+            self.settling.cancel(index);
             self.topics[index].named = false;
             self.by_name.remove(&mut self.topics, index);
         }
         len
     }
 
-    /// The next observer that has to learn of a change; topics take turns.
-    pub(crate) fn visit(&mut self) -> Option<u32> {
+    /// The observers of a topic are visited from now on, each of them once.
+    fn walk(&mut self, index: u32) {
+        let topic = &mut self.topics[index];
+        topic.to_visit = topic.len;
+        if !core::mem::replace(&mut topic.walks, true) {
+            self.walking.push_back(&mut self.topics, index);
+        }
+    }
+
+    /// When a state settles next.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.settling.next()
+    }
+
+    pub(crate) fn timers(&self) -> usize {
+        self.settling.len()
+    }
+
+    /// The next observer that has to learn of a change, or to confirm that it has; topics take turns.
+    pub(crate) fn visit(&mut self, now: Instant) -> Option<u32> {
+        while let Some(settled) = self.settling.pop_due(now) {
+            self.topics[settled].settled = true;
+            self.walk(settled);
+        }
         while let Some(index) = self.walking.first() {
             self.walking.remove(&mut self.topics, index);
             let topic = &mut self.topics[index];
@@ -304,7 +346,7 @@ impl Observers {
             topic.observers.remove(&mut self.slots, observer);
             topic.observers.push_back(&mut self.slots, observer);
             self.walking.push_back(&mut self.topics, index);
-            if self.is_behind(observer) {
+            if self.is_behind(observer) || self.is_doubtful(observer) {
                 return Some(observer);
             }
         }
@@ -316,6 +358,15 @@ impl Observers {
         let observer = &self.slots[index];
         let unanswered = matches!(observer.progress, Progress::Unanswered(_));
         !unanswered && observer.seen != self.topics[observer.topic].version
+    }
+
+    /// It was sent the newest state by nothing but Non-confirmable messages, and that has settled since: it is sent it once
+    /// more, to be acknowledged, so that what it knows becomes what is true (RFC 7641 §1.3, §4.5).
+    pub(crate) fn is_doubtful(&self, index: u32) -> bool {
+        let observer = &self.slots[index];
+        let topic = &self.topics[observer.topic];
+        let never = |state: &State| state.reliability == Some(Reliability::NeverConfirmable);
+        topic.settled && observer.unconfirmed > 0 && !topic.state.as_ref().is_some_and(never)
     }
 
     /// It was sent all that there will ever be.
@@ -331,7 +382,7 @@ impl Observers {
         let State { content, reliability } = topic.state.as_ref()?;
         observer.seen = topic.version;
         let overdue = now - observer.confirmed >= CONFIRM_AFTER;
-        let doubtful = !observer.validated && observer.unconfirmed >= UNVALIDATED_NON;
+        let doubtful = topic.settled || observer.unconfirmed >= NON_IN_A_ROW;
         let reliability = match reliability {
             _ if overdue => Reliability::Confirmable,
             None if topic.is_over() => Reliability::Confirmable,
@@ -350,9 +401,9 @@ impl Observers {
     }
 
     /// A notification left.
-    pub(crate) fn left(&mut self, index: u32, id: MessageId, confirmable: bool) {
+    pub(crate) fn left(&mut self, now: Instant, index: u32, id: MessageId, confirmable: bool) {
         let observer = &mut self.slots[index];
-        observer.last = Some(id);
+        (observer.last, observer.left) = (Some(id), Stamp::at(now));
         if !confirmable {
             observer.unconfirmed = observer.unconfirmed.saturating_add(1);
         }
@@ -366,7 +417,7 @@ impl Observers {
     /// It acknowledged a notification, which was superseded before or not.
     pub(crate) fn acknowledged(&mut self, now: Instant, index: u32, superseded: bool) {
         let observer = &mut self.slots[index];
-        (observer.confirmed, observer.unconfirmed, observer.validated) = (now, 0, true);
+        (observer.confirmed, observer.unconfirmed) = (now, 0);
         if superseded {
             self.missed(index);
         }
@@ -415,6 +466,7 @@ impl Observers {
             return;
         }
         self.sequence = self.sequence.max(sequence);
+        self.settling.cancel(index);
         if walks {
             self.walking.remove(&mut self.topics, index);
         }

@@ -30,6 +30,8 @@ pub enum SubscriptionEnd {
     Error(Code),
     /// A registration failed, the first or a later one.
     Failed(Failure),
+    /// The application cancelled the exchange by which the endpoint registered again.
+    Cancelled,
 }
 
 impl fmt::Display for SubscriptionEnd {
@@ -38,6 +40,7 @@ impl fmt::Display for SubscriptionEnd {
             Self::NotObserved => f.write_str("the server answered without observation"),
             Self::Error(code) => write!(f, "the server ended the observation with {code}"),
             Self::Failed(failure) => failure.fmt(f),
+            Self::Cancelled => f.write_str("the repeated registration was cancelled"),
         }
     }
 }

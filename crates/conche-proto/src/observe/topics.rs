@@ -3,9 +3,16 @@
 //! A change costs the same whether one observes or a hundred thousand: it raises the topic's version. Each observer
 //! remembers the version that it was sent last, so that what it missed in between never waits anywhere.
 
+use core::time::Duration;
+
+use super::MAX_AGE;
 use super::sequence::Sequence;
+use crate::codec::OptionNumber;
 use crate::exchange::{Content, Reliability};
 use crate::store::{Chain, Chained, Linked, Links, List};
+
+/// The least and the most time that a state has to stay to be sent once more.
+const SETTLED_AFTER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3_600));
 
 /// The kind of the lists of a topic's observers.
 #[derive(Debug)]
@@ -32,6 +39,8 @@ pub(super) struct Topic {
     /// In the order of the walk: who was visited goes to the end.
     pub(super) observers: List<OfTopic>,
     pub(super) len: u32,
+    /// The newest state has stayed for so long that whoever may have missed it is sent it once more.
+    pub(super) settled: bool,
     /// How many of them the walk still has to visit.
     pub(super) to_visit: u32,
     pub(super) walks: bool,
@@ -43,9 +52,19 @@ pub(super) struct Topic {
 
 /// What observers are to learn.
 #[derive(Clone, Debug)]
-pub(super) struct State {
-    pub(super) content: Content,
-    pub(super) reliability: Option<Reliability>,
+pub(crate) struct State {
+    pub(crate) content: Content,
+    pub(crate) reliability: Option<Reliability>,
+}
+
+impl State {
+    /// How long it has to stay to be sent once more to whoever may have missed it: for its Max-Age, since an earlier change
+    /// would have repaired that, and a later one finds that the client does not believe what it knows any more.
+    pub(super) fn settles_after(&self) -> Duration {
+        let content = self.content.body.content(self.content.code);
+        let max_age = content.and_then(|content| content.uint(OptionNumber::MAX_AGE)).unwrap_or(MAX_AGE);
+        Duration::from_secs(max_age.into()).clamp(SETTLED_AFTER.0, SETTLED_AFTER.1)
+    }
 }
 
 impl Topic {
@@ -57,6 +76,7 @@ impl Topic {
             sequence,
             observers: List::new(),
             len: 0,
+            settled: false,
             to_visit: 0,
             walks: false,
             named: true,

@@ -5,6 +5,7 @@ mod bodies;
 mod client;
 mod etsi;
 mod fairness;
+mod fetch;
 mod server;
 
 use conche_proto::cc::AnyController;

@@ -325,7 +325,7 @@ impl Checker {
         assert!(occupancy.subscriptions <= limits.subscriptions, "{occupancy:?}");
         assert_eq!(occupancy.subscriptions, self.subscriptions.len(), "{occupancy:?}");
         assert!(
-            occupancy.timers <= occupancy.exchanges + occupancy.incoming + occupancy.subscriptions,
+            occupancy.timers <= occupancy.exchanges + occupancy.incoming + occupancy.subscriptions + observers,
             "{occupancy:?}"
         );
         assert_eq!(occupancy.outputs, 0, "{occupancy:?}");

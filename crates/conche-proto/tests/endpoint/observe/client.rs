@@ -1,6 +1,6 @@
 //! What a client makes of notifications (RFC 7641 §3).
 
-use conche_proto::codec::{Code, Token, Type};
+use conche_proto::codec::{Code, OptionNumber, Token, Type};
 use conche_proto::{
     EndpointConfig, Event, Limits, Reliability, Request, RequestError, SubscriptionEnd, SubscriptionId,
 };
@@ -174,5 +174,70 @@ fn subscriptions_are_bounded_and_the_bound_is_named() {
         client.endpoint.subscribe(client.now, peer, non()).expect("room");
     }
     assert_eq!(client.endpoint.subscribe(client.now, 3, non()), Err(RequestError::TooManySubscriptions { limit: 2 }));
+    client.run_to_end();
+}
+
+// RFC 7641 §3.6 (Q104)
+#[test]
+fn a_notification_that_was_on_its_way_does_not_answer_the_deregistration() {
+    for ty in [Type::NonConfirmable, Type::Confirmable] {
+        let (mut client, subscription) = subscribed();
+        client.endpoint.unsubscribe(client.now, subscription).expect("room");
+        let asked = client.drain().message().clone();
+        let late = client.receive(9, &notification(ty, 1, 101, "late"));
+        assert!(late.events.is_empty(), "{late:?}");
+        assert_eq!(late.kinds(), [(Type::Reset, Code::EMPTY)]);
+        let id = asked.header().id.0;
+        let given = client.receive(9, &wire::with_options(Type::Acknowledgement, Code::CONTENT, id, TOKEN, &[], b"end"));
+        let [Event::Response { message, .. }] = &given.events[..] else { panic!("{given:?}") };
+        assert_eq!(message.payload(), b"end");
+    }
+}
+
+/// Time passes until the subscription is stale, and it is registered again.
+fn reregistered(client: &mut Direct<u32>, subscription: SubscriptionId) -> Given<u32> {
+    client.run(s(80));
+    client.endpoint.reregister(client.now, subscription).expect("room");
+    client.drain()
+}
+
+#[test]
+fn a_repeated_registration_that_is_cancelled_ends_the_subscription_with_a_word() {
+    let (mut client, subscription) = subscribed();
+    let again = reregistered(&mut client, subscription);
+    let exchange = again.sent[0].0.exchange.expect("it is an exchange");
+    assert!(client.endpoint.cancel(client.now, exchange));
+    let given = client.drain();
+    let [Event::SubscriptionOver { subscription: over, from: 9, reason }] = &given.events[..] else {
+        panic!("{given:?}")
+    };
+    assert_eq!((*over, reason.to_string().as_str()), (subscription, "the repeated registration was cancelled"));
+    client.run_to_end();
+}
+
+// RFC 9175 §2.3 (Q207)
+#[test]
+fn a_registration_is_repeated_without_the_echo_value_that_was_used_and_with_a_new_one_if_asked() {
+    let mut client: Direct<u32> = Direct::new(EndpointConfig::default());
+    let body = get().body.to_builder().option(OptionNumber::ECHO, b"used").build().expect("legal");
+    let request = Request { token: Token::new(TOKEN), body, ..get() };
+    let (_, subscription) = client.endpoint.subscribe(client.now, 9, request).expect("room");
+    let first = client.drain();
+    assert_eq!(first.message().option(OptionNumber::ECHO), Some(&b"used"[..]));
+    let answer = |given: &Given<u32>, code, options: &[(u16, &[u8])]| {
+        wire::with_options(Type::Acknowledgement, code, given.message().header().id.0, TOKEN, options, b"")
+    };
+    client.receive(9, &answer(&first, Code::CONTENT, &[(6, &[100])]));
+    let again = reregistered(&mut client, subscription);
+    assert_eq!(again.message().option(OptionNumber::ECHO), None);
+    let proof = client.receive(9, &answer(&again, Code::UNAUTHORIZED, &[(252, b"new")]));
+    assert!(proof.events.is_empty(), "{proof:?}");
+    assert_eq!(proof.message().option(OptionNumber::ECHO), Some(&b"new"[..]));
+    assert_eq!(proof.message().uint(OptionNumber::OBSERVE), Some(0));
+    // It is asked for once.
+    let given = client.receive(9, &answer(&proof, Code::UNAUTHORIZED, &[(252, b"newer")]));
+    let end = SubscriptionEnd::Error(Code::UNAUTHORIZED);
+    assert!(given.sent.is_empty(), "{given:?}");
+    assert!(matches!(&given.events[..], [.., Event::SubscriptionOver { reason, .. }] if *reason == end), "{given:?}");
     client.run_to_end();
 }

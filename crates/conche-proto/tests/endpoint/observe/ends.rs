@@ -70,6 +70,36 @@ fn a_state_that_waits_behind_a_notification_leaves_when_that_is_cancelled() {
     assert_eq!(server.drain().message().payload(), b"2");
 }
 
+#[test]
+fn a_late_failure_of_an_earlier_response_leaves_the_newer_observer_with_its_token() {
+    for (ty, rejected) in [(Type::Confirmable, true), (Type::Confirmable, false), (Type::NonConfirmable, true)] {
+        let mut server = server();
+        let request = server.receive(1, &registration(ty, 1, b"observed", 0)).request();
+        server.endpoint.observe(server.now, request, 1).expect("room");
+        server.run(ms(600));
+        let earlier = server.respond(request, content("0")).message().header().id;
+        let request = server.receive(1, &registration(Type::Confirmable, 2, b"observed", 0)).request();
+        server.endpoint.observe(server.now, request, 1).expect("room");
+        server.respond(request, content("0"));
+        if rejected {
+            server.receive(1, &wire::reset(earlier));
+        } else {
+            server.run(s(100));
+        }
+        assert_eq!((server.endpoint.occupancy().exchanges, server.endpoint.observers(1)), (0, 1), "{ty:?} {rejected}");
+    }
+}
+
+#[test]
+fn a_non_confirmable_first_response_that_is_rejected_ends_the_observation() {
+    let mut server = server();
+    let request = server.receive(1, &registration(Type::NonConfirmable, 1, b"observed", 0)).request();
+    server.endpoint.observe(server.now, request, 1).expect("room");
+    let response = server.respond(request, content("0")).message().header().id;
+    let given = server.receive(1, &wire::reset(response));
+    assert!(matches!(given.events[..], [Event::Rejected { .. }, Event::ObserverGone { .. }]), "{given:?}");
+}
+
 // RFC 7641 §4.2
 #[test]
 fn an_error_that_supersedes_what_waits_for_its_turn_is_confirmable() {

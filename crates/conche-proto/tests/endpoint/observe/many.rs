@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use conche_proto::codec::Type;
-use conche_proto::{EndpointConfig, Event};
+use conche_proto::EndpointConfig;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
@@ -12,6 +12,7 @@ use crate::support::{ms, s};
 
 const OBSERVERS: u32 = 10_000;
 
+// RFC 7641 §1.3 (Q303)
 #[test]
 fn ten_thousand_observers_get_the_last_state_through_loss_none_more_often_than_its_rto() {
     let mut net = Net::with(OBSERVERS, "cocoa", &EndpointConfig::default());
@@ -38,19 +39,16 @@ fn ten_thousand_observers_get_the_last_state_through_loss_none_more_often_than_i
         assert!(occupancy.exchanges <= OBSERVERS as usize && occupancy.outputs == 0, "{occupancy:?}");
         assert!(occupancy.queued <= occupancy.observers, "at most one waits for each: {occupancy:?}");
     }
-    // What was lost last is repeated by nobody if it was Non-confirmable, until the state changes again or is stale.
-    for _ in 0..2 {
-        net.tell();
-        net.run(s(100));
-    }
-    let observing = net.endpoint(SERVER).observers(super::net::TOPIC);
-    let mut behind = 0;
+    // Nothing changes any more. Of the last messages one in a hundred was lost.
+    let known = |net: &Net| (1..=OBSERVERS).filter(|&client| net.known(client).as_deref() == Some("102")).count();
+    assert!(known(&net) < OBSERVERS as usize, "the link must lose what matters");
+    net.run(s(150));
+    assert_eq!(net.endpoint(SERVER).observers(super::net::TOPIC), OBSERVERS as usize, "nobody is lost");
+    assert_eq!(known(&net), OBSERVERS as usize, "nobody is behind");
     for client in 1..=OBSERVERS {
-        behind += usize::from(net.known(client).as_deref() != Some("102"));
         let numbers: Vec<u32> = net.states(client).iter().map(|state| state.parse().expect("a number")).collect();
         assert!(numbers.is_sorted(), "nobody goes back: {numbers:?}");
     }
-    assert!(observing > 9_980 && behind <= 10_000 - observing + 3, "{observing} observe, {behind} are behind");
     let mut last = vec![None; OBSERVERS as usize + 1];
     for sent in net.notifications() {
         let at = last[sent.to as usize].replace((sent.at, sent.ty()));
@@ -59,6 +57,4 @@ fn ten_thousand_observers_get_the_last_state_through_loss_none_more_often_than_i
             assert!(gap >= rto, "{} after {gap:?}, its RTO is {rto:?}", sent.to);
         }
     }
-    let gone = net.events(SERVER).filter(|event| matches!(event, Event::ObserverGone { .. })).count();
-    assert_eq!(gone + observing, OBSERVERS as usize);
 }

@@ -7,4 +7,5 @@ mod many;
 mod mix;
 mod net;
 mod server;
+mod settled;
 mod threats;

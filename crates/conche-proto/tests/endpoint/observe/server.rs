@@ -144,6 +144,16 @@ fn a_reset_cancels_a_non_confirmable_notification_while_it_lives_and_long_after(
 }
 
 #[test]
+fn a_reset_of_a_message_whose_id_may_be_used_again_cancels_nothing() {
+    let mut server = server();
+    register(&mut server, 1, 1, TOKEN);
+    let id = notify(&mut server, "1", NON).message().header().id;
+    server.run(s(248));
+    server.receive(1, &wire::reset(id));
+    assert_eq!(server.endpoint.observers(1), 1);
+}
+
+#[test]
 fn resets_of_other_messages_and_of_other_peers_cancel_nothing() {
     let mut server = server();
     register(&mut server, 1, 1, TOKEN);
@@ -201,18 +211,21 @@ fn a_change_between_registration_and_response_follows_the_response_with_a_higher
 }
 
 #[test]
-fn an_unvalidated_client_gets_four_non_confirmable_notifications_and_then_must_acknowledge() {
+fn four_non_confirmable_notifications_are_followed_by_one_that_must_be_acknowledged() {
     let mut server = server();
     register(&mut server, 1, 1, TOKEN);
-    let mut kinds = Vec::new();
-    for n in 0..5 {
+    let mut types = Vec::new();
+    for n in 0..10 {
         // Its requests show that it is alive, but not that the observation is wanted.
         server.receive(1, &wire::request(Type::NonConfirmable, Code::GET, 100 + n, b"x", "other"));
-        kinds.extend(notify(&mut server, "x", Some(Reliability::NonConfirmable)).kinds());
+        let given = notify(&mut server, "x", Some(Reliability::NonConfirmable));
+        types.extend(given.kinds().iter().map(|(ty, _)| *ty));
+        if n == 4 {
+            server.receive(1, &ack_of(given.message()));
+        }
         server.run(s(10));
     }
-    let types: Vec<_> = kinds.iter().map(|(ty, _)| *ty).collect();
-    assert_eq!(types, [[Type::NonConfirmable; 4].as_slice(), &[Type::Confirmable]].concat());
+    assert_eq!(types, [[Type::NonConfirmable; 4].as_slice(), &[Type::Confirmable]].concat().repeat(2));
     server.run(s(300));
     assert_eq!(server.endpoint.observers(1), 0, "nobody acknowledged");
 }
