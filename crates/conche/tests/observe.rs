@@ -225,8 +225,8 @@ async fn a_server_that_was_restarted_is_registered_at_again() {
     let address = server.local_addr().to_string();
     let mut observation = Client::new().observe(uri(&server, "/n"));
     assert_eq!(next_text(&mut observation).await, "0");
-    server.shutdown(Duration::from_secs(1)).await;
-    assert_eq!(counter.notifier.observers(), 0);
+    drop(server);
+    counter.is_observed_by(0).await;
     let again = Counter::default();
     again.value.store(8, Ordering::Relaxed);
     let _server = again.serve(&address).await;
@@ -234,6 +234,49 @@ async fn a_server_that_was_restarted_is_registered_at_again() {
     assert_eq!(next_text(&mut observation).await, "8");
     again.set(9);
     assert_eq!(next_text(&mut observation).await, "9");
+}
+
+// RFC 7641 §4.2 (Q111)
+#[tokio::test(start_paused = true)]
+async fn a_server_that_shuts_down_ends_what_is_observed_with_5_03() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let mut observation = Client::new().observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    server.shutdown(Duration::from_secs(1)).await;
+    assert_eq!(next(&mut observation).await.code(), Code::SERVICE_UNAVAILABLE);
+    assert!(observation.next().await.is_none());
+    assert_eq!(observation.end(), Some(SubscriptionEnd::Error(Code::SERVICE_UNAVAILABLE)));
+    assert_eq!(counter.notifier.observers(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_handler_says_late_does_not_replace_what_was_sent_since() {
+    let (notifier, asked, may_answer) = (Notifier::new(), Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
+    let (counted, gate) = (Arc::clone(&asked), Arc::clone(&may_answer));
+    let read = move || {
+        let (first, gate) = (counted.fetch_add(1, Ordering::Relaxed) == 0, Arc::clone(&gate));
+        async move {
+            if !first {
+                gate.notified().await;
+            }
+            "of the handler"
+        }
+    };
+    let route = get(read).observed_by(&notifier);
+    let server = Server::builder().route("/n", route).bind(LOCALHOST).await.expect("it starts");
+    let mut observation = Client::new().observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "of the handler");
+    notifier.notify();
+    while asked.load(Ordering::Relaxed) < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    notifier.send(Response::new(Code::CONTENT).text("sent"));
+    assert_eq!(next_text(&mut observation).await, "sent");
+    may_answer.notify_one();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    notifier.send(Response::new(Code::CONTENT).text("sent later"));
+    assert_eq!(next_text(&mut observation).await, "sent later");
 }
 
 #[tokio::test(start_paused = true)]

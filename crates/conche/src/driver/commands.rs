@@ -41,6 +41,7 @@ impl<C: SharedController> Driver<C> {
             }
             Command::Shutdown { within } => {
                 self.serving.refuse();
+                self.dismiss_observers();
                 self.closing = Some(Closing::within(within));
             }
         }

@@ -10,6 +10,7 @@ use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
 use conche_proto::{NotifyError, RequestId};
 use tracing::warn;
 
+use super::serving::unavailable;
 use super::{Address, BATCH, Driver};
 use crate::server::notifier::{Ask, Changes, Mailbox};
 use crate::server::{Notifier, Request, Response, Router};
@@ -71,9 +72,14 @@ enum State {
     Idle,
     /// It will be asked.
     Waiting,
-    /// It has been asked, and is to be asked once more after that.
+    /// It has its turn among those that will be asked, but nobody wants to know any more.
+    Withdrawn,
+    /// It has been asked.
     Asked {
+        /// It is to be asked once more after that.
         again: bool,
+        /// A state was told meanwhile that is newer than what it will say.
+        outdated: bool,
     },
 }
 
@@ -142,15 +148,25 @@ impl Topics {
                 self.to_ask.push_back(topic);
                 State::Waiting
             }
-            State::Asked { .. } => State::Asked { again: true },
-            State::Waiting => State::Waiting,
+            State::Asked { outdated, .. } => State::Asked { again: true, outdated },
+            State::Waiting | State::Withdrawn => State::Waiting,
+        };
+    }
+
+    /// The program itself has told the state: whatever was asked before has no say any more.
+    fn told(&mut self, topic: u64) {
+        let Some(found) = self.topics.get_mut(&topic) else { return };
+        found.state = match found.state {
+            State::Idle => State::Idle,
+            State::Waiting | State::Withdrawn => State::Withdrawn,
+            State::Asked { .. } => State::Asked { again: false, outdated: true },
         };
     }
 
     /// The handler has answered.
     fn answered(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
-        let again = found.state == State::Asked { again: true };
+        let again = matches!(found.state, State::Asked { again: true, .. });
         found.state = State::Idle;
         if again {
             self.ask(topic);
@@ -204,7 +220,10 @@ impl<C: SharedController> Driver<C> {
                 }
             }
             if let Some(response) = send {
-                topics(self).into_iter().for_each(|topic| self.publish(topic, response.clone()));
+                for topic in topics(self) {
+                    self.topics.told(topic);
+                    self.publish(topic, response.clone());
+                }
             }
             for topic in topics(self) {
                 let found = self.topics.topics.get(&topic);
@@ -230,7 +249,11 @@ impl<C: SharedController> Driver<C> {
             let Some(topic) = self.topics.to_ask.pop_front() else { return };
             // It may be over meanwhile.
             let Some(found) = self.topics.topics.get_mut(&topic) else { continue };
-            found.state = State::Asked { again: false };
+            if found.state == State::Withdrawn {
+                found.state = State::Idle;
+                continue;
+            }
+            found.state = State::Asked { again: false, outdated: false };
             if let Some(response) = self.serving.ask(topic, found.request.clone()) {
                 self.now = self.clock.now();
                 self.handler_says(topic, response);
@@ -240,10 +263,19 @@ impl<C: SharedController> Driver<C> {
 
     /// The handler of something observed has answered.
     pub(super) fn handler_says(&mut self, topic: u64, response: Response) {
-        if self.topics.topics.contains_key(&topic) {
+        let Some(found) = self.topics.topics.get(&topic) else { return };
+        if !matches!(found.state, State::Asked { outdated: true, .. }) {
             self.publish(topic, response);
-            self.topics.answered(topic);
         }
+        self.topics.answered(topic);
+    }
+
+    /// Nothing that is observed will change any more: all observers are told so, with an error, which ends the observations
+    /// (RFC 7641 §4.2).
+    pub(super) fn dismiss_observers(&mut self) {
+        let mut topics: Vec<u64> = self.topics.topics.keys().copied().collect();
+        topics.sort_unstable();
+        topics.into_iter().for_each(|topic| self.publish(topic, unavailable()));
     }
 
     /// Tells the observers of something its new state.

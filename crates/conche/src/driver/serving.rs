@@ -264,7 +264,7 @@ impl Serving {
 }
 
 /// What a client is answered that shall come back later (RFC 7252 §5.9.3.4).
-fn unavailable() -> Response {
+pub(super) fn unavailable() -> Response {
     Response::new(Code::SERVICE_UNAVAILABLE).uint(OptionNumber::MAX_AGE, RETRY_AFTER_SECONDS)
 }
 
