@@ -9,6 +9,7 @@
 //! ```
 
 use core::net::IpAddr;
+use core::num::NonZeroU16;
 use core::time::Duration;
 
 use crate::blockwise::Asked;
@@ -45,6 +46,8 @@ pub(crate) struct Waiting<P> {
     pub(crate) asked: Asked,
     /// It came to a group of which we are a member, not to us alone.
     pub(crate) to_group: Option<Interest>,
+    /// The bytes that may answer it; `None` without such a limit.
+    pub(crate) allowance: Option<NonZeroU16>,
 }
 
 /// Which responses the sender of a request to a group wants.
@@ -60,6 +63,11 @@ impl<P> Waiting<P> {
     /// Nothing was sent for it yet, so that its response can be piggybacked.
     pub(crate) fn can_piggyback(&self) -> bool {
         self.confirmable && self.peer.is_none()
+    }
+
+    /// Something has to be sent when its response takes too long: an Empty ACK, or what takes the place of the response.
+    fn is_timed(&self) -> bool {
+        self.can_piggyback() || self.allowance.is_some()
     }
 }
 
@@ -86,7 +94,7 @@ pub(crate) struct Incoming<P> {
     slots: Arena<Slot<P>>,
     generation: u32,
     separate_after: Duration,
-    /// Those that can be answered with the ACK. The delay is the same for all, so their order is that of their times.
+    /// Those for which something has to be sent in time. The delay is the same for all, so their order is that of their times.
     unacknowledged: List<InOrder>,
     timers: usize,
     /// Requests and separate responses, by source.
@@ -118,7 +126,7 @@ impl<P: Copy> Incoming<P> {
     /// A request arrived, and is admitted.
     pub(crate) fn insert(&mut self, now: Instant, request: Waiting<P>) -> Option<RequestId> {
         self.generation = self.generation.wrapping_add(1);
-        let (generation, group, timed) = (self.generation, request.group, request.can_piggyback());
+        let (generation, group, timed) = (self.generation, request.group, request.is_timed());
         let slot = Slot { generation, request, links: Links::default(), separate_at: now + self.separate_after };
         let index = self.slots.insert(slot)?;
         self.shares.take(group, 1);
@@ -145,7 +153,7 @@ impl<P: Copy> Incoming<P> {
     /// A request is answered, or never will be. Its share goes with the answer, or must be given back.
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Waiting<P>> {
         let request = *self.get(id)?;
-        if request.can_piggyback() {
+        if request.is_timed() {
             self.disarm(id.index);
         }
         self.slots.remove(id.index);
@@ -157,12 +165,12 @@ impl<P: Copy> Incoming<P> {
         self.shares.give_back(group, 1);
     }
 
-    /// When the first of them must be acknowledged.
+    /// When something must be sent for the first of them.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         Some(self.slots.get(self.unacknowledged.first()?)?.separate_at)
     }
 
-    /// A request that must be acknowledged now.
+    /// A request for which something must be sent now.
     pub(crate) fn due(&self, now: Instant) -> Option<RequestId> {
         let index = self.unacknowledged.first()?;
         let slot = self.slots.get(index).filter(|slot| slot.separate_at <= now)?;

@@ -252,7 +252,8 @@ async fn a_server_that_shuts_down_ends_what_is_observed_with_5_03() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_handler_says_late_does_not_replace_what_was_sent_since() {
-    let (notifier, asked, may_answer) = (Notifier::new(), Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
+    let (notifier, asked, may_answer) =
+        (Notifier::new(), Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
     let (counted, gate) = (Arc::clone(&asked), Arc::clone(&may_answer));
     let read = move || {
         let (first, gate) = (counted.fetch_add(1, Ordering::Relaxed) == 0, Arc::clone(&gate));

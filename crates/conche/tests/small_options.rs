@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use conche::codec::NoResponse;
-use conche::server::{RequireFresh, Response, Router, State, post};
+use conche::server::{Notifier, RequireFresh, Response, Router, State, get, post};
 use conche::{Client, Code, Error, OptionNumber, Problem, Server};
 
 /// How often a handler ran.
@@ -44,14 +44,43 @@ async fn a_request_that_must_be_fresh_has_its_effect_once_after_a_round_trip() {
 
 // RFC 9175 §2.3 (Q207)
 #[tokio::test]
-async fn a_request_is_repeated_once_however_often_the_server_challenges() {
+async fn a_request_is_repeated_twice_at_most_however_often_the_server_challenges() {
     async fn challenge(State(count): State<Count>) -> Response {
         count.fetch_add(1, Ordering::SeqCst);
         Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, b"again")
     }
     let (_server, ran, uri) = start(Router::new().route("/", post(challenge))).await;
     let response = Client::new().post(&uri).await.expect("a response");
-    assert_eq!((response.code(), ran.load(Ordering::SeqCst)), (Code::UNAUTHORIZED, 2));
+    assert_eq!((response.code(), ran.load(Ordering::SeqCst)), (Code::UNAUTHORIZED, 3));
+}
+
+// RFC 9175 §2.4 (Q304)
+#[tokio::test]
+async fn a_server_that_validates_sources_serves_those_who_are_where_they_say() {
+    let (count, notifier) = (Count::default(), Notifier::new());
+    let ran = Arc::clone(&count);
+    let add = move || {
+        ran.fetch_add(1, Ordering::SeqCst);
+        async { "x".repeat(5_000) }
+    };
+    let fresh = RequireFresh::within(Duration::from_secs(60)).expect("there is randomness");
+    let router = Router::new()
+        .route("/large", get(async || "y".repeat(5_000)).observed_by(&notifier))
+        .route("/add", post(add).layer(fresh));
+    let server = Server::builder().validate_sources().router(router).bind("127.0.0.1:0").await.expect("it starts");
+    let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
+
+    let large = Client::new().get(uri("/large")).await.expect("a response");
+    assert_eq!((large.code(), large.payload().len()), (Code::CONTENT, 5_000));
+    // Whether the address is no forged one and whether the request is fresh are two questions.
+    let added = Client::new().post(uri("/add")).await.expect("a response");
+    assert_eq!((added.code(), added.payload().len(), count.load(Ordering::SeqCst)), (Code::CHANGED, 5_000, 1));
+
+    let mut observation = Client::new().observe(uri("/large"));
+    assert_eq!(observation.next().await.expect("it goes on").expect("a state").payload().len(), 5_000);
+    assert_eq!(notifier.observers(), 1);
+    notifier.send(Response::new(Code::CONTENT).text("changed"));
+    assert_eq!(observation.next().await.expect("it goes on").expect("a state").text(), Ok("changed"));
 }
 
 // RFC 7967 §2 (Q201)

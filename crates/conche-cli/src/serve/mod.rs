@@ -31,6 +31,10 @@ pub struct Args {
     /// Let clients write files with PUT and remove them with DELETE.
     #[arg(long, requires = "directory")]
     writable: bool,
+    /// Strangers can reach this server, such as from the Internet: nobody is sent more than three times what it sent before
+    /// it has shown that its address is no forged one (Echo, RFC 9175).
+    #[arg(long)]
+    public: bool,
     /// Where to listen; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:5683", env = "CONCHE_BIND", value_parser = parse_bind)]
     bind: String,
@@ -56,6 +60,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         };
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
         let server = Server::builder().router(router).controller(args.control.cc).body_limit(limit);
+        let server = if args.public { server.validate_sources() } else { server };
         let mut server = server.bind(&args.bind).await?;
         announce(format!("coap://{}", server.local_addr()), global)?;
         tokio::select! {

@@ -58,6 +58,15 @@ pub struct EndpointConfig {
     pub known_options: Vec<OptionNumber>,
     /// How many requests of one source are answered (RFC 7252 §4.7). Default: all.
     pub response_limit: Option<ResponseLimit>,
+    /// Nobody can use this endpoint to send much to an address that is not his (RFC 9175 §2.4, item 3; RFC 7252 §11.3). A request is
+    /// answered with three times its bytes at most until its source has shown, by an Echo value, that it gets what is sent to
+    /// its address. It is given one in a 4.01 when it asks for more: if the response is larger or takes longer than
+    /// `separate_after`, and at once if it asks to observe or the method is not idempotent. Clients that know RFC 9175 repeat
+    /// the request with it, and are known then for four minutes; others get no more than small and quick responses.
+    ///
+    /// Default: `false`. To be set for servers that strangers can reach and that have no security, such as those on the
+    /// Internet. Requests to groups are not concerned, see [`Multicast`].
+    pub validate_sources: bool,
     /// How requests to groups of which we are a member are answered (RFC 7252 §8). Default: not at all.
     pub multicast: Option<Multicast>,
     /// What a request that cannot be taken in is told to wait, in the Max-Age of a 5.03 (RFC 7252 §5.9.3.4), in whole
@@ -83,6 +92,7 @@ impl Default for EndpointConfig {
             transfer_lifetime: Duration::from_secs(3_600),
             known_options: Vec::new(),
             response_limit: None,
+            validate_sources: false,
             multicast: None,
             retry_after: Duration::from_secs(2),
             idle_lifetime: Duration::from_secs(255),

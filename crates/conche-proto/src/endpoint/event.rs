@@ -97,8 +97,8 @@ pub struct Transmit<P> {
     pub ecn: Ecn,
     /// How many bytes of the buffer it takes.
     pub len: usize,
-    /// The exchange that it opens or repeats: a request, ping or separate response of ours. `None` for what only answers
-    /// a message of the peer: ACK, RST, piggybacked response.
+    /// The exchange that it opens or repeats: a request, ping, separate response or notification of ours, registrations that the
+    /// endpoint itself repeats included. `None` for what only answers a message of the peer: ACK, RST, piggybacked response.
     pub exchange: Option<ExchangeId>,
     /// 0 for an original transmission, n for the n-th retransmission.
     pub attempt: u8,

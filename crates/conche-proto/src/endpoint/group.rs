@@ -63,7 +63,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.no_leisure += 1;
             return;
         }
-        let Some(waiting) = self.take_in(now, &Arrival { source, hash, what, group }, message, asked) else {
+        let Some(waiting) = self.take_in(now, &Arrival { source, hash, what, group, allowance: None }, message, asked)
+        else {
             self.stats.overloaded += 1;
             return;
         };

@@ -46,6 +46,7 @@ mod respond;
 mod stats;
 mod subscription;
 mod transfer;
+mod validation;
 
 pub use error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
 pub use event::{Datagram, Ecn, Event, Input, Output, Transmit};
@@ -74,6 +75,7 @@ use inquiry::Inquiries;
 use leisure::Leisure;
 use limit::Limiter;
 use outbox::Outbox;
+use validation::Validation;
 
 /// Tells which sources count as one where they share something bounded.
 type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
@@ -92,6 +94,7 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     hash: Keyed,
     groups: Option<SourceGroups<P>>,
     limiter: Option<Box<Limiter>>,
+    validation: Option<Box<Validation>>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
     requests: MessagePool,
     received: Deduplication,
@@ -134,6 +137,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let [hash, peers_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
         let (rules, limits) = (Rules::new(&config), &config.limits);
         let exchange_lifetime = rules.exchange_lifetime;
+        let validation = config.validate_sources.then(|| Box::new(Validation::new(&mut random)));
         let lifetimes = [exchange_lifetime, config.transmission.non_lifetime()];
         Ok(Self {
             exchange_lifetime,
@@ -141,6 +145,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             hash,
             groups: None,
             limiter: config.response_limit.map(|limit| Box::new(Limiter::new(limit))),
+            validation,
             requests: MessagePool::new(),
             received: Deduplication::new(limits.deduplication_bytes, limits.message_bytes, lifetimes),
             rejectable: Rejectable::default(),

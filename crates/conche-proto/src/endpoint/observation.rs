@@ -14,12 +14,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// can be observed. To be called before [`respond`](Self::respond), for a GET or FETCH with
     /// [`OptionNumber::OBSERVE`] 0; the response then says that the client observes, unless it is an error.
     ///
-    /// `None` if the request does not wait for a response, or came to a group, or there is no room within
+    /// `None` if the request does not wait for a response, or came to a group or from a source that is not
+    /// [validated](crate::EndpointConfig::validate_sources), or there is no room within
     /// [`Limits::observers`](crate::Limits::observers) and
     /// [`observers_per_peer`](crate::Limits::observers_per_peer): the response is then that to a plain GET (RFC 7641
     /// §4.1).
     pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
-        let waiting = self.incoming.get(request).filter(|waiting| waiting.to_group.is_none())?;
+        let waiting =
+            self.incoming.get(request).filter(|waiting| waiting.to_group.is_none() && waiting.allowance.is_none())?;
         let &Waiting { from, local, token, group, asked, .. } = waiting;
         if let Some(before) = self.peers.peek(&from).and_then(|peer| self.observers.find(Place { peer, token, local }))
         {

@@ -2,9 +2,11 @@
 
 use alloc::format;
 use alloc::string::String;
+use core::num::NonZeroU16;
 
 use super::outbox::{Departure, Source, encode, encoded};
 use super::transfer::Whole;
+use super::validation::allows;
 use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
 use crate::blockwise::Asked;
@@ -28,6 +30,8 @@ pub(super) struct Arrival<P> {
     pub(super) what: Fingerprint,
     /// Whose share it counts in.
     pub(super) group: Group,
+    /// The bytes that may answer it; `None` without such a limit.
+    pub(super) allowance: Option<NonZeroU16>,
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -124,15 +128,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.limited += 1;
             return;
         }
+        let allowance = self.allowance(now, &source.from, hash, message);
         let what = self.fingerprint(source, hash, message.id());
         if let Some(remembered) = self.received.find(now, what) {
-            return self.receive_copy(source, message, remembered);
+            return self.receive_copy(source, message, remembered, allowance);
         }
-        let arrival = Arrival { source, hash, what, group: self.group_of(&source.from, hash) };
+        let arrival = Arrival { source, hash, what, group: self.group_of(&source.from, hash), allowance };
         let asked = match self.acceptable(message) {
             Ok(asked) => asked,
             Err((code, diagnostic)) => return self.refuse(now, &arrival, message, (code, &diagnostic)),
         };
+        if self.challenges(now, &arrival, message) {
+            return;
+        }
         let mut whole = Whole::AsItIs;
         if !asked.is_plain() {
             match self.receive_block(now, &arrival, message, &asked) {
@@ -166,7 +174,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
         asked: Asked,
     ) -> Option<Waiting<P>> {
-        let &Arrival { source, what, group, .. } = arrival;
+        let &Arrival { source, what, group, allowance, .. } = arrival;
         if !self.incoming.admits(group) {
             return None;
         }
@@ -185,7 +193,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (id, token) = (message.id(), message.token());
         let unwanted = NoResponse::of(message);
         let peer = peer.and_then(Number::of);
-        Some(Waiting { from, local, id, token, confirmable, peer, remembered, group, unwanted, asked, to_group: None })
+        let to_group = None;
+        Some(Waiting {
+            from,
+            local,
+            id,
+            token,
+            confirmable,
+            peer,
+            remembered,
+            group,
+            unwanted,
+            asked,
+            to_group,
+            allowance,
+        })
     }
 
     /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to
@@ -197,13 +219,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.received.insert(now, received, reply).ok()
     }
 
-    /// A message ID that is remembered came again.
-    fn receive_copy(&mut self, to: Source<P>, message: &Message<'_>, remembered: Remembered) {
+    /// A message ID that is remembered came again, in a message that may be answered by so many bytes.
+    fn receive_copy(
+        &mut self,
+        to: Source<P>,
+        message: &Message<'_>,
+        remembered: Remembered,
+        allowance: Option<NonZeroU16>,
+    ) {
         self.stats.duplicates += 1;
         let (id, confirmable) = (message.id(), message.ty() == Type::Confirmable);
         match self.received.reply(remembered) {
             // A Confirmable message is no copy of a Non-confirmable one: its sender reused the ID, and has to learn it.
             Some(Reply::Silence) => self.reject(to, message),
+            Some(reply) if !allows(allowance, reply.len()) => {}
             Some(_) if confirmable => self.outbox.push_back(Departure::Remembered { to, id, remembered }),
             _ => {}
         }
@@ -260,6 +289,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         body: &Body,
     ) {
         let &Arrival { source: to, group, .. } = arrival;
+        let (code, body) = self.within_allowance(now, arrival, message.token().len(), (code, body));
         let (ty, id) = if message.ty() == Type::Confirmable {
             (Type::Acknowledgement, message.id())
         } else {
@@ -268,7 +298,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime) else { return };
             (Type::NonConfirmable, id)
         };
-        let datagram = encoded(ty, code, id, &message.token(), body);
+        let datagram = encoded(ty, code, id, &message.token(), &body);
         self.outbox.push_back(Departure::Message { to, datagram });
     }
 
@@ -309,7 +339,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let confirmable = message.ty() == Type::Confirmable;
         let what = self.fingerprint(source, hash, message.id());
         if confirmable && let Some(remembered) = self.received.find(now, what) {
-            return self.receive_copy(source, message, remembered);
+            return self.receive_copy(source, message, remembered, None);
         }
         let found = peer.and_then(|peer| self.exchanges.with_token(peer, message.token()));
         let found = found.filter(|&index| !self.is_late_notification(index, message));

@@ -52,6 +52,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             None => response,
         };
         self.check(&response, token_length)?;
+        let waiting = *self.incoming.get(request).ok_or(RespondError::NotPending)?;
+        let response = self.affordable(now, &waiting, response);
         let code = response.code;
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         let exchange = match waiting.peer.map(Number::get) {
@@ -76,8 +78,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Acknowledges a request with an Empty ACK now, because the response will take long. Without this call it happens
     /// after [`EndpointConfig::separate_after`](crate::EndpointConfig::separate_after).
     ///
+    /// A request of a source that has to be [validated](crate::EndpointConfig::validate_sources) is answered with 4.01 instead.
+    ///
     /// # Errors
-    /// If the request does not wait for a response.
+    /// If the request does not wait for a response, or not any more.
     pub fn acknowledge(&mut self, now: Instant, request: RequestId) -> Result<(), RespondError> {
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
         if waiting.can_piggyback() {
@@ -120,6 +124,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// peer's state then; if there can be none, the request is refused while it still can be told.
     pub(super) fn piggybacking_over(&mut self, now: Instant, request: RequestId) {
         let Some(waiting) = self.incoming.get(request).copied() else { return };
+        if waiting.allowance.is_some() {
+            return self.challenge_late(now, request, &waiting);
+        }
         match self.open_peer(now, waiting.from, waiting.group) {
             Ok(peer) => {
                 self.peers.hold(peer);

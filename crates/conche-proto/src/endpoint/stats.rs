@@ -39,6 +39,9 @@ pub struct Stats {
     pub group_overflow: u64,
     /// Requests dropped because their source exceeded [`ResponseLimit`](crate::config::ResponseLimit).
     pub limited: u64,
+    /// Requests answered with 4.01, because their source has to be
+    /// [validated](crate::EndpointConfig::validate_sources) first.
+    pub challenged: u64,
     /// Non-confirmable responses that never left, because all message IDs stayed in use for as long as their clients wait.
     pub responses_expired: u64,
     /// Reset messages sent.
@@ -65,6 +68,7 @@ impl core::ops::AddAssign for Stats {
             no_leisure,
             group_overflow,
             limited,
+            challenged,
             responses_expired,
             resets_sent,
         } = other;
@@ -84,6 +88,7 @@ impl core::ops::AddAssign for Stats {
         self.no_leisure += no_leisure;
         self.group_overflow += group_overflow;
         self.limited += limited;
+        self.challenged += challenged;
         self.responses_expired += responses_expired;
         self.resets_sent += resets_sent;
     }

@@ -67,7 +67,7 @@ impl fmt::Display for Failure {
 
 impl core::error::Error for Failure {}
 
-/// Names an exchange that this endpoint opened: a request, a ping or a separate response.
+/// Names an exchange that this endpoint opened: a request, a ping, a separate response or a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExchangeId {
     pub(crate) index: u32,

@@ -67,6 +67,16 @@ pub(crate) enum Reply {
 impl Reply {
     /// A datagram of so many bytes needs no memory of its own.
     pub(crate) const SHORT: usize = 14;
+
+    /// The bytes of the datagram that it is.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Pending | Self::Silence => 0,
+            Self::EmptyAck => 4,
+            Self::Short { length, .. } => usize::from(*length),
+            Self::Datagram(datagram) => datagram.len(),
+        }
+    }
 }
 
 /// A received message, to be entered.

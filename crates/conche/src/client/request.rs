@@ -174,7 +174,7 @@ impl RequestBuilder {
     }
 
     /// Sends the request when its turn has come, and waits for the response; so does awaiting the builder itself. If the
-    /// server asks whether the request is fresh, with an Echo option in a 4.01, it is sent once more (RFC 9175 §2.3).
+    /// server asks whether the request is fresh, with an Echo option in a 4.01, it is sent once more (RFC 9175 §2.3), and once more again if it then asks anew.
     ///
     /// # Errors
     /// If no response comes. A response with an error code is a response.
@@ -323,23 +323,28 @@ struct Ready {
     patience: Patience,
 }
 
+/// How often a request is repeated for a server that asks with Echo: whether its address is no forged one, and whether it
+/// is fresh, which not the same part of a server asks.
+const CHALLENGES: usize = 2;
+
 impl Ready {
     /// Sends it, and once more with the Echo value that the server asks for, if it does (RFC 9175 §2.3).
     async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
-        let response = self.exchange(to, self.body.clone()).await?;
-        match self.challenged(&response)? {
-            Some(body) => self.exchange(to, body).await,
-            None => Ok(response),
+        let mut response = self.exchange(to, self.body.clone()).await?;
+        for _ in 0..CHALLENGES {
+            let Some(body) = self.challenged(&response)? else { break };
+            response = self.exchange(to, body).await?;
         }
+        Ok(response)
     }
 
     /// The same for the registration of an observation.
     async fn register(&self, to: SocketAddr) -> Result<(SocketAddr, Response, Subscription), Error> {
-        let (response, subscription) = self.subscribe(to, self.body.clone()).await?;
-        let (response, subscription) = match self.challenged(&response)? {
-            Some(body) => self.subscribe(to, body).await?,
-            None => (response, subscription),
-        };
+        let (mut response, mut subscription) = self.subscribe(to, self.body.clone()).await?;
+        for _ in 0..CHALLENGES {
+            let Some(body) = self.challenged(&response)? else { break };
+            (response, subscription) = self.subscribe(to, body).await?;
+        }
         Ok((to, response, subscription))
     }
 

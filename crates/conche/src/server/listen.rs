@@ -154,6 +154,29 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
+    /// For a server that strangers can reach, such as from the Internet: it sends no more than three times what it has
+    /// received to an address, until that has shown by an Echo value that it is no forged one (RFC 9175 §2.4). Clients such as
+    /// [`Client`](crate::Client) do so by themselves, which takes a round trip once in four minutes; see
+    /// [`EndpointConfig::validate_sources`](crate::EndpointConfig::validate_sources) for what becomes of others.
+    ///
+    /// [`config`](Self::config) sets it anew, and so comes first.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use conche::Server;
+    /// use conche::server::get;
+    ///
+    /// let list = "a long list\n".repeat(50);
+    /// let route = get(move || { let list = list.clone(); async move { list } });
+    /// let server = Server::builder().validate_sources().route("/list", route).bind("[::]:5683").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn validate_sources(mut self) -> Self {
+        self.settings.config.validate_sources = true;
+        self
+    }
+
     /// How many handlers may wait for something at the same time. By default 1024. The handlers of clients of one prefix
     /// (/16 of IPv4, /32 of IPv6) are no more than how many others may still wait: if nobody else waits, half of them.
     ///

@@ -188,7 +188,8 @@ fn a_notification_that_was_on_its_way_does_not_answer_the_deregistration() {
         assert!(late.events.is_empty(), "{late:?}");
         assert_eq!(late.kinds(), [(Type::Reset, Code::EMPTY)]);
         let id = asked.header().id.0;
-        let given = client.receive(9, &wire::with_options(Type::Acknowledgement, Code::CONTENT, id, TOKEN, &[], b"end"));
+        let given =
+            client.receive(9, &wire::with_options(Type::Acknowledgement, Code::CONTENT, id, TOKEN, &[], b"end"));
         let [Event::Response { message, .. }] = &given.events[..] else { panic!("{given:?}") };
         assert_eq!(message.payload(), b"end");
     }

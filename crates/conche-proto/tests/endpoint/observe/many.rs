@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use conche_proto::codec::Type;
 use conche_proto::EndpointConfig;
+use conche_proto::codec::Type;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 

@@ -5,7 +5,7 @@ mod ends;
 mod etsi;
 mod many;
 mod mix;
-mod net;
+pub mod net;
 mod server;
 mod settled;
 mod threats;

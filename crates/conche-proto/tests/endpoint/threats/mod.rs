@@ -1,6 +1,7 @@
 //! What an attacker, a broken network or a broken clock does, and what must not come of it.
 
 mod addresses;
+mod amplification;
 mod clock;
 mod exhaustion;
 mod flood;

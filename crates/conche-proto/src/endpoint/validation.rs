@@ -1,0 +1,158 @@
+//! [`Validation`]: whether a source has shown that what is sent to its address reaches it, and how much it is sent before
+//! that (RFC 9175 §2.4, item 3).
+//!
+//! A source that has not shown it pays for each datagram with one of its own: what answers a request has three times its
+//! bytes at most (the factor of RFC 9000 §8), and what answers a copy of it three times those of the copy. So nothing has
+//! to be remembered of those who have shown nothing, however many addresses somebody forges. To that end a request of
+//! such a source
+//!
+//! - gets one message: its response is piggybacked, or is one Non-confirmable message, which is never sent again. It comes
+//!   within [`separate_after`](crate::EndpointConfig::separate_after) or not at all;
+//! - is answered with 4.01 and an Echo value instead of a response that is too large or late, so that its sender can ask
+//!   once more with that value. What would do something again then, such as POST, and what asks to be notified, gets this
+//!   answer before the application hears of it.
+//!
+//! Sources that have sent back their Echo value are remembered for a while, in a table of fixed size. Nobody gets into it by
+//! forging; whoever is displaced is asked once more.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use core::num::NonZeroU16;
+use core::time::Duration;
+
+use rand_core::RngCore;
+
+use super::Endpoint;
+use super::receive::Arrival;
+use crate::PeerKey;
+use crate::codec::{Body, Code, Message, OptionNumber};
+use crate::echo::Freshness;
+use crate::exchange::{Reliability, Response};
+use crate::incoming::{RequestId, Waiting};
+use crate::observe::REGISTER;
+use conche_cc::{Controller, Instant};
+
+/// So many times the bytes of a datagram may answer it.
+const FACTOR: usize = 3;
+
+/// For so long an Echo value is good, and a source that sent it back counts as validated: as long as a copy of its request
+/// can come (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
+const LIFETIME: Duration = Duration::from_secs(247);
+
+/// Sources that are remembered.
+const PLACES: usize = 4096;
+
+/// What is known of sources.
+#[derive(Debug)]
+pub(super) struct Validation {
+    freshness: Freshness,
+    /// Keyed hashes of validated sources, each in the one place that it can have, and until when they count.
+    validated: Box<[(u64, Instant)]>,
+}
+
+impl Validation {
+    pub(super) fn new(random: &mut impl RngCore) -> Self {
+        let mut key = [0; 16];
+        random.fill_bytes(&mut key);
+        Self {
+            freshness: Freshness::new(key, LIFETIME),
+            validated: vec![(0, Instant::ZERO); PLACES].into_boxed_slice(),
+        }
+    }
+
+    /// How many bytes may answer this message; `None` if its source is validated, which it is by a fresh Echo value.
+    fn allowance<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        from: &P,
+        hash: u64,
+        message: &Message<'_>,
+    ) -> Option<NonZeroU16> {
+        let place = usize::try_from(hash % PLACES as u64).unwrap_or_default();
+        let place = &mut self.validated[place];
+        if place.0 == hash && now < place.1 {
+            return None;
+        }
+        let fresh = |value| self.freshness.check(now, from, value).ok();
+        let Some(age) = message.option(OptionNumber::ECHO).and_then(fresh) else {
+            let bytes = message.as_bytes().len().saturating_mul(FACTOR);
+            return NonZeroU16::new(u16::try_from(bytes).unwrap_or(u16::MAX));
+        };
+        *place = (hash, now + LIFETIME.saturating_sub(age));
+        None
+    }
+}
+
+/// A message of so many bytes may be sent to a source with this allowance.
+pub(super) fn allows(allowance: Option<NonZeroU16>, bytes: usize) -> bool {
+    allowance.is_none_or(|allowance| bytes <= usize::from(allowance.get()))
+}
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// How many bytes may answer this message; `None` if its source is validated, or nobody has to be.
+    pub(super) fn allowance(&mut self, now: Instant, from: &P, hash: u64, message: &Message<'_>) -> Option<NonZeroU16> {
+        self.validation.as_mut()?.allowance(now, from, hash, message)
+    }
+
+    /// A request of a source that is not validated and that must not go to the application: it could not be asked again
+    /// without another effect, or notifications would follow. It is answered.
+    pub(super) fn challenges(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> bool {
+        let registers = message.uint(OptionNumber::OBSERVE) == Some(REGISTER);
+        let challenged = arrival.allowance.is_some() && (registers || !message.code().is_idempotent());
+        if challenged {
+            let body = self.challenge(now, &arrival.source.from, arrival.allowance, message.token().len());
+            self.answer_at_once(now, arrival, message, Code::UNAUTHORIZED, &body);
+        }
+        challenged
+    }
+
+    /// What can be sent instead of an answer that is larger than the allowance: of an error its code, and else 4.01.
+    pub(super) fn within_allowance(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        token_length: u8,
+        (code, body): (Code, &Body),
+    ) -> (Code, Body) {
+        if allows(arrival.allowance, 4 + usize::from(token_length) + body.len()) {
+            (code, body.clone())
+        } else if code.is_success() {
+            (Code::UNAUTHORIZED, self.challenge(now, &arrival.source.from, arrival.allowance, token_length))
+        } else {
+            (code, Body::EMPTY)
+        }
+    }
+
+    /// The response to a request of a source that is not validated, or 4.01 if it is too large.
+    pub(super) fn affordable(&mut self, now: Instant, waiting: &Waiting<P>, response: Response) -> Response {
+        let token_length = waiting.token.len();
+        if waiting.allowance.is_none() {
+            return response;
+        }
+        let fits = allows(waiting.allowance, 4 + usize::from(token_length) + response.body.len());
+        let response = match fits {
+            true => response,
+            false => {
+                Response::new(Code::UNAUTHORIZED, self.challenge(now, &waiting.from, waiting.allowance, token_length))
+            }
+        };
+        Response { reliability: Some(Reliability::NeverConfirmable), ..response }
+    }
+
+    /// A request of a source that is not validated has waited for as long as it may: it is answered with 4.01, and what the
+    /// application says comes too late.
+    pub(super) fn challenge_late(&mut self, now: Instant, request: RequestId, waiting: &Waiting<P>) {
+        let body = self.challenge(now, &waiting.from, waiting.allowance, waiting.token.len());
+        // It waits, and the code is that of a response.
+        let _ = self.respond(now, request, Response::new(Code::UNAUTHORIZED, body));
+    }
+
+    /// The Echo option, or nothing where not even that fits.
+    fn challenge(&mut self, now: Instant, from: &P, allowance: Option<NonZeroU16>, token_length: u8) -> Body {
+        self.stats.challenged += 1;
+        let Some(validation) = &self.validation else { return Body::EMPTY };
+        let echo = validation.freshness.challenge(now, from);
+        let body = Body::builder().option(OptionNumber::ECHO, &echo).build().unwrap_or_default();
+        if allows(allowance, 4 + usize::from(token_length) + body.len()) { body } else { Body::EMPTY }
+    }
+}

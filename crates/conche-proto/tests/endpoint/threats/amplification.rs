@@ -1,0 +1,230 @@
+//! Requests in the name of others: what an endpoint that validates sources sends to addresses that were forged, and to those
+//! that were not.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
+use conche_proto::{EndpointConfig, Event, Instant, Reliability, RequestId, RespondError, Response};
+use proptest::prelude::*;
+
+use crate::support::direct::{Given, ack_of, changed, content};
+use crate::support::{Direct, ms, s, wire};
+
+const TOPIC: u64 = 1;
+
+fn server() -> Direct<u32> {
+    Direct::new(EndpointConfig { validate_sources: true, ..EndpointConfig::default() })
+}
+
+/// A request with a token of four bytes.
+fn request((ty, code, id): (Type, Code, u16), options: &[(OptionNumber, &[u8])], payload: &[u8]) -> Vec<u8> {
+    let add = |body: conche_proto::codec::BodyBuilder, &(number, value): &(_, &[u8])| body.option(number, value);
+    let body = options.iter().fold(Body::builder().path("/r"), add).payload(payload.to_vec()).build();
+    let token = Token::new(b"four").expect("four bytes");
+    wire::message(ty, code, MessageId(id), &token, &body.expect("legal options"))
+}
+
+fn echo_of(given: &Given<u32>) -> Vec<u8> {
+    assert_eq!(given.message().code(), Code::UNAUTHORIZED);
+    given.message().option(OptionNumber::ECHO).expect("a challenge").to_vec()
+}
+
+// RFC 7252 §11.3 (Q94), RFC 9175 §2.4 (Q304)
+#[test]
+fn a_large_response_takes_a_round_trip_and_those_after_it_none() {
+    let mut server = server();
+    let get = |id, options: &[(OptionNumber, &[u8])]| request((Type::Confirmable, Code::GET, id), options, b"");
+    let asked = server.receive(1, &get(1, &[])).request();
+    let echo = echo_of(&server.respond(asked, content(&"x".repeat(500))));
+    // Nobody else can do anything with it.
+    let asked = server.receive(2, &get(1, &[(OptionNumber::ECHO, &echo)])).request();
+    assert_eq!(server.respond(asked, content(&"x".repeat(500))).message().code(), Code::UNAUTHORIZED);
+    for (id, options) in [(2, &[(OptionNumber::ECHO, &echo[..])][..]), (3, &[])] {
+        let asked = server.receive(1, &get(id, options)).request();
+        assert_eq!(server.respond(asked, content(&"x".repeat(500))).message().payload().len(), 500);
+    }
+    server.run(s(247));
+    let asked = server.receive(1, &get(4, &[])).request();
+    assert_eq!(server.respond(asked, content(&"x".repeat(500))).message().code(), Code::UNAUTHORIZED);
+    let asked = server.receive(1, &get(5, &[])).request();
+    assert_eq!(server.respond(asked, content("small")).message().payload(), b"small", "which needs no more");
+}
+
+// RFC 9175 §2.4 (Q304)
+#[test]
+fn what_has_another_effect_if_it_is_repeated_or_asks_for_more_is_challenged_before_the_application_hears_of_it() {
+    let observe: &[(OptionNumber, &[u8])] = &[(OptionNumber::OBSERVE, b"")];
+    for (code, options) in [(Code::POST, &[][..]), (Code::PATCH, &[]), (Code::GET, observe), (Code::FETCH, observe)] {
+        for ty in [Type::Confirmable, Type::NonConfirmable] {
+            let mut server = server();
+            let given = server.receive(1, &request((ty, code, 1), options, b""));
+            assert!(given.events.is_empty(), "{given:?}");
+            let echo = echo_of(&given);
+            let proved = [options, &[(OptionNumber::ECHO, &echo)]].concat();
+            let asked = server.receive(1, &request((ty, code, 2), &proved, b"")).request();
+            assert!(server.endpoint.observe(server.now, asked, TOPIC).is_some());
+            server.respond(asked, changed());
+        }
+    }
+}
+
+// RFC 9175 §2.4 (Q305)
+#[test]
+fn a_response_that_takes_long_is_replaced_by_a_challenge_that_is_sent_once() {
+    for ty in [Type::Confirmable, Type::NonConfirmable] {
+        let mut server = server();
+        let asked = server.receive(1, &request((ty, Code::GET, 1), &[], b"")).request();
+        let given = server.run(s(100));
+        let piggybacked = if ty == Type::Confirmable { Type::Acknowledgement } else { ty };
+        assert_eq!(given.kinds(), [(piggybacked, Code::UNAUTHORIZED)]);
+        let late = server.endpoint.respond(server.now, asked, content("late"));
+        assert_eq!(late, Err(RespondError::NotPending));
+        server.run_to_end();
+    }
+    let mut server = server();
+    let asked = server.receive(1, &request((Type::Confirmable, Code::GET, 1), &[], b"")).request();
+    assert_eq!(server.endpoint.acknowledge(server.now, asked), Err(RespondError::NotPending));
+    assert_eq!(server.drain().message().code(), Code::UNAUTHORIZED);
+}
+
+#[test]
+fn a_copy_that_is_shorter_than_its_original_is_not_answered_at_length() {
+    let mut server = server();
+    let asked = server.receive(1, &request((Type::Confirmable, Code::GET, 1), &[], &[b'x'; 100])).request();
+    assert!(server.respond(asked, content(&"x".repeat(200))).datagram().len() > 200);
+    assert!(server.receive(1, &wire::bare(Type::Confirmable, Code::GET, 1, b"")).sent.is_empty());
+    let copy = server.receive(1, &request((Type::Confirmable, Code::GET, 1), &[], &[b'x'; 100]));
+    assert!(copy.datagram().len() > 200, "a copy as long as the original is");
+}
+
+/// Bytes at times.
+#[derive(Default)]
+struct Traffic {
+    received: Vec<(Instant, usize)>,
+    sent: Vec<(Instant, usize)>,
+}
+
+impl Traffic {
+    /// In any minute no more was sent than three times what was received in that and in the half second before, in which
+    /// what is sent at its beginning was asked for.
+    fn check(&self) {
+        for &(end, _) in &self.sent {
+            let within = |log: &[(Instant, usize)], span: Duration| -> usize {
+                log.iter().filter(|&&(at, _)| at <= end && at + span >= end).map(|&(_, bytes)| bytes).sum()
+            };
+            let (sent, received) = (within(&self.sent, s(60)), within(&self.received, ms(60_500)));
+            assert!(sent <= 3 * received, "{sent} bytes for {received}");
+        }
+    }
+}
+
+/// What an attacker sends, by numbers drawn; `before` is what was sent before.
+fn attack(what: u8, detail: u8, id: u16, before: &[Vec<u8>]) -> Vec<u8> {
+    let ty = if detail % 2 == 0 { Type::Confirmable } else { Type::NonConfirmable };
+    let block = |num, more| Block { num, more, size: BlockSize::B64 }.encode();
+    let plain = |code| request((ty, code, id), &[], b"");
+    match what {
+        0 => plain(Code::GET),
+        1 => request((ty, Code::GET, id), &[(OptionNumber::OBSERVE, &[])], b""),
+        2 => plain([Code::POST, Code::PUT, Code::DELETE, Code::FETCH][usize::from(detail / 2 % 4)]),
+        3 => {
+            request((ty, Code::GET, id), &[(OptionNumber::BLOCK2, block(u32::from(detail % 5), false).as_slice())], b"")
+        }
+        4 => {
+            let (num, more) = (u32::from(detail / 2 % 3), detail < 200);
+            request((ty, Code::PUT, id), &[(OptionNumber::BLOCK1, block(num, more).as_slice())], &[detail; 64])
+        }
+        5 => request((ty, Code::GET, id), &[(OptionNumber(2_001), b"")], b""),
+        6 => wire::bare(ty, Code::GET, id, &[b't'; 8][..usize::from(detail % 9)]),
+        7 => wire::bare(ty, Code::GET, u16::from(detail % 32), b""),
+        8 => request((ty, Code::GET, id), &[(OptionNumber::ECHO, &[detail; 16])], b""),
+        9 => wire::empty_ack(MessageId(id)),
+        10 => wire::reset(MessageId(id)),
+        11 => vec![0x40 | detail % 16, detail, 0, 1, 0xff],
+        12 => request((ty, Code::GET, id), &[(OptionNumber::NO_RESPONSE, &[detail % 32])], b""),
+        13 => request((ty, Code::PUT, id), &[], &vec![detail; usize::from(detail) * 5]),
+        _ if before.is_empty() => plain(Code::GET),
+        _ => before[usize::from(detail) % before.len()].clone(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    // RFC 7252 §11.3 (Q94), RFC 9175 §2.4 (Q304)
+    #[test]
+    fn no_forged_address_is_sent_more_than_three_times_what_came_from_it_in_any_minute(
+        steps in prop::collection::vec((0..16_u8, any::<u8>(), 1..4_u32, any::<u8>(), any::<u16>()), 1..60),
+    ) {
+        let mut server = server();
+        let mut traffic: BTreeMap<u32, Traffic> = BTreeMap::new();
+        let mut before: Vec<Vec<u8>> = Vec::new();
+        let mut waiting: Vec<RequestId> = Vec::new();
+        for (number, (what, detail, from, application, pause)) in steps.into_iter().enumerate() {
+            let datagram = attack(what, detail, number as u16, &before);
+            traffic.entry(from).or_default().received.push((server.now, datagram.len()));
+            let given = server.receive(from, &datagram);
+            before.push(datagram);
+            note(&mut traffic, server.now, &given);
+            waiting.extend(given.requests());
+            let size = usize::from(application) * 20;
+            let reliability = [None, Some(Reliability::Confirmable), Some(Reliability::NonConfirmable)][usize::from(detail % 3)];
+            let response = Response { reliability, ..content(&"x".repeat(size)) };
+            match (application % 4, waiting.pop()) {
+                (0, Some(request)) => { let _ = server.endpoint.acknowledge(server.now, request); waiting.push(request); }
+                (1 | 2, Some(request)) => {
+                    server.endpoint.observe(server.now, request, TOPIC);
+                    let _ = server.endpoint.respond(server.now, request, response);
+                }
+                (_, request) => {
+                    waiting.extend(request);
+                    server.endpoint.notify(server.now, TOPIC, response).expect("legal");
+                }
+            }
+            let given = server.drain();
+            note(&mut traffic, server.now, &given);
+            // Time passes, of which each departure counts when it is.
+            let until = server.now + ms(u64::from(pause) / 8);
+            while let Some(wake) = server.wake.filter(|&wake| wake <= until) {
+                server.now = wake;
+                let given = server.drain();
+                note(&mut traffic, server.now, &given);
+            }
+            server.now = until;
+        }
+        traffic.values().for_each(Traffic::check);
+    }
+}
+
+fn note(traffic: &mut BTreeMap<u32, Traffic>, now: Instant, given: &Given<u32>) {
+    for (transmit, _) in &given.sent {
+        traffic.entry(transmit.to).or_default().sent.push((now, transmit.len));
+    }
+}
+
+// RFC 7252 §11.3 (Q94)
+#[test]
+fn an_honest_observer_is_notified_and_has_to_acknowledge_each_fifth_time() {
+    let mut server = server();
+    let echo =
+        echo_of(&server.receive(1, &request((Type::Confirmable, Code::GET, 1), &[(OptionNumber::OBSERVE, &[])], b"")));
+    let proved: &[(OptionNumber, &[u8])] = &[(OptionNumber::OBSERVE, &[]), (OptionNumber::ECHO, &echo)];
+    let asked = server.receive(1, &request((Type::Confirmable, Code::GET, 2), proved, b"")).request();
+    assert!(server.endpoint.observe(server.now, asked, TOPIC).is_some());
+    server.respond(asked, content("0"));
+    let mut confirmed = 0;
+    for state in 1..=20 {
+        server.receive(1, &wire::bare(Type::NonConfirmable, Code::CONTENT, state, b"anything"));
+        server.endpoint.notify(server.now, TOPIC, content(&state.to_string())).expect("legal");
+        let given = server.drain();
+        let message: &OwnedMessage = given.message();
+        if message.header().ty == Type::Confirmable {
+            confirmed += 1;
+            let gone = server.receive(1, &ack_of(message)).events;
+            assert!(!gone.iter().any(|event| matches!(event, Event::ObserverGone { .. })));
+        }
+        server.run(s(10));
+    }
+    assert_eq!(confirmed, 4);
+}
