@@ -98,6 +98,7 @@ async fn conclude(end: End, observation: Observation, states: u64, until: Until)
             Some(SubscriptionEnd::NotObserved) => {
                 Err(anyhow::anyhow!("the server answers, but does not let this be observed"))
             }
+            Some(end @ SubscriptionEnd::Cancelled) => Err(anyhow::anyhow!("the observation ended: {end}")),
             // An error was shown as one.
             _ => Ok(()),
         };

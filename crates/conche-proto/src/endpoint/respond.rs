@@ -52,10 +52,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             None => response,
         };
         self.check(&response, token_length)?;
-        let waiting = *self.incoming.get(request).ok_or(RespondError::NotPending)?;
+        let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         let response = self.affordable(now, &waiting, response);
         let code = response.code;
-        let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         let exchange = match waiting.peer.map(Number::get) {
             Some(_) if waiting.to_group.is_some() => {
                 self.respond_at_leisure(now, waiting, response);

@@ -32,7 +32,7 @@ impl Script {
             0 | 1 => {
                 let request = if what == 0 { get() } else { write(Code::PUT, &large) };
                 let mut request = request.with_reliability(reliability);
-                request.timeout = (detail % 5 == 0).then(|| ms(u64::from(detail) * 100));
+                request.timeout = detail.is_multiple_of(5).then(|| ms(u64::from(detail) * 100));
                 for _ in 0..=detail % 4 {
                     let id = net.endpoint(CLIENT).request(now, SERVER, request.clone());
                     self.exchanges.extend(id.map(|id| (CLIENT, id)));
@@ -48,14 +48,14 @@ impl Script {
                 net.endpoint(node).cancel(now, id);
             }
             4 => {
-                let (node, peer) = if detail % 2 == 0 { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+                let (node, peer) = if detail.is_multiple_of(2) { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
                 let last = net.sent.iter().rev().find(|sent| sent.from == node).map(|sent| sent.message.clone());
                 let quoted = last.map(|message| message.view().as_bytes().to_vec()).filter(|_| detail % 4 > 1);
                 let input = Input::Unreachable { peer, quoted: quoted.as_deref() };
                 net.endpoint(node).handle(now, input).expect("drained");
             }
             5 | 6 => {
-                let (to, from) = if detail % 2 == 0 { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+                let (to, from) = if detail.is_multiple_of(2) { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
                 let last = net.sent.iter().rev().filter(|sent| sent.from == to).nth(usize::from(detail / 2 % 4));
                 if let Some(id) = last.map(|sent| sent.message.header().id) {
                     let empty = if what == 5 { wire::reset(id) } else { wire::empty_ack(id) };
@@ -77,10 +77,10 @@ impl Script {
                 }
             }
             9 | 10 => {
-                net.resource.reliability = (detail % 4 > 0).then_some(reliability);
+                net.resource.reliability = (!detail.is_multiple_of(4)).then_some(reliability);
                 net.change(if what == 9 { "small" } else { &large });
             }
-            11 => net.resource.mute = detail % 2 == 0,
+            11 => net.resource.mute = detail.is_multiple_of(2),
             12 => self.answer_late(detail, reliability),
             // A separate response or notification that is out of date.
             13 if !self.exchanges.is_empty() => {

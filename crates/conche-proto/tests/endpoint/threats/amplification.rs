@@ -121,7 +121,7 @@ impl Traffic {
 
 /// What an attacker sends, by numbers drawn; `before` is what was sent before.
 fn attack(what: u8, detail: u8, id: u16, before: &[Vec<u8>]) -> Vec<u8> {
-    let ty = if detail % 2 == 0 { Type::Confirmable } else { Type::NonConfirmable };
+    let ty = if detail.is_multiple_of(2) { Type::Confirmable } else { Type::NonConfirmable };
     let block = |num, more| Block { num, more, size: BlockSize::B64 }.encode();
     let plain = |code| request((ty, code, id), &[], b"");
     match what {
@@ -141,7 +141,7 @@ fn attack(what: u8, detail: u8, id: u16, before: &[Vec<u8>]) -> Vec<u8> {
         8 => request((ty, Code::GET, id), &[(OptionNumber::ECHO, &[detail; 16])], b""),
         9 => wire::empty_ack(MessageId(id)),
         10 => wire::reset(MessageId(id)),
-        11 => vec![0x40 | detail % 16, detail, 0, 1, 0xff],
+        11 => vec![0x40 | (detail % 16), detail, 0, 1, 0xff],
         12 => request((ty, Code::GET, id), &[(OptionNumber::NO_RESPONSE, &[detail % 32])], b""),
         13 => request((ty, Code::PUT, id), &[], &vec![detail; usize::from(detail) * 5]),
         _ if before.is_empty() => plain(Code::GET),
