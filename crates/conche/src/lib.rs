@@ -97,6 +97,7 @@
 //! | `serde` | [`Query`](server::Query) with a struct; part of the two above |
 //! | `event-log` | [`watch::EventLog`](watch): what happens on a socket, as qlog |
 //! | `pcapng` | [`watch::Capture`](watch): its datagrams, for Wireshark |
+//! | `metrics` | [`Client::metrics`](Client), [`Server::metrics`](Server): OpenMetrics text for Prometheus |
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -115,6 +116,8 @@
 mod builder;
 pub mod client;
 mod driver;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod problem;
 pub mod server;
 mod settings;

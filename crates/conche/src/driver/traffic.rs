@@ -104,17 +104,7 @@ fn progress(event: &Event<Address>) -> Option<(Address, ExchangeId, ExchangeStat
 
 /// Which of the endpoint's counters of what it drops has gone up with a datagram.
 fn why_dropped(before: &Stats, after: &Stats) -> Option<DropReason> {
-    let counters: [(DropReason, fn(&Stats) -> u64); 8] = [
-        (DropReason::Malformed, |stats| stats.malformed),
-        (DropReason::Duplicate, |stats| stats.duplicates),
-        (DropReason::Unmatched, |stats| stats.unmatched),
-        (DropReason::Overloaded, |stats| stats.overloaded),
-        (DropReason::Limited, |stats| stats.limited),
-        (DropReason::Group, |stats| stats.multicast),
-        (DropReason::NoLeisure, |stats| stats.no_leisure),
-        (DropReason::GroupOverflow, |stats| stats.group_overflow),
-    ];
-    counters.into_iter().find(|(_, counter)| counter(after) > counter(before)).map(|(reason, _)| reason)
+    DropReason::ALL.into_iter().find(|reason| reason.count(after) > reason.count(before))
 }
 
 struct Decoded<'a>(&'a [u8]);

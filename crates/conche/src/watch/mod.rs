@@ -45,7 +45,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use conche_proto::codec::Code;
-use conche_proto::{Course, Ecn, Failure, PeerSnapshot};
+use conche_proto::{Course, Ecn, Failure, PeerSnapshot, Stats};
 use tokio::time::Instant;
 
 /// Is told what happens on the sockets of a client or server that it was given to with
@@ -195,6 +195,31 @@ pub enum DropReason {
 }
 
 impl DropReason {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Malformed,
+        Self::Duplicate,
+        Self::Unmatched,
+        Self::Overloaded,
+        Self::Limited,
+        Self::Group,
+        Self::NoLeisure,
+        Self::GroupOverflow,
+    ];
+
+    /// How often it was the reason.
+    pub(crate) fn count(self, stats: &Stats) -> u64 {
+        match self {
+            Self::Malformed => stats.malformed,
+            Self::Duplicate => stats.duplicates,
+            Self::Unmatched => stats.unmatched,
+            Self::Overloaded => stats.overloaded,
+            Self::Limited => stats.limited,
+            Self::Group => stats.multicast,
+            Self::NoLeisure => stats.no_leisure,
+            Self::GroupOverflow => stats.group_overflow,
+        }
+    }
+
     /// A short name, such as `malformed`: that of its counter.
     #[must_use]
     pub fn name(self) -> &'static str {
