@@ -51,7 +51,7 @@ use handle::{Cancelled, Command};
 use observed::Topics;
 use observing::Observations;
 use serving::{Asker, Serving};
-use socket::{Departure, Received, Socket};
+use socket::{Arrival, Departure, Received, Socket};
 use throttle::Throttle;
 use traffic::Traffic;
 use turns::Turns;
@@ -283,17 +283,8 @@ impl<C: SharedController> Driver<C> {
 
     fn hand_in(&mut self, received: &Received) -> Result<(), Undrained> {
         let input = match *received {
-            Received::Datagram(arrival) => {
-                let datagram = arrival.datagram(&self.incoming);
-                if !self.traffic.is_watched() {
-                    return self.endpoint.handle(self.now, Input::Datagram(datagram));
-                }
-                let before = *self.endpoint.stats();
-                self.endpoint.handle(self.now, Input::Datagram(datagram))?;
-                self.traffic.taken_in(self.now, &datagram, &before, self.endpoint.stats());
-                self.traffic.path(self.now, datagram.from, self.endpoint.snapshot(&datagram.from));
-                return Ok(());
-            }
+            Received::Datagram(arrival) if self.traffic.is_watched() => return self.hand_in_watched(arrival),
+            Received::Datagram(arrival) => Input::Datagram(arrival.datagram(&self.incoming)),
             Received::Unreachable { peer, quoted } => {
                 debug!(%peer, "the network reports the peer unreachable");
                 self.traffic.unreachable(self.now, peer);
@@ -306,6 +297,16 @@ impl<C: SharedController> Driver<C> {
             Received::Nothing => return Ok(()),
         };
         self.endpoint.handle(self.now, input)
+    }
+
+    /// Hands in a datagram, and tells what became of it.
+    fn hand_in_watched(&mut self, arrival: Arrival) -> Result<(), Undrained> {
+        let datagram = arrival.datagram(&self.incoming);
+        let before = *self.endpoint.stats();
+        self.endpoint.handle(self.now, Input::Datagram(datagram))?;
+        self.traffic.taken_in(self.now, &datagram, &before, self.endpoint.stats());
+        self.traffic.path(self.now, datagram.from, self.endpoint.snapshot(&datagram.from));
+        Ok(())
     }
 
     fn tell(&mut self, event: Event<Address>) {

@@ -79,8 +79,11 @@ impl Traffic {
     }
 
     fn tell(&self, now: Instant, peer: Address, local: Option<IpAddr>, fact: Fact, datagram: &[u8]) {
-        // The far future is where tokio has no time for.
-        let Some(at) = self.clock.wake_up(now).filter(|_| self.is_watched()) else { return };
+        if !self.is_watched() {
+            return;
+        }
+        // A time that tokio's clock cannot show is hundreds of years away.
+        let Some(at) = self.clock.wake_up(now) else { return };
         let local = local.map(|local| local.to_canonical());
         self.watchers.tell(&Notice { at, socket: self.socket, local, peer: peer.canonical(), fact, datagram });
     }
