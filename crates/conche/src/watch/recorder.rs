@@ -78,6 +78,7 @@ impl Record {
     }
 }
 
+#[allow(clippy::large_enum_variant, reason = "nearly all are records")]
 enum Item {
     /// A fact, and how many before it did not get into the queue.
     Record(Record, u64),

@@ -104,7 +104,7 @@ impl<W: Write + Send + 'static> Format for Qlog<W> {
                 self.event(record, "coap:message_dropped", data)
             }
             Fact::Received { multicast, ecn } => {
-                let data = message().to_group(multicast).marked(ecn);
+                let data = message().grouped(multicast).marked(ecn);
                 self.event(record, "coap:message_received", data)
             }
             Fact::Dropped { reason } => {

@@ -143,7 +143,7 @@ impl MessageData {
         Self { ecn, ..self }
     }
 
-    pub(super) fn to_group(self, multicast: bool) -> Self {
+    pub(super) fn grouped(self, multicast: bool) -> Self {
         Self { multicast, ..self }
     }
 
