@@ -172,7 +172,7 @@ pub enum ExchangeState {
     Failed(Failure),
 }
 
-/// Why a datagram was not taken in. Each is a counter of [`Stats`](crate::Stats).
+/// Why a datagram was not taken in. Each is a counter of [`Stats`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DropReason {
