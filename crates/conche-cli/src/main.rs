@@ -12,6 +12,7 @@ mod logging;
 mod names;
 mod observe;
 mod ping;
+mod recording;
 mod relay;
 mod reproduce;
 mod request;

@@ -55,8 +55,8 @@ pub use config::{
 };
 pub use echo::{Freshness, Stale};
 pub use endpoint::{
-    Datagram, Ecn, Endpoint, Event, Input, NotifyError, Output, RequestError, RespondError, Stats, SupersedeError,
-    Transmit, Undrained,
+    Datagram, Ecn, Endpoint, Event, Input, NotifyError, Occupancy, Output, RequestError, RespondError, Stats,
+    SupersedeError, Transmit, Undrained,
 };
 pub use exchange::{Course, ExchangeId, Failure, Reliability, Request, Response};
 pub use incoming::RequestId;

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 
 use crate::driver::Waiting;
 use crate::settings::{Settings, SharedController};
+use crate::watch::Watcher;
 
 /// What makes a client or a server, with the settings that both have. What only one of them has stands with
 /// [`ClientBuilder`](crate::client::ClientBuilder) and [`ServerBuilder`](crate::server::ServerBuilder).
@@ -115,6 +116,13 @@ impl<R, C: SharedController> Builder<R, C> {
     /// interface cannot be used, requests fail with [`Error::Socket`](crate::Error::Socket), and a server does not start.
     pub fn interface(mut self, name: impl Into<String>) -> Self {
         self.settings.interface = Some(name.into());
+        self
+    }
+
+    /// Tells this watcher what happens on the sockets. [`watch`](crate::watch) has some that write files. May be called several
+    /// times, for several watchers.
+    pub fn watch(mut self, watcher: impl Watcher) -> Self {
+        self.settings.watchers.add(watcher);
         self
     }
 

@@ -95,12 +95,16 @@
 //! |---|---|
 //! | `json`, `cbor` | `Json` and `Cbor` as arguments and results of handlers |
 //! | `serde` | [`Query`](server::Query) with a struct; part of the two above |
+//! | `event-log` | [`watch::EventLog`](watch): what happens on a socket, as qlog |
+//! | `pcapng` | [`watch::Capture`](watch): its datagrams, for Wireshark |
+//! | `metrics` | [`Client::metrics`](Client), [`Server::metrics`](Server): OpenMetrics text for Prometheus |
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`client`] | [`Client`], requests and responses |
 //! | [`server`] | [`Server`], routing, handlers and what they take and return |
 //! | [`uri`] | `coap` URIs |
+//! | [`watch`] | what happens on the sockets, for logs and captures |
 //! | `driver` | the task behind each socket |
 //!
 //! # Features
@@ -112,17 +116,20 @@
 mod builder;
 pub mod client;
 mod driver;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod problem;
 pub mod server;
 mod settings;
 pub mod uri;
+pub mod watch;
 
 pub use builder::Builder;
 pub use client::{Client, Error};
 pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
-    ControllerId, Course, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, Reliability,
+    ControllerId, Course, Ecn, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, Reliability,
     RequestError, Stats, SubscriptionEnd, TransmissionParameters,
 };
 pub use ipnet::IpNet;

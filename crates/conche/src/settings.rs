@@ -12,6 +12,7 @@ use tracing::warn;
 
 use crate::driver::{Address, Binding, Driver, Handle, Handlers, Role, Start, Waiting};
 use crate::server::Router;
+use crate::watch::Watchers;
 
 /// A controller that a client or a server can have: any [`Controller`] that other threads may use. There is nothing to
 /// implement.
@@ -32,6 +33,7 @@ pub(crate) struct Settings<C = AnyController> {
     pub(crate) groups: Vec<(IpAddr, u32)>,
     /// ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
+    pub(crate) watchers: Watchers,
 }
 
 impl Default for Settings {
@@ -45,6 +47,7 @@ impl Default for Settings {
             interface: None,
             groups: Vec::new(),
             retry_unreachable: false,
+            watchers: Watchers::default(),
         }
     }
 }
@@ -52,8 +55,8 @@ impl Default for Settings {
 impl<C> Settings<C> {
     /// The same settings with a controller of another type; those for prefixes are forgotten.
     pub(crate) fn with_controller<D>(self, controller: D) -> Settings<D> {
-        let Self { config, waiting, interface, groups, retry_unreachable, .. } = self;
-        Settings { config, controller, prefixes: Vec::new(), waiting, interface, groups, retry_unreachable }
+        let Self { config, waiting, interface, groups, retry_unreachable, watchers, .. } = self;
+        Settings { config, controller, prefixes: Vec::new(), waiting, interface, groups, retry_unreachable, watchers }
     }
 
     pub(crate) fn set_controller_for(&mut self, prefix: IpNet, controller: C) {
@@ -97,6 +100,7 @@ impl<C: SharedController> Settings<C> {
             handlers,
             waiting: self.waiting,
             retry_unreachable: self.retry_unreachable,
+            watchers: self.watchers.clone(),
             limits: self.config.limits.clone(),
             queue_lifetime: self.config.queue_lifetime,
         };

@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::Context;
 use conche::client::Response;
 use conche::codec::BlockSize;
+use conche::watch::EventLog;
 use conche::{Client, Code, ContentFormat, EndpointConfig, Reliability, Token};
 
 use crate::Global;
@@ -22,6 +23,7 @@ use crate::exit::{Interrupted, Reported};
 use crate::formats;
 use crate::names::Control;
 use crate::observe::{Until, observe};
+use crate::recording::Recording;
 use crate::runtime;
 use crate::serve::LARGEST;
 use option::RawOption;
@@ -75,6 +77,8 @@ pub struct Args {
     retry_unreachable: bool,
     #[command(flatten)]
     control: Control,
+    #[command(flatten)]
+    recording: Recording,
 }
 
 pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -> anyhow::Result<()> {
@@ -87,14 +91,15 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     let reliability = if args.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
     let shown = Shown { method, uri: &args.uri, reliability, output: args.output.as_deref() };
     let payload = args.payload.read()?;
+    let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let mut client = Client::builder().controller(args.control.cc).retry_unreachable(args.retry_unreachable);
         client = client.body_limit(LARGEST).block_size(args.block.unwrap_or_default());
         if let Some(local) = args.bind {
             client = client.bind(local);
         }
-        let client = client.build().map_err(conche::Error::from)?;
+        let client = records.watch(client).build().map_err(conche::Error::from)?;
         let mut request = client.request(method, &args.uri);
         if args.non {
             request = request.non();
@@ -129,7 +134,8 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
             never = tell_progress(progress, args.timeout), if global.tells_progress() => match never {},
         };
         shown.response(response, true, false, global)
-    })
+    });
+    runtime.block_on(records.finish(outcome))
 }
 
 /// What is shown of responses, and where.

@@ -14,10 +14,12 @@ use std::time::Duration;
 use anyhow::Context;
 use conche::Server;
 use conche::uri::DEFAULT_PORT;
+use conche::watch::EventLog;
 use serde::Serialize;
 
 use crate::Global;
 use crate::names::Control;
+use crate::recording::Recording;
 use crate::runtime;
 
 #[derive(Debug, clap::Args)]
@@ -40,6 +42,8 @@ pub struct Args {
     bind: String,
     #[command(flatten)]
     control: Control,
+    #[command(flatten)]
+    recording: Recording,
 }
 
 /// How long a server that is told to stop waits for what it has begun.
@@ -52,8 +56,9 @@ struct Listening {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
+    let records = args.recording.start(EventLog::server())?;
     let runtime = runtime::start()?;
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let (router, limit) = match &args.directory {
             Some(directory) => (directory::router(directory, args.writable)?, LARGEST),
             None => (demo::router(), demo::LARGEST),
@@ -61,14 +66,15 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
         let server = Server::builder().router(router).controller(args.control.cc).body_limit(limit);
         let server = if args.public { server.validate_sources() } else { server };
-        let mut server = server.bind(&args.bind).await?;
+        let mut server = records.watch(server).bind(&args.bind).await?;
         announce(format!("coap://{}", server.local_addr()), global)?;
         tokio::select! {
             () = stop => server.shutdown(GRACE).await,
             ended = server.wait() => ended?,
         }
         Ok(())
-    })
+    });
+    runtime.block_on(records.finish(outcome))
 }
 
 /// The bytes of a file that is served, and of a body that this command sends or receives, at most: 16 MiB. Four of them may be

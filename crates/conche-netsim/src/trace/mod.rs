@@ -4,7 +4,6 @@
 //! all; a pair `(A, B)` tells both.
 
 mod digest;
-mod frame;
 pub mod pcapng;
 
 pub use digest::Digest;

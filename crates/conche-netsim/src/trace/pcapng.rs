@@ -4,41 +4,39 @@
 //! duplicates it, again at that link. With [`Capture::BothEnds`] it is recorded at its receiver too. (Wireshark takes a
 //! second record of a packet for a retransmission; `frame.interface_name` and the comments tell them apart.)
 //!
-//! The frames are raw IPv4: node n has the address 10.0.0.0 + n + 1, with the node's name in the file's name
-//! resolution block, and everyone speaks from CoAP's port 5683. Times are nanoseconds of virtual time.
+//! The packets are of IPv4: node n has the address 10.0.0.0 + n + 1, with the node's name in the file's name
+//! resolution block, and everyone speaks from CoAP's port 5683. Their identifications are the packets' numbers, so that
+//! duplicates can be recognised. Times are nanoseconds of virtual time.
 //!
 //! ```sh
 //! tshark -r run.pcapng -T fields -e frame.time_epoch -e frame.interface_name -e coap.code -e frame.comment
 //! ```
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
-use pcap_file::pcapng::blocks::name_resolution::{Ipv4Record, NameResolutionBlock, Record};
-use pcap_file::{DataLink, Endianness, PcapError};
+use conche_pcapng::{CaptureFile, Direction, Interface, UdpDatagram};
 
-use super::frame::{address, encapsulate};
 use super::{DropReason, Observer};
 use crate::packet::{Copied, Packet};
 use crate::wired::Topology;
 use crate::{Instant, LinkId, NodeId};
 
+/// CoAP's UDP port, RFC 7252 §12.8.
+const COAP_PORT: u16 = 5683;
+
 /// An observer that writes a pcapng file.
 ///
 /// Wrap a file in a [`BufWriter`](std::io::BufWriter), and call [`PcapNg::finish`] after the run.
 pub struct PcapNg<W: Write> {
-    writer: PcapNgWriter<W>,
+    file: CaptureFile<W>,
     capture: Capture,
     nodes: Vec<String>,
     links: Vec<String>,
     exchanges: Exchanges,
-    frame: Vec<u8>,
     failed: Option<io::Error>,
 }
 
@@ -58,18 +56,14 @@ impl<W: Write> PcapNg<W> {
     /// # Errors
     /// If the file cannot be written.
     pub fn new(writer: W, topology: &Topology, capture: Capture) -> io::Result<Self> {
-        // Little endian everywhere, so that the same run gives the same file.
-        let mut writer = PcapNgWriter::with_endianness(writer, Endianness::Little).map_err(into_io)?;
         let nodes: Vec<String> = topology.nodes().map(|(_, name)| name.to_owned()).collect();
         let links: Vec<String> = topology.links().map(|(_, name)| name.to_owned()).collect();
-        for (kind, names) in [("node", &nodes), ("link", &links)] {
-            for name in names {
-                writer.write_pcapng_block(interface(kind, name)).map_err(into_io)?;
-            }
-        }
-        writer.write_pcapng_block(name_resolution(topology)).map_err(into_io)?;
-        let (exchanges, frame) = (Exchanges::default(), Vec::new());
-        Ok(Self { writer, capture, nodes, links, exchanges, frame, failed: None })
+        let interface = |description| move |name| Interface { name, description };
+        let at_nodes = nodes.iter().map(String::as_str).map(interface("simulated node"));
+        let at_links = links.iter().map(String::as_str).map(interface("simulated link"));
+        let names = topology.nodes().map(|(node, name)| (address(node), name));
+        let file = CaptureFile::begin(writer, at_nodes.chain(at_links), names)?;
+        Ok(Self { file, capture, nodes, links, exchanges: Exchanges::default(), failed: None })
     }
 
     /// Ends the file and gives back the writer, flushed.
@@ -80,9 +74,7 @@ impl<W: Write> PcapNg<W> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let mut writer = self.writer.into_inner();
-        writer.flush()?;
-        Ok(writer)
+        self.file.finish()
     }
 
     fn record(&mut self, now: Instant, packet: &Packet, place: Place, what: &str) {
@@ -91,20 +83,22 @@ impl<W: Write> PcapNg<W> {
         }
         let mut comment = self.describe(packet);
         comment.push_str(what);
-        encapsulate(packet, &mut self.frame);
-        let block = EnhancedPacketBlock {
-            interface_id: self.interface_of(place),
-            timestamp: Duration::from_nanos(now.as_nanos()),
-            original_len: u32::try_from(self.frame.len()).unwrap_or(u32::MAX),
-            data: Cow::Borrowed(&self.frame),
-            options: vec![
-                EnhancedPacketOption::Comment(Cow::Owned(comment)),
-                EnhancedPacketOption::Flags(place.flags()),
-            ],
+        let number = packet.meta.id.as_u64().to_be_bytes();
+        let captured = conche_pcapng::Packet {
+            interface: self.interface_of(place),
+            at: Duration::from_nanos(now.as_nanos()),
+            direction: place.direction(),
+            comment: Some(&comment),
+            lost: 0,
+            datagram: UdpDatagram {
+                from: SocketAddr::from((address(packet.meta.from), COAP_PORT)),
+                to: SocketAddr::from((address(packet.meta.to), COAP_PORT)),
+                identification: u16::from_be_bytes([number[6], number[7]]),
+                ecn: 0,
+                payload: packet.bytes(),
+            },
         };
-        if let Err(error) = self.writer.write_pcapng_block(block) {
-            self.failed = Some(into_io(error));
-        }
+        self.failed = self.file.record(&captured).err();
     }
 
     /// Which exchange and which copy a packet belongs to.
@@ -193,12 +187,11 @@ enum Place {
 }
 
 impl Place {
-    /// `epb_flags`: bits 0 and 1 are the direction, 1 inbound, 2 outbound.
-    fn flags(self) -> u32 {
+    fn direction(self) -> Direction {
         match self {
-            Self::Receiver(_) => 1,
-            Self::Sender(_) => 2,
-            Self::Inside(_) | Self::On(_) => 0,
+            Self::Receiver(_) => Direction::In,
+            Self::Sender(_) => Direction::Out,
+            Self::Inside(_) | Self::On(_) => Direction::Unknown,
         }
     }
 }
@@ -220,32 +213,12 @@ impl Exchanges {
     }
 }
 
-fn interface<'a>(kind: &str, name: &'a str) -> InterfaceDescriptionBlock<'a> {
-    InterfaceDescriptionBlock {
-        linktype: DataLink::RAW,
-        snaplen: 0,
-        options: vec![
-            InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
-            InterfaceDescriptionOption::IfDescription(Cow::Owned(format!("simulated {kind}"))),
-            // 10^-9 s
-            InterfaceDescriptionOption::IfTsResol(9),
-        ],
+/// The address of a node: 10.0.0.1 for the first one; of everyone: the limited broadcast address.
+fn address(node: NodeId) -> Ipv4Addr {
+    if node == NodeId::BROADCAST {
+        return Ipv4Addr::BROADCAST;
     }
-}
-
-fn name_resolution(topology: &Topology) -> NameResolutionBlock<'_> {
-    let record = |(node, name)| {
-        let ip_addr = Cow::Owned(address(node).octets().to_vec());
-        Record::Ipv4(Ipv4Record { ip_addr, names: vec![Cow::Borrowed(name)] })
-    };
-    NameResolutionBlock { records: topology.nodes().map(record).collect(), options: vec![] }
-}
-
-fn into_io(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other),
-    }
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 1).to_bits().wrapping_add(node.0))
 }
 
 #[cfg(test)]
@@ -261,5 +234,11 @@ mod tests {
             .map(|copy| exchanges.number(copy))
             .collect();
         assert_eq!(numbers, [1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn nodes_have_addresses_of_their_own_from_10_0_0_1_on() {
+        assert_eq!(address(NodeId(0)), Ipv4Addr::new(10, 0, 0, 1));
+        assert_eq!(address(NodeId(400)), Ipv4Addr::new(10, 0, 1, 145));
     }
 }

@@ -71,6 +71,19 @@ pub enum Ecn {
     CongestionExperienced,
 }
 
+impl Ecn {
+    /// The two bits of the field.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::NotCapable => 0b00,
+            Self::Capable1 => 0b01,
+            Self::Capable0 => 0b10,
+            Self::CongestionExperienced => 0b11,
+        }
+    }
+}
+
 /// What the endpoint wants next. Poll until it answers [`Output::Wait`].
 ///
 /// A closed set on purpose: a driver that passed over an output would lose a datagram or an event.

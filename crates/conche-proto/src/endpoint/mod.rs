@@ -54,6 +54,7 @@ pub use stats::Stats;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
@@ -261,6 +262,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[must_use]
     pub fn snapshot(&self, peer: &P) -> Option<PeerSnapshot> {
         self.peers.peek(peer).map(|index| self.peers.snapshot(index))
+    }
+
+    /// What is known of so many peers, those with the most exchanges in flight and messages in the queue first. Looks at
+    /// every peer, unless none is wanted.
+    #[must_use]
+    pub fn busiest(&self, most: usize) -> Vec<(P, PeerSnapshot)> {
+        let busiest = self.peers.busiest(most).into_iter();
+        busiest.map(|index| (self.peers.get(index).key, self.peers.snapshot(index))).collect()
     }
 
     /// Counters since the start.

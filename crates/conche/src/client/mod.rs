@@ -172,6 +172,18 @@ impl Client {
         sum
     }
 
+    /// The counters of its endpoints, what it holds, and what congestion control knows of up to `destinations` destinations, the
+    /// busiest, as OpenMetrics text. With 0 there are none; otherwise each that has state is looked at, while all traffic waits.
+    /// See [`metrics`](crate::metrics).
+    #[cfg(feature = "metrics")]
+    pub async fn metrics(&self, destinations: usize) -> String {
+        let mut reports = Vec::new();
+        for handle in self.sockets.open() {
+            reports.extend(handle.report(destinations).await);
+        }
+        crate::metrics::encode(reports)
+    }
+
     /// What is known of the path to a destination; `None` if nothing is.
     pub async fn snapshot(&self, peer: SocketAddr) -> Option<PeerSnapshot> {
         for handle in self.sockets.open() {

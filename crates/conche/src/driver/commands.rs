@@ -8,6 +8,8 @@ use super::exchanges::Waiting;
 use super::handle::{Command, ExchangeError, Opening, Outcome};
 use super::turns::{Busy, Place};
 use super::{BATCH, Driver};
+#[cfg(feature = "metrics")]
+use crate::metrics::Report;
 use crate::settings::SharedController;
 
 impl<C: SharedController> Driver<C> {
@@ -31,6 +33,10 @@ impl<C: SharedController> Driver<C> {
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
             Command::Stats { answer } => {
                 let _ = answer.send(*self.endpoint.stats());
+            }
+            #[cfg(feature = "metrics")]
+            Command::Report { peers, answer } => {
+                let _ = answer.send(self.report(peers));
             }
             Command::Snapshot { of, answer } => {
                 let _ = answer.send(self.endpoint.snapshot(&of));
@@ -91,6 +97,13 @@ impl<C: SharedController> Driver<C> {
                 let _ = outcome.send(Err(error));
             }
         }
+    }
+
+    #[cfg(feature = "metrics")]
+    fn report(&self, peers: usize) -> Report {
+        let busiest = self.endpoint.busiest(peers).into_iter();
+        let paths = busiest.map(|(peer, path)| (peer.canonical(), path)).collect();
+        Report { stats: *self.endpoint.stats(), occupancy: self.endpoint.occupancy(), paths }
     }
 
     pub(super) fn cancel_all(&mut self) {

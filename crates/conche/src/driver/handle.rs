@@ -16,6 +16,8 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::Address;
 use super::feed::{Feed, News, Teller};
 use super::turns::{Busy, Patience, Place, Turns};
+#[cfg(feature = "metrics")]
+use crate::metrics::Report;
 
 /// What a driver is told.
 #[derive(Debug)]
@@ -26,6 +28,9 @@ pub(super) enum Command {
     Unsubscribe { observed: u64, ticket: u64, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
+    /// Tell everything that can be counted, and what is known of the busiest peers, so many at most.
+    #[cfg(feature = "metrics")]
+    Report { peers: usize, answer: oneshot::Sender<Report> },
     /// Tell what is known of a peer.
     Snapshot { of: Address, answer: oneshot::Sender<Option<PeerSnapshot>> },
     /// Forget what was learnt of the path to a peer.
@@ -171,6 +176,12 @@ impl Handle {
     /// The counters of the endpoint; `None` if the driver is gone.
     pub(crate) async fn stats(&self) -> Option<Stats> {
         self.ask(|answer| Command::Stats { answer }).await
+    }
+
+    /// What can be counted, with so many of the busiest peers; `None` if the driver is gone.
+    #[cfg(feature = "metrics")]
+    pub(crate) async fn report(&self, peers: usize) -> Option<Report> {
+        self.ask(|answer| Command::Report { peers, answer }).await
     }
 
     /// What is known of a peer; `None` if nothing is.

@@ -111,11 +111,11 @@ pub(super) fn send(socket: &impl AsRawFd, datagram: &[u8], departure: &Departure
     let ecn = match departure.ecn {
         Ecn::NotCapable => None,
         codepoint if departure.to.ip().to_canonical().is_ipv4() => {
-            tos = bits(codepoint);
+            tos = codepoint.bits();
             Some(ControlMessage::Ipv4Tos(&tos))
         }
         codepoint => {
-            class = bits(codepoint).into();
+            class = codepoint.bits().into();
             Some(ControlMessage::Ipv6TClass(&class))
         }
     };
@@ -179,14 +179,5 @@ fn ecn(traffic_class: u8) -> Ecn {
         0b01 => Ecn::Capable1,
         0b10 => Ecn::Capable0,
         _ => Ecn::CongestionExperienced,
-    }
-}
-
-fn bits(ecn: Ecn) -> u8 {
-    match ecn {
-        Ecn::NotCapable => 0b00,
-        Ecn::Capable1 => 0b01,
-        Ecn::Capable0 => 0b10,
-        Ecn::CongestionExperienced => 0b11,
     }
 }

@@ -43,6 +43,7 @@ use tracing::{debug, warn};
 
 use crate::server::{Response, Router};
 use crate::settings::SharedController;
+use crate::watch::Watchers;
 use clock::Clock;
 use closing::Closing;
 use exchanges::Exchanges;
@@ -50,8 +51,9 @@ use handle::{Cancelled, Command};
 use observed::Topics;
 use observing::Observations;
 use serving::{Asker, Serving};
-use socket::{Departure, Received, Socket};
+use socket::{Arrival, Departure, Received, Socket};
 use throttle::Throttle;
+use traffic::Traffic;
 use turns::Turns;
 
 /// Datagrams and commands that are taken in before the endpoint is polled. Enough to share the cost of waking up, few
@@ -71,6 +73,7 @@ pub(crate) struct Driver<C: SharedController> {
     socket: Socket,
     endpoint: Endpoint<Address, C>,
     clock: Clock,
+    traffic: Traffic,
     /// What the clock showed when the task woke up.
     now: Instant,
     serving: Serving,
@@ -100,6 +103,7 @@ pub(crate) struct Start {
     pub(crate) waiting: Waiting,
     /// ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
+    pub(crate) watchers: Watchers,
     /// Those of the endpoint.
     pub(crate) limits: Limits,
     /// That of the endpoint.
@@ -120,6 +124,7 @@ impl<C: SharedController> Driver<C> {
         let clock = Clock::start();
         let topics = Topics::new(&start.router);
         let driver = Self {
+            traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock },
             socket,
             endpoint,
             clock,
@@ -215,10 +220,13 @@ impl<C: SharedController> Driver<C> {
         }
         let departure = Departure { to: transmit.to.socket_addr(), local: transmit.local, ecn: transmit.ecn };
         let datagram = &self.outgoing[..transmit.len];
-        traffic::sent(transmit.to, transmit.attempt, datagram);
         let sent = self.socket.send(datagram, &departure).await;
         if self.socket.has_waited() {
             self.now = self.clock.now();
+        }
+        self.traffic.departed(self.now, &transmit, datagram, &sent);
+        if self.traffic.is_watched() && transmit.exchange.is_some() {
+            self.traffic.path(self.now, transmit.to, self.endpoint.snapshot(&transmit.to));
         }
         if let Err(error) = sent {
             debug!(peer = %transmit.to, %error, "a datagram could not be sent");
@@ -262,8 +270,7 @@ impl<C: SharedController> Driver<C> {
                 Err(error) => return Err(error),
             };
             if let Received::Datagram(arrival) = received {
-                let datagram = arrival.datagram(&self.incoming);
-                traffic::received(datagram.from, datagram.bytes);
+                self.traffic.arrived(self.now, &arrival.datagram(&self.incoming));
             }
             if self.hand_in(&received).is_err() {
                 self.drain().await;
@@ -276,9 +283,11 @@ impl<C: SharedController> Driver<C> {
 
     fn hand_in(&mut self, received: &Received) -> Result<(), Undrained> {
         let input = match *received {
+            Received::Datagram(arrival) if self.traffic.is_watched() => return self.hand_in_watched(arrival),
             Received::Datagram(arrival) => Input::Datagram(arrival.datagram(&self.incoming)),
             Received::Unreachable { peer, quoted } => {
                 debug!(%peer, "the network reports the peer unreachable");
+                self.traffic.unreachable(self.now, peer);
                 let quoted = &self.incoming[..quoted];
                 if self.retry_unreachable && is_confirmable(quoted) {
                     return Ok(());
@@ -290,7 +299,18 @@ impl<C: SharedController> Driver<C> {
         self.endpoint.handle(self.now, input)
     }
 
+    /// Hands in a datagram, and tells what became of it.
+    fn hand_in_watched(&mut self, arrival: Arrival) -> Result<(), Undrained> {
+        let datagram = arrival.datagram(&self.incoming);
+        let before = *self.endpoint.stats();
+        self.endpoint.handle(self.now, Input::Datagram(datagram))?;
+        self.traffic.taken_in(self.now, &datagram, &before, self.endpoint.stats());
+        self.traffic.path(self.now, datagram.from, self.endpoint.snapshot(&datagram.from));
+        Ok(())
+    }
+
     fn tell(&mut self, event: Event<Address>) {
+        self.traffic.event(self.now, &event);
         match event {
             Event::Request { id, from, message } => {
                 self.register(id, from, &message);

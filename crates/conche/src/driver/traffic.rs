@@ -1,23 +1,113 @@
-//! Every datagram as a `tracing` event, for those who want to see the messages themselves.
+//! What happens on the socket, told to those who want to see it: each datagram as a `tracing` event, and everything to
+//! [`Watchers`].
 //!
-//! The target is `conche::message`, the level TRACE. The datagram is a field of its own, as bytes, so that a subscriber can
-//! decode it and show it as it likes; `decoded` is for subscribers that print fields as they are.
+//! The target of the events is `conche::message`, the level TRACE. The datagram is a field of its own, as bytes, so that a
+//! subscriber can decode it and show it as it likes; `decoded` is for subscribers that print fields as they are.
 
 use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 
 use conche_proto::codec::Message;
+use conche_proto::{Course, Datagram, Event, ExchangeId, Instant, PeerSnapshot, Stats, Transmit};
 use tracing::trace;
 
 use super::Address;
+use super::clock::Clock;
+use crate::watch::{DropReason, ExchangeState, Fact, Notice, Watchers};
 
-/// A datagram left. It is the `attempt`-th retransmission, or the first copy with 0.
-pub(super) fn sent(to: Address, attempt: u8, datagram: &[u8]) {
-    trace!(target: "conche::message", peer = %to, attempt, datagram, decoded = %Decoded(datagram), "sent");
+/// Tells of one socket.
+#[derive(Debug)]
+pub(super) struct Traffic {
+    pub(super) watchers: Watchers,
+    pub(super) socket: SocketAddr,
+    pub(super) clock: Clock,
 }
 
-/// A datagram arrived.
-pub(super) fn received(from: Address, datagram: &[u8]) {
-    trace!(target: "conche::message", peer = %from, datagram, decoded = %Decoded(datagram), "received");
+impl Traffic {
+    /// Somebody wants to know more than the datagrams.
+    pub(super) fn is_watched(&self) -> bool {
+        !self.watchers.is_empty()
+    }
+
+    /// A datagram left, or was to leave.
+    pub(super) fn departed(&self, now: Instant, transmit: &Transmit<Address>, datagram: &[u8], sent: &io::Result<()>) {
+        let Transmit { to, attempt, ecn, local, .. } = *transmit;
+        let exchange = transmit.exchange.map(ExchangeId::as_u64);
+        let fact = match sent {
+            Ok(()) => {
+                trace!(target: "conche::message", peer = %to, attempt, datagram, decoded = %Decoded(datagram), "sent");
+                Fact::Sent { attempt, exchange, ecn }
+            }
+            Err(error) => Fact::NotSent { attempt, exchange, error: error.kind() },
+        };
+        self.tell(now, to, local, fact, datagram);
+    }
+
+    /// A datagram arrived.
+    pub(super) fn arrived(&self, now: Instant, arrived: &Datagram<'_, Address>) {
+        let Datagram { from, bytes: datagram, local, multicast, ecn, .. } = *arrived;
+        trace!(target: "conche::message", peer = %from, datagram, decoded = %Decoded(datagram), "received");
+        self.tell(now, from, local, Fact::Received { multicast, ecn }, datagram);
+    }
+
+    /// A datagram was taken in, which changed the counters.
+    pub(super) fn taken_in(&self, now: Instant, arrived: &Datagram<'_, Address>, before: &Stats, after: &Stats) {
+        if let Some(reason) = why_dropped(before, after) {
+            self.tell(now, arrived.from, arrived.local, Fact::Dropped { reason }, arrived.bytes);
+        }
+    }
+
+    /// The network says that there is no way to a peer.
+    pub(super) fn unreachable(&self, now: Instant, peer: Address) {
+        self.tell(now, peer, None, Fact::Unreachable, &[]);
+    }
+
+    /// Something that congestion control learns from has happened.
+    pub(super) fn path(&self, now: Instant, peer: Address, path: Option<PeerSnapshot>) {
+        if let Some(path) = path {
+            self.tell(now, peer, None, Fact::Path(path), &[]);
+        }
+    }
+
+    /// The endpoint says something, which may be of an exchange.
+    pub(super) fn event(&self, now: Instant, event: &Event<Address>) {
+        if let Some((peer, exchange, state, course)) = progress(event) {
+            let exchange = exchange.as_u64();
+            self.tell(now, peer, None, Fact::Exchange { exchange, state, course }, &[]);
+        }
+    }
+
+    fn tell(&self, now: Instant, peer: Address, local: Option<IpAddr>, fact: Fact, datagram: &[u8]) {
+        if !self.is_watched() {
+            return;
+        }
+        // A time that tokio's clock cannot show is hundreds of years away.
+        let Some(at) = self.clock.wake_up(now) else { return };
+        let local = local.map(|local| local.to_canonical());
+        self.watchers.tell(&Notice { at, socket: self.socket, local, peer: peer.canonical(), fact, datagram });
+    }
+}
+
+/// What an event says of an exchange.
+fn progress(event: &Event<Address>) -> Option<(Address, ExchangeId, ExchangeState, Course)> {
+    Some(match *event {
+        Event::Response { exchange, from, ref message, course } => {
+            (from, exchange, ExchangeState::Responded(message.code()), course)
+        }
+        Event::Acknowledged { exchange, from, course } => (from, exchange, ExchangeState::Acknowledged, course),
+        Event::GroupOver { exchange, group, responses, course } => {
+            (group, exchange, ExchangeState::GroupOver { responses }, course)
+        }
+        Event::Unanswered { exchange, peer, course } => (peer, exchange, ExchangeState::Unanswered, course),
+        Event::Failed { exchange, peer, reason, course } => (peer, exchange, ExchangeState::Failed(reason), course),
+        _ => return None,
+    })
+}
+
+/// Which of the endpoint's counters of what it drops has gone up with a datagram.
+fn why_dropped(before: &Stats, after: &Stats) -> Option<DropReason> {
+    DropReason::ALL.into_iter().find(|reason| reason.count(after) > reason.count(before))
 }
 
 struct Decoded<'a>(&'a [u8]);

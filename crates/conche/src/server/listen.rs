@@ -63,6 +63,14 @@ impl Server {
         self.handle.stats().await.unwrap_or_default()
     }
 
+    /// The counters of its endpoint, what it holds, and what congestion control knows of up to `destinations` destinations, the
+    /// busiest, as OpenMetrics text. With 0 there are none; otherwise each that has state is looked at, while all traffic waits.
+    /// See [`metrics`](crate::metrics).
+    #[cfg(feature = "metrics")]
+    pub async fn metrics(&self, destinations: usize) -> String {
+        self.client().metrics(destinations).await
+    }
+
     /// What is known of the path to a client; `None` if nothing is.
     pub async fn snapshot(&self, peer: SocketAddr) -> Option<PeerSnapshot> {
         self.handle.snapshot(peer).await

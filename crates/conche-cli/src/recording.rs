@@ -1,0 +1,81 @@
+//! `--event-log FILE` and `--capture FILE`: what happens on the sockets, in files.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use conche::watch::{Capture, EventLog, Recorder};
+use conche::{Builder, SharedController};
+
+use crate::exit::UsageError;
+
+/// The arguments that ask for records.
+#[derive(Debug, clap::Args)]
+pub struct Recording {
+    /// Write an event log to this file: messages, and what congestion control makes of them, as qlog without payloads.
+    #[arg(long, value_name = "FILE")]
+    event_log: Option<PathBuf>,
+    /// Write all datagrams to this file, as pcapng for Wireshark.
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+}
+
+/// The records that are being written.
+#[derive(Debug, Default)]
+#[must_use = "the end of a record may be lost if it is not finished"]
+pub struct Records(Vec<(PathBuf, Recorder)>);
+
+impl Recording {
+    /// Begins the records that are asked for.
+    pub fn start(&self, log: EventLog) -> anyhow::Result<Records> {
+        let mut records = Records::default();
+        if self.event_log.is_some() && self.event_log == self.capture {
+            return Err(UsageError("--event-log and --capture want a file each".to_owned()).into());
+        }
+        if let Some(path) = &self.event_log {
+            records.begin(path, |file| log.write_to(file))?;
+        }
+        if let Some(path) = &self.capture {
+            records.begin(path, |file| Capture::new().write_to(file))?;
+        }
+        Ok(records)
+    }
+}
+
+impl Records {
+    fn begin(&mut self, path: &Path, write_to: impl FnOnce(File) -> io::Result<Recorder>) -> anyhow::Result<()> {
+        let recorder = File::create(path).and_then(write_to).with_context(|| unwritable(path))?;
+        self.0.push((path.to_owned(), recorder));
+        Ok(())
+    }
+
+    /// Has a client or server tell them what happens.
+    pub fn watch<R, C: SharedController>(&self, builder: Builder<R, C>) -> Builder<R, C> {
+        self.0.iter().fold(builder, |builder, (_, recorder)| builder.watch(recorder.clone()))
+    }
+
+    /// Completes the files, whatever the outcome of what they record is. That counts, if it is an error.
+    pub async fn finish(self, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut finished = Ok(());
+        for (path, recorder) in self.0 {
+            match recorder.finish().await.with_context(|| unwritable(&path)) {
+                Ok(recorded) if recorded.lost > 0 => {
+                    eprintln!(
+                        "{}: {} records are missing: the file was written too slowly",
+                        path.display(),
+                        recorded.lost
+                    );
+                }
+                Ok(_) => {}
+                Err(error) => finished = Err(error),
+            }
+        }
+        outcome.and(finished)
+    }
+}
+
+fn unwritable(path: &Path) -> String {
+    let path = path.display();
+    format!("{path} cannot be written: name a file in a directory that exists, where there is room and you may write")
+}

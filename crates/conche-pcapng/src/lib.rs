@@ -1,0 +1,187 @@
+//! Capture files (pcapng) of UDP datagrams that no network card has seen: those of a simulator, and those that a program sent
+//! and received itself. The headers of IP and UDP are made up from the addresses, so that Wireshark and tshark dissect what
+//! is inside.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use conche_pcapng::{CaptureFile, Direction, Interface, Packet, UdpDatagram};
+//!
+//! let interfaces = [Interface { name: "client", description: "a CoAP client" }];
+//! let mut capture = CaptureFile::begin(Vec::new(), interfaces, [])?;
+//! capture.record(&Packet {
+//!     interface: 0,
+//!     at: Duration::from_secs(1_700_000_000),
+//!     direction: Direction::Out,
+//!     comment: Some("original transmission"),
+//!     lost: 0,
+//!     datagram: UdpDatagram {
+//!         from: ([192, 0, 2, 1], 61616).into(),
+//!         to: ([192, 0, 2, 2], 5683).into(),
+//!         identification: 0,
+//!         ecn: 0,
+//!         // A CoAP ping.
+//!         payload: &[0x40, 0, 0x12, 0x34],
+//!     },
+//! })?;
+//! let file: Vec<u8> = capture.finish()?;
+//! # assert!(file.len() > 100);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod frame;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::pcapng::blocks::name_resolution::{Ipv4Record, NameResolutionBlock, Record};
+use pcap_file::{DataLink, Endianness, PcapError};
+
+pub use frame::UdpDatagram;
+
+/// A capture file that is being written, with times in nanoseconds.
+pub struct CaptureFile<W: Write> {
+    writer: PcapNgWriter<W>,
+    frame: Vec<u8>,
+}
+
+/// A place where packets are captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface<'a> {
+    /// A short name.
+    pub name: &'a str,
+    /// What it is.
+    pub description: &'a str,
+}
+
+/// A packet that is captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// Where, as an index into the file's interfaces.
+    pub interface: u32,
+    /// When, since 1970, or since the start of a simulation.
+    pub at: Duration,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// What is known of it beyond its bytes.
+    pub comment: Option<&'a str>,
+    /// How many packets between the one before and this one could not be captured.
+    pub lost: u64,
+    /// What it is.
+    pub datagram: UdpDatagram<'a>,
+}
+
+/// Which way a packet goes at an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Neither way, such as inside a node.
+    Unknown,
+    /// It arrives.
+    In,
+    /// It leaves.
+    Out,
+}
+
+impl<W: Write> CaptureFile<W> {
+    /// Begins a file, with names for IPv4 addresses.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn begin<'a>(
+        writer: W,
+        interfaces: impl IntoIterator<Item = Interface<'a>>,
+        names: impl IntoIterator<Item = (Ipv4Addr, &'a str)>,
+    ) -> io::Result<Self> {
+        // Little endian everywhere, so that the same packets give the same file.
+        let mut writer = PcapNgWriter::with_endianness(writer, Endianness::Little).map_err(into_io)?;
+        for Interface { name, description } in interfaces {
+            let options = vec![
+                InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+                InterfaceDescriptionOption::IfDescription(Cow::Borrowed(description)),
+                // 10^-9 s
+                InterfaceDescriptionOption::IfTsResol(9),
+            ];
+            let block = InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 0, options };
+            writer.write_pcapng_block(block).map_err(into_io)?;
+        }
+        let named = |(address, name): (Ipv4Addr, &'a str)| {
+            let ip_addr = Cow::Owned(address.octets().to_vec());
+            Record::Ipv4(Ipv4Record { ip_addr, names: vec![Cow::Borrowed(name)] })
+        };
+        let records: Vec<_> = names.into_iter().map(named).collect();
+        if !records.is_empty() {
+            writer.write_pcapng_block(NameResolutionBlock { records, options: vec![] }).map_err(into_io)?;
+        }
+        Ok(Self { writer, frame: Vec::new() })
+    }
+
+    /// Writes a packet.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn record(&mut self, packet: &Packet<'_>) -> io::Result<()> {
+        let Self { writer, frame } = self;
+        packet.datagram.encapsulate(frame);
+        let comment = packet.comment.map(|comment| EnhancedPacketOption::Comment(Cow::Borrowed(comment)));
+        let lost = Some(packet.lost).filter(|lost| *lost > 0).map(EnhancedPacketOption::DropCount);
+        let flags = EnhancedPacketOption::Flags(packet.direction.flags());
+        let block = EnhancedPacketBlock {
+            interface_id: packet.interface,
+            timestamp: packet.at,
+            original_len: u32::try_from(frame.len()).unwrap_or(u32::MAX),
+            data: Cow::Borrowed(frame),
+            options: comment.into_iter().chain([flags]).chain(lost).collect(),
+        };
+        writer.write_pcapng_block(block).map(drop).map_err(into_io)
+    }
+
+    /// Flushes what was written.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.get_mut().flush()
+    }
+
+    /// Ends the file and gives back the writer, flushed.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn finish(self) -> io::Result<W> {
+        let mut writer = self.writer.into_inner();
+        writer.flush()?;
+        Ok(writer)
+    }
+}
+
+impl Direction {
+    /// The two lowest bits of `epb_flags`.
+    fn flags(self) -> u32 {
+        match self {
+            Self::Unknown => 0,
+            Self::In => 1,
+            Self::Out => 2,
+        }
+    }
+}
+
+impl<W: Write> fmt::Debug for CaptureFile<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaptureFile").finish_non_exhaustive()
+    }
+}
+
+fn into_io(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}

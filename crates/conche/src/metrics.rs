@@ -1,0 +1,177 @@
+//! Counters, gauges and the state of congestion control as OpenMetrics text, for Prometheus and what understands it.
+//!
+//! [`Client::metrics`](crate::Client::metrics) and [`Server::metrics`](crate::Server::metrics) give the text at the time when
+//! they are asked: there is no state besides the one that clients and servers have anyway, and none that is global. A program
+//! serves it where it serves metrics, over HTTP as [`CONTENT_TYPE`], or as a CoAP resource, as the example `metrics` does.
+//!
+//! All names begin with `conche_`. Series of single destinations carry the label `destination`. What a label can be, an
+//! attacker can multiply, so how many there are is the caller's choice; they are the busiest.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use conche_proto::{Occupancy, PeerSnapshot, Stats};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::watch::DropReason;
+
+/// The media type of the text, for HTTP. In CoAP, which has no number for it, it is `text/plain`.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What an endpoint says of itself.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) stats: Stats,
+    pub(crate) occupancy: Occupancy,
+    pub(crate) paths: Vec<(SocketAddr, PeerSnapshot)>,
+}
+
+/// The text of some endpoints together.
+pub(crate) fn encode(reports: Vec<Report>) -> String {
+    let mut registry = Registry::with_prefix("conche");
+    registry.register_collector(Box::new(Reports(reports)));
+    let mut encoded = String::new();
+    text::encode(&mut encoded, &registry).expect("writing to a String cannot fail");
+    encoded
+}
+
+/// A metric: its name, what it tells, and where its value stands.
+type Row<S, V> = (&'static str, &'static str, fn(&S) -> V);
+
+const COUNTERS: [Row<Stats, u64>; 8] = [
+    ("datagrams_received", "Datagrams that arrived.", |stats| stats.datagrams_received),
+    ("datagrams_sent", "Datagrams that were to be sent.", |stats| stats.datagrams_sent),
+    ("exchanges_opened", "Requests, pings, separate responses and notifications.", |stats| stats.exchanges),
+    ("retransmissions", "Copies sent beyond the original ones.", |stats| stats.retransmissions),
+    ("timeouts", "Exchanges given up because all retransmissions went unanswered.", |stats| stats.timeouts),
+    ("requests_received", "Requests passed to handlers.", |stats| stats.requests_received),
+    ("responses_expired", "Responses that never left for want of message IDs.", |stats| stats.responses_expired),
+    ("resets_sent", "Reset messages sent.", |stats| stats.resets_sent),
+];
+
+const BYTES: [Row<Stats, u64>; 2] = [
+    ("received", "Bytes of the datagrams that arrived.", |stats| stats.bytes_received),
+    ("sent", "Bytes of the datagrams that were to be sent.", |stats| stats.bytes_sent),
+];
+
+const GAUGES: [Row<Occupancy, usize>; 13] = [
+    ("peers", "Destinations and clients with state.", |held| held.peers),
+    ("exchanges", "Exchanges that are not over.", |held| held.exchanges),
+    ("exchanges_queued", "Exchanges that wait for admission by congestion control.", |held| held.queued),
+    ("requests_pending", "Requests of peers that wait for a response.", |held| held.incoming),
+    ("responses_pending", "Separate responses that are not over.", |held| held.responses),
+    ("responses_at_leisure", "Responses to groups that wait for their time.", |held| held.at_leisure),
+    ("observers", "Clients that observe a resource, once for each.", |held| held.observers),
+    ("subscriptions", "Observations of resources elsewhere.", |held| held.subscriptions),
+    ("transfers", "Requests of ours that take several blocks.", |held| held.transfers),
+    ("assemblies", "Bodies of requests that are put together from blocks.", |held| held.assemblies),
+    ("representations", "Bodies of responses that are kept for their blocks.", |held| held.representations),
+    ("deduplication_entries", "Messages remembered for deduplication.", |held| held.deduplication_entries),
+    ("outputs", "Datagrams and events that wait to be taken.", |held| held.outputs),
+];
+
+const GAUGES_OF_BYTES: [Row<Occupancy, usize>; 2] = [
+    ("bodies", "Bytes of the bodies that go in blocks.", |held| held.body_bytes),
+    ("deduplication", "Bytes of the messages remembered for deduplication.", |held| held.deduplication_bytes),
+];
+
+const DURATIONS_OF_PATHS: [Row<PeerSnapshot, Option<Duration>>; 3] = [
+    ("path_rto", "Initial retransmission timeout toward the destination.", |path| Some(path.congestion.rto)),
+    ("path_srtt", "Smoothed round-trip time.", |path| path.congestion.srtt),
+    ("path_rttvar", "Variation of the round-trip time.", |path| path.congestion.rttvar),
+];
+
+const GAUGES_OF_PATHS: [Row<PeerSnapshot, Option<u64>>; 3] = [
+    ("path_bandwidth_bytes_per_second", "Estimated bandwidth of the bottleneck.", |path| {
+        path.congestion.bandwidth.map(u64::from)
+    }),
+    ("path_exchanges_in_flight", "Exchanges that count against NSTART.", |path| Some(path.outstanding.into())),
+    ("path_messages_queued", "Messages that wait for admission by congestion control.", |path| {
+        Some(path.queued as u64)
+    }),
+];
+
+/// Written whenever they are asked for.
+#[derive(Debug)]
+struct Reports(Vec<Report>);
+
+impl Collector for Reports {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.counters(&mut encoder, &COUNTERS, None)?;
+        self.counters(&mut encoder, &BYTES, Some(&Unit::Bytes))?;
+        self.dropped(&mut encoder)?;
+        self.gauges(&mut encoder, &GAUGES, None)?;
+        self.gauges(&mut encoder, &GAUGES_OF_BYTES, Some(&Unit::Bytes))?;
+        for (name, help, value) in DURATIONS_OF_PATHS {
+            self.paths(&mut encoder, name, help, Some(&Unit::Seconds), |path| {
+                value(path).map(|span| ConstGauge::new(span.as_secs_f64()))
+            })?;
+        }
+        for (name, help, value) in GAUGES_OF_PATHS {
+            self.paths(&mut encoder, name, help, None, |path| value(path).map(ConstGauge::new))?;
+        }
+        Ok(())
+    }
+}
+
+impl Reports {
+    fn count(&self, counter: impl Fn(&Stats) -> u64) -> ConstCounter {
+        ConstCounter::new(self.0.iter().map(|report| counter(&report.stats)).sum())
+    }
+
+    fn counters(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        rows: &[Row<Stats, u64>],
+        unit: Option<&Unit>,
+    ) -> fmt::Result {
+        rows.iter().try_for_each(|(name, help, counter)| {
+            self.count(counter).encode(encoder.encode_descriptor(name, help, unit, MetricType::Counter)?)
+        })
+    }
+
+    fn dropped(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Datagrams that were not taken in as something new.";
+        let mut family = encoder.encode_descriptor("datagrams_dropped", help, None, MetricType::Counter)?;
+        DropReason::ALL.iter().try_for_each(|reason| {
+            let counter = self.count(|stats| reason.count(stats));
+            counter.encode(family.encode_family(&[("reason", reason.name())])?)
+        })
+    }
+
+    fn gauges(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        rows: &[Row<Occupancy, usize>],
+        unit: Option<&Unit>,
+    ) -> fmt::Result {
+        rows.iter().try_for_each(|(name, help, gauge)| {
+            let sum: usize = self.0.iter().map(|report| gauge(&report.occupancy)).sum();
+            ConstGauge::new(sum).encode(encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?)
+        })
+    }
+
+    /// A family with a series for each destination that has a value.
+    fn paths<G: EncodeMetric + TypedMetric>(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        name: &str,
+        help: &str,
+        unit: Option<&Unit>,
+        gauge: impl Fn(&PeerSnapshot) -> Option<G>,
+    ) -> fmt::Result {
+        let paths = self.0.iter().flat_map(|report| &report.paths);
+        let mut gauges = paths.filter_map(|(peer, path)| Some((peer.to_string(), gauge(path)?))).peekable();
+        if gauges.peek().is_none() {
+            return Ok(());
+        }
+        let mut family = encoder.encode_descriptor(name, help, unit, G::TYPE)?;
+        gauges.try_for_each(|(peer, gauge)| gauge.encode(family.encode_family(&[("destination", peer.as_str())])?))
+    }
+}

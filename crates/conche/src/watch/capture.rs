@@ -1,0 +1,130 @@
+//! [`Capture`]: the datagrams of sockets as a capture file.
+//!
+//! A program sees no headers, so they are made up. Of our own address an unbound socket does not know before the kernel has
+//! chosen it for a datagram; the same choice is asked for with a socket that is connected to the peer and sends nothing.
+
+use std::collections::HashMap;
+use std::io::{self, BufWriter, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, UNIX_EPOCH};
+
+use conche_pcapng::{CaptureFile, Direction, Interface, Packet, UdpDatagram};
+
+use super::Fact;
+use super::recorder::{Format, Record, Recorder, Start};
+
+/// Peers for which our address is remembered, at most. When they are more, all are forgotten, and asked for again.
+const PEERS: usize = 4096;
+
+/// A capture file (pcapng) of all datagrams that sockets send and receive, payloads included, for Wireshark and tshark. It
+/// takes no privileges, and has nothing of other programs.
+///
+/// IP and UDP headers are made up from the addresses: fragments, hop limits and checksums are not those that were on the
+/// wire. What came to a group has our own address as its destination, and a comment. What is missing, because the file was
+/// written too slowly, is counted with the packet that follows (option `epb_dropcount`).
+///
+/// ```
+/// use conche::Server;
+/// use conche::watch::Capture;
+///
+/// // Any writer, such as a file.
+/// let capture = Capture::new().write_to(std::io::sink())?;
+/// let server = Server::builder().watch(capture.clone());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Capture {}
+
+impl Capture {
+    /// A capture of everything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins the file. What is written goes through a buffer, on a thread of its own.
+    ///
+    /// # Errors
+    /// If the beginning cannot be written, or no thread be started.
+    pub fn write_to(self, writer: impl Write + Send + 'static) -> io::Result<Recorder> {
+        let start = Start::now();
+        let interface = Interface { name: "conche", description: "datagrams of a program; headers are made up" };
+        let mut file = CaptureFile::begin(BufWriter::new(writer), [interface], [])?;
+        file.flush()?;
+        // Before 1970 a computer has no idea of the time.
+        let since_1970 = start.wall_clock.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Recorder::start(start, Packets { file, since_1970, ours: HashMap::new(), lost: 0 })
+    }
+}
+
+/// A capture that is being written.
+struct Packets<W: Write> {
+    file: CaptureFile<BufWriter<W>>,
+    /// When the recorder was started.
+    since_1970: Duration,
+    /// From which address of ours a socket of this address talks to this host.
+    ours: HashMap<(SocketAddr, IpAddr), IpAddr>,
+    /// Datagrams that are missing before the next one.
+    lost: u64,
+}
+
+impl<W: Write> Packets<W> {
+    fn ours(&mut self, record: &Record) -> SocketAddr {
+        let Record { socket, peer, .. } = *record;
+        let bound = Some(socket.ip().to_canonical()).filter(|address| !address.is_unspecified());
+        let known = record.local.or(bound);
+        if self.ours.len() >= PEERS {
+            self.ours.clear();
+        }
+        let chosen = || *self.ours.entry((socket, peer.ip())).or_insert_with(|| source_toward(peer));
+        SocketAddr::new(known.unwrap_or_else(chosen), socket.port())
+    }
+}
+
+impl<W: Write + Send + 'static> Format for Packets<W> {
+    fn wants(fact: &Fact) -> bool {
+        matches!(fact, Fact::Sent { .. } | Fact::Received { .. })
+    }
+
+    fn record(&mut self, record: &Record) -> io::Result<()> {
+        let (direction, ecn, comment) = match record.fact {
+            Fact::Sent { attempt: 0, ecn, .. } => (Direction::Out, ecn, None),
+            Fact::Sent { attempt, ecn, .. } => (Direction::Out, ecn, Some(format!("retransmission {attempt}"))),
+            Fact::Received { multicast: false, ecn } => (Direction::In, ecn, None),
+            Fact::Received { multicast: true, ecn } => (Direction::In, ecn, Some("it came to a group".to_owned())),
+            _ => return Ok(()),
+        };
+        let ours = self.ours(record);
+        let (from, to) = if direction == Direction::Out { (ours, record.peer) } else { (record.peer, ours) };
+        self.file.record(&Packet {
+            interface: 0,
+            at: self.since_1970 + record.at,
+            direction,
+            comment: comment.as_deref(),
+            lost: std::mem::take(&mut self.lost),
+            datagram: UdpDatagram { from, to, identification: 0, ecn: ecn.bits(), payload: &record.datagram },
+        })
+    }
+
+    fn lost(&mut self, count: u64, _: Duration) -> io::Result<()> {
+        self.lost += count;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// The address that the kernel would send from to this peer; the unspecified one if it does not say.
+fn source_toward(peer: SocketAddr) -> IpAddr {
+    let any = match peer {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let probe = UdpSocket::bind((any, 0)).and_then(|probe| {
+        probe.connect(peer)?;
+        probe.local_addr()
+    });
+    probe.map_or(any, |local| local.ip())
+}
