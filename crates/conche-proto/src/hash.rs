@@ -15,6 +15,9 @@ pub(crate) struct Keyed {
 }
 
 impl Keyed {
+    /// For what is empty, and never will hold anything.
+    pub(crate) const NONE: Self = Self { keys: [0; 2] };
+
     pub(crate) fn new(random: &mut impl RngCore) -> Self {
         Self { keys: [random.next_u64(), random.next_u64()] }
     }

@@ -25,12 +25,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         {
             self.remove_observer(now, before);
         }
-        if !self.observers.admits(group) {
+        if !self.observers.admits(group, self.config.limits.observers) {
             return None;
         }
         let peer = self.open_peer(now, from, group).ok()?;
         let place = Place { peer, token, local };
-        if !self.observers.admits_peer(peer) {
+        if !self.observers.admits_peer(peer, self.config.limits.observers_per_peer) {
             self.peers.touch(now, peer);
             return None;
         }
@@ -56,8 +56,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(NotifyError::NotAResponse(response.code));
         }
         let response = self.notifiable(response)?;
-        let Some(body) = self.observers.notification(now, topic, &response) else { return Ok(0) };
-        Ok(self.observers.changed(topic, Content { code: response.code, body }, response.reliability))
+        let Some(observers) = self.observers.made() else { return Ok(0) };
+        let Some(body) = observers.notification(now, topic, &response) else { return Ok(0) };
+        Ok(observers.changed(topic, Content { code: response.code, body }, response.reliability))
     }
 
     /// How many observe this.

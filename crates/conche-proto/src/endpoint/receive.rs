@@ -262,7 +262,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         } else {
             let Ok(peer) = self.open_peer(now, to.from, group) else { return };
             self.peers.touch(now, peer);
-            let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime) else { return };
+            let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime) else {
+                return;
+            };
             (Type::NonConfirmable, id)
         };
         let datagram = encoded(ty, code, id, &message.token(), body);

@@ -69,12 +69,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The token that was asked for, if no other request or subscription has it, or else a random one.
     pub(super) fn token(&mut self, peer: u32, wanted: Option<Token>) -> Result<Token, RequestError> {
         let length = self.config.token_length;
+        let mut subscribed = |token| self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
         match wanted {
             Some(token) if self.exchanges.uses_token(peer, token) => Err(RequestError::TokenInUse),
-            Some(token) if self.subscriptions.find(peer, token).is_some() => Err(RequestError::TokenInUse),
+            Some(token) if subscribed(token) => Err(RequestError::TokenInUse),
             Some(token) => Ok(token),
             None => {
-                let subscribed = |token| self.subscriptions.find(peer, token).is_some();
                 let token = self.exchanges.unused_token(peer, length, &mut self.random, subscribed);
                 token.ok_or(RequestError::NoToken { length })
             }

@@ -187,7 +187,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let confirmable = reliability == Reliability::Confirmable;
         let free_id = match confirmable {
             true => None,
-            false => self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime).ok(),
+            false => self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime).ok(),
         };
         if let Some(id) = free_id {
             let to = Source { from: waiting.from, local: waiting.local };

@@ -7,25 +7,52 @@ use super::receive::Arrival;
 use super::respond::OBSERVE_BYTES;
 use super::{Endpoint, NotifyError, RequestError, RespondError};
 use crate::PeerKey;
-use crate::blockwise::{Asked, Bounds, Key, NoBlock, Part, Representation, Rules, Step, Transfer, Trouble};
+use crate::blockwise::{
+    Asked, Assemblies, Bounds, Key, NoBlock, Part, Representation, Representations, Rules, Step, Transfer, Trouble,
+};
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, RawOption, Token, Type};
-use crate::config::EndpointConfig;
+use crate::config::SharedConfig;
 use crate::exchange::{Content, Failure, Opening, Response, Transferring};
 use crate::incoming::Waiting;
 use crate::message::{Received, Reply};
 use crate::observe::Notification;
 use crate::shares::Group;
+use crate::store::Seldom;
 use conche_cc::{Controller, Instant};
 
+impl Seldom for Assemblies {
+    type Recipe = SharedConfig;
+
+    fn empty<'a>() -> &'a Self {
+        const { &Self::new(Bounds::NONE) }
+    }
+
+    fn make(config: &SharedConfig) -> Self {
+        Self::new(bounds(config))
+    }
+}
+
+impl Seldom for Representations {
+    type Recipe = SharedConfig;
+
+    fn empty<'a>() -> &'a Self {
+        const { &Self::new(Bounds::NONE) }
+    }
+
+    fn make(config: &SharedConfig) -> Self {
+        Self::new(bounds(config))
+    }
+}
+
 /// The bounds of what is kept of peers' transfers.
-pub(super) fn bounds(config: &EndpointConfig) -> Bounds {
+fn bounds(config: &SharedConfig) -> Bounds {
     let (limits, transmission) = (&config.limits, &config.transmission);
     Bounds {
         per_peer: limits.transfers_per_peer,
         total: limits.transfers,
         bytes: limits.assembly_bytes,
         body_bytes: limits.body_bytes,
-        idle: transmission.exchange_lifetime(),
+        idle: config.times().exchange_lifetime,
         longest: config.transfer_lifetime,
         // Two copies in a row were lost: 1.5 (1 + 2) times ACK_TIMEOUT.
         stale: transmission.ack_timeout.saturating_mul(9) / 2,
@@ -53,8 +80,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Drops bodies that nobody has asked for or gone on with for long; when to look again.
     pub(super) fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
-        let next = [self.assemblies.purge(now), self.representations.purge(now)];
-        next.into_iter().flatten().min()
+        let assemblies = self.assemblies.made().and_then(|assemblies| assemblies.purge(now));
+        let representations = self.representations.made().and_then(|representations| representations.purge(now));
+        [assemblies, representations].into_iter().flatten().min()
     }
 
     /// Bytes of all bodies that are not complete or not all asked for.

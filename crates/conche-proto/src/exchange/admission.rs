@@ -28,7 +28,7 @@ impl<C: Controller> Exchanges<C> {
     ) -> Option<ExchangeId> {
         let state = peers.get_mut(peer);
         let Some(index) = state.work().queue.first() else {
-            if state.work().outstanding < self.rules.nstart {
+            if state.work().outstanding < self.config.transmission.nstart {
                 state.starved_since = state.starved_since.min(now);
             }
             return None;
@@ -55,17 +55,17 @@ impl<C: Controller> Exchanges<C> {
     fn turn<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32, index: u32) -> Turn {
         let (state, controller) = peers.controlled(peer);
         let exchange = &self.slots[index];
-        if state.work().outstanding >= self.rules.nstart && exchange.is_told() {
+        if state.work().outstanding >= self.config.transmission.nstart && exchange.is_told() {
             return Turn::OnEvent;
         }
-        if let Some(free) = state.ids.blocked_until(now, self.rules.exchange_lifetime) {
+        if let Some(free) = state.ids.blocked_until(now, self.config.times().exchange_lifetime) {
             return Turn::Until(free);
         }
         if !exchange.is_told() {
             // A Non-confirmable response waits for a message ID and for nothing else.
             return Turn::Leave { confirmable: false };
         }
-        let probing_rate = self.rules.probing_rate;
+        let probing_rate = self.config.transmission.probing_rate;
         let submission = Submission {
             confirmable: exchange.confirmable,
             may_confirm: exchange.may_confirm,
@@ -108,7 +108,7 @@ impl<C: Controller> Exchanges<C> {
         let name = exchange.id(index);
         let state = peers.get_mut(exchange.peer);
         state.occupy_slot(exchange.bytes);
-        let id = state.ids.allocate(now, self.rules.exchange_lifetime).unwrap_or(exchange.id);
+        let id = state.ids.allocate(now, self.config.times().exchange_lifetime).unwrap_or(exchange.id);
         self.identify(index, id);
         // Its departure takes the timer's place: that comes with the next poll, and before any timer.
         self.timers.cancel(index);
@@ -119,7 +119,7 @@ impl<C: Controller> Exchanges<C> {
     /// controller says.
     fn ask_again(&mut self, index: u32, at: Option<Instant>) {
         let exchange = &mut self.slots[index];
-        let at = at.map(|at| at.min(exchange.submitted + self.rules.longest_pause));
+        let at = at.map(|at| at.min(exchange.submitted + self.config.times().longest_pause));
         if exchange.ask_again != at {
             exchange.ask_again = at;
             let wake = exchange.wake();

@@ -4,9 +4,10 @@ use alloc::boxed::Box;
 
 use rand_core::RngCore;
 
-use super::{Content, Course, Exchange, ExchangeId, Purpose, Reliability, Rules, State, Transferring};
+use super::{Content, Course, Exchange, ExchangeId, Purpose, Reliability, State, Transferring};
 use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, Token};
+use crate::config::SharedConfig;
 use crate::hash::Keyed;
 use crate::peer::Peers;
 use crate::store::{Arena, Chain, Chained, Index, Links, Timers};
@@ -77,7 +78,7 @@ impl Opening {
 pub(crate) struct Exchanges<C: Controller> {
     pub(super) slots: Arena<Exchange<C>>,
     pub(super) timers: Timers,
-    pub(super) rules: Rules,
+    pub(super) config: SharedConfig,
     /// Those that have a message ID, for ACK and RST.
     by_id: Index<ById>,
     /// Requests, for responses.
@@ -98,11 +99,11 @@ pub(crate) struct Exchanges<C: Controller> {
 }
 
 impl<C: Controller> Exchanges<C> {
-    pub(crate) fn new(rules: Rules, hash: Keyed) -> Self {
+    pub(crate) fn new(config: SharedConfig, hash: Keyed) -> Self {
         Self {
             slots: Arena::new(),
             timers: Timers::default(),
-            rules,
+            config,
             by_id: Index::new(),
             by_token: Index::new(),
             hash,
@@ -127,11 +128,11 @@ impl<C: Controller> Exchanges<C> {
     ) -> Option<ExchangeId> {
         self.generation = self.generation.wrapping_add(1);
         let (purpose, token) = (opening.purpose, opening.token);
-        let bytes = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.rules.datagram_overhead);
+        let bytes = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead);
         // A response has until its request is given up; what waits for it there is not ours to shorten.
         let patience = match purpose {
-            Purpose::Response(_) | Purpose::Notification(_) => self.rules.response_timeout,
-            Purpose::Request | Purpose::Ping => self.rules.queue_lifetime,
+            Purpose::Response(_) | Purpose::Notification(_) => self.config.times().response_timeout,
+            Purpose::Request | Purpose::Ping => self.config.queue_lifetime,
         };
         let generation = self.generation;
         let exchange = || Exchange {
@@ -371,7 +372,7 @@ impl<C: Controller> Exchanges<C> {
     /// What a message with this body is counted as.
     pub(super) fn message_bytes(&self, index: u32, body: &Body) -> u32 {
         let payload = 4 + usize::from(self.slots[index].token.len()) + body.len();
-        u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.rules.datagram_overhead)
+        u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead)
     }
 
     fn find_token(&mut self, peer: u32, token: Token) -> Option<u32> {

@@ -93,6 +93,10 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
+    pub(crate) const fn new() -> Self {
+        Self { heap: Nodes { families: Vec::new(), len: 0 }, positions: Vec::new(), sequence: 0 }
+    }
+
     /// How many timers are armed.
     pub(crate) fn len(&self) -> usize {
         self.heap.len
