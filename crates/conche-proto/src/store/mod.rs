@@ -13,6 +13,7 @@ mod index;
 mod list;
 mod on_demand;
 mod timers;
+mod wheel;
 
 pub(crate) use arena::{Arena, NIL, Number};
 pub(crate) use index::{Chain, Chained, Index, short};
