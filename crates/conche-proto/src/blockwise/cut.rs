@@ -15,11 +15,6 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Nothing of blocks so far, under this code.
-    pub(crate) const fn new(what: u64) -> Self {
-        Self { what, block1: Packed(None), block2: Packed(None) }
-    }
-
     /// It has this Block1 or else Block2.
     pub(crate) fn set(&mut self, number: OptionNumber, block: Block) {
         let of = if number == OptionNumber::BLOCK1 { &mut self.block1 } else { &mut self.block2 };

@@ -52,10 +52,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         // An error would be suppressed (§8.2). All blocks but the first of a response are for one server to send (RFC
         // 7959 §2.8).
-        let Some(asked) = self
+        let Some(said) = self
             .acceptable(message)
             .ok()
-            .filter(|asked| asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0))
+            .filter(|said| said.asked.block1().is_none() && said.asked.block2().is_none_or(|block| block.num == 0))
         else {
             return;
         };
@@ -64,7 +64,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.no_leisure += 1;
             return;
         }
-        let Some(waiting) = self.take_in(now, &Arrival { source, hash, what, group }, message, asked) else {
+        let Some(waiting) = self.take_in(now, &Arrival { source, hash, what, group }, message, said) else {
             self.stats.overloaded += 1;
             return;
         };

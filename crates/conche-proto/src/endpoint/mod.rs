@@ -39,6 +39,7 @@ mod inquiry;
 mod leisure;
 mod limit;
 mod observation;
+mod options;
 mod outbox;
 mod receive;
 mod request;

@@ -144,6 +144,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
+    #[inline]
     fn piggyback(&mut self, waiting: &Waiting<P>, response: &Response) {
         self.incoming.give_back(waiting.group);
         let Response { code, body, .. } = response;
@@ -161,6 +162,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Sends a reply, to copies of the request as well as long as it is remembered.
+    #[inline]
     fn reply(&mut self, waiting: &Waiting<P>, reply: Reply) {
         let (to, id) = (Source { from: waiting.from, local: waiting.local }, waiting.id);
         let forgotten = match waiting.remembered {

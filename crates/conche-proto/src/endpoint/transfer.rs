@@ -10,7 +10,7 @@ use crate::PeerKey;
 use crate::blockwise::{
     Asked, Assemblies, Bounds, Key, NoBlock, Part, Representation, Representations, Rules, Step, Transfer, Trouble,
 };
-use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, RawOption, Token, Type};
+use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::SharedConfig;
 use crate::exchange::{Content, Failure, Opening, Response, Transferring};
 use crate::incoming::Waiting;
@@ -94,10 +94,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     // ---- as a client ----
 
     /// Cuts a request that does not go out as it is, and asks for blocks of the configured size in advance.
-    pub(super) fn cut_request(&self, mut opening: Opening) -> Result<Opening, RequestError> {
+    #[inline]
+    pub(super) fn cut_request(&self, opening: &mut Opening) -> Result<(), RequestError> {
         let smallest = self.config.block_size != BlockSize::B1024;
         if !opening.whole || (!smallest && opening.bytes() <= self.config.limits.message_bytes) {
-            return Ok(opening);
+            return Ok(());
         }
         let content = opening.body.content(opening.code);
         let has = |number| content.is_some_and(|content| content.option(number).is_some());
@@ -124,10 +125,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 opening.body = body;
             }
         }
-        Ok(opening)
+        Ok(())
     }
 
     /// A response that was matched: the message to deliver, or `None` if the exchange goes on or has failed.
+    #[inline]
     pub(super) fn follow(&mut self, now: Instant, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
         let exchange = self.exchanges.get(index);
         let begins = exchange.whole && Transfer::is_begun_by(response);
@@ -176,33 +178,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     // ---- as a server ----
-
-    /// What a request of this code asks for, before its options are looked at.
-    pub(super) fn asks(&self, code: Code) -> Asked {
-        Asked::new(self.hash.folded(code.0))
-    }
-
-    /// What an option says of blocks, or else adds to what stands for the rest of a request; or the error that it is
-    /// answered with.
-    #[inline]
-    pub(super) fn ask(&self, asked: &mut Asked, option: RawOption<'_>) -> Option<(Code, &'static str)> {
-        // RFC 7959 §2.2: the reserved size "MUST lead to a 4.00".
-        const RESERVED: (Code, &str) = (Code::BAD_REQUEST, "the size exponent 7 of blocks is reserved");
-        match option.number {
-            OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => {
-                return Some((Code::PROXYING_NOT_SUPPORTED, "this is no proxy"));
-            }
-            number @ (OptionNumber::BLOCK1 | OptionNumber::BLOCK2) => {
-                let Ok(block) = Block::decode(option.value) else { return Some(RESERVED) };
-                asked.set(number, block);
-            }
-            // The blocks of an observed state are asked for without Observe (RFC 7959 §2.6).
-            OptionNumber::OBSERVE => {}
-            number if number.is_no_cache_key() => {}
-            number => asked.what = self.hash.fold(asked.what, number.0, option.value),
-        }
-        None
-    }
 
     /// A request that is about blocks. `None` if it has been answered; else it is for the application, all at once.
     pub(super) fn receive_block(

@@ -199,12 +199,14 @@ impl<C: Controller> Exchange<C> {
         self.ask_again.unwrap_or(self.state_until).min(self.deadline)
     }
 
+    #[inline]
     pub(crate) fn course(&self, now: Instant) -> Course {
         let course = self.course_of_message(now);
         self.transfer.as_ref().map_or(course, |transfer| transfer.course(now, course))
     }
 
     /// How the message went that was sent last.
+    #[inline]
     fn course_of_message(&self, now: Instant) -> Course {
         let first = self.first_sent();
         Course {

@@ -30,6 +30,7 @@ pub(crate) enum Next {
 
 impl<C: Controller> Exchanges<C> {
     /// A copy leaves: the controller arms its timer, inside the envelope. The answer is the number of the copy.
+    #[inline]
     pub(crate) fn sent<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -101,6 +102,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// The first acknowledgement of an exchange arrived: the controller learns of it and the slot is free.
+    #[inline]
     pub(crate) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
         let exchange = &mut self.slots[index];
         if exchange.acknowledged.is_none() && exchange.confirmable && !exchange.sent.is_empty() {
