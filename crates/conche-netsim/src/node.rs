@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use conche_proto::cc::Controller;
 use conche_proto::{
-    ConfigError, Endpoint, EndpointConfig, Event, ExchangeId, Input, Output, PeerSnapshot, Request, RequestError,
-    RequestId, RespondError, Response,
+    ConfigError, Endpoint, Event, ExchangeId, Input, Output, PeerSnapshot, Request, RequestError, RequestId,
+    RespondError, Response, SharedConfig,
 };
 
 use self::causes::Causes;
@@ -63,11 +63,12 @@ impl<A: Application> Node<A> {
     /// # Errors
     /// If the configuration makes no sense.
     pub fn new(
-        config: EndpointConfig,
+        config: impl Into<SharedConfig>,
         controller: A::Controller,
         seed: [u8; 32],
         application: A,
     ) -> Result<Self, ConfigError> {
+        let config = config.into();
         let message_bytes = config.limits.message_bytes;
         let endpoint = Endpoint::new(config, controller, seed)?;
         Ok(Self { endpoint, application, message_bytes, causes: Causes::default() })

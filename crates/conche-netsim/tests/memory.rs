@@ -1,6 +1,7 @@
-//! How much memory a simulated client takes: a million idle ones fit into 4 GiB.
+//! How much memory a simulated client takes: a million of them fit into 2 GiB before they have asked for anything, and
+//! into 4 GiB when each of them has.
 
-use std::hint::black_box;
+use std::time::Duration;
 
 use allocation_counter::measure;
 use conche_netsim::node::{Application, Context, Node};
@@ -8,26 +9,54 @@ use conche_netsim::rng::{Entity, Purpose};
 use conche_netsim::wired::{DropTail, LinkConfig, Topology};
 use conche_netsim::{BitRate, Ended, NodeId, Simulation};
 use conche_proto::cc::AnyController;
-use conche_proto::{EndpointConfig, Event};
+use conche_proto::codec::{Body, Code};
+use conche_proto::{EndpointConfig, Event, Request, Response, SharedConfig};
 
-/// Asks nothing.
-struct Idle;
+const CLIENTS: usize = 20_000;
+const MILLION: u64 = 1_000_000;
 
-impl Application for Idle {
+/// Asks the server once, if told to, and answers what it is asked.
+#[derive(Default)]
+struct Host {
+    server: Option<NodeId>,
+    answered: bool,
+}
+
+impl Application for Host {
     type Controller = AnyController;
     type Timer = ();
 
-    fn start(&mut self, _: &mut Context<'_, Self>) {}
-    fn event(&mut self, _: &mut Context<'_, Self>, _: Event<NodeId>) {}
-    fn timer(&mut self, _: &mut Context<'_, Self>, (): ()) {}
+    fn start(&mut self, context: &mut Context<'_, Self>) {
+        if self.server.is_some() {
+            // One after the other, so that what is on its way does not count.
+            context.set_timer(Duration::from_millis(10 * context.node().index() as u64), ());
+        }
+    }
+
+    fn event(&mut self, context: &mut Context<'_, Self>, event: Event<NodeId>) {
+        match event {
+            Event::Request { id, .. } => {
+                context.respond(id, Response::new(Code::CONTENT, Body::EMPTY)).map(drop).expect("it waits");
+            }
+            Event::Response { .. } => self.answered = true,
+            _ => {}
+        }
+    }
+
+    fn timer(&mut self, context: &mut Context<'_, Self>, (): ()) {
+        if let Some(server) = self.server {
+            context.request(server, Request::new(Code::GET, Body::EMPTY)).expect("an empty queue");
+        }
+    }
 }
 
-/// Clients behind one hub, and a server behind a bottleneck, after their first instant.
-fn dumbbell(clients: usize) {
+/// Clients behind one hub, and a server behind a bottleneck, until nothing happens any more. The answer is how many
+/// clients had a response.
+fn dumbbell(clients: usize, asking: bool) -> usize {
     let mut net = Topology::new();
     let (hub, server) = (net.node("hub"), net.node("server"));
     let bottleneck =
-        LinkConfig { rate: Some(BitRate::kbit(30)), queue: DropTail::bytes(2500), ..LinkConfig::default() };
+        LinkConfig { rate: Some(BitRate::kbit(100)), queue: DropTail::bytes(2500), ..LinkConfig::default() };
     net.duplex("bottleneck", hub, server, bottleneck);
     let clients: Vec<NodeId> = (0..clients)
         .map(|index| {
@@ -36,24 +65,37 @@ fn dumbbell(clients: usize) {
             client
         })
         .collect();
-    let mut sim = Simulation::<Node<Idle>>::new(&net, 1, ()).expect("a valid network");
+    let mut sim = Simulation::<Node<Host>>::new(&net, 1, ()).expect("a valid network");
     drop(net);
+    let config = SharedConfig::from(EndpointConfig::default());
     let controller = AnyController::by_name("cocoa").expect("a controller");
-    for node in clients.into_iter().chain([server]) {
+    let asked = asking.then_some(server);
+    for (node, server) in clients.iter().map(|&client| (client, asked)).chain([(server, None)]) {
         let seed = sim.streams().seed_bytes(Entity::Node(node), Purpose::named("endpoint"));
-        let host = Node::new(EndpointConfig::default(), controller.clone(), seed, Idle).expect("valid parameters");
+        let application = Host { server, answered: false };
+        let host = Node::new(config.clone(), controller.clone(), seed, application).expect("valid parameters");
         sim.attach(node, host).expect("a node");
     }
     assert_eq!(sim.run(), Ended::Idle);
-    black_box(&sim);
+    clients.iter().filter(|&&client| sim.host(client).is_some_and(|host| host.application().answered)).count()
 }
 
-/// It was two before endpoints had tables for blocks, observation and groups, which an idle one has no use for.
-#[test]
-fn a_million_idle_clients_fit_into_four_gibibytes() {
-    const CLIENTS: usize = 20_000;
-    let taken = measure(|| dumbbell(CLIENTS));
+/// The bytes that each client takes at the peak.
+fn bytes_of_a_client(asking: bool) -> u64 {
+    let mut answered = 0;
+    let taken = measure(|| answered = dumbbell(CLIENTS, asking));
+    assert_eq!(answered, if asking { CLIENTS } else { 0 });
     let each = taken.bytes_max / CLIENTS as u64;
-    println!("{each} bytes for each client, at the peak");
-    assert!(each < (4 << 30) / 1_000_000, "{each} bytes for each client");
+    println!("{each} bytes for each client, asking: {asking}");
+    each
+}
+
+#[test]
+fn a_million_idle_clients_fit_into_two_gibibytes() {
+    assert!(bytes_of_a_client(false) < (2 << 30) / MILLION);
+}
+
+#[test]
+fn a_million_clients_that_had_an_exchange_fit_into_four_gibibytes() {
+    assert!(bytes_of_a_client(true) < (4 << 30) / MILLION);
 }

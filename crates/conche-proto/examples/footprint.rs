@@ -1,4 +1,4 @@
-//! What an endpoint holds: bytes of an idle peer, of a deduplication entry, of a request that waits and of an observer, and a million
+//! What an endpoint holds: its own bytes, bytes of an idle peer, of a deduplication entry, of a request that waits and of an observer, and a million
 //! peers in one endpoint, counted at the allocator, with the longest that making one of them took.
 //!
 //! `cargo run --release -p conche-proto --example footprint`
@@ -19,6 +19,7 @@ type Known = (Server, i64, Duration);
 const MILLION: u32 = 1_000_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("endpoint, configuration apart {:>4} B", size_of::<Server>());
     println!("idle peer, small controllers {:>4} B", Server::IDLE_PEER_BYTES);
     println!(
         "deduplication entry          {:>4} B, and 24 B for a reply of up to 14 B",

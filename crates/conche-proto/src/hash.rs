@@ -15,6 +15,9 @@ pub(crate) struct Keyed {
 }
 
 impl Keyed {
+    /// For what is empty, and never will hold anything.
+    pub(crate) const NONE: Self = Self { keys: [0; 2] };
+
     pub(crate) fn new(random: &mut impl RngCore) -> Self {
         Self { keys: [random.next_u64(), random.next_u64()] }
     }
@@ -38,20 +41,17 @@ impl Keyed {
         Fingerprint { from, message: mixed(from.wrapping_add(what)) }
     }
 
-    /// Where [`fold`](Self::fold) begins.
-    pub(crate) const fn folded(&self, number: u8) -> u64 {
-        mixed(self.keys[0].wrapping_add(number as u64))
-    }
-
-    /// Goes on with a number and bytes that a peer chose. Made for few bytes; collisions of one peer's requests are what it
+    /// Stands for a number and bytes that a peer chose. Made for few bytes; collisions of one peer's requests are what it
     /// would do to itself.
-    pub(crate) fn fold(&self, state: u64, number: u16, bytes: &[u8]) -> u64 {
-        let start = mixed(state.wrapping_add(u64::from(number) << 32 | bytes.len() as u64));
-        bytes.chunks(8).fold(start, |state, chunk| {
-            let mut word = [0; 8];
-            word.iter_mut().zip(chunk).for_each(|(byte, given)| *byte = *given);
-            mixed(state.wrapping_add(u64::from_le_bytes(word)) ^ self.keys[1])
-        })
+    pub(crate) fn digest(&self, number: u8, bytes: &[u8]) -> u64 {
+        let [key, other] = self.keys;
+        let start = mixed(key.wrapping_add((bytes.len() as u64) << 8 | u64::from(number)));
+        let fold = |state: u64, word: [u8; 8]| mixed(state.wrapping_add(u64::from_le_bytes(word)) ^ other);
+        let (words, rest) = bytes.as_chunks();
+        let state = words.iter().fold(start, |state, word| fold(state, *word));
+        let mut last = [0; 8];
+        last.iter_mut().zip(rest).for_each(|(byte, given)| *byte = *given);
+        fold(state, last)
     }
 
     /// Of two numbers that nobody else chose.

@@ -124,11 +124,13 @@ impl<P: Copy> Incoming<P> {
     }
 
     /// A request arrived, and is admitted.
+    #[inline]
     pub(crate) fn insert(&mut self, now: Instant, request: Waiting<P>) -> Option<RequestId> {
         self.generation = self.generation.wrapping_add(1);
         let (generation, group, timed) = (self.generation, request.group, request.is_timed());
-        let slot = Slot { generation, request, links: Links::default(), separate_at: now + self.separate_after };
-        let index = self.slots.insert(slot)?;
+        let separate_at = now + self.separate_after;
+        let slot = || Slot { generation, request, links: Links::default(), separate_at };
+        let index = self.slots.insert_with(slot)?;
         self.shares.take(group, 1);
         if timed {
             self.unacknowledged.push_back(&mut self.slots, index);
@@ -151,6 +153,7 @@ impl<P: Copy> Incoming<P> {
     }
 
     /// A request is answered, or never will be. Its share goes with the answer, or must be given back.
+    #[inline]
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Waiting<P>> {
         let request = *self.get(id)?;
         if request.is_timed() {

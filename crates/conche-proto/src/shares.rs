@@ -53,6 +53,10 @@ pub struct Shares {
 }
 
 impl Shares {
+    pub(crate) const fn new() -> Self {
+        Self { rows: None, total: 0 }
+    }
+
     /// A group may take `amount` more of a whole of `capacity`.
     #[must_use]
     pub fn admits(&self, group: Group, amount: usize, capacity: usize) -> bool {

@@ -1,10 +1,10 @@
-//! What an idle peer takes, counted at the allocator, under every congestion controller.
+//! What an idle peer takes, counted at the allocator, under every congestion controller; what an endpoint takes.
 
 use std::net::{IpAddr, SocketAddr};
 
 use conche_proto::cc::any::{ALL, AnyController};
 use conche_proto::codec::{Body, Code};
-use conche_proto::{Endpoint, EndpointConfig, Instant, Limits, Output, Request};
+use conche_proto::{Endpoint, EndpointConfig, Instant, Limits, Output, Request, SharedConfig};
 
 /// A chunk more than a power of two: all places are taken, and the index has most to spare.
 const PEERS: u32 = 8_192 + 256;
@@ -34,5 +34,29 @@ fn an_idle_peer_takes_256_bytes_at_most_under_every_controller() {
     for named in ALL {
         let bytes = bytes_held(named.controller()) / i64::from(PEERS);
         assert!(bytes <= 256, "{bytes} bytes under {}", named.name);
+    }
+}
+
+/// One of many with the same configuration, as in a simulation.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn an_endpoint_takes_1600_bytes_at_most_and_3072_with_a_request_under_way() {
+    let config = SharedConfig::from(EndpointConfig::default());
+    let mut held = Vec::with_capacity(2);
+    for asks in [0, 1] {
+        let measured = allocation_counter::measure(|| {
+            let controller = AnyController::by_name("cocoa").expect("a controller");
+            let mut endpoint = Box::new(Endpoint::<u32, _>::new(config.clone(), controller, [1; 32]).expect("legal"));
+            let mut buffer = [0; 1152];
+            for peer in 0..asks {
+                let request = Request::new(Code::GET, Body::EMPTY);
+                endpoint.request(Instant::ZERO, peer, request).expect("room for a peer");
+            }
+            while !matches!(endpoint.poll(Instant::ZERO, &mut buffer), Output::Wait(_)) {}
+            held.push(endpoint);
+        });
+        println!("{} bytes after {asks} requests", measured.bytes_current);
+        let most = if asks == 0 { 1_600 } else { 3_072 };
+        assert!(measured.bytes_current <= most, "{} bytes after {asks} requests", measured.bytes_current);
     }
 }

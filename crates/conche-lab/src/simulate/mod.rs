@@ -15,8 +15,8 @@ use std::time::Duration;
 use conche_netsim::node::Node;
 use conche_netsim::rng::{Entity, Purpose};
 use conche_netsim::{Ended, Simulation};
-use conche_proto::EndpointConfig;
 use conche_proto::cc::{AnyController, Instant};
+use conche_proto::{EndpointConfig, SharedConfig};
 
 use crate::campaign::Ran;
 use crate::scenario::{Buffer, Endpoint, Scenario, Workload};
@@ -123,7 +123,7 @@ impl Setup<'_> {
         let tally = Tally::new(topology.nodes().count());
         let mut simulation = Simulation::new(&topology, seed, tally).map_err(|error| impossible(error.to_string()))?;
         let streams = simulation.streams();
-        let config = endpoint_config(&self.scenario.endpoint);
+        let config = SharedConfig::from(endpoint_config(&self.scenario.endpoint));
         let server = Application::Server(Server::new(&self.scenario.server, &self.scenario.endpoint));
         let clients = sites.clients.iter().zip(self.controllers.iter().cycle()).map(|(id, controller)| {
             (*id, controller.clone(), Application::Client(Client::new(sites.server, self.workload)))

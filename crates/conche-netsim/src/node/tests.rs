@@ -2,7 +2,7 @@
 
 use conche_proto::cc::default::CoapDefault;
 use conche_proto::codec::{Body, Code};
-use conche_proto::{Failure, Reliability};
+use conche_proto::{EndpointConfig, Failure, Reliability};
 
 use super::*;
 use crate::packet::{Packet, PacketMeta};

@@ -29,7 +29,7 @@ pub(crate) enum Part {
 }
 
 impl Assemblies {
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    pub(crate) const fn new(bounds: Bounds) -> Self {
         Self { contexts: Contexts::new(bounds) }
     }
 

@@ -41,6 +41,19 @@ pub(crate) struct Bounds {
     pub(crate) stale: Duration,
 }
 
+impl Bounds {
+    /// Of a table that never will hold anything.
+    pub(crate) const NONE: Self = Self {
+        per_peer: 0,
+        total: 0,
+        bytes: 0,
+        body_bytes: 0,
+        idle: Duration::ZERO,
+        longest: Duration::ZERO,
+        stale: Duration::ZERO,
+    };
+}
+
 /// There is no room for another context, or for so many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
@@ -106,15 +119,15 @@ pub(crate) struct Contexts<T> {
 }
 
 impl<T> Contexts<T> {
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    pub(crate) const fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
             slots: Arena::new(),
             by_key: Index::new(),
             by_peer: Index::new(),
             by_use: List::new(),
-            counts: Shares::default(),
-            shares: Shares::default(),
+            counts: Shares::new(),
+            shares: Shares::new(),
             bytes: 0,
         }
     }

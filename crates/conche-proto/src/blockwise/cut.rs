@@ -18,11 +18,6 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Nothing of blocks so far, under this code.
-    pub(crate) const fn new(what: u64) -> Self {
-        Self { what, block1: Packed(None), block2: Packed(None) }
-    }
-
     /// It is a FETCH, whose payload is part of what it asks for (RFC 8132 §2.1): `payload` is a hash of that, without which
     /// requests for the blocks that follow may come. A payload that comes in blocks itself does not count.
     pub(crate) fn fetches(&mut self, payload: Option<u64>) {

@@ -118,7 +118,7 @@ pub(crate) struct Representations {
 }
 
 impl Representations {
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    pub(crate) const fn new(bounds: Bounds) -> Self {
         Self { contexts: Contexts::new(bounds) }
     }
 

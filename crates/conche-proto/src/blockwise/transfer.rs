@@ -94,10 +94,11 @@ impl Transfer {
     /// A response concerns blocks, so that a request which has gone without them so far becomes a transfer.
     pub(crate) fn is_begun_by(response: &Message<'_>) -> bool {
         // Whether the value is a legal one is looked at later: what is none must not pass for a whole body.
+        let has = |number| response.options().any(|option| option.number == number);
         match response.code() {
-            Code::REQUEST_ENTITY_TOO_LARGE => response.option(OptionNumber::BLOCK1).is_some(),
+            Code::REQUEST_ENTITY_TOO_LARGE => has(OptionNumber::BLOCK1),
             // The smallest block has 16 bytes, and what ends with its first block is whole.
-            _ => response.payload().len() >= BlockSize::B16.bytes() && response.option(OptionNumber::BLOCK2).is_some(),
+            _ => response.payload().len() >= BlockSize::B16.bytes() && has(OptionNumber::BLOCK2),
         }
     }
 

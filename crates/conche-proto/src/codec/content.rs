@@ -77,6 +77,11 @@ impl<'a> Content<'a> {
         Options { rest: self.bytes.get(options).unwrap_or_default(), number: 0 }
     }
 
+    /// The same as they are encoded.
+    pub(crate) fn encoded_options(&self) -> &'a [u8] {
+        self.options().rest
+    }
+
     /// The value of this option, of its first occurrence if it is repeatable. As [`values`](Self::values), this passes
     /// over what a recipient has to ignore.
     #[must_use]

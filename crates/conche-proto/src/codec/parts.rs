@@ -67,6 +67,15 @@ impl Body {
     }
 }
 
+impl Content<'_> {
+    /// The options as they would be encoded without some of them.
+    pub(crate) fn options_without(&self, left_out: impl Fn(OptionNumber) -> bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_options(&mut bytes, self.options().filter(|option| !left_out(option.number)));
+        bytes
+    }
+}
+
 /// What a payload and its marker take.
 fn marked_length(payload: &[u8]) -> usize {
     payload.len() + usize::from(!payload.is_empty())

@@ -28,6 +28,7 @@ impl MessagePool {
     }
 
     /// The bytes, in a chunk.
+    #[inline]
     pub(super) fn copy(&mut self, bytes: &[u8]) -> Bytes {
         if bytes.len() > Self::CHUNK {
             return Bytes::copy_from_slice(bytes);

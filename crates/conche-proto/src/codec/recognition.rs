@@ -12,23 +12,28 @@ impl<'a> Content<'a> {
     /// - that occurs once more than it may (§5.4.5).
     #[must_use]
     pub fn unacceptable_option(&self, also_known: &[OptionNumber]) -> Option<OptionNumber> {
-        self.unacceptable_among(self.options(), also_known)
+        self.pass_acceptable(also_known, |_| ()).err()
     }
 
-    /// The same for who looks at the [options](Self::options) while they pass.
-    pub(crate) fn unacceptable_among(
+    /// The same for who looks at the [options](Self::options) while they pass, up to the one that is an error.
+    #[inline]
+    pub(crate) fn pass_acceptable(
         &self,
-        mut options: impl Iterator<Item = RawOption<'a>>,
         also_known: &[OptionNumber],
-    ) -> Option<OptionNumber> {
-        let mut previous = None;
-        options.find_map(|option| {
-            let repeated = previous.replace(option.number) == Some(option.number);
-            let rejected = option.number.is_critical() && !self.recognised(option, repeated, also_known);
-            rejected.then_some(option.number)
-        })
+        mut pass: impl FnMut(RawOption<'a>),
+    ) -> Result<(), OptionNumber> {
+        let mut previous = OptionNumber(0);
+        for (position, option) in self.options().enumerate() {
+            let repeated = core::mem::replace(&mut previous, option.number) == option.number && position > 0;
+            pass(option);
+            if option.number.is_critical() && !self.recognised(option, repeated, also_known) {
+                return Err(option.number);
+            }
+        }
+        Ok(())
     }
 
+    #[inline]
     fn recognised(&self, option: RawOption<'_>, repeated: bool, also_known: &[OptionNumber]) -> bool {
         let Some(spec) = option.number.spec() else { return also_known.contains(&option.number) };
         (matches!(spec.rfc, 7252 | 7641 | 7959) || also_known.contains(&option.number))

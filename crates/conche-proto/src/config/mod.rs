@@ -5,11 +5,13 @@
 mod envelope;
 mod limits;
 mod multicast;
+mod shared;
 mod transmission;
 
 pub use envelope::Envelope;
 pub use limits::Limits;
 pub use multicast::Multicast;
+pub use shared::SharedConfig;
 pub use transmission::{ParameterError, ParameterWarning, RandomFactor, TransmissionParameters};
 
 use alloc::vec::Vec;

@@ -31,6 +31,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A copy of an exchange's message leaves, unless the exchange is over by now.
+    #[inline]
     fn depart_exchange(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
         let exchange = self.exchanges.live(id).filter(|exchange| exchange.state == State::Departing)?;
         if now >= exchange.deadline {

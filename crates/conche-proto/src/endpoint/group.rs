@@ -1,5 +1,6 @@
 //! Requests that came to a group of which we are a member (RFC 7252 §8): taken in without a word, answered at leisure.
 
+use super::leisure::Leisurely;
 use super::outbox::{Departure, Source, encoded};
 use super::receive::Arrival;
 use super::{Datagram, Endpoint, Event};
@@ -51,20 +52,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         // An error would be suppressed (§8.2). All blocks but the first of a response are for one server to send (RFC
         // 7959 §2.8).
-        let Some(asked) = self
+        let Some(said) = self
             .acceptable(message)
             .ok()
-            .filter(|asked| asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0))
+            .filter(|said| said.asked.block1().is_none() && said.asked.block2().is_none_or(|block| block.num == 0))
         else {
             return;
         };
         let group = self.group_of(&source.from, hash);
-        if !self.leisure.admits(group) {
+        if !self.leisure.admits(group, self.config.limits.group_requests) {
             self.stats.no_leisure += 1;
             return;
         }
-        let Some(waiting) = self.take_in(now, &Arrival { source, hash, what, group, allowance: None }, message, asked)
-        else {
+        let arrival = Arrival { source, hash, what, group, allowance: None };
+        let Some(waiting) = self.take_in(now, &arrival, message, said) else {
             self.stats.overloaded += 1;
             return;
         };
@@ -97,10 +98,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The next response to a request that came to a group leaves, if its time has come: as a Non-confirmable message
     /// from an address of ours alone. Without a free message ID it does not.
     pub(super) fn leisure_over(&mut self, now: Instant) -> bool {
-        let Some(super::leisure::Leisurely { waiting, code, body, .. }) = self.leisure.pop_due(now) else {
-            return false;
-        };
-        let free_id = waiting.peer.map(|peer| self.peers.get_mut(peer.get()).ids.allocate(now, self.exchange_lifetime));
+        let due = self.leisure.made().and_then(|leisure| leisure.pop_due(now));
+        let Some(Leisurely { waiting, code, body, .. }) = due else { return false };
+        let free_id = waiting
+            .peer
+            .map(|peer| self.peers.get_mut(peer.get()).ids.allocate(now, self.config.times().exchange_lifetime));
         if let Some(Ok(id)) = free_id {
             let to = Source { from: waiting.from, local: waiting.local };
             let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, &body);

@@ -13,6 +13,7 @@ use crate::exchange::{ExchangeId, Failure, Opening, Purpose, Reliability, Reques
 use crate::hash::Fingerprint;
 use crate::message::{GROUP_IDS, Received, Reply};
 use crate::shares::Group;
+use crate::store::Seldom;
 use conche_cc::{Controller, Instant};
 
 /// A request to a group that is not over.
@@ -26,13 +27,29 @@ struct Inquiry {
 }
 
 /// All of them, by token.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Inquiries {
     by_token: BTreeMap<u64, Inquiry>,
     /// When each of the last message IDs was given out, the oldest first.
     given: VecDeque<Instant>,
     /// How many were, from a random number on.
     next: Option<u16>,
+}
+
+impl Inquiries {
+    const NONE: Self = Self { by_token: BTreeMap::new(), given: VecDeque::new(), next: None };
+}
+
+impl Seldom for Inquiries {
+    type Recipe = ();
+
+    fn empty<'a>() -> &'a Self {
+        const { &Self::NONE }
+    }
+
+    fn make((): &()) -> Self {
+        Self::NONE
+    }
 }
 
 impl Inquiries {
@@ -103,7 +120,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(RequestError::ETagToGroup);
         }
         // It may wait for its turn before the ID is seen.
-        let lifetime = self.exchange_lifetime.saturating_add(self.config.queue_lifetime);
+        let lifetime = self.config.times().exchange_lifetime.saturating_add(self.config.queue_lifetime);
         let Some(id) = self.inquiries.message_id(now, lifetime, &mut self.random) else {
             return Err(RequestError::GroupsBusy { limit: GROUP_IDS.len() });
         };

@@ -17,6 +17,7 @@ use rand_core::RngCore;
 use crate::codec::{Body, Code};
 use crate::incoming::Waiting;
 use crate::shares::{Group, Shares};
+use crate::store::Seldom;
 use conche_cc::Instant;
 
 /// A response that waits for its time.
@@ -36,17 +37,29 @@ pub(super) struct Leisure<P> {
     over: Instant,
     /// Of requests to groups from their arrival on, by source, so that what is taken in can be answered.
     shares: Shares,
-    capacity: usize,
+}
+
+impl<P> Seldom for Leisure<P> {
+    type Recipe = ();
+
+    fn empty<'a>() -> &'a Self
+    where
+        Self: 'a,
+    {
+        const { &Self::NONE }
+    }
+
+    fn make((): &()) -> Self {
+        Self::NONE
+    }
 }
 
 impl<P> Leisure<P> {
-    pub(super) fn new(capacity: usize) -> Self {
-        Self { queue: VecDeque::new(), over: Instant::ZERO, shares: Shares::default(), capacity }
-    }
+    const NONE: Self = Self { queue: VecDeque::new(), over: Instant::ZERO, shares: Shares::new() };
 
-    /// There is room for the response to a request of this group of sources.
-    pub(super) fn admits(&self, sources: Group) -> bool {
-        self.shares.admits(sources, 1, self.capacity)
+    /// There is room for the response to a request of this group of sources, of `capacity` in all.
+    pub(super) fn admits(&self, sources: Group, capacity: usize) -> bool {
+        self.shares.admits(sources, 1, capacity)
     }
 
     /// A request is taken in.

@@ -39,6 +39,7 @@ mod inquiry;
 mod leisure;
 mod limit;
 mod observation;
+mod options;
 mod outbox;
 mod receive;
 mod request;
@@ -56,7 +57,6 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
-use core::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -64,13 +64,14 @@ use rand_core::SeedableRng;
 use crate::PeerKey;
 use crate::blockwise::{Assemblies, Representations};
 use crate::codec::MessagePool;
-use crate::config::{ConfigError, EndpointConfig, TransmissionParameters};
-use crate::exchange::{Exchanges, Rules};
+use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
+use crate::exchange::Exchanges;
 use crate::hash::Keyed;
 use crate::incoming::Incoming;
 use crate::message::{Deduplication, Rejectable};
 use crate::observe::{Observers, Subscriptions};
 use crate::peer::{ChooseController, ControllerId, PeerSnapshot, Peers};
+use crate::store::OnDemand;
 use conche_cc::{Controller, Instant};
 use inquiry::Inquiries;
 use leisure::Leisure;
@@ -88,8 +89,7 @@ type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
 ///
 /// It only connects: what it is made of lives in modules of its own, none of which knows another one above it.
 pub struct Endpoint<P: PeerKey, C: Controller> {
-    config: EndpointConfig,
-    exchange_lifetime: Duration,
+    config: SharedConfig,
     random: ChaCha8Rng,
     /// Of what stands for messages and for groups of sources.
     hash: Keyed,
@@ -101,13 +101,13 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     received: Deduplication,
     rejectable: Rejectable,
     incoming: Incoming<P>,
-    leisure: Leisure<P>,
-    inquiries: Inquiries,
-    assemblies: Assemblies,
-    representations: Representations,
+    leisure: OnDemand<Leisure<P>>,
+    inquiries: OnDemand<Inquiries>,
+    assemblies: OnDemand<Assemblies>,
+    representations: OnDemand<Representations>,
     exchanges: Exchanges<C>,
-    observers: Observers,
-    subscriptions: Subscriptions,
+    observers: OnDemand<Observers>,
+    subscriptions: OnDemand<Subscriptions>,
     peers: Peers<P, C>,
     outbox: Outbox<P>,
     events: VecDeque<Event<P>>,
@@ -132,16 +132,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///
     /// # Errors
     /// If a setting makes no sense, contradicts another one or the controller, or is unsafe with it.
-    pub fn new(config: EndpointConfig, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
+    pub fn new(config: impl Into<SharedConfig>, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
+        let config = config.into();
         config.validate_with(&controller)?;
         let mut random = ChaCha8Rng::from_seed(seed);
         let [hash, peers_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
-        let (rules, limits) = (Rules::new(&config), &config.limits);
-        let exchange_lifetime = rules.exchange_lifetime;
+        let (limits, times) = (&config.limits, config.times());
         let validation = config.validate_sources.then(|| Box::new(Validation::new(&mut random)));
-        let lifetimes = [exchange_lifetime, config.transmission.non_lifetime()];
+        let lifetimes = [times.exchange_lifetime, times.non_lifetime];
         Ok(Self {
-            exchange_lifetime,
             random,
             hash,
             groups: None,
@@ -151,14 +150,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             received: Deduplication::new(limits.deduplication_bytes, limits.message_bytes, lifetimes),
             rejectable: Rejectable::default(),
             incoming: Incoming::new(limits.incoming, config.separate_after),
-            leisure: Leisure::new(limits.group_requests),
-            inquiries: Inquiries::default(),
-            assemblies: Assemblies::new(transfer::bounds(&config)),
-            representations: Representations::new(transfer::bounds(&config)),
-            exchanges: Exchanges::new(rules, hash),
-            observers: Observers::new(limits.observers, limits.observers_per_peer, hash),
-            subscriptions: Subscriptions::new(hash),
-            peers: Peers::new(controller, limits.peers, config.idle_lifetime, exchange_lifetime, peers_hash),
+            leisure: OnDemand::new(()),
+            inquiries: OnDemand::new(()),
+            assemblies: OnDemand::new(config.clone()),
+            representations: OnDemand::new(config.clone()),
+            exchanges: Exchanges::new(config.clone(), hash),
+            observers: OnDemand::new(hash),
+            subscriptions: OnDemand::new(hash),
+            peers: Peers::new(controller, limits.peers, config.idle_lifetime, times.exchange_lifetime, peers_hash),
             outbox: Outbox::new(),
             events: VecDeque::new(),
             stats: Stats::default(),
@@ -230,9 +229,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.piggybacking_over(now, request);
             } else if self.leisure_over(now) {
                 // Its departure comes with the next turn.
-            } else if let Some(subscription) = self.subscriptions.pop_due(now) {
-                self.subscription_due(subscription);
-            } else if let Some(observer) = self.observers.visit(now) {
+            } else if let Some(due) = self.subscriptions.made().and_then(|made| made.pop_due(now)) {
+                self.subscription_due(due);
+            } else if let Some(observer) = self.observers.made().and_then(|made| made.visit(now)) {
                 self.notify_observer(now, observer);
             } else {
                 self.received.purge(now);

@@ -27,12 +27,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         {
             self.remove_observer(now, before);
         }
-        if !self.observers.admits(group) {
+        if !self.observers.admits(group, self.config.limits.observers) {
             return None;
         }
         let peer = self.open_peer(now, from, group).ok()?;
         let place = Place { peer, token, local };
-        if !self.observers.admits_peer(peer) {
+        if !self.observers.admits_peer(peer, self.config.limits.observers_per_peer) {
             self.peers.touch(now, peer);
             return None;
         }
@@ -60,9 +60,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(NotifyError::NotAResponse(response.code));
         }
         let response = self.notifiable(response)?;
-        let Some(body) = self.observers.notification(now, topic, &response) else { return Ok(0) };
+        let Some(observers) = self.observers.made() else { return Ok(0) };
+        let Some(body) = observers.notification(now, topic, &response) else { return Ok(0) };
         let content = Content { code: response.code, body };
-        Ok(self.observers.changed(now, topic, Told { content, reliability: response.reliability }))
+        Ok(observers.changed(now, topic, Told { content, reliability: response.reliability }))
     }
 
     /// How many observe this.
@@ -212,14 +213,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A separate response failed: the first one to an observer, or that to an earlier request with its token.
     pub(super) fn response_failed(&mut self, now: Instant, place: Place, exchange: ExchangeId, reason: Failure) {
-        if let Some(observer) = self.observers.first_answered_by(place, exchange) {
+        let observer = self.observers.made().and_then(|made| made.first_answered_by(place, exchange));
+        if let Some(observer) = observer {
             self.lose_observer(now, observer, ObserverEnd::Failed(reason));
         }
     }
 
     /// A Reset came that fits no exchange: perhaps it rejects a notification that has had its time.
     pub(super) fn reject_notification(&mut self, now: Instant, peer: u32, id: MessageId) -> bool {
-        let observer = self.observers.with_id(now, peer, id, self.exchange_lifetime);
+        let lifetime = self.config.times().exchange_lifetime;
+        let observer = self.observers.made().and_then(|made| made.with_id(now, peer, id, lifetime));
         if let Some(observer) = observer {
             self.lose_observer(now, observer, ObserverEnd::Failed(Failure::Reset));
         }
@@ -248,7 +251,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Some(peer) => peer.get(),
             None => self.peers.peek(&from)?,
         };
-        self.observers.find(Place { peer, token, local })
+        self.observers.made()?.find(Place { peer, token, local })
     }
 
     fn lose_observer(&mut self, now: Instant, index: u32, reason: ObserverEnd) {

@@ -85,6 +85,7 @@ pub(super) fn write(datagram: &[u8], buf: &mut [u8]) -> usize {
 }
 
 /// Encodes a message whose size was checked when it was submitted.
+#[inline]
 pub(super) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> usize {
     if code.is_empty() {
         return write(&encode_empty(ty, id), buf);
@@ -95,6 +96,7 @@ pub(super) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token:
 }
 
 /// The same in memory of its own, which is filled from its start: clearing it first would cost as much as the rest.
+#[inline]
 pub(super) fn encoded(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Box<[u8]> {
     let mut front = [0; 4 + Token::MAX_LENGTH];
     let length = encode(&mut front, ty, code, id, token, &Body::EMPTY);

@@ -1,15 +1,14 @@
 //! The way in: what a datagram is, and what it means.
 
-use alloc::format;
 use alloc::string::String;
 use core::num::NonZeroU16;
 
+use super::options::Said;
 use super::outbox::{Departure, Source, encode, encoded};
 use super::transfer::Whole;
 use super::validation::allows;
 use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
-use crate::blockwise::Asked;
 use crate::codec::{Body, Code, Message, MessageId, NoResponse, OptionNumber, OwnedMessage, Type};
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
@@ -55,12 +54,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return;
             }
         };
+        let code = message.code();
+        if message.ty() == Type::Acknowledgement {
+            return self.receive_acknowledgement(now, &from, &message);
+        }
         let hash = self.peers.hash(&from);
         let peer = self.peers.find(&from, hash);
         if let Some(peer) = peer {
             self.peers.get_mut(peer).heard();
         }
-        let code = message.code();
         match message.ty() {
             Type::Confirmable | Type::NonConfirmable if code.is_request() => {
                 self.receive_request(now, source, hash, &message)
@@ -69,12 +71,30 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.receive_separate_response(now, source, hash, peer, &message);
             }
             Type::Confirmable | Type::NonConfirmable => self.reject(source, &message),
-            Type::Acknowledgement if code.is_empty() => self.receive_empty_ack(now, peer, &message),
-            Type::Acknowledgement if code.is_response() => self.receive_piggybacked_response(now, peer, &message),
             Type::Reset if code.is_empty() => self.receive_reset(now, source, hash, peer, &message),
             Type::Acknowledgement | Type::Reset => {}
         }
-        // The controller is asked again after every event of the peer.
+        self.ask_again(now, peer);
+    }
+
+    /// An acknowledgement matters to a peer that is known, by its message ID: nothing of it has to be hashed.
+    #[inline]
+    fn receive_acknowledgement(&mut self, now: Instant, from: &P, message: &Message<'_>) {
+        let peer = self.peers.find_unhashed(from);
+        if let Some(peer) = peer {
+            self.peers.get_mut(peer).heard();
+        }
+        match message.code() {
+            Code::EMPTY => self.receive_empty_ack(now, peer, message),
+            code if code.is_response() => self.receive_piggybacked_response(now, peer, message),
+            _ => {}
+        }
+        self.ask_again(now, peer);
+    }
+
+    /// The controller is asked again after every event of the peer.
+    #[inline]
+    fn ask_again(&mut self, now: Instant, peer: Option<u32>) {
         if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).work().queue.is_empty()) {
             self.admit_waiting(now, peer);
         }
@@ -123,6 +143,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A request: new, a copy of one that is remembered (RFC 7252 §4.5), or one that is refused. What is taken in has room
     /// for its response, however long that takes.
+    #[inline]
     fn receive_request(&mut self, now: Instant, source: Source<P>, hash: u64, message: &Message<'_>) {
         if self.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
             self.stats.limited += 1;
@@ -134,21 +155,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.receive_copy(source, message, remembered, allowance);
         }
         let arrival = Arrival { source, hash, what, group: self.group_of(&source.from, hash), allowance };
-        let asked = match self.acceptable(message) {
-            Ok(asked) => asked,
+        let said = match self.acceptable(message) {
+            Ok(said) => said,
             Err((code, diagnostic)) => return self.refuse(now, &arrival, message, (code, &diagnostic)),
         };
         if self.challenges(now, &arrival, message) {
             return;
         }
         let mut whole = Whole::AsItIs;
-        if !asked.is_plain() {
-            match self.receive_block(now, &arrival, message, &asked) {
+        if !said.asked.is_plain() {
+            match self.receive_block(now, &arrival, message, &said.asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
             }
         }
-        let Some(waiting) = self.take_in(now, &arrival, message, asked) else {
+        let Some(waiting) = self.take_in(now, &arrival, message, said) else {
             self.stats.overloaded += 1;
             return self.refuse(now, &arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
         };
@@ -167,12 +188,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A request that waits for its response from now on: with room for that, with the peer's state if its response will
     /// need it, and remembered. Only one that is idempotent may go without being remembered.
+    #[inline]
     pub(super) fn take_in(
         &mut self,
         now: Instant,
         arrival: &Arrival<P>,
         message: &Message<'_>,
-        asked: Asked,
+        said: Said,
     ) -> Option<Waiting<P>> {
         let &Arrival { source, what, group, allowance, .. } = arrival;
         if !self.incoming.admits(group) {
@@ -191,7 +213,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Source { from, local } = source;
         let (id, token) = (message.id(), message.token());
-        let unwanted = NoResponse::of(message);
+        let Said { asked, unwanted } = said;
         let peer = peer.and_then(Number::of);
         let to_group = None;
         Some(Waiting {
@@ -212,11 +234,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to
     /// leave, leaves all the same.
+    #[inline]
     pub(super) fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
-        if self.received.is_crowded_by(&reply) {
-            self.outbox.keep(&self.received);
-        }
-        self.received.insert(now, received, reply).ok()
+        self.received.insert(now, received, reply, |received| self.outbox.keep(received)).ok()
     }
 
     /// A message ID that is remembered came again, in a message that may be answered by so many bytes.
@@ -235,27 +255,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Some(reply) if !allows(allowance, reply.len()) => {}
             Some(_) if confirmable => self.outbox.push_back(Departure::Remembered { to, id, remembered }),
             _ => {}
-        }
-    }
-
-    /// What a request says of blocks, if it is one for the application; else the error that the endpoint itself answers.
-    pub(super) fn acceptable(&self, message: &Message<'_>) -> Result<Asked, (Code, String)> {
-        if message.as_bytes().len() > self.config.limits.message_bytes {
-            let limit = self.config.limits.message_bytes;
-            return Err((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
-        }
-        let (mut asked, mut wrong) = (self.asks(message.code()), None);
-        let options = message.options().inspect(|option| wrong = wrong.or(self.ask(&mut asked, *option)));
-        if let Some(option) = message.unacceptable_among(options, &self.config.known_options) {
-            return Err((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
-        }
-        if message.code() == Code::FETCH {
-            let payload = Some(message.payload()).filter(|payload| !payload.is_empty());
-            asked.fetches(payload.map(|payload| self.hash.fold(0, 0, payload)));
-        }
-        match wrong {
-            None => Ok(asked),
-            Some((code, why)) => Err((code, why.into())),
         }
     }
 
@@ -295,7 +294,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         } else {
             let Ok(peer) = self.open_peer(now, to.from, group) else { return };
             self.peers.touch(now, peer);
-            let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime) else { return };
+            let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime) else {
+                return;
+            };
             (Type::NonConfirmable, id)
         };
         let datagram = encoded(ty, code, id, &message.token(), &body);
@@ -375,6 +376,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// The exchange with this message ID, if it has left. What fits none may be a guess.
+    #[inline]
     fn exchange_with_id(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) -> Option<u32> {
         let found = peer.and_then(|peer| self.exchanges.with_id(peer, message.id()));
         if found.is_none() {
@@ -387,6 +389,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         found
     }
 
+    #[inline]
     fn receive_piggybacked_response(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) {
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
         let exchange = self.exchanges.get(index);

@@ -21,7 +21,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(RequestError::NotAMethod(request.code));
         }
         let peer = self.open_peer(now, to, Group::NOBODY)?;
-        let opening = Opening {
+        let mut opening = Opening {
             purpose: Purpose::Request,
             code: request.code,
             body: request.body,
@@ -32,7 +32,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             transfer: None,
             whole: request.whole,
         };
-        let opening = self.cut_request(opening)?;
+        self.cut_request(&mut opening)?;
         self.submit(now, peer, opening)
     }
 
@@ -65,20 +65,22 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// The index of the peer `key`, whose state is made if there is none, at the expense of this group.
+    #[inline]
     pub(super) fn open_peer(&mut self, now: Instant, key: P, group: Group) -> Result<u32, RequestError> {
         let opened = self.peers.open(now, key, group, &mut self.random);
         opened.map_err(|crate::peer::PeersFull| RequestError::PeersFull { limit: self.config.limits.peers })
     }
 
     /// The token that was asked for, if no other request or subscription has it, or else a random one.
+    #[inline]
     pub(super) fn token(&mut self, peer: u32, wanted: Option<Token>) -> Result<Token, RequestError> {
         let length = self.config.token_length;
+        let mut subscribed = |token| self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
         match wanted {
             Some(token) if self.exchanges.uses_token(peer, token) => Err(RequestError::TokenInUse),
-            Some(token) if self.subscriptions.find(peer, token).is_some() => Err(RequestError::TokenInUse),
+            Some(token) if subscribed(token) => Err(RequestError::TokenInUse),
             Some(token) => Ok(token),
             None => {
-                let subscribed = |token| self.subscriptions.find(peer, token).is_some();
                 let token = self.exchanges.unused_token(peer, length, &mut self.random, subscribed);
                 token.ok_or(RequestError::NoToken { length })
             }
@@ -86,6 +88,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Opens an exchange of the application's, within its limits.
+    #[inline]
     pub(super) fn submit(&mut self, now: Instant, peer: u32, opening: Opening) -> Result<ExchangeId, RequestError> {
         let limits = &self.config.limits;
         let (bytes, limit) = (opening.bytes(), limits.message_bytes);
@@ -106,6 +109,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Opens an exchange; what may leave of it goes to the outbox.
+    #[inline]
     pub(super) fn open(&mut self, now: Instant, peer: u32, opening: Opening) -> Option<ExchangeId> {
         let exchange = self.exchanges.open(now, &mut self.peers, peer, opening)?;
         self.stats.exchanges += 1;
@@ -168,6 +172,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A request's response arrived: the exchange is over, unless it goes on block by block.
+    #[inline]
     pub(super) fn deliver(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
         if let Some(subscription) = self.registers(index) {
             return self.deliver_registration(now, index, subscription, kind, OwnedMessage::from(*message));
@@ -200,6 +205,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// The one end of every exchange. Who waits gets a turn.
+    #[inline]
     pub(super) fn close(&mut self, now: Instant, index: u32) {
         if !self.inquiries.is_empty() {
             let exchange = self.exchanges.get(index);

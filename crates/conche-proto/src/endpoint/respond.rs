@@ -152,6 +152,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
+    #[inline]
     fn piggyback(&mut self, waiting: &Waiting<P>, response: &Response) {
         self.incoming.give_back(waiting.group);
         let Response { code, body, .. } = response;
@@ -169,6 +170,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Sends a reply, to copies of the request as well as long as it is remembered.
+    #[inline]
     fn reply(&mut self, waiting: &Waiting<P>, reply: Reply) {
         let (to, id) = (Source { from: waiting.from, local: waiting.local }, waiting.id);
         let forgotten = match waiting.remembered {
@@ -195,7 +197,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let confirmable = reliability == Reliability::Confirmable;
         let free_id = match confirmable {
             true => None,
-            false => self.peers.get_mut(peer).ids.allocate(now, self.exchange_lifetime).ok(),
+            false => self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime).ok(),
         };
         if let Some(id) = free_id {
             let to = Source { from: waiting.from, local: waiting.local };

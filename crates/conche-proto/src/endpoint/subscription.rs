@@ -100,6 +100,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// The subscription that this exchange registers.
+    #[inline]
     pub(super) fn registers(&mut self, index: u32) -> Option<u32> {
         if self.subscriptions.is_empty() {
             return None;

@@ -7,25 +7,52 @@ use super::receive::Arrival;
 use super::respond::OBSERVE_BYTES;
 use super::{Endpoint, NotifyError, RequestError, RespondError};
 use crate::PeerKey;
-use crate::blockwise::{Asked, Bounds, Key, NoBlock, Part, Representation, Rules, Step, Transfer, Trouble};
-use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, RawOption, Token, Type};
-use crate::config::EndpointConfig;
+use crate::blockwise::{
+    Asked, Assemblies, Bounds, Key, NoBlock, Part, Representation, Representations, Rules, Step, Transfer, Trouble,
+};
+use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token, Type};
+use crate::config::SharedConfig;
 use crate::exchange::{Content, Failure, Opening, Response, Transferring};
 use crate::incoming::Waiting;
 use crate::message::{Received, Reply};
 use crate::observe::Notification;
 use crate::shares::Group;
+use crate::store::Seldom;
 use conche_cc::{Controller, Instant};
 
+impl Seldom for Assemblies {
+    type Recipe = SharedConfig;
+
+    fn empty<'a>() -> &'a Self {
+        const { &Self::new(Bounds::NONE) }
+    }
+
+    fn make(config: &SharedConfig) -> Self {
+        Self::new(bounds(config))
+    }
+}
+
+impl Seldom for Representations {
+    type Recipe = SharedConfig;
+
+    fn empty<'a>() -> &'a Self {
+        const { &Self::new(Bounds::NONE) }
+    }
+
+    fn make(config: &SharedConfig) -> Self {
+        Self::new(bounds(config))
+    }
+}
+
 /// The bounds of what is kept of peers' transfers.
-pub(super) fn bounds(config: &EndpointConfig) -> Bounds {
+fn bounds(config: &SharedConfig) -> Bounds {
     let (limits, transmission) = (&config.limits, &config.transmission);
     Bounds {
         per_peer: limits.transfers_per_peer,
         total: limits.transfers,
         bytes: limits.assembly_bytes,
         body_bytes: limits.body_bytes,
-        idle: transmission.exchange_lifetime(),
+        idle: config.times().exchange_lifetime,
         longest: config.transfer_lifetime,
         // Two copies in a row were lost: 1.5 (1 + 2) times ACK_TIMEOUT.
         stale: transmission.ack_timeout.saturating_mul(9) / 2,
@@ -53,8 +80,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Drops bodies that nobody has asked for or gone on with for long; when to look again.
     pub(super) fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
-        let next = [self.assemblies.purge(now), self.representations.purge(now)];
-        next.into_iter().flatten().min()
+        let assemblies = self.assemblies.made().and_then(|assemblies| assemblies.purge(now));
+        let representations = self.representations.made().and_then(|representations| representations.purge(now));
+        [assemblies, representations].into_iter().flatten().min()
     }
 
     /// Bytes of all bodies that are not complete or not all asked for.
@@ -66,10 +94,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     // ---- as a client ----
 
     /// Cuts a request that does not go out as it is, and asks for blocks of the configured size in advance.
-    pub(super) fn cut_request(&self, mut opening: Opening) -> Result<Opening, RequestError> {
+    #[inline]
+    pub(super) fn cut_request(&self, opening: &mut Opening) -> Result<(), RequestError> {
         let smallest = self.config.block_size != BlockSize::B1024;
         if !opening.whole || (!smallest && opening.bytes() <= self.config.limits.message_bytes) {
-            return Ok(opening);
+            return Ok(());
         }
         let content = opening.body.content(opening.code);
         let has = |number| content.is_some_and(|content| content.option(number).is_some());
@@ -96,10 +125,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 opening.body = body;
             }
         }
-        Ok(opening)
+        Ok(())
     }
 
     /// A response that was matched: the message to deliver, or `None` if the exchange goes on or has failed.
+    #[inline]
     pub(super) fn follow(&mut self, now: Instant, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
         let exchange = self.exchanges.get(index);
         let begins = exchange.whole && Transfer::is_begun_by(response);
@@ -148,33 +178,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     // ---- as a server ----
-
-    /// What a request of this code asks for, before its options are looked at.
-    pub(super) fn asks(&self, code: Code) -> Asked {
-        Asked::new(self.hash.folded(code.0))
-    }
-
-    /// What an option says of blocks, or else adds to what stands for the rest of a request; or the error that it is
-    /// answered with.
-    #[inline]
-    pub(super) fn ask(&self, asked: &mut Asked, option: RawOption<'_>) -> Option<(Code, &'static str)> {
-        // RFC 7959 §2.2: the reserved size "MUST lead to a 4.00".
-        const RESERVED: (Code, &str) = (Code::BAD_REQUEST, "the size exponent 7 of blocks is reserved");
-        match option.number {
-            OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => {
-                return Some((Code::PROXYING_NOT_SUPPORTED, "this is no proxy"));
-            }
-            number @ (OptionNumber::BLOCK1 | OptionNumber::BLOCK2) => {
-                let Ok(block) = Block::decode(option.value) else { return Some(RESERVED) };
-                asked.set(number, block);
-            }
-            // The blocks of an observed state are asked for without Observe (RFC 7959 §2.6).
-            OptionNumber::OBSERVE => {}
-            number if number.is_no_cache_key() => {}
-            number => asked.what = self.hash.fold(asked.what, number.0, option.value),
-        }
-        None
-    }
 
     /// A request that is about blocks. `None` if it has been answered; else it is for the application, all at once.
     pub(super) fn receive_block(

@@ -20,6 +20,7 @@ enum Turn {
 impl<C: Controller> Exchanges<C> {
     /// Lets the first message of a peer's queue leave, if it may: the exchange has a slot and a message ID then. To be
     /// called after every event that can make a difference, until the answer is `None`.
+    #[inline]
     pub(crate) fn admit_next<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -27,12 +28,23 @@ impl<C: Controller> Exchanges<C> {
         peer: u32,
     ) -> Option<ExchangeId> {
         let state = peers.get_mut(peer);
-        let Some(index) = state.work().queue.first() else {
-            if state.work().outstanding < self.rules.nstart {
-                state.starved_since = state.starved_since.min(now);
-            }
-            return None;
-        };
+        if let Some(index) = state.work().queue.first() {
+            return self.admit_first(now, peers, peer, index);
+        }
+        if state.work().outstanding < self.config.transmission.nstart {
+            state.starved_since = state.starved_since.min(now);
+        }
+        None
+    }
+
+    #[inline]
+    fn admit_first<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        peer: u32,
+        index: u32,
+    ) -> Option<ExchangeId> {
         match self.turn(now, peers, peer, index) {
             Turn::Leave { confirmable } => return Some(self.admit(now, peers, index, confirmable)),
             Turn::Until(at) => self.ask_again(index, Some(at)),
@@ -44,6 +56,7 @@ impl<C: Controller> Exchanges<C> {
     /// Tells the controller, before a new message is looked at, that nothing had waited for a while. Whether a queue
     /// that ran empty was a pause of the application shows only when its next message comes: a closed loop that sends
     /// again at once has not paused.
+    #[inline]
     pub(crate) fn tell_starvation<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32) {
         let (state, controller) = peers.controlled(peer);
         if core::mem::replace(&mut state.starved_since, Instant::FAR_FUTURE) < now {
@@ -52,20 +65,21 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
+    #[inline]
     fn turn<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32, index: u32) -> Turn {
         let (state, controller) = peers.controlled(peer);
         let exchange = &self.slots[index];
-        if state.work().outstanding >= self.rules.nstart && exchange.is_told() {
+        if state.work().outstanding >= self.config.transmission.nstart && exchange.is_told() {
             return Turn::OnEvent;
         }
-        if let Some(free) = state.ids.blocked_until(now, self.rules.exchange_lifetime) {
+        if let Some(free) = state.ids.blocked_until(now, self.config.times().exchange_lifetime) {
             return Turn::Until(free);
         }
         if !exchange.is_told() {
             // A Non-confirmable response waits for a message ID and for nothing else.
             return Turn::Leave { confirmable: false };
         }
-        let probing_rate = self.rules.probing_rate;
+        let probing_rate = self.config.transmission.probing_rate;
         let submission = Submission {
             confirmable: exchange.confirmable,
             may_confirm: exchange.may_confirm,
@@ -91,6 +105,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
+    #[inline]
     fn admit<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -108,7 +123,7 @@ impl<C: Controller> Exchanges<C> {
         let name = exchange.id(index);
         let state = peers.get_mut(exchange.peer);
         state.occupy_slot(exchange.bytes);
-        let id = state.ids.allocate(now, self.rules.exchange_lifetime).unwrap_or(exchange.id);
+        let id = state.ids.allocate(now, self.config.times().exchange_lifetime).unwrap_or(exchange.id);
         self.identify(index, id);
         // Its departure takes the timer's place: that comes with the next poll, and before any timer.
         self.timers.cancel(index);
@@ -119,7 +134,7 @@ impl<C: Controller> Exchanges<C> {
     /// controller says.
     fn ask_again(&mut self, index: u32, at: Option<Instant>) {
         let exchange = &mut self.slots[index];
-        let at = at.map(|at| at.min(exchange.submitted + self.rules.longest_pause));
+        let at = at.map(|at| at.min(exchange.submitted + self.config.times().longest_pause));
         if exchange.ask_again != at {
             exchange.ask_again = at;
             let wake = exchange.wake();

@@ -42,7 +42,6 @@ use smallvec::SmallVec;
 
 use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, NoResponse, OptionNumber, Token, Type};
-use crate::config::{EndpointConfig, Envelope};
 use crate::peer::{Peers, Queue};
 use crate::shares::Group;
 use crate::store::{Chain, Linked, Links};
@@ -200,12 +199,14 @@ impl<C: Controller> Exchange<C> {
         self.ask_again.unwrap_or(self.state_until).min(self.deadline)
     }
 
+    #[inline]
     pub(crate) fn course(&self, now: Instant) -> Course {
         let course = self.course_of_message(now);
         self.transfer.as_ref().map_or(course, |transfer| transfer.course(now, course))
     }
 
     /// How the message went that was sent last.
+    #[inline]
     fn course_of_message(&self, now: Instant) -> Course {
         let first = self.first_sent();
         Course {
@@ -215,41 +216,6 @@ impl<C: Controller> Exchange<C> {
             acknowledged_after: self.acknowledged.zip(first).map(|(acknowledged, first)| acknowledged - first),
             elapsed: self.since_first(now),
             timeout: self.timeout.unwrap_or_default(),
-        }
-    }
-}
-
-/// The part of the configuration that exchanges live by, with the times that follow from it (RFC 7252 §4.8.2).
-#[derive(Clone, Debug)]
-pub(crate) struct Rules {
-    pub(crate) nstart: u16,
-    pub(crate) max_retransmit: u8,
-    pub(crate) probing_rate: u32,
-    pub(crate) envelope: Envelope,
-    pub(crate) queue_lifetime: Duration,
-    /// How long a message may wait that is told when its turn comes.
-    pub(crate) longest_pause: Duration,
-    pub(crate) datagram_overhead: u32,
-    pub(crate) max_transmit_span: Duration,
-    pub(crate) exchange_lifetime: Duration,
-    pub(crate) response_timeout: Duration,
-}
-
-impl Rules {
-    pub(crate) fn new(config: &EndpointConfig) -> Self {
-        let transmission = &config.transmission;
-        let exchange_lifetime = transmission.exchange_lifetime();
-        Self {
-            nstart: transmission.nstart,
-            max_retransmit: transmission.max_retransmit,
-            probing_rate: transmission.probing_rate,
-            envelope: config.envelope.clone(),
-            queue_lifetime: config.queue_lifetime,
-            longest_pause: config.longest_pause.unwrap_or(config.queue_lifetime.saturating_add(exchange_lifetime)),
-            datagram_overhead: config.datagram_overhead,
-            max_transmit_span: transmission.max_transmit_span(),
-            exchange_lifetime,
-            response_timeout: config.response_timeout.unwrap_or(exchange_lifetime),
         }
     }
 }

@@ -30,6 +30,7 @@ pub(crate) enum Next {
 
 impl<C: Controller> Exchanges<C> {
     /// A copy leaves: the controller arms its timer, inside the envelope. The answer is the number of the copy.
+    #[inline]
     pub(crate) fn sent<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -50,7 +51,7 @@ impl<C: Controller> Exchanges<C> {
             load: peer.load_without(exchange.bytes),
         };
         let wanted = controller.sent(&mut peer.control, &mut exchange.flight, &event);
-        let mut timeout = self.rules.envelope.hold(wanted, exchange.timeout);
+        let mut timeout = self.config.envelope.hold(wanted, exchange.timeout);
         if exchange.notifies() && !exchange.confirmable && controller.snapshot(&peer.control).srtt.is_none() {
             timeout = timeout.max(BETWEEN_NOTIFICATIONS);
         }
@@ -59,7 +60,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.state_until = now + timeout;
         if exchange.confirmable {
             // Nothing is expected any longer than this without an acknowledgement (RFC 7252 §4.7).
-            exchange.state_until = exchange.state_until.min(exchange.sent[0] + self.rules.exchange_lifetime);
+            exchange.state_until = exchange.state_until.min(exchange.sent[0] + self.config.times().exchange_lifetime);
             peer.sent_confirmable(now, exchange.bytes, exchange.may_confirm);
         } else {
             peer.sent_non(now, exchange.bytes);
@@ -77,14 +78,16 @@ impl<C: Controller> Exchanges<C> {
             return Next::Fail(Failure::Deadline);
         }
         match exchange.state {
-            State::Queued if now >= exchange.submitted + self.rules.longest_pause => Next::Fail(exchange.expired()),
+            State::Queued if now >= exchange.submitted + self.config.times().longest_pause => {
+                Next::Fail(exchange.expired())
+            }
             State::Queued if exchange.ask_again.take().is_some() => {
                 let wake = exchange.wake();
                 self.timers.set(index, wake);
                 Next::Admit
             }
             State::Queued => Next::Fail(exchange.expired()),
-            State::Departing if exchange.since_first(now) > self.rules.max_transmit_span => {
+            State::Departing if exchange.since_first(now) > self.config.times().max_transmit_span => {
                 self.give_up(now, peers, index)
             }
             State::Departing => Next::Depart,
@@ -99,6 +102,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// The first acknowledgement of an exchange arrived: the controller learns of it and the slot is free.
+    #[inline]
     pub(crate) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
         let exchange = &mut self.slots[index];
         if exchange.acknowledged.is_none() && exchange.confirmable && !exchange.sent.is_empty() {
@@ -115,7 +119,7 @@ impl<C: Controller> Exchanges<C> {
     pub(crate) fn await_response(&mut self, now: Instant, index: u32) {
         let exchange = &mut self.slots[index];
         exchange.state = State::AwaitingResponse;
-        exchange.state_until = now + self.rules.response_timeout;
+        exchange.state_until = now + self.config.times().response_timeout;
         let wake = exchange.wake();
         self.timers.set(index, wake);
     }
@@ -149,7 +153,7 @@ impl<C: Controller> Exchanges<C> {
         self.slots[index].free_slot(peers);
         self.unidentify(index);
         self.replace(peers, index);
-        let patience = self.rules.response_timeout;
+        let patience = self.config.times().response_timeout;
         let exchange = &mut self.slots[index];
         exchange.state = State::Queued;
         exchange.state_until = now + patience;
@@ -168,8 +172,8 @@ impl<C: Controller> Exchanges<C> {
         let exchange = &mut self.slots[index];
         let attempt = exchange.attempt();
         let (peer, controller) = peers.controlled(exchange.peer);
-        let span = self.rules.max_transmit_span;
-        let departure = (attempt < self.rules.max_retransmit && exchange.since_first(now) <= span)
+        let span = self.config.times().max_transmit_span;
+        let departure = (attempt < self.config.transmission.max_retransmit && exchange.since_first(now) <= span)
             .then(|| {
                 let event = Expired { now, attempt, load: peer.load_without(exchange.bytes) };
                 controller.expired(&mut peer.control, &mut exchange.flight, &event)
@@ -188,7 +192,7 @@ impl<C: Controller> Exchanges<C> {
     fn take_new_id<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
         let exchange = &self.slots[index];
         if exchange.successor.is_some()
-            && let Ok(id) = peers.get_mut(exchange.peer).ids.allocate(now, self.rules.exchange_lifetime)
+            && let Ok(id) = peers.get_mut(exchange.peer).ids.allocate(now, self.config.times().exchange_lifetime)
         {
             self.unidentify(index);
             self.replace(peers, index);

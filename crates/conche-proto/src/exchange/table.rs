@@ -4,9 +4,10 @@ use alloc::boxed::Box;
 
 use rand_core::RngCore;
 
-use super::{Content, Course, Exchange, ExchangeId, Purpose, Reliability, Rules, State, Transferring};
+use super::{Content, Course, Exchange, ExchangeId, Purpose, Reliability, State, Transferring};
 use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, Token};
+use crate::config::SharedConfig;
 use crate::hash::Keyed;
 use crate::peer::Peers;
 use crate::store::{Arena, Chain, Chained, Index, Links, Timers};
@@ -77,7 +78,7 @@ impl Opening {
 pub(crate) struct Exchanges<C: Controller> {
     pub(super) slots: Arena<Exchange<C>>,
     pub(super) timers: Timers,
-    pub(super) rules: Rules,
+    pub(super) config: SharedConfig,
     /// Those that have a message ID, for ACK and RST.
     by_id: Index<ById>,
     /// Requests, for responses.
@@ -98,11 +99,11 @@ pub(crate) struct Exchanges<C: Controller> {
 }
 
 impl<C: Controller> Exchanges<C> {
-    pub(crate) fn new(rules: Rules, hash: Keyed) -> Self {
+    pub(crate) fn new(config: SharedConfig, hash: Keyed) -> Self {
         Self {
             slots: Arena::new(),
             timers: Timers::default(),
-            rules,
+            config,
             by_id: Index::new(),
             by_token: Index::new(),
             hash,
@@ -118,6 +119,7 @@ impl<C: Controller> Exchanges<C> {
 
     /// Opens an exchange with a peer, which it holds; its first message waits for admission, without a timer as long as
     /// nobody says that it [has to wait](Self::wait).
+    #[inline]
     pub(crate) fn open<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -127,11 +129,11 @@ impl<C: Controller> Exchanges<C> {
     ) -> Option<ExchangeId> {
         self.generation = self.generation.wrapping_add(1);
         let (purpose, token) = (opening.purpose, opening.token);
-        let bytes = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.rules.datagram_overhead);
+        let bytes = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead);
         // A response has until its request is given up; what waits for it there is not ours to shorten.
         let patience = match purpose {
-            Purpose::Response(_) | Purpose::Notification(_) => self.rules.response_timeout,
-            Purpose::Request | Purpose::Ping => self.rules.queue_lifetime,
+            Purpose::Response(_) | Purpose::Notification(_) => self.config.times().response_timeout,
+            Purpose::Request | Purpose::Ping => self.config.queue_lifetime,
         };
         let generation = self.generation;
         let exchange = || Exchange {
@@ -187,12 +189,14 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Sets the timer of an exchange for when it is due next.
+    #[inline]
     pub(crate) fn arm(&mut self, index: u32) {
         self.timers.set(index, self.slots[index].wake());
     }
 
     /// The one end of every exchange: slot, timer, queue place and table entries are freed. The answer is what it was for,
     /// and with which peer.
+    #[inline]
     pub(crate) fn close<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> (Purpose, u32) {
         let exchange = &mut self.slots[index];
         exchange.free_slot(peers);
@@ -220,6 +224,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// The exchange of this name, if it is not over.
+    #[inline]
     pub(crate) fn live(&self, id: ExchangeId) -> Option<&Exchange<C>> {
         self.slots.get(id.index).filter(|exchange| exchange.generation == id.generation)
     }
@@ -233,6 +238,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// The exchange whose message has this ID, if it has left.
+    #[inline]
     pub(crate) fn with_id(&mut self, peer: u32, id: MessageId) -> Option<u32> {
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id && !exchange.sent.is_empty();
         self.by_id.find(&self.slots, self.id_hash(peer, id), is_it)
@@ -249,6 +255,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// A random token of this length that no request to this peer uses (RFC 7252 §5.3.1), and nothing else either.
+    #[inline]
     pub(crate) fn unused_token(
         &mut self,
         peer: u32,
@@ -271,6 +278,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// How an exchange went so far, and with whom.
+    #[inline]
     pub(crate) fn told<P: PeerKey>(&self, now: Instant, peers: &Peers<P, C>, index: u32) -> (ExchangeId, P, Course) {
         let exchange = &self.slots[index];
         (exchange.id(index), peers.get(exchange.peer).key, exchange.course(now))
@@ -317,6 +325,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// A sender has a message that waits for admission: at the end of the peer's queue or, if it only goes on, at its head.
+    #[inline]
     pub(super) fn enqueue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, last: bool) {
         let exchange = &self.slots[index];
         self.queued += 1;
@@ -330,6 +339,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
+    #[inline]
     pub(super) fn dequeue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
         let exchange = &self.slots[index];
         self.queued -= 1;
@@ -341,6 +351,7 @@ impl<C: Controller> Exchanges<C> {
 
     /// An exchange's message has this ID from now on. One that had it before, and waits for its response longer than IDs are
     /// reserved, is found by its token only.
+    #[inline]
     pub(super) fn identify(&mut self, index: u32, id: MessageId) {
         let exchange = &mut self.slots[index];
         (exchange.id, exchange.identified) = (id, true);
@@ -371,9 +382,10 @@ impl<C: Controller> Exchanges<C> {
     /// What a message with this body is counted as.
     pub(super) fn message_bytes(&self, index: u32, body: &Body) -> u32 {
         let payload = 4 + usize::from(self.slots[index].token.len()) + body.len();
-        u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.rules.datagram_overhead)
+        u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead)
     }
 
+    #[inline]
     fn find_token(&mut self, peer: u32, token: Token) -> Option<u32> {
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.token == token;
         self.by_token.find(&self.slots, self.token_hash(peer, token), is_it)

@@ -72,7 +72,7 @@ impl<C: Controller> Exchanges<C> {
         }
         self.count_transfer(&mut transfer);
         let bytes = self.message_bytes(index, &body);
-        let patience = self.rules.response_timeout;
+        let patience = self.config.times().response_timeout;
         let exchange = &mut self.slots[index];
         exchange.transfer = Some(transfer);
         (exchange.content.body, exchange.bytes) = (body, bytes);

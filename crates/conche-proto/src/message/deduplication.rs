@@ -149,6 +149,8 @@ pub(crate) struct Deduplication {
     capacity: usize,
     /// When what was over was forgotten last.
     purged: Instant,
+    /// Nothing is over before this.
+    first_expiry: Instant,
 }
 
 impl Deduplication {
@@ -170,18 +172,28 @@ impl Deduplication {
             longest_reply,
             capacity,
             purged: Instant::ZERO,
+            first_expiry: Instant::FAR_FUTURE,
         }
     }
 
     /// The entry of a message that was received before and within its lifetime.
+    #[inline]
     pub(crate) fn find(&mut self, now: Instant, what: Fingerprint) -> Option<Remembered> {
         self.purge(now);
         let index = self.index.find(&self.entries, what.short(), |entry: &Entry| entry.what == what)?;
         Number::of(index).map(|index| Remembered { index, message: what.short() })
     }
 
-    /// Enters a message that [`find`](Self::find) has just not found.
-    pub(crate) fn insert(&mut self, now: Instant, received: Received, reply: Reply) -> Result<Remembered, TableFull> {
+    /// Enters a message that [`find`](Self::find) has just not found. `keep` is called first if others may be forgotten for
+    /// it.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        now: Instant,
+        received: Received,
+        reply: Reply,
+        keep: impl FnOnce(&Self),
+    ) -> Result<Remembered, TableFull> {
         let Received { what, confirmable, idempotent } = received;
         let reply_bytes = self.bytes_of(&reply);
         if let Err(group) = idempotent
@@ -189,12 +201,16 @@ impl Deduplication {
         {
             return Err(TableFull);
         }
-        self.make_room(reply_bytes, idempotent.is_ok())?;
+        if self.room(reply_bytes) != Room::Free {
+            keep(self);
+            self.make_room(reply_bytes, idempotent.is_ok())?;
+        }
         let lifetime = usize::from(!confirmable);
         let expires = Tick::after(now + self.lifetimes[lifetime]);
+        self.first_expiry = self.first_expiry.min(expires.from(now));
         let group = idempotent.err().unwrap_or(Group::NOBODY);
-        let entry = Entry { what, chained: NIL, next: NIL, expires, group, reply };
-        let index = self.entries.insert(entry).ok_or(TableFull)?;
+        let entry = || Entry { what, chained: NIL, next: NIL, expires, group, reply };
+        let index = self.entries.insert_with(entry).ok_or(TableFull)?;
         self.index.insert(&mut self.entries, what.short(), index);
         self.reply_bytes += reply_bytes;
         let queue = if idempotent.is_ok() { Queue::Idempotent } else { Queue::NotIdempotent };
@@ -206,12 +222,8 @@ impl Deduplication {
         Number::of(index).map(|index| Remembered { index, message: what.short() }).ok_or(TableFull)
     }
 
-    /// Others may be forgotten if a message is entered with this reply.
-    pub(crate) fn is_crowded_by(&self, reply: &Reply) -> bool {
-        self.room(self.bytes_of(reply)) != Room::Free
-    }
-
     /// The reply of an entry that is still there.
+    #[inline]
     pub(crate) fn reply(&self, remembered: Remembered) -> Option<&Reply> {
         let entry =
             self.entries.get(remembered.index.get()).filter(|entry| entry.what.short() == remembered.message)?;
@@ -220,6 +232,7 @@ impl Deduplication {
 
     /// Changes the reply of an entry that is still there; otherwise it comes back. For one that is
     /// [`Pending`](Reply::Pending), room was set aside.
+    #[inline]
     pub(crate) fn set_reply(&mut self, remembered: Remembered, reply: Reply) -> Result<(), Reply> {
         let bytes = self.bytes_of(&reply);
         let found =
@@ -239,10 +252,18 @@ impl Deduplication {
     }
 
     /// Forgets what has outlived its lifetime.
+    #[inline]
     pub(crate) fn purge(&mut self, now: Instant) {
         // A tick tells past from future within two of these spans, and nothing was entered since.
         let all = now - self.purged > 2 * Tick::LONGEST;
         self.purged = now;
+        if now >= self.first_expiry {
+            self.forget(now, all);
+        }
+    }
+
+    /// Forgets what is over by now, or all.
+    fn forget(&mut self, now: Instant, all: bool) {
         for lifetime in 0..2 {
             for queue in QUEUES {
                 let ends = self.queues[lifetime][queue as usize];
@@ -258,14 +279,16 @@ impl Deduplication {
             self.entries = Arena::new();
             self.queues = EMPTY_QUEUES;
         }
+        let firsts = self.queues.iter().flatten();
+        let expiries = firsts.filter_map(|ends| Some(self.entries.get(ends.first)?.expires.from(now)));
+        self.first_expiry = expiries.min().unwrap_or(Instant::FAR_FUTURE);
     }
 
     /// When to purge next. Coarse on purpose: a server under load must not wake up once for each entry.
     pub(crate) fn next_purge(&self, now: Instant) -> Option<Instant> {
         const COARSE: Duration = Duration::from_secs(16);
-        let firsts = self.queues.iter().flatten();
-        let expiry = firsts.filter_map(|ends| Some(self.entries.get(ends.first)?.expires.from(now))).min()?;
-        Some(expiry + COARSE).filter(|&at| at > now)
+        let at = self.first_expiry + COARSE;
+        (self.entries.len() > 0 && at > now).then_some(at)
     }
 
     /// How many messages are remembered.
@@ -284,6 +307,7 @@ impl Deduplication {
     }
 
     /// What a reply takes beside its entry.
+    #[inline]
     fn bytes_of(&self, reply: &Reply) -> usize {
         match reply {
             Reply::Datagram(bytes) => bytes.len() + REPLY_OVERHEAD,
@@ -313,6 +337,7 @@ impl Deduplication {
     }
 
     /// The room for an entry with a reply of so many bytes.
+    #[inline]
     fn room(&self, reply_bytes: usize) -> Room {
         let growth = self.entries.growth() * Self::ENTRY_BYTES;
         let places = self.entries.places() * Self::ENTRY_BYTES;
@@ -337,6 +362,7 @@ impl Deduplication {
         true
     }
 
+    #[inline]
     fn push(&mut self, lifetime: usize, queue: Queue, index: u32) {
         let ends = &mut self.queues[lifetime][queue as usize];
         let before = core::mem::replace(&mut ends.last, index);

@@ -17,7 +17,7 @@ use crate::exchange::{Content, ExchangeId, Failure, Reliability, Response};
 use crate::hash::Keyed;
 use crate::incoming::RequestId;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Chain, Index, Links, List, Timers};
+use crate::store::{Arena, Chain, Index, Links, List, Seldom, Timers};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
@@ -104,8 +104,6 @@ pub(crate) struct Observers {
     /// When the newest state of each topic has settled.
     settling: Timers,
     shares: Shares,
-    capacity: usize,
-    per_peer: usize,
     hash: Keyed,
     generation: u32,
     unanswered: usize,
@@ -113,11 +111,23 @@ pub(crate) struct Observers {
     sequence: Sequence,
 }
 
+impl Seldom for Observers {
+    type Recipe = Keyed;
+
+    fn empty<'a>() -> &'a Self {
+        const { &Self::new(Keyed::NONE) }
+    }
+
+    fn make(hash: &Keyed) -> Self {
+        Self::new(*hash)
+    }
+}
+
 impl Observers {
     /// Bytes of an observer, its key included, without its place in the index.
     pub(crate) const BYTES: usize = Arena::<Observer>::PLACE_BYTES;
 
-    pub(crate) fn new(capacity: usize, per_peer: usize, hash: Keyed) -> Self {
+    const fn new(hash: Keyed) -> Self {
         Self {
             slots: Arena::new(),
             by_place: Index::new(),
@@ -126,14 +136,12 @@ impl Observers {
             topics: Arena::new(),
             by_name: Index::new(),
             walking: List::new(),
-            settling: Timers::default(),
-            shares: Shares::default(),
-            capacity,
-            per_peer,
+            settling: Timers::new(),
+            shares: Shares::new(),
             hash,
             generation: 0,
             unanswered: 0,
-            sequence: Sequence::default(),
+            sequence: Sequence::START,
         }
     }
 
@@ -156,14 +164,14 @@ impl Observers {
         topic.map_or((0, None), |topic| (self.topics[topic].len as usize, self.topics[topic].observers.first()))
     }
 
-    /// There may be one more of this group.
-    pub(crate) fn admits(&self, group: Group) -> bool {
-        self.shares.admits(group, 1, self.capacity)
+    /// There may be one more of this group, of `capacity` in all.
+    pub(crate) fn admits(&self, group: Group, capacity: usize) -> bool {
+        self.shares.admits(group, 1, capacity)
     }
 
-    /// There may be one more of this peer.
-    pub(crate) fn admits_peer(&mut self, peer: u32) -> bool {
-        self.watcher(peer).map_or(0, |watcher| self.watchers[watcher].len as usize) < self.per_peer
+    /// There may be one more of this peer, which may have so many.
+    pub(crate) fn admits_peer(&mut self, peer: u32, per_peer: usize) -> bool {
+        self.watcher(peer).map_or(0, |watcher| self.watchers[watcher].len as usize) < per_peer
     }
 
     /// Enters an observer that is admitted, and that is none yet.

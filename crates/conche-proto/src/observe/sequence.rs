@@ -14,6 +14,8 @@ const TICK_BITS: u32 = 16;
 pub(super) struct Sequence(u64);
 
 impl Sequence {
+    pub(super) const START: Self = Self(0);
+
     /// The number of what is true now.
     pub(super) fn at(&mut self, now: Instant) -> u32 {
         self.0 = self.0.max(now.as_nanos() >> TICK_BITS);

@@ -10,7 +10,7 @@ use super::Order;
 use crate::codec::{Code, Token};
 use crate::exchange::{Content, ExchangeId, Failure, Reliability};
 use crate::hash::Keyed;
-use crate::store::{Arena, Chain, Chained, Index, Timers};
+use crate::store::{Arena, Chain, Chained, Index, Seldom, Timers};
 use conche_cc::Instant;
 
 /// Names something that this endpoint observes.
@@ -95,9 +95,21 @@ pub(crate) struct Subscriptions {
     generation: u32,
 }
 
+impl Seldom for Subscriptions {
+    type Recipe = Keyed;
+
+    fn empty<'a>() -> &'a Self {
+        const { &Self::new(Keyed::NONE) }
+    }
+
+    fn make(hash: &Keyed) -> Self {
+        Self::new(*hash)
+    }
+}
+
 impl Subscriptions {
-    pub(crate) fn new(hash: Keyed) -> Self {
-        Self { slots: Arena::new(), by_token: Index::new(), timers: Timers::default(), hash, generation: 0 }
+    const fn new(hash: Keyed) -> Self {
+        Self { slots: Arena::new(), by_token: Index::new(), timers: Timers::new(), hash, generation: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -20,7 +20,7 @@ use crate::PeerKey;
 use crate::hash::Keyed;
 use crate::message::MessageIds;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Chain, Chained, Index, List};
+use crate::store::{Arena, Chain, Chained, Index, List, NIL};
 use conche_cc::{Controller, Instant};
 
 /// The table is full of peers that are in use or were until lately, or a group has its share of it.
@@ -51,6 +51,8 @@ pub(crate) struct Peers<P, C: Controller> {
     idle: List<Idle>,
     /// Of peers that they themselves made.
     shares: Shares,
+    /// The one that was found last, if it is there still.
+    recent: u32,
     capacity: usize,
     idle_lifetime: Duration,
     /// How long a peer is kept at least: its message IDs must not be drawn anew within EXCHANGE_LIFETIME.
@@ -75,6 +77,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             hash,
             idle: List::new(),
             shares: Shares::default(),
+            recent: NIL,
             capacity,
             idle_lifetime,
             retention: idle_lifetime.max(exchange_lifetime),
@@ -83,7 +86,20 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// The peer with this key, whose [hash](Self::hash) is known already.
     pub(crate) fn find(&mut self, key: &P, hash: u64) -> Option<u32> {
-        self.index.find(&self.slots, hash, |peer: &Peer<P, C>| peer.key == *key)
+        let found =
+            self.recent(key).or_else(|| self.index.find(&self.slots, hash, |peer: &Peer<P, C>| peer.key == *key));
+        self.recent = found.unwrap_or(self.recent);
+        found
+    }
+
+    /// The same where nobody needs the hash: there is none, if this peer was found last.
+    pub(crate) fn find_unhashed(&mut self, key: &P) -> Option<u32> {
+        self.recent(key).or_else(|| self.find(key, self.hash(key)))
+    }
+
+    /// The peer that was found last, if this is its key: what comes and goes often does so with one peer.
+    fn recent(&self, key: &P) -> Option<u32> {
+        self.slots.get(self.recent).filter(|peer| peer.key == *key).map(|_| self.recent)
     }
 
     /// The hash of a peer's key.
@@ -123,6 +139,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     /// The peer `key`, whose state is made with a random first message ID or, after a long idle time, made anew: what was
     /// learnt then says nothing of now. Who opens it must [`hold`](Self::hold) it or [`touch`](Self::touch) it. If there is
     /// none, it is made at the expense of `group`, or of [`Group::NOBODY`] if it is we who want something of it.
+    #[inline]
     pub(crate) fn open(
         &mut self,
         now: Instant,
@@ -130,8 +147,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         group: Group,
         random: &mut impl RngCore,
     ) -> Result<u32, PeersFull> {
-        let hash = self.hash(&key);
-        if let Some(index) = self.find(&key, hash) {
+        if let Some(index) = self.find_unhashed(&key) {
             if let Usage::Idle { last_used, .. } = self.get(index).usage
                 && now - last_used > self.idle_lifetime
             {
@@ -162,6 +178,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         if theirs {
             self.shares.take(group, 1);
         }
+        let hash = self.hash(&key);
         self.index.insert(&mut self.slots, hash, index);
         self.idle.push_back(&mut self.slots, index);
         Ok(index)
@@ -175,6 +192,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     /// Something needs this peer until it lets go: an exchange, or a request whose response will.
+    #[inline]
     pub(crate) fn hold(&mut self, index: u32) {
         if let Usage::Busy { holds, .. } = &mut self.get_mut(index).usage {
             *holds = holds.saturating_add(1);
@@ -192,6 +210,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
+    #[inline]
     pub(crate) fn let_go(&mut self, now: Instant, index: u32) {
         match &mut self.get_mut(index).usage {
             Usage::Busy { holds, .. } => match NonZeroU32::new(holds.get() - 1) {

@@ -1,7 +1,8 @@
 //! [`Arena`]: values in numbered places, in chunks that never move once they are full.
 //!
 //! One vector would hold its old and its new self while it doubles, and copy all of it at once. Here only the first
-//! chunk grows like that, up to [`CHUNK`] places, so that one value costs little; each further one is allocated whole.
+//! chunk grows like that, from one place up to [`CHUNK`], so that few values cost little; each further one is allocated
+//! whole.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -73,7 +74,7 @@ impl<T> Arena<T> {
     pub(crate) fn growth(&self) -> usize {
         match self.places() {
             places if self.len() < places => 0,
-            0 => 4,
+            0 => 1,
             places => places.min(CHUNK),
         }
     }

@@ -111,6 +111,7 @@ impl<L> Index<L> {
     }
 
     /// Enters what is not in the index.
+    #[inline]
     pub(crate) fn insert<T: Chained<L>>(&mut self, arena: &mut Arena<T>, hash: u64, index: u32) {
         let table = self.table.get_or_insert_default();
         table.len += 1;
@@ -165,6 +166,7 @@ impl Table {
         }
     }
 
+    #[inline]
     fn link<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>, hash: u32, index: u32) {
         let Some(bucket) = self.bucket(hash) else { return };
         let before = core::mem::replace(self.first_mut(bucket), index);
@@ -213,10 +215,15 @@ impl Table {
         self.mask = self.contents.len().next_power_of_two() - 1;
         let Some(bit) = added.checked_ilog2() else { return };
         let split = added - (1 << bit);
-        if core::mem::replace(&mut self.contents[split], NOTHING) == NOTHING {
+        let content = self.contents[split];
+        if content == NOTHING {
             return;
         }
         let mut index = self.first(split);
+        if content != MANY && self.bucket(arena[index].chain().hash) == Some(split) {
+            return;
+        }
+        self.contents[split] = NOTHING;
         while index != NIL {
             let Chain { hash, next } = arena[index].chain();
             self.link(arena, hash, index);

@@ -43,6 +43,7 @@ impl<L> List<L> {
         self.first == NIL
     }
 
+    #[inline]
     pub(crate) fn push_back<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
         *arena[index].links() = Links { before: self.last, after: NIL };
         match self.last {
@@ -71,6 +72,7 @@ impl<L> List<L> {
     }
 
     /// Takes out a thing that is in this list.
+    #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
         let Links { before, after } = core::mem::take(arena[index].links());
         match before {

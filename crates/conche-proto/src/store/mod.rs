@@ -5,13 +5,18 @@
 //! one thing can be in several orders at once and needs no allocation for any: a [`List`] links them first in, first
 //! out; an [`Index`] finds them by a hash; [`Timers`] wake them. Each of these is told by a marker type, such as `ById`,
 //! which of the links in a thing is its own.
+//!
+//! What most endpoints never fill is made [on demand](OnDemand).
 
 mod arena;
 mod index;
 mod list;
+mod on_demand;
 mod timers;
+mod wheel;
 
 pub(crate) use arena::{Arena, NIL, Number};
 pub(crate) use index::{Chain, Chained, Index, short};
 pub(crate) use list::{Linked, Links, List};
+pub(crate) use on_demand::{OnDemand, Seldom};
 pub(crate) use timers::Timers;

@@ -1,24 +1,36 @@
-//! [`Timers`]: any number of timers for any times, set and cancelled in O(log n) at worst and in O(1) mostly.
+//! [`Timers`]: any number of timers for any times.
 //!
-//! A heap of four children a node. Siblings lie in one cache line, which is what a step costs when there are many. Each
+//! Where there are many, those that are due within seconds are in a [`Wheel`], which sets and cancels them in O(1). The
+//! milliseconds that come next, and what is far, are in a heap, which knows the order: a slot of the wheel is
+//! emptied into it before anything later is due.
+//!
+//! The heap is one of four children a node. Siblings lie in one cache line, which is what a step costs when there are many. Each
 //! timer is named by a number that its owner chose, and it is known where it stands, so that a cancelled one leaves at
 //! once: the heap is as large as the number of armed timers, never larger.
 //!
 //! Delays that are all alike need none of this: a [`List`](super::List) has them in order.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
 use conche_cc::Instant;
 
 use super::NIL;
+use super::wheel::{Wheel, tick};
+
+/// So many timers are a wheel worth.
+const MANY: usize = 64;
+
+/// The position of a timer that is in the wheel.
+const IN_WHEEL: u32 = NIL - 1;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Armed {
-    at: Instant,
+pub(super) struct Armed {
+    pub(super) at: Instant,
     /// Timers for the same instant fire in the order in which they were set.
-    sequence: u32,
-    index: u32,
+    pub(super) sequence: u32,
+    pub(super) index: u32,
 }
 
 impl Armed {
@@ -90,32 +102,54 @@ pub(crate) struct Timers {
     /// Where in the heap each number stands: apart from what it names, since a move touches many of them.
     positions: Vec<u32>,
     sequence: u32,
+    /// From [`MANY`] timers on, until there are none. Never has a timer of a tick that is not after that of the heap's first.
+    wheel: Option<Box<Wheel>>,
 }
 
 impl Timers {
+    pub(crate) const fn new() -> Self {
+        Self { heap: Nodes { families: Vec::new(), len: 0 }, positions: Vec::new(), sequence: 0, wheel: None }
+    }
+
     /// How many timers are armed.
     pub(crate) fn len(&self) -> usize {
-        self.heap.len
+        self.heap.len + self.wheel.as_ref().map_or(0, |wheel| wheel.len())
     }
 
     /// Arms the timer `index` for `at`, in place of what it was armed for.
+    #[inline]
     pub(crate) fn set(&mut self, index: u32, at: Instant) {
         self.sequence = self.sequence.wrapping_add(1);
         let armed = Armed { at, sequence: self.sequence, index };
         if self.positions.len() <= index as usize {
             self.positions.resize(index as usize + 1, NIL);
         }
-        let position = self.position(index).unwrap_or_else(|| self.heap.grow());
-        self.settle(position, armed);
+        if self.wheel.is_some() || self.heap.len >= MANY {
+            return self.set_among_many(armed);
+        }
+        self.enter(armed);
+    }
+
+    /// The same where there is a wheel, or it is time for one.
+    #[inline(never)]
+    fn set_among_many(&mut self, armed: Armed) {
+        self.take_out(armed.index);
+        let wheel = self.wheel.get_or_insert_with(|| Box::new(Wheel::new()));
+        wheel.start_at(self.heap.first().map_or(armed.at, |first| first.at));
+        if wheel.covers(armed.at) {
+            wheel.insert(armed);
+            self.positions[armed.index as usize] = IN_WHEEL;
+        } else {
+            self.enter(armed);
+        }
+        self.refill();
     }
 
     /// Disarms the timer `index`, if it is armed.
+    #[inline]
     pub(crate) fn cancel(&mut self, index: u32) {
-        let Some(position) = self.position(index) else { return };
-        self.positions[index as usize] = NIL;
-        if let Some(last) = self.heap.pop().filter(|last| last.index != index) {
-            self.settle(position, last);
-        }
+        self.take_out(index);
+        self.refill();
     }
 
     /// When the next timer is due.
@@ -124,6 +158,7 @@ impl Timers {
     }
 
     /// Disarms a timer that is due, and tells which.
+    #[inline]
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         let &Armed { at, index, .. } = self.heap.first()?;
         (at <= now).then(|| {
@@ -132,11 +167,62 @@ impl Timers {
         })
     }
 
-    fn position(&self, index: u32) -> Option<usize> {
-        self.positions.get(index as usize).filter(|&&position| position != NIL).map(|&position| position as usize)
+    /// Empties into the heap what must not be behind its first timer: then that is the first of all.
+    #[inline]
+    fn refill(&mut self) {
+        if let Some(wheel) = &self.wheel {
+            if wheel.len() > 0 {
+                self.empty_slots();
+            } else if self.heap.len == 0 {
+                self.wheel = None;
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn empty_slots(&mut self) {
+        while let Some(wheel) = &mut self.wheel
+            && let Some(next) = wheel.first_tick()
+            && self.heap.first().is_none_or(|first| next <= tick(first.at))
+        {
+            wheel.turn_to(next);
+            while let Some(armed) = self.wheel.as_mut().and_then(|wheel| wheel.pop(next)) {
+                self.enter(armed);
+            }
+        }
+    }
+
+    /// Puts a timer into the heap, or moves it there.
+    #[inline]
+    fn enter(&mut self, armed: Armed) {
+        let position = match self.positions[armed.index as usize] {
+            NIL | IN_WHEEL => self.heap.grow(),
+            position => position as usize,
+        };
+        self.settle(position, armed);
+    }
+
+    /// Takes a timer out of wheel or heap.
+    #[inline]
+    fn take_out(&mut self, index: u32) {
+        let Some(position) = self.positions.get_mut(index as usize) else { return };
+        match core::mem::replace(position, NIL) {
+            NIL => {}
+            IN_WHEEL => {
+                if let Some(wheel) = &mut self.wheel {
+                    wheel.remove(index);
+                }
+            }
+            position => {
+                if let Some(last) = self.heap.pop().filter(|last| last.index != index) {
+                    self.settle(position as usize, last);
+                }
+            }
+        }
     }
 
     /// Moves `armed` up or down from `position` to where it belongs: a hole goes before it that the others fill.
+    #[inline]
     fn settle(&mut self, mut position: usize, armed: Armed) {
         while let Some(parent) = position.checked_sub(1).map(|before| before / CHILDREN) {
             if !armed.before(&self.heap[parent]) {
@@ -173,34 +259,76 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    /// Times as they come: within a few ticks, within the wheel, just at its end, far, and for ever.
+    fn time() -> impl Strategy<Value = u64> {
+        const TICK: u64 = 1 << 20;
+        prop_oneof![
+            0..50_u64,
+            0..8 * TICK,
+            0..4_200 * TICK,
+            (4_090..4_100_u64, 0..3_u64).prop_map(|(ticks, nanos)| ticks * TICK + nanos),
+            0..1_000_000 * TICK,
+            Just(u64::MAX),
+        ]
+    }
+
     proptest! {
-        /// Against a sorted map: same order, and nothing is left behind.
+        /// Against a sorted map: same order, and nothing is left behind. With one timer to two hundred, so without a wheel
+        /// and with one.
         #[test]
         fn timers_fire_in_order_of_time_whatever_was_reset_and_cancelled(
-            operations in prop::collection::vec((0..3u8, 0..16u32, 0..50u64), 1..200),
+            numbers in prop_oneof![1..16_u32, 150..200_u32],
+            operations in prop::collection::vec((0..8_u8, any::<u32>(), time()), 1..800),
         ) {
             let mut timers = Timers::default();
-            let mut model = BTreeMap::new();
-            for (number, (operation, index, at)) in operations.into_iter().enumerate() {
-                if operation == 0 {
-                    timers.cancel(index);
-                    model.remove(&index);
-                } else {
-                    timers.set(index, Instant::from_nanos(at));
-                    model.insert(index, (at, number));
+            let mut model = BTreeMap::<u32, (u64, usize)>::new();
+            // What fires moves the clock on, and later times are counted from there, as an endpoint does.
+            let mut now = 0_u64;
+            for (sequence, (operation, number, after)) in operations.into_iter().enumerate() {
+                let index = number % numbers;
+                let first = model.iter().min_by_key(|(_, order)| **order).map(|(&index, &(at, _))| (index, at));
+                match (operation, first) {
+                    (0, _) => {
+                        timers.cancel(index);
+                        model.remove(&index);
+                    }
+                    (1 | 2, Some((index, at))) => {
+                        if let Some(before) = at.checked_sub(1) {
+                            prop_assert_eq!(timers.pop_due(Instant::from_nanos(before)), None);
+                        }
+                        prop_assert_eq!(timers.pop_due(Instant::from_nanos(at)), Some(index));
+                        model.remove(&index);
+                        now = if at < u64::MAX { now.max(at) } else { now };
+                    }
+                    _ => {
+                        let at = now.saturating_add(after);
+                        timers.set(index, Instant::from_nanos(at));
+                        model.insert(index, (at, sequence));
+                    }
                 }
                 prop_assert_eq!(timers.len(), model.len());
                 prop_assert_eq!(timers.next(), model.values().min().map(|&(at, _)| Instant::from_nanos(at)));
             }
             while let Some(at) = timers.next() {
-                if let Some(before) = at.as_nanos().checked_sub(1) {
-                    prop_assert_eq!(timers.pop_due(Instant::from_nanos(before)), None);
-                }
                 let first = model.iter().min_by_key(|(_, order)| **order).map(|(&index, _)| index);
                 prop_assert_eq!(timers.pop_due(at), first);
                 model.remove(&first.expect("there is one"));
             }
-            prop_assert!(model.is_empty());
+            prop_assert!(model.is_empty() && timers.wheel.is_none());
         }
+    }
+
+    #[test]
+    fn a_few_timers_have_no_wheel_and_of_many_all_but_the_next_ones_are_in_it() {
+        let mut timers = Timers::default();
+        for index in 0..10_000_u32 {
+            assert_eq!(timers.wheel.is_some(), index as usize > MANY);
+            timers.set(index, Instant::from_millis(2_000 + u64::from(index) * 7_919 % 1_000));
+        }
+        assert!(timers.heap.len < 3 * MANY, "{} of 10 000 are in the heap", timers.heap.len);
+        for index in 0..10_000 {
+            timers.cancel(index);
+        }
+        assert!(timers.len() == 0 && timers.wheel.is_none());
     }
 }

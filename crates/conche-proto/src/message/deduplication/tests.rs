@@ -44,8 +44,8 @@ fn entries_live_their_lifetime_and_no_tick_longer() {
     let mut table = table(1 << 20);
     for start in [Instant::ZERO, Instant::from_millis(123_456_789), Instant::FAR_FUTURE - 2 * LIFETIME] {
         assert!(table.find(start, what(1)).is_none());
-        table.insert(start, post(1), Reply::EmptyAck).expect("room");
-        table.insert(start, Received { confirmable: false, ..post(2) }, Reply::Silence).expect("room");
+        table.insert(start, post(1), Reply::EmptyAck, |_| ()).expect("room");
+        table.insert(start, Received { confirmable: false, ..post(2) }, Reply::Silence, |_| ()).expect("room");
         table.purge(start + NON_LIFETIME);
         assert_eq!(table.len(), 2);
         table.purge(start + NON_LIFETIME + TICK);
@@ -60,14 +60,14 @@ fn entries_live_their_lifetime_and_no_tick_longer() {
 fn a_full_table_forgets_idempotent_requests_first_and_others_never() {
     let mut table = small_table();
     for id in 0..ENTRIES {
-        table.insert(Instant::from_millis(id.into()), get(id), Reply::EmptyAck).expect("room");
+        table.insert(Instant::from_millis(id.into()), get(id), Reply::EmptyAck, |_| ()).expect("room");
     }
     for id in 1_000..1_000 + ENTRIES / 2 {
-        table.insert(Instant::from_millis(200), post(id), Reply::EmptyAck).expect("the oldest GET makes room");
+        table.insert(Instant::from_millis(200), post(id), Reply::EmptyAck, |_| ()).expect("the oldest GET makes room");
         assert!(!knows(&mut table, id - 1_000));
     }
     for id in 2_000..2_000 + 10 * ENTRIES {
-        table.insert(Instant::from_millis(300), get(id), Reply::EmptyAck).expect("the oldest GET makes room");
+        table.insert(Instant::from_millis(300), get(id), Reply::EmptyAck, |_| ()).expect("the oldest GET makes room");
     }
     assert!((1_000..1_000 + ENTRIES / 2).all(|id| knows(&mut table, id)));
     assert_eq!(table.len(), ENTRIES.into());
@@ -77,11 +77,12 @@ fn a_full_table_forgets_idempotent_requests_first_and_others_never() {
 fn posts_of_one_source_leave_half_of_the_table_to_others() {
     let mut table = small_table();
     let greedy = |id| Received { idempotent: post(0).idempotent, ..post(id) };
-    let taken = (0..u16::MAX).take_while(|&id| table.insert(Instant::ZERO, greedy(id), Reply::EmptyAck).is_ok());
+    let taken =
+        (0..u16::MAX).take_while(|&id| table.insert(Instant::ZERO, greedy(id), Reply::EmptyAck, |_| ()).is_ok());
     let taken = taken.count();
     assert_eq!(taken, (table.capacity + Deduplication::ENTRY_BYTES) / (2 * Deduplication::ENTRY_BYTES));
-    assert!(table.insert(Instant::ZERO, post(60_000), Reply::EmptyAck).is_ok(), "somebody else is served");
-    assert!(table.insert(Instant::ZERO, get(60_001), Reply::EmptyAck).is_ok());
+    assert!(table.insert(Instant::ZERO, post(60_000), Reply::EmptyAck, |_| ()).is_ok(), "somebody else is served");
+    assert!(table.insert(Instant::ZERO, get(60_001), Reply::EmptyAck, |_| ()).is_ok());
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn answered_requests_make_room_again_whoever_was_slow_before() {
     let mut table = table(64 << 10);
     let mut slow = std::vec::Vec::new();
     for id in 0..200 {
-        slow.extend(table.insert(Instant::ZERO, get(id), Reply::Pending));
+        slow.extend(table.insert(Instant::ZERO, get(id), Reply::Pending, |_| ()));
     }
     assert!(slow.len() >= 55, "{} of them had room", slow.len());
     for remembered in slow {
@@ -97,7 +98,7 @@ fn answered_requests_make_room_again_whoever_was_slow_before() {
         let _ = table.set_reply(remembered, Reply::EmptyAck);
     }
     for id in 1_000..3_000 {
-        table.insert(Instant::ZERO, get(id), Reply::Pending).expect("the oldest makes room");
+        table.insert(Instant::ZERO, get(id), Reply::Pending, |_| ()).expect("the oldest makes room");
         assert!(table.bytes() <= 64 << 10);
     }
 }
@@ -105,7 +106,7 @@ fn answered_requests_make_room_again_whoever_was_slow_before() {
 #[test]
 fn the_reply_that_a_request_waits_for_always_fits() {
     let mut table = small_table();
-    let remembered = table.insert(Instant::ZERO, get(0), Reply::Pending).expect("room");
+    let remembered = table.insert(Instant::ZERO, get(0), Reply::Pending, |_| ()).expect("room");
     assert!(table.set_reply(remembered, Reply::Datagram([0; 1152].into())).is_ok());
     assert!(table.bytes() <= table.capacity);
     let full = table.bytes();

@@ -1,0 +1,90 @@
+//! [`SharedConfig`]: one configuration for any number of endpoints.
+
+use core::fmt;
+use core::ops::Deref;
+use core::time::Duration;
+
+use super::EndpointConfig;
+
+// Cores that cannot count references have one endpoint, which has the configuration to itself.
+#[cfg(not(target_has_atomic = "ptr"))]
+use alloc::boxed::Box as Shared;
+#[cfg(target_has_atomic = "ptr")]
+use alloc::sync::Arc as Shared;
+
+/// A configuration in memory of its own, which all clones share: what a thousand endpoints of a simulation are made with
+/// instead of a copy each.
+///
+/// ```
+/// use conche_proto::cc::AnyController;
+/// use conche_proto::{Endpoint, EndpointConfig, SharedConfig};
+///
+/// let config = SharedConfig::from(EndpointConfig::default());
+/// let controller = AnyController::by_name("cocoa").expect("a known name");
+/// let [one, other] = [1, 2].map(|seed| {
+///     Endpoint::<u32, _>::new(config.clone(), controller.clone(), [seed; 32]).expect("legal parameters")
+/// });
+/// assert_eq!(one.transmission(), other.transmission());
+/// ```
+#[derive(Clone)]
+pub struct SharedConfig(Shared<Settings>);
+
+#[derive(Clone)]
+struct Settings {
+    config: EndpointConfig,
+    times: Times,
+}
+
+/// The times that follow from a configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) max_transmit_span: Duration,
+    pub(crate) exchange_lifetime: Duration,
+    pub(crate) non_lifetime: Duration,
+    pub(crate) response_timeout: Duration,
+    /// How long a message may wait that is told when its turn comes.
+    pub(crate) longest_pause: Duration,
+}
+
+impl Times {
+    /// RFC 7252 §4.8.2, and what the configuration leaves open.
+    fn of(config: &EndpointConfig) -> Self {
+        let transmission = &config.transmission;
+        let exchange_lifetime = transmission.exchange_lifetime();
+        Self {
+            max_transmit_span: transmission.max_transmit_span(),
+            exchange_lifetime,
+            non_lifetime: transmission.non_lifetime(),
+            response_timeout: config.response_timeout.unwrap_or(exchange_lifetime),
+            longest_pause: config.longest_pause.unwrap_or(config.queue_lifetime.saturating_add(exchange_lifetime)),
+        }
+    }
+}
+
+impl SharedConfig {
+    pub(crate) fn times(&self) -> &Times {
+        &self.0.times
+    }
+}
+
+impl From<EndpointConfig> for SharedConfig {
+    fn from(config: EndpointConfig) -> Self {
+        let times = Times::of(&config);
+        Self(Shared::new(Settings { config, times }))
+    }
+}
+
+impl Deref for SharedConfig {
+    type Target = EndpointConfig;
+
+    #[inline]
+    fn deref(&self) -> &EndpointConfig {
+        &self.0.config
+    }
+}
+
+impl fmt::Debug for SharedConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.config.fmt(f)
+    }
+}

@@ -1,0 +1,94 @@
+//! What the options of a request say to the endpoint itself, in one walk over them: whether it can be taken in, which
+//! block it is about, and which responses are unwanted.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::Endpoint;
+use crate::PeerKey;
+use crate::blockwise::Asked;
+use crate::codec::{Block, Code, Message, NoResponse, OptionNumber, RawOption};
+use conche_cc::Controller;
+
+/// Why a request is not taken in: the error that it is answered with, and a diagnostic.
+type Refusal = (Code, &'static str);
+
+/// What a request that can be taken in says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Said {
+    pub(super) asked: Asked,
+    pub(super) unwanted: NoResponse,
+}
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// What a request says, if it is one for the application; else the error that the endpoint itself answers.
+    #[inline]
+    pub(super) fn acceptable(&self, message: &Message<'_>) -> Result<Said, (Code, String)> {
+        if message.as_bytes().len() > self.config.limits.message_bytes {
+            let limit = self.config.limits.message_bytes;
+            return Err((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
+        }
+        let mut found = Found::default();
+        let passed = message.pass_acceptable(&self.config.known_options, |option| found.pass(option));
+        if let Err(option) = passed {
+            return Err((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
+        }
+        if let Some((code, why)) = found.refusal {
+            return Err((code, why.into()));
+        }
+        let unwanted = if found.no_response { NoResponse::of(message) } else { NoResponse::NOTHING };
+        let mut asked = found.asked;
+        asked.what = self.what(message, found.apart);
+        if message.code() == Code::FETCH {
+            let payload = Some(message.payload()).filter(|payload| !payload.is_empty());
+            asked.fetches(payload.map(|payload| self.hash.digest(Code::FETCH.0, payload)));
+        }
+        Ok(Said { asked, unwanted })
+    }
+
+    /// Stands for code and options, without those that are [apart](Found::apart): the same for requests for blocks of
+    /// one body. Most requests have none of those, and their options are taken as they stand.
+    #[inline]
+    fn what(&self, message: &Message<'_>, has_apart: bool) -> u64 {
+        match has_apart {
+            false => self.hash.digest(message.code().0, message.encoded_options()),
+            true => self.hash.digest(message.code().0, &message.options_without(is_apart)),
+        }
+    }
+}
+
+/// What a walk over the options has come upon.
+#[derive(Default)]
+struct Found {
+    asked: Asked,
+    /// An option that is no part of what is asked for.
+    apart: bool,
+    no_response: bool,
+    refusal: Option<Refusal>,
+}
+
+impl Found {
+    #[inline]
+    fn pass(&mut self, option: RawOption<'_>) {
+        // RFC 7959 §2.2: the reserved size "MUST lead to a 4.00".
+        const RESERVED: Refusal = (Code::BAD_REQUEST, "the size exponent 7 of blocks is reserved");
+        self.apart |= is_apart(option.number);
+        match option.number {
+            OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => {
+                self.refusal = self.refusal.or(Some((Code::PROXYING_NOT_SUPPORTED, "this is no proxy")));
+            }
+            number @ (OptionNumber::BLOCK1 | OptionNumber::BLOCK2) => match Block::decode(option.value) {
+                Ok(block) => self.asked.set(number, block),
+                Err(_) => self.refusal = self.refusal.or(Some(RESERVED)),
+            },
+            OptionNumber::NO_RESPONSE => self.no_response = true,
+            _ => {}
+        }
+    }
+}
+
+/// No part of what is asked for: which block it is, what no cache looks at (RFC 7252 §5.4.2), and Observe, since the blocks
+/// of an observed state are asked for without it (RFC 7959 §2.6).
+const fn is_apart(number: OptionNumber) -> bool {
+    matches!(number, OptionNumber::BLOCK1 | OptionNumber::BLOCK2 | OptionNumber::OBSERVE) || number.is_no_cache_key()
+}
