@@ -5,7 +5,7 @@ use std::process::{self, Stdio};
 
 use anyhow::{Context, Result};
 
-use super::party::Peer;
+use super::party::{Peer, Role};
 use crate::ci::command::Command;
 use crate::ci::packages;
 use crate::project::Project;
@@ -20,14 +20,17 @@ const LIBCOAP: [(&str, &str); 2] = [("gcc", "gcc"), ("/usr/include/coap3/coap.h"
 const PYTHON: [(&str, &str); 1] = [("python3 -c import ensurepip", "python3-venv")];
 const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
 
+/// Our programs. They have the features and the profile that `cargo test` gives them, so that behind it nothing is compiled.
+const OURS: &str = "build --workspace --all-features --profile test --bin conche --example interop_client";
+
 /// Where everything is, once it is built.
 pub struct Setup {
     /// Our programs, and what they need.
     directory: PathBuf,
     /// Their sources.
     sources: PathBuf,
-    /// Our command.
-    conche: PathBuf,
+    /// Where cargo leaves our programs.
+    ours: PathBuf,
 }
 
 impl Setup {
@@ -35,8 +38,7 @@ impl Setup {
     pub fn prepare(project: &Project, peers: &[Peer]) -> Result<Self> {
         let directory = project.target().join("interop");
         std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-        let conche = project.target().join("debug/conche");
-        let setup = Self { directory, sources: project.root.join("interop"), conche };
+        let setup = Self { directory, sources: project.root.join("interop"), ours: project.target().join("debug") };
         let mut needs = Vec::new();
         for peer in peers {
             match peer {
@@ -52,34 +54,35 @@ impl Setup {
                 Peer::Libcoap => setup.build_libcoap(project)?,
                 Peer::Aiocoap => setup.install_aiocoap(project)?,
                 Peer::Californium => setup.build_californium(project)?,
-                Peer::Conche => Command::cargo("build -p conche-cli --bin conche").unshown().run(project)?,
+                Peer::Conche => Command::cargo(OURS).unshown().run(project)?,
             }
         }
         Ok(setup)
     }
 
-    /// Our command, free of the caller's own settings.
-    pub fn conche(&self) -> process::Command {
-        let mut command = process::Command::new(&self.conche);
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
-            command.env_remove(name);
-        }
-        command
-    }
-
-    /// The program that is a peer's `client` or `server`.
-    pub fn program(&self, peer: Peer, part: &str) -> process::Command {
-        match peer {
-            Peer::Conche => self.conche(),
-            Peer::Libcoap => process::Command::new(self.path(&format!("libcoap-{part}"))),
-            Peer::Aiocoap => {
-                let mut command = process::Command::new(self.path("aiocoap/bin/python"));
-                command.arg(self.sources.join(format!("aiocoap/{part}.py")));
+    /// The program that is an implementation's client or server.
+    pub fn program(&self, peer: Peer, part: Role) -> process::Command {
+        let name = if part == Role::Client { "client" } else { "server" };
+        match (peer, part) {
+            (Peer::Conche, Role::Client) => process::Command::new(self.ours.join("examples/interop_client")),
+            (Peer::Conche, Role::Server) => {
+                let mut command = process::Command::new(self.ours.join("conche"));
+                // Free of the caller's own settings.
+                for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
+                    command.env_remove(name);
+                }
+                command.args(["serve", "--demo", "--bind", "127.0.0.1:0"]);
                 command
             }
-            Peer::Californium => {
+            (Peer::Libcoap, _) => process::Command::new(self.path(&format!("libcoap-{name}"))),
+            (Peer::Aiocoap, _) => {
+                let mut command = process::Command::new(self.path("aiocoap/bin/python"));
+                command.arg(self.sources.join(format!("aiocoap/{name}.py")));
+                command
+            }
+            (Peer::Californium, _) => {
                 let mut command = process::Command::new("java");
-                let class = if part == "client" { "Client" } else { "Server" };
+                let class = if part == Role::Client { "Client" } else { "Server" };
                 // They live for seconds: what a compiler would find out in minutes is not worth its time.
                 command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &self.class_path(), class]);
                 command
