@@ -4,6 +4,7 @@
 //! The script's meaning and what is checked are the tests' own, which replay the seeds on a stable compiler:
 //! `cargo test -p conche-proto --test endpoint scripts`.
 
+#[allow(dead_code, reason = "each target has one focus, and the tests use the rest")]
 #[path = "../../crates/conche-proto/tests/endpoint/model/mod.rs"]
 mod model;
 

@@ -35,7 +35,7 @@ pub struct Case {
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// See [`Action`](super::action::Action).
-    #[serde(rename = "do")]
+    #[serde(rename = "do", default)]
     pub action: String,
     /// Lines of a ladder; see [`ladder`](super::ladder).
     #[serde(default)]
@@ -98,41 +98,21 @@ pub struct Exception {
     pub result: Excepted,
     /// Why.
     pub note: String,
-    /// What a peer that differs does instead.
-    pub instead: Option<Instead>,
-}
-
-/// What happens in one step instead of what the case says; there the case ends.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Instead {
-    /// The step's number, from 1 on.
-    pub step: usize,
-    /// As in [`Step`].
-    #[serde(default)]
-    pub see: Vec<String>,
-    /// As in [`Step`].
-    #[serde(default)]
-    pub unseen: Vec<String>,
-    /// As in [`Step`].
-    #[serde(default)]
-    pub may: Vec<String>,
-    /// As in [`Step`].
-    pub told: Option<String>,
-    /// As in [`Step`].
-    #[serde(default)]
-    pub quiet: f64,
+    /// The step, from 1 on, in which a peer differs, and with which the case ends.
+    pub step: Option<usize>,
+    /// What is seen there instead; what is done remains.
+    pub instead: Option<Step>,
 }
 
 impl Case {
-    /// The case as it goes with a peer that differs.
-    pub fn with(&self, instead: &Instead) -> Result<Self> {
-        let Instead { step, see, unseen, may, told, quiet } = instead.clone();
+    /// The case as it goes with a peer that does something else in a step.
+    pub fn with(&self, number: usize, instead: &Step) -> Result<Self> {
         let mut case = self.clone();
-        case.steps.truncate(step);
-        let last =
-            case.steps.get_mut(step.wrapping_sub(1)).with_context(|| format!("{} has no step {step}", self.id))?;
-        *last = Step { see, unseen, may, told, quiet, notified: 0, keep: BTreeMap::new(), ..last.clone() };
+        case.steps.truncate(number);
+        let step = case.steps.get_mut(number.wrapping_sub(1));
+        let step = step.with_context(|| format!("{} has no step {number}", self.id))?;
+        let Step { action, lose, add, .. } = step.clone();
+        *step = Step { action, lose, add, ..instead.clone() };
         Ok(case)
     }
 
@@ -195,11 +175,19 @@ pub fn exceptions(project: &Project, cases: &[Case]) -> Result<Vec<Exception>> {
         if !cases.iter().any(about) {
             bail!("{path}: there is no case {:?}", exception.cases);
         }
-        if exception.instead.is_some() != (exception.result == Excepted::PeerDiffers) {
+        let differs = exception.result == Excepted::PeerDiffers;
+        let what = &exception.cases;
+        if exception.instead.is_some() != differs || exception.step.is_some() != differs {
             bail!(
-                "{path}: {:?}: of a peer that differs, and of no other, it must be said what it does instead",
-                exception.cases
+                "{path}: {what:?}: of a peer that differs, and of no other, `step` and `instead` must say what it does"
             );
+        }
+        if exception
+            .instead
+            .as_ref()
+            .is_some_and(|step| !(step.action.is_empty() && step.lose.is_empty() && step.add.is_empty()))
+        {
+            bail!("{path}: {what:?}: `do`, `lose` and `add` remain what they are in the case");
         }
     }
     Ok(file.exception)
@@ -234,8 +222,8 @@ mod tests {
                 Action::parse(action, &BTreeMap::new()).unwrap_or_else(|error| panic!("{}: {error:#}", case.id));
             }
             for instead in exceptions.iter().filter(|exception| exception.cases.contains(&case.id)) {
-                let Some(instead) = &instead.instead else { continue };
-                let last = case.with(instead).expect("there is the step").steps.pop().expect("there is a step");
+                let Some((number, instead)) = instead.step.zip(instead.instead.as_ref()) else { continue };
+                let last = case.with(number, instead).expect("there is the step").steps.pop().expect("there is a step");
                 for line in last.see.iter().chain(&last.unseen).chain(&last.may) {
                     Line::parse(line).unwrap_or_else(|error| panic!("{}: {error:#}", case.id));
                 }
@@ -261,17 +249,14 @@ mod tests {
     fn what_a_peer_does_instead_takes_the_place_of_one_step_and_ends_the_case() {
         let case = "id = 'A'\ntitle = 'a'\nsteps = [{ do = 'CON GET /a', see = ['< ACK 2.05'], lose = ['x> CON GET'] }, { do = 'wait' }]";
         let case: Case = toml::from_str(case).expect("a case");
-        let instead: Instead = toml::from_str("step = 1\nsee = ['< ACK 4.04']\ntold = '4.04'").expect("an observation");
-        let differs = case.with(&instead).expect("there is the step");
-        assert_eq!(differs.steps.len(), 1);
+        let instead: Step = toml::from_str("see = ['< ACK 4.04']\ntold = '4.04'").expect("a step");
+        let differs = case.with(1, &instead).expect("there is the step");
+        let [Step { action, see, lose, .. }] = &differs.steps[..] else { panic!("{differs:?}") };
         assert_eq!(
-            (&*differs.steps[0].see, &*differs.steps[0].lose),
-            (&["< ACK 4.04".to_owned()][..], &["x> CON GET".to_owned()][..])
+            (&**action, &see[..], &lose[..]),
+            ("CON GET /a", &["< ACK 4.04".to_owned()][..], &["x> CON GET".to_owned()][..])
         );
-        assert!(
-            case.with(&Instead { step: 3, ..instead.clone() }).is_err()
-                && case.with(&Instead { step: 0, ..instead }).is_err()
-        );
+        assert!(case.with(3, &instead).is_err() && case.with(0, &instead).is_err());
     }
 
     #[test]
@@ -283,6 +268,7 @@ mod tests {
             role: Some(Role::Client),
             result: Excepted::NotYet,
             note: String::new(),
+            step: None,
             instead: None,
         };
         assert!(exception.covers("OBS_01", Peer::Aiocoap, Role::Client));

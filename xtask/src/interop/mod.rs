@@ -182,11 +182,11 @@ fn outcome(case: &Case, exception: Option<&Exception>, pair: &mut Pair<'_>, even
         };
     }
     let note = exception.map(|exception| exception.note.clone()).unwrap_or_default();
-    let instead = exception.and_then(|exception| exception.instead.as_ref());
+    let instead = exception.and_then(|exception| exception.step.zip(exception.instead.as_ref()));
     match (exception.map(|exception| exception.result), instead) {
         (Some(Excepted::NotApplicable), _) => Outcome::NotApplicable(note),
         (Some(Excepted::NotYet), _) if !even_not_yet => Outcome::NotYet(note),
-        (_, Some(instead)) => match case.with(instead).and_then(|differs| pair.run(&differs)) {
+        (_, Some((step, instead))) => match case.with(step, instead).and_then(|differs| pair.run(&differs)) {
             Ok(()) => Outcome::PeerDiffers(note),
             Err(error) => Outcome::Fail(format!("it is not what interop/exceptions.toml says of it: {error:#}")),
         },

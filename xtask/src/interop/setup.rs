@@ -1,5 +1,6 @@
 //! What the run needs: our command, the peers' libraries, and our programs on them, all built into `target/interop`.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::{self, Stdio};
 
@@ -37,7 +38,7 @@ impl Setup {
     /// Installs and builds what these peers need, as far as it is missing.
     pub fn prepare(project: &Project, peers: &[Peer]) -> Result<Self> {
         let directory = project.target().join("interop");
-        std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
         let setup = Self { directory, sources: project.root.join("interop"), ours: project.target().join("debug") };
         let mut needs = Vec::new();
         for peer in peers {
@@ -105,6 +106,9 @@ impl Setup {
     fn build_libcoap(&self, project: &Project) -> Result<()> {
         for part in ["client", "server"] {
             let (source, program) = (self.source(&format!("libcoap/{part}.c")), self.text(&format!("libcoap-{part}")));
+            if is_current(&program, &[&source]) {
+                continue;
+            }
             let arguments = ["-Wall", "-Wextra", "-Werror", "-O1", "-o", &program, &source, "-lcoap-3-notls"];
             Command::new("gcc", arguments).unshown().run(project)?;
         }
@@ -133,11 +137,48 @@ impl Setup {
         }
         let (client, server) = (self.source("californium/Client.java"), self.source("californium/Server.java"));
         let classes = self.text("californium/classes");
+        if is_current(&format!("{classes}/Client.class"), &[&client, &server]) {
+            return Ok(());
+        }
         let path = format!("{libraries}/*");
         Command::new("javac", ["-nowarn", "-cp", &path, "-d", &classes, &client, &server]).unshown().run(project)
     }
 
     fn class_path(&self) -> String {
         format!("{}/*:{}", self.text("californium/lib"), self.text("californium/classes"))
+    }
+}
+
+/// What is built is no older than what it is built from.
+fn is_current(product: &str, sources: &[&str]) -> bool {
+    let changed = |path: &str| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    changed(product).is_some_and(|built| sources.iter().all(|source| changed(source).is_some_and(|at| at <= built)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_does_not_exist_or_is_older_than_a_source_is_not_current() {
+        let project = Project::find().expect("a checkout");
+        let directory = project.target().join("interop-test");
+        fs::create_dir_all(&directory).expect("it can be made");
+        let [source, product] = ["source", "product"].map(|name| directory.join(name).to_string_lossy().into_owned());
+        let _ = fs::remove_file(&product);
+        fs::write(&source, "").expect("it can be written");
+        assert!(!is_current(&product, &[&source]));
+        fs::write(&product, "").expect("it can be written");
+        assert!(is_current(&product, &[&source]));
+        let later = fs::metadata(&product).and_then(|metadata| metadata.modified()).expect("it is there")
+            + Duration::from_secs(1);
+        fs::File::options()
+            .write(true)
+            .open(&source)
+            .and_then(|file| file.set_modified(later))
+            .expect("it can be touched");
+        assert!(!is_current(&product, &[&source]));
     }
 }
