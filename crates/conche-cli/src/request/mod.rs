@@ -190,8 +190,8 @@ impl Shown<'_> {
 pub async fn tell_progress(progress: &Progress, asked: Option<Duration>, global: &Global) -> Infallible {
     let protocol = EndpointConfig::default().transmission.exchange_lifetime();
     // Between the messages of a trace a bar would be lost; it has each block anyway.
-    let bar = (global.verbose == 0).then(Bar::new);
-    let tell = |told| match (told, &bar) {
+    let mut bar = (global.verbose == 0).then(Bar::default);
+    let tell = |told| match (told, &mut bar) {
         (Told::Waiting(line), _) => eprintln!("* {line}"),
         (Told::Transferring(transfer), Some(bar)) => bar.show(transfer),
         (Told::Transferring(_), None) => {}

@@ -1,10 +1,8 @@
 //! How far a body has come that goes block by block (RFC 7959).
 
-use std::time::Duration;
-
 use conche::OptionNumber;
 use conche::codec::Message;
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 /// A body that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,35 +40,35 @@ impl Transfer {
     }
 }
 
-/// A bar on standard error, if that is a terminal. It is gone when it is dropped.
-#[derive(Debug)]
-pub struct Bar(ProgressBar);
+/// A bar on standard error, if that is a terminal, from the first transfer that it shows. It is gone when it is dropped.
+#[derive(Debug, Default)]
+pub struct Bar(Option<ProgressBar>);
 
 impl Bar {
-    pub fn new() -> Self {
-        let bar = ProgressBar::no_length().with_finish(ProgressFinish::AndClear);
-        bar.enable_steady_tick(Duration::from_millis(250));
-        Self(bar)
-    }
-
-    pub fn show(&self, Transfer { direction, done, total }: Transfer) {
-        let verb = match direction {
+    pub fn show(&mut self, Transfer { direction, done, total }: Transfer) {
+        let hidden = || ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let bar = self.0.get_or_insert_with(|| hidden().with_finish(ProgressFinish::AndClear));
+        let template = match total {
+            Some(_) => "{msg} {bytes} of {total_bytes} [{bar:30}]",
+            None => "{msg} {bytes}",
+        };
+        match total {
+            Some(total) => bar.set_length(total),
+            None => bar.unset_length(),
+        }
+        bar.set_position(done);
+        bar.set_message(match direction {
             Direction::Out => "sending",
             Direction::In => "receiving",
-        };
-        let template = match total {
-            Some(_) => "{msg} {bytes} of {total_bytes} [{bar:30}] {bytes_per_sec}, {eta} left",
-            None => "{msg} {bytes} {bytes_per_sec}",
-        };
+        });
         if let Ok(style) = ProgressStyle::with_template(template) {
-            self.0.set_style(style.progress_chars("=> "));
+            bar.set_style(style.progress_chars("=> "));
         }
-        self.0.set_message(verb);
-        match total {
-            Some(total) => self.0.set_length(total),
-            None => self.0.unset_length(),
+        // Drawn from now on, since it has something to show.
+        if bar.is_hidden() {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        self.0.set_position(done);
+        bar.tick();
     }
 }
 
