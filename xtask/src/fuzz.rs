@@ -51,6 +51,14 @@ fn targets(manifest: &str) -> Result<Vec<String>> {
     Ok(bins.iter().filter_map(|bin| bin.get("name")?.as_str().map(str::to_owned)).collect())
 }
 
+/// Where a target's inputs are to start from: its own or, if it runs scripts under a focus, those of all scripts.
+fn seeds(project: &Project, target: &str) -> String {
+    let own = format!("fuzz/seeds/{target}");
+    let runs_scripts =
+        || project.read(&format!("fuzz/fuzz_targets/{target}.rs")).is_ok_and(|text| text.contains("Focus::"));
+    if !project.root.join(&own).is_dir() && runs_scripts() { "fuzz/seeds/endpoint".to_owned() } else { own }
+}
+
 fn check_tools() -> Result<()> {
     let works = |arguments: &[&str]| {
         let mut command = process::Command::new("cargo");
@@ -64,7 +72,7 @@ fn check_tools() -> Result<()> {
 
 /// Runs one target: what it did in a line, and the input that it failed with.
 fn fuzz(project: &Project, target: &str, seconds: u32) -> Result<(String, Option<String>)> {
-    let (corpus, seeds) = (format!("fuzz/corpus/{target}"), format!("fuzz/seeds/{target}"));
+    let (corpus, seeds) = (format!("fuzz/corpus/{target}"), seeds(project, target));
     let log = format!("fuzz/artifacts/{target}.log");
     for directory in [corpus.as_str(), "fuzz/artifacts"] {
         fs::create_dir_all(project.root.join(directory)).with_context(|| directory.to_owned())?;
@@ -139,7 +147,7 @@ mod tests {
         let project = Project::find().expect("a checkout");
         let manifest = fs::read_to_string(project.root.join("fuzz/Cargo.toml")).expect("it is checked in");
         for target in targets(&manifest).expect("it declares targets") {
-            assert!(project.root.join("fuzz/seeds").join(&target).is_dir(), "{target} has no seeds");
+            assert!(project.root.join(seeds(&project, &target)).is_dir(), "{target} has no seeds");
         }
     }
 }

@@ -50,10 +50,12 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<(
         let entry = entry?;
         let path = entry.path();
         let name = entry.file_name();
+        if GENERATED.iter().any(|generated| name == *generated) {
+            // `.git` is a file where the checkout is one of several work trees.
+            continue;
+        }
         if entry.file_type()?.is_dir() {
-            if !GENERATED.iter().any(|generated| name == *generated) {
-                collect(root, &path, files)?;
-            }
+            collect(root, &path, files)?;
         } else if let Ok(text) = fs::read_to_string(&path) {
             // What is not UTF-8 is no text; of such files only the origin is checked, through a README beside them.
             let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");

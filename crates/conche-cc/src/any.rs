@@ -35,6 +35,15 @@ impl Named {
     pub fn controller(&self) -> AnyController {
         (self.make)()
     }
+
+    /// What is known under this name, with the tolerance of [`AnyController::by_name`].
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownController`], which tells the nearest name and all others.
+    pub fn by_name(name: &str) -> Result<&'static Self, UnknownController> {
+        ALL.iter().find(|named| same(named.name, name)).ok_or_else(|| UnknownController::new(name))
+    }
 }
 
 impl AnyController {
@@ -51,8 +60,7 @@ impl AnyController {
     ///
     /// [`UnknownController`], which tells the nearest name and all others.
     pub fn by_name(name: &str) -> Result<Self, UnknownController> {
-        let found = ALL.iter().find(|named| same(named.name, name));
-        found.map(Named::controller).ok_or_else(|| UnknownController::new(name))
+        Named::by_name(name).map(Named::controller)
     }
 }
 

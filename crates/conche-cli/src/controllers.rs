@@ -8,6 +8,7 @@ use conche::cc::features::Features;
 use serde::Serialize;
 
 use crate::Global;
+use crate::json;
 use crate::names;
 use crate::show;
 
@@ -31,8 +32,8 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match args.name {
-        Some(named) if global.json => json(&mut out, std::slice::from_ref(named)),
-        None if global.json => json(&mut out, ALL),
+        Some(named) if global.json => Ok(print(&mut out, std::slice::from_ref(named))?),
+        None if global.json => Ok(print(&mut out, ALL)?),
         Some(named) => Ok(write!(out, "{}", about(named))?),
         None => Ok(writeln!(out, "{}\n{FOOTNOTES}", table())?),
     }
@@ -96,7 +97,7 @@ fn about(named: &Named) -> String {
 }
 
 /// One object a controller.
-fn json(out: &mut impl Write, controllers: &[Named]) -> anyhow::Result<()> {
+fn print(out: &mut impl Write, controllers: &[Named]) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line {
         schema: u32,
@@ -129,8 +130,7 @@ fn json(out: &mut impl Write, controllers: &[Named]) -> anyhow::Result<()> {
             exchange_bytes: features.flight_bytes,
             published_peer_bytes: features.published_bytes,
         };
-        serde_json::to_writer(&mut *out, &line).map_err(io::Error::from)?;
-        out.write_all(b"\n")?;
+        json::write(&line, out)?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::Global;
 use crate::exit::Interrupted;
 use crate::formats;
+use crate::json;
 use crate::names::Control;
 use crate::request::parse_seconds;
 use crate::runtime;
@@ -59,7 +60,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let links = links.context("the server's list of resources is no link format (RFC 6690)")?;
     let mut out = io::stdout().lock();
     if global.json {
-        json(&links, &mut out)?;
+        print(&links, &mut out)?;
     } else if !links.is_empty() {
         writeln!(out, "{}", table(&links))?;
     }
@@ -119,7 +120,7 @@ fn format_names(numbers: &str) -> String {
 }
 
 /// One object a resource.
-fn json(links: &[Link<'_>], out: &mut impl Write) -> anyhow::Result<()> {
+fn print(links: &[Link<'_>], out: &mut impl Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line<'a> {
         schema: u32,
@@ -129,8 +130,7 @@ fn json(links: &[Link<'_>], out: &mut impl Write) -> anyhow::Result<()> {
     for link in links {
         let attributes = link.attributes().map(|Attribute { name, value }| (name.to_owned(), value.text().into()));
         let line = Line { schema: 1, target: link.target(), attributes: attributes.collect() };
-        serde_json::to_writer(&mut *out, &line).map_err(io::Error::from)?;
-        out.write_all(b"\n")?;
+        json::write(&line, out)?;
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! Exit status: what a script can tell apart.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use conche::{Error, Failure};
 use serde::Serialize;
 
+use crate::json;
 use crate::runtime;
 use crate::show;
 
@@ -131,10 +132,8 @@ fn print_object(status: u8, error: &str, hint: Option<&str>) {
         130 => "interrupted",
         _ => "failure",
     };
-    if let Ok(line) = serde_json::to_string(&Object { schema: 1, error, kind, status, hint }) {
-        // Without standard output there is nobody to tell; standard error gets the text anyway.
-        let _ = writeln!(io::stdout().lock(), "{line}");
-    }
+    // Without standard output there is nobody to tell; standard error gets the text anyway.
+    let _ = json::print(&Object { schema: 1, error, kind, status, hint });
 }
 
 /// The library's error in it, if that is what it is.

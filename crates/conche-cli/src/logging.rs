@@ -1,6 +1,6 @@
 //! What goes to standard error besides errors: `tracing` events, as many as `-v` asks for.
 
-use std::io::{self, IsTerminal};
+use std::io;
 
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -22,16 +22,12 @@ pub fn start(global: &Global, progress: Option<Progress>) {
     let filter = EnvFilter::try_from_env("CONCHE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     let printed = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal() && !no_color())
+        .with_ansi(console::colors_enabled_stderr())
         .with_target(false)
         .with_filter(filter);
-    let heard = progress.map(|progress| progress.with_filter(EnvFilter::new("conche=debug")));
+    let heard =
+        progress.map(|progress| progress.with_filter(EnvFilter::new(format!("conche=debug,{}=trace", trace::TARGET))));
     let messages = || EnvFilter::new(format!("{}=trace", trace::TARGET));
     let traced = (global.verbose > 0).then(|| Trace::start().with_filter(messages()));
     registry().with(printed).with(heard).with(traced).init();
-}
-
-/// <https://no-color.org>: set to anything but the empty string.
-pub fn no_color() -> bool {
-    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

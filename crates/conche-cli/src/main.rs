@@ -8,6 +8,7 @@ mod discover;
 mod exit;
 mod experiment;
 mod formats;
+mod json;
 mod logging;
 mod names;
 mod observe;

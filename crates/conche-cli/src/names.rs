@@ -49,11 +49,7 @@ impl TypedValueParser for Name {
     type Value = &'static Named;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<&'static Named, Error> {
-        Controllers.parse_ref(command, arg, value)?;
-        // With the tolerance of the parser, which has accepted it.
-        let name = value.to_string_lossy().to_lowercase().replace('_', "-");
-        let named = ALL.iter().find(|named| named.name == name);
-        named.ok_or_else(|| Error::new(ErrorKind::InvalidValue))
+        StringValueParser::new().try_map(|name| Named::by_name(&name)).parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

@@ -65,7 +65,7 @@ pub async fn observe(
                 None => std::future::pending().await,
             }
         };
-        let (mut over, mut silence) = (pin!(over), pin!(tell_progress(progress, asked)));
+        let (mut over, mut silence) = (pin!(over), pin!(tell_progress(progress, asked, global)));
         loop {
             tokio::select! {
                 state = observation.next() => match state {

@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::Global;
 use crate::exit::NoAnswer;
+use crate::json;
 use crate::names::Control;
 use crate::request::parse_seconds;
 use crate::runtime;
@@ -44,13 +45,11 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         }
         anyhow::Ok(statistics)
     })?;
-    let mut out = io::stdout().lock();
     if global.json {
-        writeln!(out, "{}", serde_json::to_string(&statistics.summary())?)?;
+        json::print(&statistics.summary())?;
     } else {
-        writeln!(out, "\n--- {} ---\n{statistics}", args.uri)?;
+        writeln!(io::stdout(), "\n--- {} ---\n{statistics}", args.uri)?;
     }
-    out.flush()?;
     if statistics.answered() > 0 { Ok(()) } else { Err(NoAnswer(args.uri).into()) }
 }
 
@@ -75,7 +74,7 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
 }
 
 /// One ping, as a line.
-fn tell(number: u64, outcome: Result<Course, String>, global: &Global) -> anyhow::Result<()> {
+fn tell(number: u64, outcome: Result<Course, String>, global: &Global) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line {
         schema: u32,
@@ -85,7 +84,6 @@ fn tell(number: u64, outcome: Result<Course, String>, global: &Global) -> anyhow
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     }
-    let mut out = io::stdout().lock();
     if global.json {
         let answer = outcome.as_ref().ok();
         let line = Line {
@@ -95,19 +93,19 @@ fn tell(number: u64, outcome: Result<Course, String>, global: &Global) -> anyhow
             transmissions: answer.map(|course| course.transmissions),
             error: outcome.err(),
         };
-        writeln!(out, "{}", serde_json::to_string(&line)?)?;
-    } else {
-        match outcome {
-            Ok(course) => {
-                let after = match course.transmissions {
-                    0 | 1 => String::new(),
-                    2 => ", after 1 retransmission".to_owned(),
-                    copies => format!(", after {} retransmissions", copies - 1),
-                };
-                writeln!(out, "{number}: {:.3} ms{after}", course.elapsed.as_secs_f64() * 1e3)?;
-            }
-            Err(error) => writeln!(out, "{number}: {error}")?,
-        }
+        return json::print(&line);
     }
-    Ok(out.flush()?)
+    let mut out = io::stdout().lock();
+    match outcome {
+        Ok(course) => {
+            let after = match course.transmissions {
+                0 | 1 => String::new(),
+                2 => ", after 1 retransmission".to_owned(),
+                copies => format!(", after {} retransmissions", copies - 1),
+            };
+            writeln!(out, "{number}: {:.3} ms{after}", course.elapsed.as_secs_f64() * 1e3)?;
+        }
+        Err(error) => writeln!(out, "{number}: {error}")?,
+    }
+    out.flush()
 }

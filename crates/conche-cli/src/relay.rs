@@ -1,6 +1,5 @@
 //! `conche relay UPSTREAM`: a UDP relay that loses and delays what it forwards, between any client and any server.
 
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use conche_netsim::wired::Distribution;
 use serde::Serialize;
 
 use crate::Global;
+use crate::json;
 use crate::runtime;
 use crate::serve::{announce, parse_bind, stop_signal};
 
@@ -75,9 +75,7 @@ fn tell(counts: Counts, global: &Global) -> anyhow::Result<()> {
     let Counts { to_upstream, lost_to_upstream, to_client, lost_to_client } = counts;
     if global.json {
         let line = Line { schema: 1, to_upstream, lost_to_upstream, to_client, lost_to_client };
-        let mut out = io::stdout().lock();
-        writeln!(out, "{}", serde_json::to_string(&line)?)?;
-        out.flush()?;
+        json::print(&line)?;
     } else if !global.quiet {
         eprintln!(
             "forwarded {to_upstream} datagrams to the server and {to_client} to clients; lost {lost_to_upstream} and \

@@ -38,21 +38,19 @@ impl Trace {
 
 impl<S: Subscriber> Layer<S> for Trace {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut message = Traced::default();
-        event.record(&mut message);
-        let text = message.told(self.start.elapsed());
+        let text = Traced::of(event).told(self.start.elapsed());
         // Without standard error there is nobody to tell.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }
 
-/// What an event says of a datagram.
+/// What an event of [`TARGET`] says of a datagram.
 #[derive(Debug, Default)]
-struct Traced {
-    sent: bool,
+pub struct Traced {
+    pub sent: bool,
     peer: String,
     attempt: u64,
-    datagram: Vec<u8>,
+    pub datagram: Vec<u8>,
 }
 
 impl Visit for Traced {
@@ -78,6 +76,12 @@ impl Visit for Traced {
 }
 
 impl Traced {
+    pub fn of(event: &Event<'_>) -> Self {
+        let mut traced = Self::default();
+        event.record(&mut traced);
+        traced
+    }
+
     fn told(&self, at: Duration) -> String {
         let (arrow, preposition) = if self.sent { ('>', "to") } else { ('<', "from") };
         let mut text = format!("{arrow} {:.3} s  ", at.as_secs_f64());
@@ -119,10 +123,7 @@ fn opening(message: &Message<'_>) -> String {
         (Code::EMPTY, Type::Confirmable) => "Empty (a ping)".to_owned(),
         (Code::EMPTY, _) => "Empty".to_owned(),
         (code, _) if code.is_request() => code.description().map_or_else(|| code.to_string(), str::to_owned),
-        (code, _) => match code.description() {
-            Some(name) => format!("{code} {name}"),
-            None => code.to_string(),
-        },
+        (code, _) => format!("{code:?}"),
     };
     let mut text = format!("{} {code} [{}]", message.ty(), message.id());
     if !message.token().is_empty() {

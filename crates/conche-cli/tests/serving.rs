@@ -97,6 +97,21 @@ fn files_are_served_with_their_format_and_an_etag() {
     }
 }
 
+// RFC 7252 §5.10.8
+#[test]
+fn a_condition_that_fails_is_told_before_what_is_not_there() {
+    let files = Files::serve(&[]);
+    for (path, option, code) in [
+        ("/missing", "1,0x01", "4.12"),
+        ("/missing", "5", "4.04"),
+        ("/hello.txt", "1,0x01", "4.12"),
+        ("/hello.txt", "1", "2.05"),
+        ("/hello.txt", "5", "4.12"),
+    ] {
+        assert_eq!(files.json(path, &["-O", option])["code"], code, "{path} with {option}");
+    }
+}
+
 #[test]
 fn files_of_many_blocks_are_read_listed_and_written_whole() {
     let files = Files::serve(&["--writable"]);

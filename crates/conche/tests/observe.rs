@@ -120,6 +120,22 @@ async fn dropping_an_observation_tells_the_server_as_does_cancelling_it() {
     counter.is_observed_by(0).await;
 }
 
+// RFC 7641 §3.6
+#[tokio::test(start_paused = true)]
+async fn what_was_forgotten_is_observed_until_the_next_notification_is_rejected() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let client = Client::new();
+    let mut observation = client.observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    observation.forget();
+    // An answer shows that whatever the client had to say is said.
+    client.get(uri(&server, "/n")).await.expect("a response");
+    assert_eq!(counter.notifier.observers(), 1);
+    counter.set(1);
+    counter.is_observed_by(0).await;
+}
+
 #[tokio::test]
 async fn a_resource_that_is_not_observed_ends_the_stream_after_its_state() {
     let router = Router::new().route("/plain", get(async || "as it is"));

@@ -1,5 +1,5 @@
-//! Tests that need programs beyond Rust: those marked `#[ignore = "needs …"]`. Tests that are ignored for another reason,
-//! such as taking hours, are not run.
+//! What needs programs beyond Rust: the interoperability cases, and tests that are marked `#[ignore = "needs …"]`. Tests that
+//! are ignored for another reason, such as taking hours, are not run.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,11 @@ use anyhow::{Result, bail};
 
 use super::command::Command;
 use super::packages;
+use crate::interop;
 use crate::project::{Project, TextFile};
 use crate::source::{self, Token};
 
-/// Installs what these tests need, if it is missing, and runs them.
+/// Installs what these need, if it is missing, and runs them.
 pub fn run(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
     let tests = tests_with_needs(&project.files()?);
@@ -22,7 +23,8 @@ pub fn run(project: &Project) -> Result<()> {
     // The features of the step `test`, so that nothing is compiled again.
     let line = format!("test --workspace --all-features {} -- --ignored {}", targets.join(" "), names.join(" "));
     // With this, a test that would skip itself for want of its program fails.
-    Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").run(project)
+    Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").run(project)?;
+    interop::run(project, &interop::Options::check())
 }
 
 /// The names of tests that need programs, by the arguments that choose their target.

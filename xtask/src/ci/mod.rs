@@ -84,8 +84,8 @@ const STEPS: [Step; 11] = [
     },
     Step {
         name: "interop",
-        what: "tests that need other programs: libcoap and Wireshark",
-        advice: "run the failed test alone: `cargo test -p CRATE NAME -- --ignored`",
+        what: "tests that need other programs, and docs/interop.md is what the cases give against libcoap, aiocoap, Californium",
+        advice: "run what failed alone: `cargo test -p CRATE NAME -- --ignored`, `cargo xtask interop --case ID --peer NAME`",
         run: interop::run,
     },
     Step {

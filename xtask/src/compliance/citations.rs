@@ -10,8 +10,8 @@ use crate::source;
 pub struct Citation {
     /// The requirement's id, such as `Q08`.
     pub id: String,
-    /// The section that the comment gives.
-    pub section: String,
+    /// The RFC and section that the comment gives, as in `RFC 7252 §4.2`.
+    pub source: String,
     /// The test's file.
     pub path: String,
     /// The line of the comment.
@@ -30,7 +30,7 @@ pub fn collect(files: &[TextFile]) -> (Vec<Citation>, Vec<Finding>) {
 }
 
 fn collect_file(file: &TextFile, citations: &mut Vec<Citation>, findings: &mut Vec<Finding>) {
-    let cited = Regex::new(r"§(\d+(?:\.\d+)*) \((Q\d+(?:, Q\d+)*)\)").expect("a constant pattern");
+    let cited = Regex::new(r"(?:RFC (\d+) )?§(\d+(?:\.\d+)*) \((Q\d+(?:, Q\d+)*)\)").expect("a constant pattern");
     let id = Regex::new(r"\bQ\d{2,3}\b").expect("a constant pattern");
     let Some(tokens) = source::tokens(&file.text) else { return };
     let lines: Vec<_> = file.text.lines().collect();
@@ -39,10 +39,13 @@ fn collect_file(file: &TextFile, citations: &mut Vec<Citation>, findings: &mut V
         for number in first..=function.last_line {
             let Some(comment) = lines.get(number - 1).and_then(|line| comment(line)) else { continue };
             let before = citations.len();
+            // Several sections of one RFC name it once.
+            let mut rfc = "7252";
             for found in cited.captures_iter(comment) {
-                citations.extend(found[2].split(", ").map(|id| Citation {
+                rfc = found.get(1).map_or(rfc, |number| number.as_str());
+                citations.extend(found[3].split(", ").map(|id| Citation {
                     id: id.to_owned(),
-                    section: found[1].to_owned(),
+                    source: format!("RFC {rfc} §{}", &found[2]),
                     path: file.path.clone(),
                     line: number,
                     test: function.name.clone(),
@@ -73,14 +76,28 @@ mod tests {
 
     fn of(text: &str) -> (Vec<String>, usize) {
         let (citations, findings) = collect(&[fixture("crates/a/src/b.rs", text)]);
-        (citations.iter().map(|one| format!("{} {} {}", one.id, one.section, one.test)).collect(), findings.len())
+        (citations.iter().map(|one| format!("{} {} {}", one.id, one.source, one.test)).collect(), findings.len())
     }
 
     #[test]
     fn comments_above_on_and_in_a_test_count() {
         let text =
             "/// T.\n// RFC 7252 §4.2 (Q08, Q10)\n#[test]\n// RFC 7252 §5.3.1 (Q66)\nfn a() {\n    // §4.4 (Q24)\n}\n";
-        assert_eq!(of(text), (["Q08 4.2 a", "Q10 4.2 a", "Q66 5.3.1 a", "Q24 4.4 a"].map(str::to_owned).to_vec(), 0));
+        assert_eq!(
+            of(text),
+            (
+                ["Q08 RFC 7252 §4.2 a", "Q10 RFC 7252 §4.2 a", "Q66 RFC 7252 §5.3.1 a", "Q24 RFC 7252 §4.4 a"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                0
+            )
+        );
+    }
+
+    #[test]
+    fn the_rfc_is_the_last_one_that_the_comment_names() {
+        let text = "// RFC 7641 §3.2 (Q81), §4.2 (Q83); RFC 7959 §2.4 (Q120)\n#[test]\nfn a() {}\n";
+        assert_eq!(of(text).0, ["Q81 RFC 7641 §3.2 a", "Q83 RFC 7641 §4.2 a", "Q120 RFC 7959 §2.4 a"]);
     }
 
     #[test]
@@ -91,7 +108,7 @@ mod tests {
     #[test]
     fn tests_in_proptest_blocks_count() {
         let text = "proptest! {\n    // RFC 7252 §4.4 (Q24)\n    #[test]\n    fn a(x in 0..1u8) {}\n}\n";
-        assert_eq!(of(text), (vec!["Q24 4.4 a".to_owned()], 0));
+        assert_eq!(of(text), (vec!["Q24 RFC 7252 §4.4 a".to_owned()], 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a client is told to do, as cases write it: `CON GET /test Accept=0`, `ping`, `stop get`, `wait`.
+//! What a client is told to do, as cases write it: `CON GET /test Accept=0`, `ping`, `stop get`, `off`, `wait`.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,8 @@ pub enum Action {
     Ping,
     /// Gives up what it observes.
     Stop(Stop),
+    /// Is switched off, and says nothing any more.
+    Off,
     /// Nothing but to wait for what is to be seen.
     Wait,
 }
@@ -44,13 +46,6 @@ pub struct Request {
     pub token: Option<Vec<u8>>,
 }
 
-impl Request {
-    /// It asks to be told of changes.
-    pub fn observes(&self) -> bool {
-        self.options.iter().any(|(number, value)| *number == OptionNumber::OBSERVE && value.is_empty())
-    }
-}
-
 impl Action {
     /// Reads an action; `$name` stands for a value that an earlier step kept.
     pub fn parse(text: &str, kept: &BTreeMap<String, Vec<u8>>) -> Result<Self> {
@@ -58,6 +53,7 @@ impl Action {
         Ok(match words[..] {
             ["ping"] => Self::Ping,
             ["wait"] => Self::Wait,
+            ["off"] => Self::Off,
             ["stop", "get"] => Self::Stop(Stop::Get),
             ["stop", "reset"] => Self::Stop(Stop::Reset),
             [reliability @ ("CON" | "NON"), method, path, ref rest @ ..] => {
@@ -69,9 +65,22 @@ impl Action {
                 }
                 Self::Request(request)
             }
-            _ => bail!("{text:?} is no action: CON METHOD PATH, NON METHOD PATH, ping, stop get, stop reset, wait are"),
+            _ => bail!(
+                "{text:?} is no action: CON METHOD PATH, NON METHOD PATH, ping, stop get, stop reset, off, wait are"
+            ),
         })
     }
+}
+
+/// Reads an option: `Name=value`, `Name`, `#65001=0x01`.
+pub fn option(word: &str, kept: &BTreeMap<String, Vec<u8>>) -> Result<(OptionNumber, Vec<u8>)> {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    let number = number(name).with_context(|| format!("there is no option {name}"))?;
+    let value = match value.strip_prefix('$') {
+        Some(name) => kept.get(name).with_context(|| format!("nothing was kept as {name}"))?.clone(),
+        None => encode(number, value).context("the value is not as the option's format asks")?,
+    };
+    Ok((number, value))
 }
 
 fn add(request: &mut Request, word: &str, kept: &BTreeMap<String, Vec<u8>>) -> Result<()> {
@@ -79,14 +88,7 @@ fn add(request: &mut Request, word: &str, kept: &BTreeMap<String, Vec<u8>>) -> R
     match name {
         "payload" => request.payload = body(value).unwrap_or_else(|| value.as_bytes().to_vec()),
         "token" => request.token = Some(hexadecimal(value).context("hexadecimal digits were expected")?),
-        _ => {
-            let number = number(name).with_context(|| format!("there is no option {name}"))?;
-            let value = match value.strip_prefix('$') {
-                Some(name) => kept.get(name).with_context(|| format!("nothing was kept as {name}"))?.clone(),
-                None => encode(number, value).context("the value is not as the option's format asks")?,
-            };
-            request.options.push((number, value));
-        }
+        _ => request.options.push(option(word, kept)?),
     }
     Ok(())
 }

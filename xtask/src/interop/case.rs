@@ -1,6 +1,7 @@
 //! The cases, which are data: `interop/cases/*.toml`, and what is not expected of whom, `interop/exceptions.toml`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -23,7 +24,10 @@ pub struct Case {
     #[serde(default)]
     pub before: Vec<String>,
     /// What happens, in this order.
+    #[serde(default)]
     pub steps: Vec<Step>,
+    /// What takes minutes or days is not run here, but in virtual time with us in both roles: by this test, as `FILE::NAME`.
+    pub virtual_time: Option<String>,
 }
 
 /// Something that the client does, and what must be seen of it.
@@ -31,7 +35,7 @@ pub struct Case {
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// See [`Action`](super::action::Action).
-    #[serde(rename = "do")]
+    #[serde(rename = "do", default)]
     pub action: String,
     /// Lines of a ladder; see [`ladder`](super::ladder).
     #[serde(default)]
@@ -39,11 +43,20 @@ pub struct Step {
     /// Lines of which none may come by.
     #[serde(default)]
     pub unseen: Vec<String>,
-    /// The first datagram that fits each of these lines is lost.
+    /// Lines that may come by: Resets need a line here or among those that must.
+    #[serde(default)]
+    pub may: Vec<String>,
+    /// The first datagram that fits each of these lines is lost, or each that does.
     #[serde(default)]
     pub lose: Vec<String>,
-    /// What the client tells its user: `2.05`, `2.05 payload`, `pong` or `failed`. Without it, anything but a failure.
+    /// A line, and an option that the first datagram gets on its way that fits it.
+    #[serde(default)]
+    pub add: Vec<(String, String)>,
+    /// What the client tells its user: `2.05`, `2.05 payload`, `pong`, `failed`, or `nothing`, which may be that it failed.
+    /// Without it, anything but a failure.
     pub told: Option<String>,
+    /// How long all that may take, in seconds.
+    pub within: Option<f64>,
     /// How many notifications the client tells its user of, at least.
     #[serde(default)]
     pub notified: usize,
@@ -85,7 +98,43 @@ pub struct Exception {
     pub result: Excepted,
     /// Why.
     pub note: String,
+    /// The step, from 1 on, in which a peer differs, and with which the case ends.
+    pub step: Option<usize>,
+    /// What is seen there instead; what is done remains.
+    pub instead: Option<Step>,
 }
+
+impl Case {
+    /// The case as it goes with a peer that does something else in a step.
+    pub fn with(&self, number: usize, instead: &Step) -> Result<Self> {
+        let mut case = self.clone();
+        case.steps.truncate(number);
+        let step = case.steps.get_mut(number.wrapping_sub(1));
+        let step = step.with_context(|| format!("{} has no step {number}", self.id))?;
+        let Step { action, lose, add, .. } = step.clone();
+        *step = Step { action, lose, add, ..instead.clone() };
+        Ok(case)
+    }
+
+    /// How long it is known to take.
+    pub fn patience(&self) -> Duration {
+        let seconds = |step: &Step| step.quiet + step.within.unwrap_or_default();
+        Duration::from_secs_f64(self.steps.iter().map(seconds).sum())
+    }
+
+    /// A server has observers in it.
+    pub fn observes(&self) -> bool {
+        self.steps.iter().any(|step| step.action.contains("Observe=0"))
+    }
+
+    /// The client is not to be used for another case: it is off, or waits for an answer that does not come.
+    pub fn uses_up_the_client(&self) -> bool {
+        self.steps.iter().any(|step| step.action == "off" || step.told.as_deref() == Some(NOTHING))
+    }
+}
+
+/// What a client tells its user that must tell of no response.
+pub const NOTHING: &str = "nothing";
 
 /// Why a case is not expected to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -95,7 +144,7 @@ pub enum Excepted {
     NotYet,
     /// The peer offers no way to have it do that. It is not run.
     NotApplicable,
-    /// The peer does otherwise. It is run, and must not pass.
+    /// The peer does otherwise. It is run, and what it does instead must be seen.
     PeerDiffers,
 }
 
@@ -126,13 +175,27 @@ pub fn exceptions(project: &Project, cases: &[Case]) -> Result<Vec<Exception>> {
         if !cases.iter().any(about) {
             bail!("{path}: there is no case {:?}", exception.cases);
         }
+        let differs = exception.result == Excepted::PeerDiffers;
+        let what = &exception.cases;
+        if exception.instead.is_some() != differs || exception.step.is_some() != differs {
+            bail!(
+                "{path}: {what:?}: of a peer that differs, and of no other, `step` and `instead` must say what it does"
+            );
+        }
+        if exception
+            .instead
+            .as_ref()
+            .is_some_and(|step| !(step.action.is_empty() && step.lose.is_empty() && step.add.is_empty()))
+        {
+            bail!("{path}: {what:?}: `do`, `lose` and `add` remain what they are in the case");
+        }
     }
     Ok(file.exception)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::action::Action;
+    use super::super::action::{self, Action};
     use super::super::ladder::Line;
     use super::*;
 
@@ -140,21 +203,60 @@ mod tests {
     fn every_case_is_well_formed_and_has_an_id_of_its_own() {
         let project = Project::find().expect("a checkout");
         let cases = read(&project).expect("they are well-formed");
-        exceptions(&project, &cases).expect("they are about cases");
+        let exceptions = exceptions(&project, &cases).expect("they are about cases");
         for (at, case) in cases.iter().enumerate() {
             assert!(!cases[..at].iter().any(|other| other.id == case.id), "{} is there twice", case.id);
             let mut kept = BTreeMap::new();
             for step in &case.steps {
                 Action::parse(&step.action, &kept).unwrap_or_else(|error| panic!("{}: {error:#}", case.id));
-                for line in step.see.iter().chain(&step.unseen).chain(&step.lose) {
+                for line in step.see.iter().chain(&step.unseen).chain(&step.may).chain(&step.lose) {
                     Line::parse(line).unwrap_or_else(|error| panic!("{}: {error:#}", case.id));
+                }
+                for (line, option) in &step.add {
+                    Line::parse(line).unwrap_or_else(|error| panic!("{}: {error:#}", case.id));
+                    action::option(option, &kept).unwrap_or_else(|error| panic!("{}: {error:#}", case.id));
                 }
                 kept.extend(step.keep.keys().map(|name| (name.clone(), Vec::new())));
             }
             for action in &case.before {
                 Action::parse(action, &BTreeMap::new()).unwrap_or_else(|error| panic!("{}: {error:#}", case.id));
             }
+            for instead in exceptions.iter().filter(|exception| exception.cases.contains(&case.id)) {
+                let Some((number, instead)) = instead.step.zip(instead.instead.as_ref()) else { continue };
+                let last = case.with(number, instead).expect("there is the step").steps.pop().expect("there is a step");
+                for line in last.see.iter().chain(&last.unseen).chain(&last.may) {
+                    Line::parse(line).unwrap_or_else(|error| panic!("{}: {error:#}", case.id));
+                }
+            }
         }
+    }
+
+    #[test]
+    fn a_case_has_steps_or_a_test_in_virtual_time_that_there_is() {
+        let project = Project::find().expect("a checkout");
+        for case in read(&project).expect("they are well-formed") {
+            let Some(test) = &case.virtual_time else {
+                assert!(!case.steps.is_empty(), "{} has no steps", case.id);
+                continue;
+            };
+            let (file, name) = test.split_once("::").expect("FILE::NAME");
+            let text = project.read(file).expect("the file is there");
+            assert!(text.contains(&format!("fn {name}(")), "{}: there is no {test}", case.id);
+        }
+    }
+
+    #[test]
+    fn what_a_peer_does_instead_takes_the_place_of_one_step_and_ends_the_case() {
+        let case = "id = 'A'\ntitle = 'a'\nsteps = [{ do = 'CON GET /a', see = ['< ACK 2.05'], lose = ['x> CON GET'] }, { do = 'wait' }]";
+        let case: Case = toml::from_str(case).expect("a case");
+        let instead: Step = toml::from_str("see = ['< ACK 4.04']\ntold = '4.04'").expect("a step");
+        let differs = case.with(1, &instead).expect("there is the step");
+        let [Step { action, see, lose, .. }] = &differs.steps[..] else { panic!("{differs:?}") };
+        assert_eq!(
+            (&**action, &see[..], &lose[..]),
+            ("CON GET /a", &["< ACK 4.04".to_owned()][..], &["x> CON GET".to_owned()][..])
+        );
+        assert!(case.with(3, &instead).is_err() && case.with(0, &instead).is_err());
     }
 
     #[test]
@@ -166,6 +268,8 @@ mod tests {
             role: Some(Role::Client),
             result: Excepted::NotYet,
             note: String::new(),
+            step: None,
+            instead: None,
         };
         assert!(exception.covers("OBS_01", Peer::Aiocoap, Role::Client));
         assert!(exception.covers("CORE_31", Peer::Aiocoap, Role::Client));

@@ -4,6 +4,7 @@
 //! > CON GET Uri-Path=separate token       from the client to the server
 //! < ACK 0.00                              from the server to the client
 //! x< CON 2.05 payload                     the same, but lost on its way
+//! xx< CON 2.05                            where a step loses: not the first such datagram only, but each
 //! < CON 2.05 payload=separate again       the same bytes as a message before
 //! ```
 //!
@@ -33,6 +34,7 @@ pub struct Line {
     text: String,
     direction: Direction,
     lost: bool,
+    each: bool,
     types: Vec<String>,
     codes: Vec<String>,
     words: Vec<String>,
@@ -46,15 +48,20 @@ impl Line {
         let direction = match arrow.trim_start_matches('x') {
             ">" => Direction::ToServer,
             "<" => Direction::ToClient,
-            _ => bail!("{text:?}: a line begins with >, <, x> or x<"),
+            _ => bail!("{text:?}: a line begins with >, <, x>, x<, xx> or xx<"),
         };
         let mut alternatives = |what: &str| {
             let word = words.next().with_context(|| format!("{text:?}: {what} is missing"))?;
             anyhow::Ok(word.split('|').map(str::to_owned).collect())
         };
         let (types, codes) = (alternatives("the type")?, alternatives("the code")?);
-        let lost = arrow.starts_with('x');
-        Ok(Self { text: text.to_owned(), direction, lost, types, codes, words: words.collect() })
+        let (lost, each) = (arrow.starts_with('x'), arrow.starts_with("xx"));
+        Ok(Self { text: text.to_owned(), direction, lost, each, types, codes, words: words.collect() })
+    }
+
+    /// It is about each datagram that fits it.
+    pub fn is_about_each(&self) -> bool {
+        self.each
     }
 
     /// Whether a datagram that came by after those in `before` is one that the line means.

@@ -20,7 +20,9 @@ mod run;
 mod setup;
 mod tap;
 
+use std::cmp::Reverse;
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -34,6 +36,12 @@ use setup::Setup;
 
 /// Where the results are kept.
 const DOCUMENT: &str = "docs/interop.md";
+
+/// Cases that are under way at a time in each column.
+const LANES: usize = 4;
+
+/// Why a case is not run against others.
+const TAKES_LONG: &str = "It takes minutes or days, which only pass in virtual time, with us in both roles.";
 
 /// What to run, and what to do with the results.
 #[derive(clap::Args, Default)]
@@ -59,6 +67,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Everything, compared with what is kept.
+    pub fn check() -> Self {
+        Self { check: true, ..Self::default() }
+    }
+
     fn is_partial(&self) -> bool {
         self.case.is_some() || self.peer.is_some() || self.role.is_some()
     }
@@ -84,14 +97,13 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     let columns = thread::scope(|scope| {
         let column = |(peer, role)| {
             let (cases, exceptions, setup) = (&cases, &exceptions, &setup);
-            scope.spawn(move || Column {
-                peer,
-                role,
-                outcomes: outcomes(cases, exceptions, peer, role, setup, options),
+            scope.spawn(move || {
+                let outcomes = outcomes(cases, exceptions, peer, role, setup, options)?;
+                Ok(Column { peer, role, outcomes })
             })
         };
         let running: Vec<_> = pairs.into_iter().map(column).collect();
-        let finished = running.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a run panicked")));
+        let finished = running.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a run panicked"))?);
         finished.collect::<Result<Vec<_>>>()
     })?;
 
@@ -115,7 +127,8 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// All cases with one peer in one role of ours.
+/// All cases with one peer in one role of ours. Several are under way at a time, each between a client and a server of its
+/// own: most of their time is spent in waiting.
 fn outcomes(
     cases: &[Case],
     exceptions: &[Exception],
@@ -123,52 +136,69 @@ fn outcomes(
     role: Role,
     setup: &Setup,
     options: &Options,
-) -> Vec<Outcome> {
+) -> Result<Vec<Outcome>> {
     let (client, server) = match role {
         Role::Client => (Peer::Conche, peer),
         Role::Server => (peer, Peer::Conche),
     };
-    let mut pair = Pair::new(client, server, setup);
-    let outcome = |case: &Case| {
-        // Against ourselves we are both.
-        let covers = |exception: &&Exception| {
-            let roles = Role::ALL.iter().filter(|&&ours| ours == role || peer == Peer::Conche);
-            roles.into_iter().any(|&ours| exception.covers(&case.id, peer, ours))
-        };
-        let exception = exceptions.iter().find(covers);
-        let note = || exception.map(|exception| exception.note.clone()).unwrap_or_default();
-        match exception.map(|exception| exception.result) {
-            Some(Excepted::NotApplicable) => return Outcome::NotApplicable(note()),
-            Some(Excepted::NotYet) if options.case.is_none() => return Outcome::NotYet(note()),
-            _ => {}
-        }
-        let expected_to_fail = exception.is_some_and(|exception| exception.result == Excepted::PeerDiffers);
-        match pair.run(case) {
-            Ok(()) if expected_to_fail => {
-                eprintln!(
-                    "{}, client {}, server {}: passes, but has an exception",
-                    case.id,
-                    client.name(),
-                    server.name()
-                );
-                Outcome::Fail("it passes, but interop/exceptions.toml says that the peer differs".to_owned())
+    // What takes long begins first, so that nothing waits for it in the end.
+    let mut order: Vec<_> = (0..cases.len()).collect();
+    order.sort_by_key(|&at| Reverse(cases[at].patience()));
+    let next = AtomicUsize::new(0);
+    let lane = || {
+        let (mut pair, mut done) = (Pair::new(client, server, setup), Vec::new());
+        while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let case = &cases[at];
+            // Against ourselves we are both.
+            let covers = |exception: &&Exception| {
+                let roles = Role::ALL.iter().filter(|&&ours| ours == role || peer == Peer::Conche);
+                roles.into_iter().any(|&ours| exception.covers(&case.id, peer, ours))
+            };
+            let exception = exceptions.iter().find(covers);
+            let outcome = outcome(case, exception, &mut pair, options.case.is_some());
+            if let Outcome::Fail(why) = &outcome {
+                eprintln!("{}, client {}, server {}: {why}", case.id, client.name(), server.name());
             }
-            Ok(()) => Outcome::Pass,
-            Err(_) if expected_to_fail => Outcome::PeerDiffers(note()),
-            Err(error) => {
-                eprintln!("{}, client {}, server {}: {error:#}", case.id, client.name(), server.name());
-                Outcome::Fail(format!("{error:#}"))
-            }
+            done.push((at, outcome));
         }
+        done
     };
-    cases.iter().map(outcome).collect()
+    let mut done = thread::scope(|scope| {
+        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
+        let finished = lanes.into_iter().map(|lane| lane.join().map_err(|_| anyhow!("a run panicked")));
+        finished.collect::<Result<Vec<_>>>()
+    })?
+    .concat();
+    done.sort_by_key(|(at, _)| *at);
+    Ok(done.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
+/// One case between the two of a pair, one of whom is us.
+fn outcome(case: &Case, exception: Option<&Exception>, pair: &mut Pair<'_>, even_not_yet: bool) -> Outcome {
+    if let Some(test) = &case.virtual_time {
+        return match pair.is_ours() {
+            true => Outcome::VirtualTime(format!("By `{test}`.")),
+            false => Outcome::NotApplicable(TAKES_LONG.to_owned()),
+        };
+    }
+    let note = exception.map(|exception| exception.note.clone()).unwrap_or_default();
+    let instead = exception.and_then(|exception| exception.step.zip(exception.instead.as_ref()));
+    match (exception.map(|exception| exception.result), instead) {
+        (Some(Excepted::NotApplicable), _) => Outcome::NotApplicable(note),
+        (Some(Excepted::NotYet), _) if !even_not_yet => Outcome::NotYet(note),
+        (_, Some((step, instead))) => match case.with(step, instead).and_then(|differs| pair.run(&differs)) {
+            Ok(()) => Outcome::PeerDiffers(note),
+            Err(error) => Outcome::Fail(format!("it is not what interop/exceptions.toml says of it: {error:#}")),
+        },
+        _ => pair.run(case).map_or_else(|error| Outcome::Fail(format!("{error:#}")), |()| Outcome::Pass),
+    }
 }
 
 /// Two peers against each other. What fails there is theirs, or the case's.
 fn between(project: &Project, client: Peer, server: Peer, cases: &[Case]) -> Result<()> {
     let setup = Setup::prepare(project, &[client, server])?;
     let mut pair = Pair::new(client, server, &setup);
-    for case in cases {
+    for case in cases.iter().filter(|case| case.virtual_time.is_none()) {
         match pair.run(case) {
             Ok(()) => println!("{:<16} pass  {}", case.id, case.title),
             Err(error) => println!("{:<16} FAIL  {}\n    {error:#}", case.id, case.title),

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::action::{self, Action, Request, Stop};
+use super::action::{self, Action, Stop};
 use super::setup::Setup;
 
 /// An implementation of CoAP.
@@ -80,16 +80,6 @@ impl Drop for Process {
     }
 }
 
-impl Process {
-    /// Does as Ctrl-C does, if it still runs.
-    fn interrupt(&self) -> Result<()> {
-        let id = self.0.id().to_string();
-        // One that has ended is not waited for yet, so that the id is still its own.
-        let kill = Command::new("kill").args(["-s", "INT", &id]).stderr(Stdio::null()).status();
-        kill.map(drop).context("cannot start kill")
-    }
-}
-
 /// A server.
 pub struct Server {
     _process: Process,
@@ -100,15 +90,8 @@ pub struct Server {
 impl Server {
     /// Starts one, and waits until it listens.
     pub fn start(peer: Peer, setup: &Setup) -> Result<Self> {
-        let mut command = match peer {
-            Peer::Conche => {
-                let mut command = setup.conche();
-                command.args(["serve", "--demo", "--bind", "127.0.0.1:0"]);
-                command
-            }
-            _ => setup.program(peer, "server"),
-        };
-        let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let process =
+            setup.program(peer, Role::Server).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut process = Process(process.with_context(|| format!("cannot start the server of {}", peer.name()))?);
         let lines = lines(process.0.stdout.take().context("it is piped")?);
         let line = lines.recv_timeout(Duration::from_secs(60)).unwrap_or_default();
@@ -122,42 +105,31 @@ impl Server {
 
 /// A client.
 pub struct Client {
-    kind: Kind,
+    input: ChildStdin,
     told: Receiver<Told>,
-}
-
-enum Kind {
-    /// Starts the command for each action.
-    Conche { telling: Sender<Told>, running: Vec<Process> },
-    /// Has one process for all of them.
-    Program { input: ChildStdin, _process: Process },
+    process: Process,
 }
 
 impl Client {
     /// Starts one.
     pub fn start(peer: Peer, setup: &Setup) -> Result<Self> {
         let (telling, told) = mpsc::channel();
-        if peer == Peer::Conche {
-            return Ok(Self { kind: Kind::Conche { telling, running: Vec::new() }, told });
-        }
-        let mut command = setup.program(peer, "client");
+        let mut command = setup.program(peer, Role::Client);
         let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut process = Process(process.with_context(|| format!("cannot start the client of {}", peer.name()))?);
         let input = process.0.stdin.take().context("it is piped")?;
         let lines = lines(process.0.stdout.take().context("it is piped")?);
         thread::spawn(move || lines.iter().map(|line| told_by(&line)).try_for_each(|told| telling.send(told)));
-        Ok(Self { kind: Kind::Program { input, _process: process }, told })
+        Ok(Self { input, told, process })
     }
 
     /// Has it do something with the server at this address. What comes of it, it tells later.
-    pub fn act(&mut self, action: &Action, server: SocketAddr, setup: &Setup) -> Result<()> {
-        match &mut self.kind {
-            Kind::Conche { telling, running } => conche(action, server, setup, telling, running),
-            Kind::Program { input, .. } => {
-                let Some(line) = line(action, server) else { return Ok(()) };
-                writeln!(input, "{line}").and_then(|()| input.flush()).context("the client has ended")
-            }
+    pub fn act(&mut self, action: &Action, server: SocketAddr) -> Result<()> {
+        if *action == Action::Off {
+            return self.process.0.kill().context("the client cannot be switched off");
         }
+        let Some(line) = line(action, server) else { return Ok(()) };
+        writeln!(self.input, "{line}").and_then(|()| self.input.flush()).context("the client has ended")
     }
 
     /// What it tells next, if it does so in time.
@@ -176,10 +148,10 @@ fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// An action as our programs on the peers' libraries read it.
+/// An action as the clients read it.
 fn line(action: &Action, server: SocketAddr) -> Option<String> {
     Some(match action {
-        Action::Wait => return None,
+        Action::Wait | Action::Off => return None,
         Action::Ping => format!("ping coap://{server}"),
         Action::Stop(Stop::Get) => "stop get".to_owned(),
         Action::Stop(Stop::Reset) => "stop reset".to_owned(),
@@ -200,7 +172,7 @@ fn line(action: &Action, server: SocketAddr) -> Option<String> {
     })
 }
 
-/// What a line of these programs tells: `response 2.05 PAYLOAD`, `notified 2.05 PAYLOAD`, `failed WHY`.
+/// What a line of theirs tells: `response 2.05 PAYLOAD`, `notified 2.05 PAYLOAD`, `failed WHY`.
 fn told_by(line: &str) -> Told {
     let mut words = line.splitn(3, ' ');
     let (what, code, payload) = (words.next(), words.next(), words.next());
@@ -209,88 +181,6 @@ fn told_by(line: &str) -> Told {
         (Some("response"), Some(code)) => Told::Response(code.to_owned(), payload.unwrap_or_default()),
         (Some("notified"), Some(code)) => Told::Notification(code.to_owned(), payload.unwrap_or_default()),
         _ => Told::Failure(line.to_owned()),
-    }
-}
-
-/// Has our command do something, in a process of its own.
-fn conche(
-    action: &Action,
-    server: SocketAddr,
-    setup: &Setup,
-    telling: &Sender<Told>,
-    running: &mut Vec<Process>,
-) -> Result<()> {
-    let mut command = setup.conche();
-    match action {
-        Action::Wait => return Ok(()),
-        // It deregisters when it is interrupted; it cannot be made to send a Reset.
-        Action::Stop(Stop::Get) => return running.iter().try_for_each(Process::interrupt),
-        Action::Stop(Stop::Reset) => bail!("the command cannot be made to send a Reset"),
-        Action::Ping => drop(command.args(["ping", "--json", "--count", "1", &format!("coap://{server}")])),
-        Action::Request(request) => arguments(&mut command, request, server),
-    }
-    let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut process = Process(process.context("cannot start conche")?);
-    let output = lines(process.0.stdout.take().context("it is piped")?);
-    let errors = lines(process.0.stderr.take().context("it is piped")?);
-    let (telling, mut first) = (telling.clone(), true);
-    let is_ping = matches!(action, Action::Ping);
-    thread::spawn(move || {
-        for line in output {
-            let told = if is_ping { pong_in_json(&line) } else { told_in_json(&line, first) };
-            first = false;
-            // Behind a ping there is its summary only.
-            if telling.send(told).is_err() || is_ping {
-                return;
-            }
-        }
-        if first {
-            let _ = telling.send(Told::Failure(errors.iter().next().unwrap_or_default()));
-        }
-    });
-    running.push(process);
-    Ok(())
-}
-
-fn arguments(command: &mut Command, request: &Request, server: SocketAddr) {
-    let verb = if request.observes() { "observe".to_owned() } else { request.method.to_lowercase() };
-    command.args([&verb, "--json", "-B", "60", &format!("coap://{server}{}", request.path)]);
-    if !request.confirmable {
-        command.arg("-N");
-    }
-    let observes = request.observes();
-    for (number, value) in request.options.iter().filter(|(number, _)| !observes || number.0 != 6) {
-        command.args(["-O", &format!("{},0x{}", number.0, digits(value))]);
-    }
-    if let Some(token) = &request.token {
-        command.args(["-T", &format!("0x{}", digits(token))]);
-    }
-    if !request.payload.is_empty() {
-        command.args(["-e", &String::from_utf8_lossy(&request.payload)]);
-    }
-}
-
-/// What a line of our command's JSON tells of a ping.
-fn pong_in_json(line: &str) -> Told {
-    let json: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
-    match json["rtt_ms"].is_number() {
-        true => Told::Response("pong".to_owned(), Vec::new()),
-        false => Told::Failure(line.to_owned()),
-    }
-}
-
-/// What a line of our command's JSON tells of a request.
-fn told_in_json(line: &str, first: bool) -> Told {
-    #[derive(Deserialize)]
-    struct Json {
-        code: String,
-        #[serde(default)]
-        payload: String,
-    }
-    match serde_json::from_str::<Json>(line) {
-        Ok(Json { code, payload }) if first => Told::Response(code, payload.into_bytes()),
-        Ok(Json { code, payload }) => Told::Notification(code, payload.into_bytes()),
-        Err(error) => Told::Failure(format!("{line}: {error}")),
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Outcome {
     PeerDiffers(String),
     /// We cannot do it yet; it was not run.
     NotYet(String),
+    /// A test in virtual time is it.
+    VirtualTime(String),
     /// The peer cannot be made to do that; it was not run.
     NotApplicable(String),
 }
@@ -31,6 +33,7 @@ impl Outcome {
             Self::Fail(_) => "FAIL",
             Self::PeerDiffers(_) => "peer differs",
             Self::NotYet(_) => "not yet",
+            Self::VirtualTime(_) => "virtual time",
             Self::NotApplicable(_) => "n/a",
         }
     }
@@ -39,7 +42,11 @@ impl Outcome {
     pub fn note(&self) -> &str {
         match self {
             Self::Pass => "",
-            Self::Fail(note) | Self::PeerDiffers(note) | Self::NotYet(note) | Self::NotApplicable(note) => note,
+            Self::Fail(note)
+            | Self::PeerDiffers(note)
+            | Self::NotYet(note)
+            | Self::VirtualTime(note)
+            | Self::NotApplicable(note) => note,
         }
     }
 }
@@ -70,7 +77,7 @@ impl Column {
 }
 
 /// The names of results, in the order of the summary.
-const NAMES: [&str; 5] = ["pass", "FAIL", "peer differs", "not yet", "n/a"];
+const NAMES: [&str; 6] = ["pass", "FAIL", "peer differs", "not yet", "virtual time", "n/a"];
 
 /// A table, and a line for each column that says how many there are of what.
 pub fn text(cases: &[Case], columns: &[Column]) -> String {
@@ -118,7 +125,8 @@ const INTRODUCTION: &str = "# Interoperability
 Written by `cargo xtask interop`; `cargo xtask interop --check` compares it. Each case of the ETSI and IRISA test
 descriptions for CoAP over UDP is run over the loopback with conche in one role and another implementation in the other,
 with a tap in between: what must be seen on the wire, and what the client must tell, is in [interop/cases](../interop/cases).
-What a case is not expected to do, with whom and why, is in [interop/exceptions.toml](../interop/exceptions.toml).
+What a case is not expected to do, with whom, why, and what is seen instead, is in
+[interop/exceptions.toml](../interop/exceptions.toml).
 
 Peers: libcoap of Debian 12 (4.3.1), aiocoap 0.4.17, Californium 3.14.0, through the small programs in
 [interop](../interop). \"Server libcoap\" means that conche is the client.
@@ -166,11 +174,17 @@ mod tests {
 
     #[test]
     fn every_form_names_case_result_and_note() {
-        let case = Case { id: "CORE_01".to_owned(), title: "GET".to_owned(), before: Vec::new(), steps: Vec::new() };
+        let case = Case {
+            id: "CORE_01".to_owned(),
+            title: "GET".to_owned(),
+            before: Vec::new(),
+            steps: Vec::new(),
+            virtual_time: None,
+        };
         let cases = [case.clone(), Case { id: "CORE_02".to_owned(), ..case }];
         let outcomes = vec![Outcome::Pass, Outcome::NotYet("blocks".to_owned())];
         let columns = [Column { peer: Peer::Libcoap, role: Role::Client, outcomes }];
-        assert!(text(&cases, &columns).contains("1 pass, 0 FAIL, 0 peer differs, 1 not yet, 0 n/a"));
+        assert!(text(&cases, &columns).contains("1 pass, 0 FAIL, 0 peer differs, 1 not yet, 0 virtual time, 0 n/a"));
         let document = markdown(&cases, &columns);
         assert!(document.contains("| CORE_01 | GET | pass |\n| CORE_02 | GET | not yet (1) |\n"), "{document}");
         assert!(document.ends_with("1. blocks\n"));

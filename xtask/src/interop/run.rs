@@ -7,11 +7,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use conche_proto::codec::Message;
 
 use super::action::{self, Action};
-use super::case::{Case, Step};
+use super::case::{Case, NOTHING, Step};
 use super::ladder::{self, Direction, Line};
 use super::party::{Client, Peer, Server, Told};
 use super::setup::Setup;
-use super::tap::Tap;
+use super::tap::{Fates, Tap};
 
 /// How long a step may take. The longest have a message be sent three times.
 const STEP: Duration = Duration::from_secs(25);
@@ -31,15 +31,24 @@ impl<'a> Pair<'a> {
         Self { client: (client, None), server: (server, None), setup }
     }
 
+    /// There is no peer: both are ours.
+    pub fn is_ours(&self) -> bool {
+        self.client.0 == Peer::Conche && self.server.0 == Peer::Conche
+    }
+
     /// Runs a case; an error says what did not happen, and what came by instead.
     pub fn run(&mut self, case: &Case) -> Result<()> {
         let outcome = self.try_run(case);
         if outcome.is_err() {
             (self.client.1, self.server.1) = (None, None);
         }
-        // The command observes until it is stopped, and would go on to tell of it.
-        if self.client.0 == Peer::Conche {
+        if case.uses_up_the_client() {
             self.client.1 = None;
+        }
+        // It would go on to notify clients behind a tap that is closed. The errors which that gives aiocoap takes for those of
+        // the clients that it sends to next.
+        if case.observes() {
+            self.server.1 = None;
         }
         outcome
     }
@@ -58,19 +67,20 @@ impl<'a> Pair<'a> {
         while client.told(Duration::ZERO).is_some() {}
         for action in &case.before {
             let action = Action::parse(action, &BTreeMap::new())?;
-            client.act(&action, tap.address(), setup)?;
+            client.act(&action, tap.address())?;
             let until = Instant::now() + BEFORE;
             // What an earlier case observed may still be told of.
             while !matches!(told_before(client, until)?, Told::Response(..)) {}
         }
         let (mut kept, mut ladder) = (BTreeMap::new(), Vec::new());
         for (step, number) in case.steps.iter().zip(1..) {
-            let outcome = take(step, client, &tap, &mut kept, setup);
+            let outcome = take(step, client, &tap, &mut kept);
             outcome.map_err(|error| {
                 let transcript = ladder::transcript(&tap.captured());
                 anyhow!("step {number} ({}): {error:#}; what came by:\n{transcript}", step.action)
             })?;
             ladder.extend(lines(&step.see)?);
+            ladder.extend(lines(&step.may)?);
         }
         if let Some(irregularity) = ladder::irregularity(&tap.everything(), &ladder) {
             bail!("{irregularity}");
@@ -83,28 +93,31 @@ fn lines(lines: &[String]) -> Result<Vec<Line>> {
     lines.iter().map(|line| Line::parse(line)).collect()
 }
 
+fn fates(step: &Step, kept: &BTreeMap<String, Vec<u8>>) -> Result<Fates> {
+    let add = step.add.iter().map(|(line, option)| {
+        let (number, value) = action::option(option, kept)?;
+        Ok((Line::parse(line)?, number, value))
+    });
+    Ok(Fates { lose: lines(&step.lose)?, add: add.collect::<Result<_>>()? })
+}
+
 fn told_before(client: &Client, until: Instant) -> Result<Told> {
     let left = until.saturating_duration_since(Instant::now());
     client.told(left).context("what prepares the case is not answered")
 }
 
 /// Takes a step and checks what was to be seen.
-fn take(
-    step: &Step,
-    client: &mut Client,
-    tap: &Tap,
-    kept: &mut BTreeMap<String, Vec<u8>>,
-    setup: &Setup,
-) -> Result<()> {
+fn take(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
     let (see, unseen) = (lines(&step.see)?, lines(&step.unseen)?);
     let action = Action::parse(&step.action, kept)?;
     // What was told of the step before is told.
     while client.told(Duration::ZERO).is_some() {}
-    tap.begin(lines(&step.lose)?);
-    let until = Instant::now() + STEP;
-    client.act(&action, tap.address(), setup)?;
+    tap.begin(fates(step, kept)?);
+    let until = Instant::now() + step.within.map_or(STEP, Duration::from_secs_f64);
+    client.act(&action, tap.address())?;
 
-    let answers = !matches!(action, Action::Wait | Action::Stop(_)) || step.told.is_some();
+    let tells_nothing = step.told.as_deref() == Some(NOTHING);
+    let answers = (matches!(action, Action::Request(_) | Action::Ping) || step.told.is_some()) && !tells_nothing;
     listen(step, answers, client, until)?;
     if !tap.wait(until, |captured| ladder::missing(&see, captured).is_none()) {
         let captured = tap.captured();
@@ -113,6 +126,11 @@ fn take(
     }
     if step.quiet > 0.0 {
         std::thread::sleep(Duration::from_secs_f64(step.quiet));
+    }
+    // That there will be no response it may say.
+    let told = client.told(Duration::ZERO).filter(|told| tells_nothing && !matches!(told, Told::Failure(_)));
+    if let Some(told) = told {
+        bail!("the client tells of {told:?}, though it must not tell of any response");
     }
     let captured = tap.captured();
     for line in &unseen {

@@ -1,4 +1,4 @@
-//! A relay on the loopback that keeps every datagram which passes it, and can lose some.
+//! A relay on the loopback that keeps every datagram which passes it, and can lose or change some.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use conche_proto::codec::{Encoder, Message, OptionNumber};
 
 use super::ladder::{Direction, Line};
 
@@ -20,8 +22,17 @@ pub struct Captured {
     pub direction: Direction,
     /// It was not passed on.
     pub lost: bool,
-    /// Its bytes.
+    /// Its bytes, as they went on.
     pub bytes: Vec<u8>,
+}
+
+/// What becomes of datagrams in a step.
+#[derive(Debug, Default)]
+pub struct Fates {
+    /// The first datagram that fits one of them is lost, and uses it up, unless it is about each.
+    pub lose: Vec<Line>,
+    /// The first datagram that fits gets this option besides its own.
+    pub add: Vec<(Line, OptionNumber, Vec<u8>)>,
 }
 
 /// A relay between clients and one server. It ends when it is dropped.
@@ -41,8 +52,7 @@ struct Record {
     captured: Vec<Captured>,
     /// How many came by before the step that is being taken.
     earlier: usize,
-    /// The first datagram that fits one of them is lost, and uses it up.
-    to_lose: Vec<Line>,
+    fates: Fates,
 }
 
 impl Tap {
@@ -63,11 +73,11 @@ impl Tap {
         self.address
     }
 
-    /// Begins a step, in which the first datagrams that fit these lines are lost.
-    pub fn begin(&self, to_lose: Vec<Line>) {
+    /// Begins a step.
+    pub fn begin(&self, fates: Fates) {
         let mut record = self.shared.locked();
         record.earlier = record.captured.len();
-        record.to_lose = to_lose;
+        record.fates = fates;
     }
 
     /// What came by in this step.
@@ -101,6 +111,23 @@ impl Record {
     fn of_step(&self) -> &[Captured] {
         self.captured.get(self.earlier..).unwrap_or_default()
     }
+
+    /// What becomes of a datagram.
+    fn decide(&mut self, direction: Direction, bytes: &[u8]) -> Captured {
+        let lost = Captured { direction, lost: true, bytes: bytes.to_vec() };
+        if let Some(at) = self.fates.lose.iter().position(|line| line.fits(&lost, self.of_step())) {
+            if !self.fates.lose[at].is_about_each() {
+                self.fates.lose.remove(at);
+            }
+            return lost;
+        }
+        let passed = Captured { lost: false, ..lost };
+        let Some(at) = self.fates.add.iter().position(|(line, ..)| line.fits(&passed, self.of_step())) else {
+            return passed;
+        };
+        let (_, number, value) = self.fates.add.remove(at);
+        Captured { bytes: with_option(bytes, number, &value).unwrap_or(passed.bytes), ..passed }
+    }
 }
 
 impl Drop for Tap {
@@ -114,15 +141,14 @@ impl Shared {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the datagram may go on.
-    fn passes(&self, direction: Direction, bytes: &[u8]) -> bool {
+    /// What goes on, if anything does.
+    fn passed(&self, direction: Direction, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut record = self.locked();
-        let captured = Captured { direction, lost: true, bytes: bytes.to_vec() };
-        let fits = record.to_lose.iter().position(|line| line.fits(&captured, record.of_step()));
-        let lost = fits.map(|at| record.to_lose.remove(at)).is_some();
-        record.captured.push(Captured { lost, ..captured });
+        let captured = record.decide(direction, bytes);
+        let passed = (!captured.lost).then(|| captured.bytes.clone());
+        record.captured.push(captured);
         self.changed.notify_all();
-        !lost
+        passed
     }
 
     /// From clients to the server. Each client gets a socket of its own, so that the server can tell them apart.
@@ -139,8 +165,8 @@ impl Shared {
                     Err(_) => continue,
                 },
             };
-            if self.passes(Direction::ToServer, &buffer[..length]) {
-                let _ = back.send(&buffer[..length]);
+            if let Some(bytes) = self.passed(Direction::ToServer, &buffer[..length]) {
+                let _ = back.send(&bytes);
             }
         }
     }
@@ -161,11 +187,61 @@ impl Shared {
             let mut buffer = vec![0; 65536];
             while !self.closed.load(Ordering::Relaxed) {
                 let Ok(length) = receiving.recv(&mut buffer) else { continue };
-                if self.passes(Direction::ToClient, &buffer[..length]) {
-                    let _ = front.send_to(&buffer[..length], client);
+                if let Some(bytes) = self.passed(Direction::ToClient, &buffer[..length]) {
+                    let _ = front.send_to(&bytes, client);
                 }
             }
         });
         Ok(back)
+    }
+}
+
+/// The same message with one option more; `None` if it is none, or has no room.
+fn with_option(bytes: &[u8], number: OptionNumber, value: &[u8]) -> Option<Vec<u8>> {
+    let message = Message::decode(bytes).ok()?;
+    let mut options: Vec<_> = message.options().map(|option| (option.number, option.value)).collect();
+    options.push((number, value));
+    options.sort_by_key(|(number, _)| *number);
+    let mut buffer = vec![0; 65536];
+    let mut encoder = Encoder::new(&mut buffer, message.ty(), message.code(), message.id(), &message.token()).ok()?;
+    for (number, value) in options {
+        encoder.option(number, value).ok()?;
+    }
+    let length = encoder.payload(message.payload()).ok()?.finish();
+    buffer.truncate(length);
+    Some(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(lines: &[&str]) -> Vec<Line> {
+        lines.iter().map(|line| Line::parse(line).expect("a line")).collect()
+    }
+
+    /// CON GET [1] token=0a Uri-Path=test
+    const REQUEST: &[u8] = b"\x41\x01\x00\x01\x0a\xb4test";
+
+    #[test]
+    fn the_first_datagram_is_lost_or_each_as_the_line_says() {
+        let fates_of_three = |line| {
+            let mut record = Record { fates: Fates { lose: lines(&[line]), add: Vec::new() }, ..Record::default() };
+            [(); 3].map(|()| record.decide(Direction::ToServer, REQUEST).lost)
+        };
+        assert_eq!(fates_of_three("x> CON GET"), [true, false, false]);
+        assert_eq!(fates_of_three("xx> CON GET"), [true, true, true]);
+        assert_eq!(fates_of_three("xx< CON GET"), [false, false, false]);
+    }
+
+    #[test]
+    fn an_option_is_added_in_its_order_to_the_first_that_fits() {
+        let add = |number| (lines(&["> CON GET"]).remove(0), OptionNumber(number), b"x".to_vec());
+        let fates = Fates { lose: Vec::new(), add: vec![add(65001), add(4)] };
+        let mut record = Record { fates, ..Record::default() };
+        let bytes = [(); 3].map(|()| record.decide(Direction::ToServer, REQUEST).bytes);
+        assert_eq!(bytes[0], b"\x41\x01\x00\x01\x0a\xb4test\xe1\xfc\xd1x");
+        assert_eq!(bytes[1], b"\x41\x01\x00\x01\x0a\x41x\x74test");
+        assert_eq!(bytes[2], REQUEST);
     }
 }

@@ -4,6 +4,7 @@ mod option;
 mod payload;
 mod progress;
 mod render;
+mod transfer;
 
 pub use progress::Progress;
 
@@ -27,6 +28,8 @@ use crate::recording::Recording;
 use crate::runtime;
 use crate::serve::LARGEST;
 use option::RawOption;
+use progress::Told;
+use transfer::Bar;
 
 /// The arguments of methods that read, whose resource can be observed.
 #[derive(Debug, clap::Args)]
@@ -131,7 +134,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
                 interrupted.context("Ctrl-C cannot be caught")?;
                 return Err(Interrupted.into());
             }
-            never = tell_progress(progress, args.timeout), if global.tells_progress() => match never {},
+            never = tell_progress(progress, args.timeout, global), if global.tells_progress() => match never {},
         };
         shown.response(response, true, false, global)
     });
@@ -183,9 +186,17 @@ impl Shown<'_> {
     }
 }
 
-pub async fn tell_progress(progress: &Progress, asked: Option<Duration>) -> Infallible {
+/// Tells on standard error why nothing has come yet, or how far a long transfer is.
+pub async fn tell_progress(progress: &Progress, asked: Option<Duration>, global: &Global) -> Infallible {
     let protocol = EndpointConfig::default().transmission.exchange_lifetime();
-    progress.tell(progress::Limit { asked, protocol }, |line| eprintln!("* {line}")).await
+    // Between the messages of a trace a bar would be lost; it has each block anyway.
+    let mut bar = (global.verbose == 0).then(Bar::default);
+    let tell = |told| match (told, &mut bar) {
+        (Told::Waiting(line), _) => eprintln!("* {line}"),
+        (Told::Transferring(transfer), Some(bar)) => bar.show(transfer),
+        (Told::Transferring(_), None) => {}
+    };
+    progress.tell(progress::Limit { asked, protocol }, tell).await
 }
 
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {

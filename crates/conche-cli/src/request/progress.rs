@@ -13,8 +13,14 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
+use super::transfer::Transfer;
+use crate::trace::{self, Traced};
+
 /// How long a state lasts before it is told. Most exchanges are over by then.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// After which a transfer is told of that is still under way.
+const LONG: Duration = Duration::from_secs(2);
 
 /// How often it is looked at.
 const STEP: Duration = Duration::from_millis(500);
@@ -30,6 +36,16 @@ struct Course {
     sent: Option<Instant>,
     /// When it came to be in this state.
     since: Option<Instant>,
+    transfer: Option<Transfer>,
+}
+
+/// What there is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// What is waited for.
+    Waiting(String),
+    /// How far a body is that goes block by block.
+    Transferring(Transfer),
 }
 
 /// What the user waits for.
@@ -47,22 +63,33 @@ enum State {
 }
 
 impl Progress {
-    /// Never ends; says what the state is when it has lasted for [`PATIENCE`].
-    pub async fn tell(&self, limit: Limit, mut say: impl FnMut(String)) -> Infallible {
+    /// Never ends; says what the state is when it has lasted for [`PATIENCE`], and of a transfer how far it is.
+    pub async fn tell(&self, limit: Limit, mut say: impl FnMut(Told)) -> Infallible {
         let start = Instant::now();
         let mut told = None;
         loop {
             sleep(STEP).await;
-            let Course { state, since, .. } = self.course();
+            let Course { state, since, transfer, .. } = self.course();
             let is_long = since.unwrap_or(start).elapsed() >= PATIENCE;
-            if is_long && told.replace(state) != Some(state) {
-                say(format!("{state} ({limit})"));
+            // The limit is that of one message: a transfer has a new one with each block.
+            if let Some(transfer) = transfer {
+                if start.elapsed() >= LONG {
+                    say(Told::Transferring(transfer));
+                }
+            } else if is_long && told.replace(state) != Some(state) {
+                say(Told::Waiting(format!("{state} ({limit})")));
             }
         }
     }
 
     fn course(&self) -> Course {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in a datagram.
+    fn see(&self, sent: bool, datagram: &[u8]) {
+        let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        course.transfer = Transfer::after(course.transfer, sent, datagram);
     }
 
     /// Takes in an event of the client.
@@ -116,7 +143,12 @@ impl fmt::Display for Limit {
 
 impl<S: Subscriber> Layer<S> for Progress {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        event.record(&mut Listener(self));
+        if event.metadata().target() == trace::TARGET {
+            let Traced { sent, datagram, .. } = Traced::of(event);
+            self.see(sent, &datagram);
+        } else {
+            event.record(&mut Listener(self));
+        }
     }
 }
 
@@ -135,13 +167,22 @@ impl Visit for Listener<'_> {
 mod tests {
     use tokio::time::sleep_until;
 
+    use super::super::transfer::Direction;
     use super::*;
 
     const LIMIT: Limit = Limit { asked: None, protocol: Duration::from_secs(247) };
 
     /// What is told within ten seconds if these messages come at these times.
     async fn told(messages: &[(u64, &str)]) -> Vec<String> {
-        let (progress, mut told) = (Progress::default(), Vec::new());
+        let told = told_of(Progress::default(), messages).await.into_iter().map(|told| match told {
+            Told::Waiting(line) => line,
+            Told::Transferring(transfer) => format!("{transfer:?}"),
+        });
+        told.collect()
+    }
+
+    async fn told_of(progress: Progress, messages: &[(u64, &str)]) -> Vec<Told> {
+        let mut told = Vec::new();
         let start = Instant::now();
         let listen = async {
             for (at, message) in messages {
@@ -151,7 +192,7 @@ mod tests {
             sleep_until(start + Duration::from_secs(10)).await;
         };
         tokio::select! {
-            never = progress.tell(LIMIT, |line| told.push(line)) => match never {},
+            never = progress.tell(LIMIT, |what| told.push(what)) => match never {},
             () = listen => {}
         }
         told
@@ -177,6 +218,18 @@ mod tests {
             told(&[]).await,
             ["not sent yet: waiting for the name's address or for its turn (up to 247s; -B limits it)"]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_transfer_is_told_of_after_two_seconds_instead_of_the_limit_of_one_message() {
+        let progress = Progress::default();
+        // 2.05 with the first of several blocks of 16 bytes.
+        progress.see(false, b"\x60\x45\x00\x01\xd1\x0a\x08\xff0123456789abcdef");
+        let transfer = Transfer { direction: Direction::In, done: 16, total: None };
+        let told = told_of(progress, &[(0, "sent")]).await;
+        // Of ten seconds all but the first two, each half second.
+        assert!(told.iter().all(|told| *told == Told::Transferring(transfer)), "{told:?}");
+        assert!((16..=17).contains(&told.len()), "{}", told.len());
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use conche::client::Response;
-use conche::{Code, OptionNumber, Reliability};
+use conche::{Code, Reliability};
 use serde::Serialize;
 
-use crate::show;
+use crate::{json, show};
 
 /// The payload on standard output: as it is, or on a terminal so that a person can read it.
 pub fn payload(response: &Response) -> io::Result<()> {
@@ -41,19 +41,10 @@ pub fn happened(response: &Response) -> Option<String> {
     if response.code() == Code::CONTENT {
         return None;
     }
-    let location = location(response);
-    Some(match location.is_empty() {
-        true => format!("{:?}", response.code()),
-        false => format!("{:?} at {location}", response.code()),
+    Some(match response.location() {
+        None => format!("{:?}", response.code()),
+        Some(location) => format!("{:?} at {}", response.code(), show::escape(&location)),
     })
-}
-
-/// Location-Path and Location-Query as a reference relative to the server (RFC 7252 §5.10.7).
-fn location(response: &Response) -> String {
-    let values = |number| response.message().values(number).map(|value| show::escape(&String::from_utf8_lossy(value)));
-    let path = values(OptionNumber::LOCATION_PATH).fold(String::new(), |path, segment| path + "/" + &segment);
-    let query: Vec<String> = values(OptionNumber::LOCATION_QUERY).collect();
-    if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
 }
 
 /// How the exchange went, on standard error.
@@ -118,7 +109,7 @@ struct JsonOption {
 }
 
 /// One object on standard output.
-pub fn json(method: Code, uri: &str, response: &Response) -> anyhow::Result<()> {
+pub fn json(method: Code, uri: &str, response: &Response) -> io::Result<()> {
     let message = response.message().view();
     let options = message.options().map(|option| JsonOption {
         number: option.number.0,
@@ -141,33 +132,9 @@ pub fn json(method: Code, uri: &str, response: &Response) -> anyhow::Result<()> 
         queued_ms: milliseconds(course.queued),
         retransmissions: response.retransmissions(),
     };
-    let mut out = io::stdout().lock();
-    writeln!(out, "{}", escaped_json(&serde_json::to_string(&json)?))?;
-    Ok(out.flush()?)
-}
-
-/// Writes the control characters that JSON would have as they are (DEL and C1) like the others.
-fn escaped_json(json: &str) -> String {
-    json.chars().fold(String::with_capacity(json.len()), |mut text, character| {
-        match character.is_control() {
-            true => text.push_str(&format!("\\u{:04x}", u32::from(character))),
-            false => text.push(character),
-        }
-        text
-    })
+    json::print(&json)
 }
 
 fn milliseconds(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_control_character_of_a_peer_is_in_the_json() {
-        let json = serde_json::to_string("\x1b \x7f \u{9b} \u{fc}").expect("a string");
-        assert_eq!(escaped_json(&json), "\"\\u001b \\u007f \\u009b \u{fc}\"");
-    }
 }

@@ -11,15 +11,16 @@
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use anyhow::Context;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use conche::server::{Conditions, Rejection, Request, Response, Router, State, get};
-use conche::{Code, ContentFormat, OptionNumber};
+use conche::{Code, ContentFormat};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::listing::{self, Entry};
 use super::place::{Place, not_found};
@@ -28,6 +29,10 @@ use crate::formats;
 
 /// Files that `/.well-known/core` lists at most.
 const LISTED: usize = 1000;
+
+/// Requests that use the disk at the same time; others wait. It bounds the memory that files take until they are answered
+/// with, to this many times [`LARGEST`].
+const TURNS: usize = 4;
 
 /// Serves what is in the directory; changes it only if it is `writable`.
 pub fn router(path: &Path, writable: bool) -> anyhow::Result<Router> {
@@ -41,7 +46,7 @@ pub fn router(path: &Path, writable: bool) -> anyhow::Result<Router> {
         .route("/", get(read).hidden())
         .route("/{*path}", file)
         .route("/.well-known/core", get(list_all).hidden())
-        .with_state(Directory(Arc::new(Shared { root, changing: Mutex::default(), parts: AtomicU64::new(0) }))))
+        .with_state(Directory(Arc::new(Shared::of(root)))))
 }
 
 #[derive(Clone)]
@@ -53,6 +58,10 @@ struct Shared {
     changing: Mutex<()>,
     /// Numbers the files that are being written.
     parts: AtomicU64,
+    /// Of those who may use the disk: each may hold a whole file.
+    turns: Arc<Semaphore>,
+    /// Says once that not all files are listed: whoever asks for the list would fill the log.
+    truncated: Once,
 }
 
 /// What a path leads to.
@@ -61,22 +70,17 @@ enum Found {
     Directory(Vec<Entry>),
 }
 
-async fn read(
-    State(directory): State<Directory>,
-    conditions: Conditions,
-    request: Request,
-) -> Result<Response, Rejection> {
+/// Conditions are not looked at: the router compares them with the ETag.
+async fn read(State(directory): State<Directory>, request: Request) -> Result<Response, Rejection> {
     let place = Place::of(&request)?;
     let found = directory.run(move |shared| shared.read(&place)).await?;
     let (content, format) = match found {
         Found::File { content, format } => (content, format),
-        Found::Directory(entries) => (listing::links(&entries, &request).await?, ContentFormat::LINK_FORMAT),
+        Found::Directory(entries) => {
+            (listing::links(&entries, request.queries())?.into_bytes(), ContentFormat::LINK_FORMAT)
+        }
     };
     let etag = etag(&content);
-    conditions.check(Some(&etag))?;
-    if request.message().values(OptionNumber::ETAG).any(|known| known == etag) {
-        return Ok(Response::new(Code::VALID).etag(&etag));
-    }
     Ok(Response::new(Code::CONTENT).payload(format, content).etag(&etag))
 }
 
@@ -101,22 +105,33 @@ async fn remove(
 
 async fn list_all(State(directory): State<Directory>, request: Request) -> Result<Response, Rejection> {
     let entries = directory.run(Shared::all).await?;
-    let links = listing::links(&entries, &request).await?;
+    let links = listing::links(&entries, request.queries())?;
     Ok(Response::new(Code::CONTENT).payload(ContentFormat::LINK_FORMAT, links))
 }
 
 impl Directory {
-    /// Runs what waits for the disk where it holds up nobody.
+    /// Runs what waits for the disk where it holds up nobody, when its turn has come.
     async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce(&Shared) -> Result<T, Rejection> + Send + 'static,
     ) -> Result<T, Rejection> {
-        let done = spawn_blocking(move || work(&self.0)).await;
-        done.unwrap_or_else(|_| Err(Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server failed while reading")))
+        let failed = || Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server failed while reading");
+        // The turn goes with the work, which runs to its end even if nobody waits for it any more.
+        let turn = Arc::clone(&self.0.turns).acquire_owned().await.map_err(|_| failed())?;
+        let done = spawn_blocking(move || {
+            let _turn = turn;
+            work(&self.0)
+        });
+        done.await.unwrap_or_else(|_| Err(failed()))
     }
 }
 
 impl Shared {
+    fn of(root: Dir) -> Self {
+        let turns = Arc::new(Semaphore::new(TURNS));
+        Self { root, changing: Mutex::default(), parts: AtomicU64::new(0), turns, truncated: Once::new() }
+    }
+
     fn read(&self, place: &Place) -> Result<Found, Rejection> {
         let metadata = self.root.metadata(place.relative()).map_err(refused)?;
         if metadata.is_dir() {
@@ -126,11 +141,7 @@ impl Shared {
         if !metadata.is_file() || place.is_directory {
             return Err(not_found());
         }
-        let content = self.content(place).map_err(refused)?;
-        if content.len() > LARGEST {
-            let message = format!("the file has {} bytes: more than {LARGEST} are not served", metadata.len());
-            return Err(Rejection::new(Code::NOT_IMPLEMENTED, message));
-        }
+        let content = self.content(place)?;
         let format = format(&place.path).unwrap_or_else(|| match std::str::from_utf8(&content) {
             Ok(_) => ContentFormat::TEXT_PLAIN,
             Err(_) => ContentFormat::OCTET_STREAM,
@@ -138,11 +149,21 @@ impl Shared {
         Ok(Found::File { content, format })
     }
 
-    /// The content, or a little more than [`LARGEST`] bytes of it.
-    fn content(&self, place: &Place) -> io::Result<Vec<u8>> {
+    /// The content of a file, if it is not too large.
+    fn content(&self, place: &Place) -> Result<Vec<u8>, Rejection> {
+        let mut file = self.root.open(place.relative()).map_err(refused)?;
+        let length = file.metadata().map_err(refused)?.len();
+        let too_large = |length| {
+            let message = format!("the file has {length} bytes: more than {LARGEST} are not served");
+            Rejection::new(Code::NOT_IMPLEMENTED, message)
+        };
+        if length > LARGEST as u64 {
+            return Err(too_large(length));
+        }
         let mut content = Vec::new();
-        self.root.open(place.relative())?.take(LARGEST as u64 + 1).read_to_end(&mut content)?;
-        Ok(content)
+        // It may have grown meanwhile.
+        let length = (&mut file).take(LARGEST as u64 + 1).read_to_end(&mut content).map_err(refused)?;
+        if length > LARGEST { Err(too_large(length as u64)) } else { Ok(content) }
     }
 
     fn write(&self, place: &Place, content: &[u8], conditions: &Conditions) -> Result<Code, Rejection> {
@@ -180,7 +201,7 @@ impl Shared {
     /// The ETag of a file; `None` if there is none.
     fn etag(&self, place: &Place) -> Result<Option<[u8; 8]>, Rejection> {
         match self.root.metadata(place.relative()) {
-            Ok(metadata) if metadata.is_file() => Ok(Some(etag(&self.content(place).map_err(refused)?))),
+            Ok(metadata) if metadata.is_file() => Ok(Some(etag(&self.content(place)?))),
             Ok(_) => Err(Rejection::new(Code::METHOD_NOT_ALLOWED, "it is a directory: only files can be changed")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(refused(error)),
@@ -236,7 +257,7 @@ impl Shared {
             }
             if files.len() > LISTED {
                 files.truncate(LISTED);
-                warn!(LISTED, "more files than /.well-known/core lists");
+                self.truncated.call_once(|| warn!(LISTED, "more files than /.well-known/core lists"));
                 break;
             }
         }
@@ -256,8 +277,36 @@ fn refused(error: io::Error) -> Rejection {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(),
         io::ErrorKind::PermissionDenied => Rejection::new(Code::FORBIDDEN, "the server may not open this file"),
         _ => {
-            warn!(%error, "a file cannot be served");
+            // A client can have this happen as often as it likes.
+            debug!(%error, "a file cannot be served");
             Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server cannot open this file")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn no_more_than_a_few_requests_hold_files_at_a_time() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let root = Dir::open_ambient_dir(root.path(), ambient_authority()).expect("it can be opened");
+        let directory = Directory(Arc::new(Shared::of(root)));
+        let holding = Arc::new(AtomicU64::new(0));
+        let requests = (0..8 * TURNS).map(|_| {
+            let holding = Arc::clone(&holding);
+            tokio::spawn(directory.clone().run(move |_| {
+                let others = holding.fetch_add(1, Ordering::SeqCst);
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                holding.fetch_sub(1, Ordering::SeqCst);
+                Ok(others)
+            }))
+        });
+        let requests: Vec<_> = requests.collect();
+        for request in requests {
+            let others = request.await.expect("it ends").expect("it is done");
+            assert!(others < TURNS as u64, "{others} others hold files");
         }
     }
 }

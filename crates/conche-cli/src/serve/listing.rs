@@ -1,7 +1,10 @@
 //! Files and directories as links (RFC 6690).
 
-use conche::codec::Body;
-use conche::server::{Rejection, Request, Resource, Router};
+use std::borrow::Cow;
+
+use conche::codec::encode_path;
+use conche::codec::link_format::{Filter, LinkWriteError, LinkWriter, Links};
+use conche::server::Rejection;
 use conche::{Code, ContentFormat};
 
 /// A file or a directory.
@@ -17,25 +20,62 @@ pub struct Entry {
     pub is_link: bool,
 }
 
-/// Links to these entries, those that the request's query asks for. They are written and chosen by a router that has them
-/// as its resources: it knows how.
-pub async fn links(entries: &[Entry], request: &Request) -> Result<Vec<u8>, Rejection> {
-    let failed = |problem: String| Rejection::new(Code::INTERNAL_SERVER_ERROR, problem);
-    // A brace would be part of a pattern.
-    let entries = entries.iter().filter(|entry| !entry.path.contains(['{', '}']));
-    let router = entries.fold(Router::new(), |router: Router, entry| {
-        let mut resource = Resource::new();
+/// Links to these entries, those that all arguments of the query ask for.
+pub fn links<'a>(entries: &[Entry], query: impl Iterator<Item = Cow<'a, str>>) -> Result<String, Rejection> {
+    let query: Vec<_> = query.collect();
+    let filters: Vec<_> = query.iter().map(|argument| Filter::new(argument)).collect();
+    let failed = |error: LinkWriteError| Rejection::new(Code::INTERNAL_SERVER_ERROR, error.to_string());
+    let all = write(entries).map_err(failed)?;
+    if filters.is_empty() {
+        return Ok(all);
+    }
+    let mut text = String::new();
+    let mut selected = LinkWriter::new(&mut text);
+    for link in Links::read(&all).flatten().filter(|link| filters.iter().all(|filter| filter.selects(link))) {
+        selected.copy(&link).map_err(failed)?;
+    }
+    Ok(text)
+}
+
+fn write(entries: &[Entry]) -> Result<String, LinkWriteError> {
+    let mut text = String::new();
+    let mut links = LinkWriter::new(&mut text);
+    for entry in entries {
+        // A directory's path ends in a slash: its last segment is empty.
+        let segments = entry.path.split('/').chain(entry.directory.then_some(""));
+        links.link(&encode_path(segments.map(str::as_bytes)))?;
         if let Some(format) = entry.format {
-            resource = resource.format(format);
+            links.attribute("ct", &format.0.to_string())?;
         }
         if let Some(size) = entry.size {
-            resource = resource.size(size);
+            links.attribute("sz", &size.to_string())?;
         }
-        router.route(&format!("/{}{}", entry.path, if entry.directory { "/" } else { "" }), resource)
-    });
-    let body = request.queries().fold(Body::builder().path("/.well-known/core"), |body, query| body.query(&query));
-    let body = body.build().map_err(|error| Rejection::new(Code::BAD_REQUEST, error.to_string()))?;
-    let service = router.into_service().map_err(|error| failed(error.to_string()))?;
-    let asked = Request::from_body(request.peer(), Code::GET, &body).ok_or_else(|| failed("no request".to_owned()))?;
-    Ok(service.respond(asked).await.payload_bytes().to_vec())
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_links_with_format_and_size_and_are_found_by_them() {
+        let file = |path: &str, format, size| Entry {
+            path: path.to_owned(),
+            format,
+            directory: false,
+            size: Some(size),
+            is_link: false,
+        };
+        let entries = [
+            file("a b{c}.json", Some(ContentFormat::JSON), 2),
+            file("sub/x", None, 0),
+            Entry { format: Some(ContentFormat::LINK_FORMAT), directory: true, size: None, ..file("sub", None, 0) },
+        ];
+        let found = |query: &[&str]| links(&entries, query.iter().map(|argument| Cow::from(*argument))).expect("links");
+        assert_eq!(found(&[]), "</a%20b%7Bc%7D.json>;ct=50;sz=2,</sub/x>;sz=0,</sub/>;ct=40");
+        assert_eq!(found(&["href=/sub*"]), "</sub/x>;sz=0,</sub/>;ct=40");
+        assert_eq!(found(&["href=/sub*", "sz=*"]), "</sub/x>;sz=0");
+        assert_eq!(found(&["ct=60"]), "");
+    }
 }

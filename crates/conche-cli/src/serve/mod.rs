@@ -18,6 +18,7 @@ use conche::watch::EventLog;
 use serde::Serialize;
 
 use crate::Global;
+use crate::json;
 use crate::names::Control;
 use crate::recording::Recording;
 use crate::runtime;
@@ -107,12 +108,11 @@ pub fn parse_bind(text: &str) -> Result<String, String> {
 
 /// A script waits for this line, so it is complete and on its way before anything else happens.
 pub fn announce(listening: String, global: &Global) -> io::Result<()> {
-    let mut out = io::stdout().lock();
     if global.json {
-        writeln!(out, "{}", serde_json::to_string(&Listening { schema: 1, listening })?)?;
-    } else {
-        writeln!(out, "listening on {listening}")?;
+        return json::print(&Listening { schema: 1, listening });
     }
+    let mut out = io::stdout().lock();
+    writeln!(out, "listening on {listening}")?;
     out.flush()
 }
 

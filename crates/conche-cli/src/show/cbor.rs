@@ -1,59 +1,120 @@
 //! CBOR in diagnostic notation (RFC 8949 §8).
 
+use std::fmt::{self, Write};
+
 use ciborium::Value;
+
+use super::DEEPEST;
 
 /// What fits into so many columns stays in one line.
 const LINE: usize = 72;
 
-/// One item or, as CBOR sequences have them (RFC 8742), several, each from a new line on. `None` if it is no CBOR.
+/// One item or, as CBOR sequences have them (RFC 8742), several, each from a new line on. `None` if it is no CBOR, or so deep
+/// that indentation would be most of what is shown.
 pub fn pretty(mut bytes: &[u8]) -> Option<String> {
-    let mut items = Vec::new();
+    let mut out = String::new();
     while !bytes.is_empty() {
-        let item: Value = ciborium::from_reader(&mut bytes).ok()?;
-        items.push(lines(&item, 0));
+        let item = ciborium::de::from_reader_with_recursion_limit(&mut bytes, DEEPEST).ok()?;
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        lines(&item, 0, &mut out).ok()?;
     }
-    Some(items.join("\n"))
+    Some(out)
 }
 
 /// In one line if that is short enough, and otherwise a line for each member.
-fn lines(value: &Value, depth: usize) -> String {
-    let short = flat(value);
-    if short.len() + 2 * depth <= LINE {
-        return short;
+fn lines(value: &Value, depth: usize, out: &mut String) -> fmt::Result {
+    let mut short = Short { text: String::new(), room: LINE.saturating_sub(2 * depth) };
+    if flat(value, &mut short).is_ok() {
+        return out.write_str(&short.text);
     }
-    let members: Vec<String> = match value {
-        Value::Array(items) => items.iter().map(|item| lines(item, depth + 1)).collect(),
-        Value::Map(pairs) => {
-            pairs.iter().map(|(key, value)| format!("{}: {}", flat(key), lines(value, depth + 1))).collect()
+    let (open, close) = match value {
+        Value::Array(_) => ('[', ']'),
+        Value::Map(_) => ('{', '}'),
+        Value::Tag(tag, value) => {
+            write!(out, "{tag}(")?;
+            lines(value, depth, out)?;
+            return out.write_char(')');
         }
-        Value::Tag(tag, value) => return format!("{tag}({})", lines(value, depth)),
-        _ => return short,
+        _ => return flat(value, out),
     };
-    let (open, close) = if matches!(value, Value::Array(_)) { ('[', ']') } else { ('{', '}') };
-    let indent = "  ".repeat(depth);
-    let members: Vec<String> = members.iter().map(|member| format!("{indent}  {member}")).collect();
-    format!("{open}\n{}\n{indent}{close}", members.join(",\n"))
+    let indent = |out: &mut String, depth| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    out.push(open);
+    for (at, (key, member)) in members(value).enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        indent(out, depth + 1);
+        if let Some(key) = key {
+            flat(key, out)?;
+            out.push_str(": ");
+        }
+        lines(member, depth + 1, out)?;
+    }
+    indent(out, depth);
+    out.write_char(close)
 }
 
-fn flat(value: &Value) -> String {
+/// The members of an array, or of a map with their keys.
+fn members(value: &Value) -> impl Iterator<Item = (Option<&Value>, &Value)> {
+    let items = value.as_array().into_iter().flatten().map(|item| (None, item));
+    items.chain(value.as_map().into_iter().flatten().map(|(key, value)| (Some(key), value)))
+}
+
+/// Takes no more than fits into a line, so that whoever tries to write one gives up early.
+struct Short {
+    text: String,
+    room: usize,
+}
+
+impl Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.room = self.room.checked_sub(text.len()).ok_or(fmt::Error)?;
+        self.text.write_str(text)
+    }
+}
+
+fn flat(value: &Value, out: &mut impl Write) -> fmt::Result {
     match value {
-        Value::Integer(number) => i128::from(*number).to_string(),
-        Value::Bytes(bytes) => format!("h'{}'", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
-        Value::Float(number) if number.is_nan() => "NaN".to_owned(),
+        Value::Integer(number) => write!(out, "{}", i128::from(*number)),
+        Value::Bytes(bytes) => {
+            out.write_str("h'")?;
+            bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))?;
+            out.write_char('\'')
+        }
+        Value::Float(number) if number.is_nan() => out.write_str("NaN"),
         Value::Float(number) if number.is_infinite() => {
-            if number.is_sign_negative() { "-Infinity" } else { "Infinity" }.to_owned()
+            out.write_str(if number.is_sign_negative() { "-Infinity" } else { "Infinity" })
         }
-        Value::Float(number) => format!("{number:?}"),
-        Value::Text(text) => format!("{text:?}"),
-        Value::Bool(truth) => truth.to_string(),
-        Value::Null => "null".to_owned(),
-        Value::Tag(tag, value) => format!("{tag}({})", flat(value)),
-        Value::Array(items) => format!("[{}]", items.iter().map(flat).collect::<Vec<_>>().join(", ")),
-        Value::Map(pairs) => {
-            let pairs = pairs.iter().map(|(key, value)| format!("{}: {}", flat(key), flat(value)));
-            format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+        Value::Float(number) => write!(out, "{number:?}"),
+        Value::Text(text) => write!(out, "{text:?}"),
+        Value::Bool(truth) => write!(out, "{truth}"),
+        Value::Null => out.write_str("null"),
+        Value::Tag(tag, value) => {
+            write!(out, "{tag}(")?;
+            flat(value, out)?;
+            out.write_char(')')
         }
-        _ => "undefined".to_owned(),
+        Value::Array(_) | Value::Map(_) => {
+            let (open, close) = if value.is_array() { ('[', ']') } else { ('{', '}') };
+            out.write_char(open)?;
+            for (at, (key, member)) in members(value).enumerate() {
+                if at > 0 {
+                    out.write_str(", ")?;
+                }
+                if let Some(key) = key {
+                    flat(key, out)?;
+                    out.write_str(": ")?;
+                }
+                flat(member, out)?;
+            }
+            out.write_char(close)
+        }
+        _ => out.write_str("undefined"),
     }
 }
 
@@ -94,6 +155,22 @@ mod tests {
         for bytes in [&b"\x82\x01"[..], b"\xff", b"\x01\xff"] {
             assert_eq!(pretty(bytes), None, "{bytes:02x?}");
         }
-        assert_eq!(pretty(&[0x81; 100_000]), None, "too deep");
+    }
+
+    #[test]
+    fn what_is_too_deep_is_left_to_others() {
+        // An array of one member at each level, and a number in the last.
+        let nested = |depth| [vec![0x81; depth], vec![1]].concat();
+        let deepest = (1..).take_while(|depth| pretty(&nested(*depth)).is_some()).last();
+        assert!(deepest.is_some_and(|depth| depth.abs_diff(DEEPEST) <= 1), "{deepest:?}");
+        assert_eq!(pretty(&nested(100_000)), None);
+    }
+
+    #[test]
+    fn trying_a_line_ends_where_it_is_full() {
+        let mut short = Short { text: String::new(), room: LINE };
+        let long = Value::Array(vec![Value::Bytes(vec![0; 1 << 20])]);
+        assert!(flat(&long, &mut short).is_err());
+        assert!(short.text.len() <= LINE && short.text.starts_with("[h'0000"), "{}", short.text);
     }
 }

@@ -2,7 +2,9 @@
 
 use serde::de::IgnoredAny;
 
-/// `None` if it is no JSON.
+use super::DEEPEST;
+
+/// `None` if it is no JSON, or so deep that indentation would be most of what is shown.
 pub fn pretty(text: &str) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = Indented::default();
@@ -18,6 +20,7 @@ pub fn pretty(text: &str) -> Option<String> {
                 while characters.next_if(|next| next.is_ascii_whitespace()).is_some() {}
                 match characters.next_if(|next| matches!(next, '}' | ']')) {
                     Some(end) => out.text.push(end),
+                    None if out.depth == DEEPEST => return None,
                     None => out.open(),
                 }
             }
@@ -96,6 +99,13 @@ mod tests {
         for text in ["", "{", "hello", "[1,]", "{} {}"] {
             assert_eq!(pretty(text), None, "{text}");
         }
-        assert_eq!(pretty(&"[".repeat(100_000)), None, "too deep");
+    }
+
+    #[test]
+    fn what_is_too_deep_is_left_to_others() {
+        let nested = |depth| "[".repeat(depth) + "1" + &"]".repeat(depth);
+        assert_eq!(pretty(&nested(DEEPEST)).map(|text| text.lines().count()), Some(2 * DEEPEST + 1));
+        assert_eq!(pretty(&nested(DEEPEST + 1)), None);
+        assert_eq!(pretty(&nested(100_000)), None);
     }
 }

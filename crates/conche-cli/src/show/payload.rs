@@ -8,11 +8,14 @@ use crate::formats::{self, Syntax};
 /// Bytes of a payload that its summary shows at most.
 const SHOWN: usize = 64;
 
+/// Bytes of a payload that are laid out at most. Nobody reads more, and indentation can take many times as much.
+const LAID_OUT: usize = 1 << 20;
+
 /// A payload for a terminal, ending in a newline: JSON, CBOR and links with a line for each member, other text as it is but
 /// for control characters, and other bytes as a dump.
 pub fn pretty(format: Option<ContentFormat>, payload: &[u8]) -> String {
     let text = std::str::from_utf8(payload).ok();
-    let pretty = match format.map(formats::syntax) {
+    let pretty = match format.map(formats::syntax).filter(|_| payload.len() <= LAID_OUT) {
         Some(Syntax::Json) => text.and_then(json::pretty),
         Some(Syntax::Cbor) => cbor::pretty(payload),
         Some(Syntax::Links) => text.map(links),
@@ -77,6 +80,13 @@ mod tests {
         ] {
             assert_eq!(pretty(format, payload), expected, "{payload:?}");
         }
+    }
+
+    #[test]
+    fn what_is_large_is_shown_as_it_is() {
+        let json = |length: usize| format!("[{}]", " ".repeat(length - 2)).into_bytes();
+        assert_eq!(pretty(Some(ContentFormat::JSON), &json(LAID_OUT)), "[]\n");
+        assert_eq!(pretty(Some(ContentFormat::JSON), &json(LAID_OUT + 1)).len(), LAID_OUT + 2);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Congestion control as a scenario names it: one of conche's controllers, and what of its configuration differs.
 
 use conche_proto::cc::AnyController;
-use conche_proto::cc::any::{ALL, Named, UnknownController};
+use conche_proto::cc::any::{Named, UnknownController};
 use conche_proto::cc::basic::Basic;
 use conche_proto::cc::cocoa::{self, Cocoa};
 use conche_proto::cc::default::CoapDefault;
@@ -117,8 +117,7 @@ impl Scheme {
     /// What distinguishes the algorithm, under the name that it has among conche's controllers.
     #[must_use]
     pub fn named(&self) -> Option<&'static Named> {
-        let name = self.controller.name.replace('_', "-");
-        ALL.iter().find(|named| named.name == name)
+        Named::by_name(&self.controller.name).ok()
     }
 
     fn factor(&self) -> Result<Option<Factor>, ScenarioError> {

@@ -1,28 +1,41 @@
-//! The scripts that fuzzing of the endpoint starts from and what it once found, and random ones.
+//! The scripts that fuzzing of the endpoint starts from and what it once found, and random ones, each under every focus.
 
 use std::path::Path;
 
 use proptest::prelude::*;
 
+use crate::model::focus::Focus;
 use crate::model::script;
 
 #[test]
-fn every_seed_of_the_endpoint_target_passes() {
+fn every_seed_of_the_endpoint_targets_passes() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/endpoint");
     let mut seeds = 0;
     for entry in std::fs::read_dir(&directory).expect("the seeds are checked in") {
         let path = entry.expect("the seeds can be listed").path();
         // Captured and shown only when the seed fails.
         println!("{}", path.display());
-        script::run(&std::fs::read(&path).expect("a seed can be read"));
+        let seed = std::fs::read(&path).expect("a seed can be read");
+        Focus::ALL.iter().for_each(|focus| script::run(focus, &seed));
         seeds += 1;
     }
     assert!(seeds >= 20, "only {seeds} seeds in {}", directory.display());
 }
 
+#[test]
+fn every_focus_is_a_fuzz_target() {
+    let manifest = include_str!("../../../../fuzz/Cargo.toml");
+    for Focus { name, .. } in Focus::ALL {
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "{name}");
+    }
+}
+
 proptest! {
     #[test]
-    fn whatever_a_script_does_every_exchange_ends_once(script in prop::collection::vec(any::<u8>(), 0..800)) {
-        script::run(&script);
+    fn whatever_a_script_does_every_exchange_ends_once(
+        focus in 0..Focus::ALL.len(),
+        script in prop::collection::vec(any::<u8>(), 0..800),
+    ) {
+        script::run(&Focus::ALL[focus], &script);
     }
 }

@@ -36,7 +36,8 @@ use crate::driver::{End, ExchangeError, News};
 ///   whole is fetched before it is yielded. If that fails the error is an item, and the observation goes on.
 /// - **It ends** after an item with an error code; after the first item if the server does not let this be observed; and with
 ///   an error if the server is not there when the client registers again. [`end`](Self::end) tells which it was.
-/// - **Dropping it** tells the server, as far as that goes without waiting. [`cancel`](Self::cancel) waits.
+/// - **Dropping it** tells the server, as far as that goes without waiting. [`cancel`](Self::cancel) waits, and
+///   [`forget`](Self::forget) tells nothing.
 #[must_use = "nothing is sent before the stream is polled"]
 pub struct Observation {
     stage: Stage,
@@ -85,6 +86,14 @@ impl Observation {
         match subscription.end().await {
             Ok(_) | Err(ExchangeError::Refused(RequestError::NotSubscribed)) => Ok(()),
             Err(error) => Err(Error::exchange(address, error, body_limit)),
+        }
+    }
+
+    /// Ends it without a word: the client rejects the server's next notification with a Reset, by which the server learns
+    /// (RFC 7641 §3.6). Until then it keeps its observer, and the client must live on to reject.
+    pub fn forget(self) {
+        if let Some(Registered { subscription, .. }) = self.registered {
+            subscription.forget();
         }
     }
 

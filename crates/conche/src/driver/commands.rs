@@ -108,11 +108,11 @@ impl<C: SharedController> Driver<C> {
 
     pub(super) fn cancel_all(&mut self) {
         self.now = self.clock.now();
-        for ticket in self.cancelled.take() {
+        for (ticket, farewell) in self.cancelled.take() {
             if let Some(exchange) = self.exchanges.cancel(ticket) {
                 self.endpoint.cancel(self.now, exchange);
             }
-            self.lose_interest(ticket);
+            self.lose_interest(ticket, farewell);
         }
     }
 }

@@ -224,7 +224,7 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// What this exchange registers, as something to be kept.
     pub(crate) fn subscription(&self, feed: Feed) -> Subscription {
-        Subscription { ticket: self.ticket, feed, handle: self.handle.clone() }
+        Subscription { ticket: self.ticket, feed, farewell: Some(Farewell::Told), handle: self.handle.clone() }
     }
 }
 
@@ -243,7 +243,7 @@ impl Drop for Exchange {
         if !self.over {
             // In this order: a driver that finds the ticket before it opens the exchange sees that nobody waits for it.
             self.receiver.close();
-            self.handle.shared.cancelled.add(self.ticket);
+            self.handle.shared.cancelled.add(self.ticket, Farewell::Told);
         }
     }
 }
@@ -254,6 +254,8 @@ impl Drop for Exchange {
 pub(crate) struct Subscription {
     ticket: u64,
     feed: Feed,
+    /// What the server hears of it when this is dropped; `None` if a command has said so.
+    farewell: Option<Farewell>,
     handle: Handle,
 }
 
@@ -268,29 +270,47 @@ impl Subscription {
     }
 
     /// Tells the server that it is over, as an exchange to wait for.
-    pub(crate) fn end(self) -> Exchange {
+    pub(crate) fn end(mut self) -> Exchange {
+        // The driver may see what is cancelled before it sees the command.
+        self.farewell = None;
         self.handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
+    }
+
+    /// Ends it without a word: the server's next notification is rejected with a Reset.
+    pub(crate) fn forget(mut self) {
+        self.farewell = Some(Farewell::Silent);
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
         // If it is over, nobody has this ticket any more.
-        self.handle.shared.cancelled.add(self.ticket);
+        if let Some(farewell) = self.farewell {
+            self.handle.shared.cancelled.add(self.ticket, farewell);
+        }
     }
+}
+
+/// What a server hears of the end of what was observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Farewell {
+    /// A GET or FETCH with Observe 1.
+    Told,
+    /// Nothing, until it notifies.
+    Silent,
 }
 
 /// Exchanges and subscriptions that nobody waits for any more. Each of them adds itself once, so there are never more than there are
 /// of them, and adding needs neither room in a channel nor waiting.
 #[derive(Debug, Default)]
 pub(super) struct Cancelled {
-    tickets: Mutex<Vec<u64>>,
+    tickets: Mutex<Vec<(u64, Farewell)>>,
     some: Notify,
 }
 
 impl Cancelled {
-    fn add(&self, ticket: u64) {
-        self.tickets.lock().unwrap_or_else(PoisonError::into_inner).push(ticket);
+    fn add(&self, ticket: u64, farewell: Farewell) {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner).push((ticket, farewell));
         self.some.notify_one();
     }
 
@@ -299,7 +319,7 @@ impl Cancelled {
         self.some.notified().await;
     }
 
-    pub(super) fn take(&self) -> Vec<u64> {
+    pub(super) fn take(&self) -> Vec<(u64, Farewell)> {
         std::mem::take(&mut *self.tickets.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

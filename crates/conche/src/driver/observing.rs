@@ -11,7 +11,7 @@ use tracing::{debug, debug_span};
 
 use super::exchanges::Waiting;
 use super::feed::Teller;
-use super::handle::{ExchangeError, Outcome};
+use super::handle::{ExchangeError, Farewell, Outcome};
 use super::{Address, Driver};
 use crate::settings::SharedController;
 
@@ -92,11 +92,11 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Nobody observes this any more: the server is told (RFC 7641 §3.6), or if there is no room for that, it learns when
-    /// it notifies.
-    pub(super) fn lose_interest(&mut self, ticket: u64) {
+    /// Nobody observes this any more: the server is told (RFC 7641 §3.6), or if it is not to be told or there is no room for
+    /// that, it learns when it notifies.
+    pub(super) fn lose_interest(&mut self, ticket: u64, farewell: Farewell) {
         if let Some((subscription, _)) = self.observations.remove(ticket)
-            && self.endpoint.unsubscribe(self.now, subscription).is_err()
+            && (farewell == Farewell::Silent || self.endpoint.unsubscribe(self.now, subscription).is_err())
         {
             self.endpoint.forget(self.now, subscription);
         }

@@ -16,13 +16,15 @@ use conche_proto::{
 use super::Address;
 use super::checker::Checker;
 use super::drawn::Drawn;
+use super::focus::Focus;
 
 /// Runs a script: whatever it does, nothing panics, the checker finds nothing, and in the end every exchange is over.
-pub fn run(script: &[u8]) {
+pub fn run(focus: &Focus, script: &[u8]) {
     let mut bytes = Bytes(script);
     let Some(mut machine) = Machine::new(&mut bytes) else { return };
     while !bytes.0.is_empty() {
-        machine.operate(&mut bytes);
+        let what = focus.operation(bytes.next());
+        machine.operate(what, &mut bytes);
         machine.settle();
     }
     machine.finish();
@@ -114,8 +116,7 @@ impl Machine {
         })
     }
 
-    fn operate(&mut self, bytes: &mut Bytes<'_>) {
-        let what = bytes.next();
+    fn operate(&mut self, what: u8, bytes: &mut Bytes<'_>) {
         match what % 16 {
             _ if what >= 0xa0 => self.observe_or_send_blocks(what, bytes),
             0 => self.advance_to(self.wake.unwrap_or(self.now)),

@@ -1,0 +1,108 @@
+//! The client that `cargo xtask interop` has conche be: it reads what to do from standard input, a line each, and tells on
+//! standard output what comes of it. The lines are described in interop/README.md.
+
+use std::error::Error;
+use std::future::pending;
+use std::io::stdin;
+
+use conche::client::{Observation, RequestBuilder, Response};
+use conche::{Client, Code, OptionNumber, Token};
+use tokio::sync::mpsc::unbounded_channel;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// The largest body that it sends and takes.
+const BODY_LIMIT: usize = 1 << 20;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let client = Client::builder().body_limit(BODY_LIMIT).build()?;
+    let (sender, mut lines) = unbounded_channel();
+    // Reading standard input cannot be given up, so that it takes a thread which ends with the process.
+    std::thread::spawn(move || {
+        stdin().lines().map_while(std::result::Result::ok).try_for_each(|line| sender.send(line))
+    });
+    let mut observation = None;
+    loop {
+        tokio::select! {
+            line = lines.recv() => {
+                let Some(line) = line else { return Ok(()) };
+                if let Err(error) = obey(&client, &line, &mut observation).await {
+                    println!("failed {error}");
+                }
+            }
+            state = next(&mut observation) => match state {
+                Some(Ok(state)) => tell("notified", &state),
+                Some(Err(error)) => println!("failed {error}"),
+                None => observation = None,
+            }
+        }
+    }
+}
+
+/// Does what a line says. What comes of it later comes of the observation.
+async fn obey(client: &Client, line: &str, observation: &mut Option<Observation>) -> Result<()> {
+    let words: Vec<_> = line.split(' ').collect();
+    match words[..] {
+        ["ping", uri] => {
+            client.ping(uri).await?;
+            println!("response pong");
+        }
+        ["stop", "get"] => observation.take().ok_or("nothing is observed")?.cancel().await?,
+        ["stop", "reset"] => observation.take().ok_or("nothing is observed")?.forget(),
+        [reliability, method, uri, ref rest @ ..] => {
+            let (request, observes) = request(client, method, uri, rest)?;
+            let request = if reliability == "NON" { request.non() } else { request };
+            if observes {
+                let first = observation.insert(request.observe()).next().await.ok_or("no state")?;
+                tell("response", &first?);
+            } else {
+                tell("response", &request.await?);
+            }
+        }
+        _ => return Err(format!("{line:?} is nothing to do").into()),
+    }
+    Ok(())
+}
+
+/// A request, and whether it observes.
+fn request(client: &Client, method: &str, uri: &str, words: &[&str]) -> Result<(RequestBuilder, bool)> {
+    const METHODS: [Code; 7] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
+    let method =
+        METHODS.into_iter().find(|code| code.description() == Some(method)).ok_or("there is no such method")?;
+    let (mut request, mut observes) = (client.request(method, uri), false);
+    for word in words {
+        request = match word.split_once('=').ok_or("NAME=VALUE was expected")? {
+            ("payload", digits) => request.bytes(bytes(digits)?),
+            ("token", digits) => request.token(Token::new(&bytes(digits)?).ok_or("a token has at most 8 bytes")?),
+            ("option", option) => {
+                let (number, digits) = option.split_once(':').ok_or("NUMBER:VALUE was expected")?;
+                let (number, value) = (OptionNumber(number.parse()?), bytes(digits)?);
+                if number == OptionNumber::OBSERVE && value.is_empty() {
+                    observes = true;
+                    continue;
+                }
+                request.option(number, &value)
+            }
+            (name, _) => return Err(format!("there is no {name}").into()),
+        };
+    }
+    Ok((request, observes))
+}
+
+async fn next(observation: &mut Option<Observation>) -> Option<std::result::Result<Response, conche::Error>> {
+    match observation {
+        Some(observation) => observation.next().await,
+        None => pending().await,
+    }
+}
+
+fn tell(what: &str, response: &Response) {
+    let payload: String = response.payload().iter().map(|byte| format!("{byte:02x}")).collect();
+    println!("{what} {} {payload}", response.code());
+}
+
+fn bytes(digits: &str) -> Result<Vec<u8>> {
+    let pairs = (0..digits.len()).step_by(2).map(|at| digits.get(at..at + 2).ok_or("pairs of digits were expected"));
+    pairs.map(|pair| Ok(u8::from_str_radix(pair?, 16)?)).collect()
+}
