@@ -1,33 +1,58 @@
 //! What goes to standard error besides errors: `tracing` events, as many as `-v` asks for.
 
+use std::env;
 use std::io;
 
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::registry;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, registry};
 
 use crate::Global;
+use crate::exit::UsageError;
 use crate::request::Progress;
 use crate::trace::{self, Trace};
 
-/// Sends events to standard error: warnings, with `-v` every message, with `-vv` also what the client does. `CONCHE_LOG` says it more finely, in the
-/// grammar of [`EnvFilter`]. Where the user is told of an exchange that takes long, `progress` hears of it.
-pub fn start(global: &Global, progress: Option<Progress>) {
-    let level = match (global.quiet, global.verbose) {
-        (true, _) => "error",
-        (_, 0 | 1) => "warn",
-        (_, 2) => "conche=debug,warn",
-        _ => "trace,conche::message=off",
+/// Sends events to standard error: warnings, with `-v` every message, with `-vv` also what the client does. `CONCHE_LOG`
+/// says it more finely, as [`Targets`] are written. Where the user is told of an exchange that takes long, `progress`
+/// hears of it.
+///
+/// # Errors
+/// If `CONCHE_LOG` is written otherwise.
+pub fn start(global: &Global, progress: Option<Progress>) -> Result<(), UsageError> {
+    let printed = match (global.quiet, global.verbose) {
+        (true, _) => only(LevelFilter::ERROR),
+        (_, 0 | 1) => only(LevelFilter::WARN),
+        (_, 2) => only(LevelFilter::WARN).with_target("conche", LevelFilter::DEBUG),
+        // Messages are traced in a form of their own.
+        _ => only(LevelFilter::TRACE).with_target(trace::TARGET, LevelFilter::OFF),
     };
-    let filter = EnvFilter::try_from_env("CONCHE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    let chosen = chosen()?;
     let printed = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(console::colors_enabled_stderr())
         .with_target(false)
-        .with_filter(filter);
-    let heard =
-        progress.map(|progress| progress.with_filter(EnvFilter::new(format!("conche=debug,{}=trace", trace::TARGET))));
-    let messages = || EnvFilter::new(format!("{}=trace", trace::TARGET));
+        .with_filter(chosen.unwrap_or(printed));
+    let messages = || Targets::new().with_target(trace::TARGET, LevelFilter::TRACE);
+    let heard = progress.map(|progress| progress.with_filter(messages().with_target("conche", LevelFilter::DEBUG)));
     let traced = (global.verbose > 0).then(|| Trace::start().with_filter(messages()));
     registry().with(printed).with(heard).with(traced).init();
+    Ok(())
+}
+
+fn only(level: LevelFilter) -> Targets {
+    Targets::new().with_default(level)
+}
+
+/// What `CONCHE_LOG` says.
+fn chosen() -> Result<Option<Targets>, UsageError> {
+    let written = match env::var("CONCHE_LOG") {
+        Ok(written) if !written.is_empty() => written,
+        Ok(_) | Err(env::VarError::NotPresent) => return Ok(None),
+        Err(error) => return Err(UsageError(format!("CONCHE_LOG: {error}"))),
+    };
+    let targets = written.parse().map_err(|error| {
+        UsageError(format!("CONCHE_LOG: '{written}' is no filter ({error}); write 'warn', or 'warn,conche=debug'"))
+    })?;
+    Ok(Some(targets))
 }

@@ -101,26 +101,29 @@ enum Command {
 
 fn main() -> ExitCode {
     let Cli { global, command } = Cli::try_parse().unwrap_or_else(|error| exit::usage(&error));
+    exit::report(run(command, &global), global.json)
+}
+
+fn run(command: Command, global: &Global) -> anyhow::Result<()> {
     let progress = request::Progress::default();
-    logging::start(&global, global.tells_progress().then(|| progress.clone()));
-    let outcome = match command {
-        Command::Get(args) => request::read(Code::GET, args, &global, &progress),
-        Command::Post(args) => request::run(Code::POST, args, None, &global, &progress),
-        Command::Put(args) => request::run(Code::PUT, args, None, &global, &progress),
-        Command::Delete(args) => request::run(Code::DELETE, args, None, &global, &progress),
-        Command::Fetch(args) => request::read(Code::FETCH, args, &global, &progress),
-        Command::Patch(args) => request::run(Code::PATCH, args, None, &global, &progress),
-        Command::Ipatch(args) => request::run(Code::IPATCH, args, None, &global, &progress),
-        Command::Observe(args) => observe::run(args, &global, &progress),
-        Command::Ping(args) => ping::run(args, &global),
-        Command::Discover(args) => discover::run(args, &global),
-        Command::Serve(args) => serve::run(args, &global),
-        Command::Relay(args) => relay::run(args, &global),
-        Command::Reproduce(args) => reproduce::run(args, &global),
-        Command::Run(args) => run::run(args, &global),
-        Command::Controllers(args) => controllers::run(args, &global),
+    logging::start(global, global.tells_progress().then(|| progress.clone()))?;
+    match command {
+        Command::Get(args) => request::read(Code::GET, args, global, &progress),
+        Command::Post(args) => request::run(Code::POST, args, None, global, &progress),
+        Command::Put(args) => request::run(Code::PUT, args, None, global, &progress),
+        Command::Delete(args) => request::run(Code::DELETE, args, None, global, &progress),
+        Command::Fetch(args) => request::read(Code::FETCH, args, global, &progress),
+        Command::Patch(args) => request::run(Code::PATCH, args, None, global, &progress),
+        Command::Ipatch(args) => request::run(Code::IPATCH, args, None, global, &progress),
+        Command::Observe(args) => observe::run(args, global, &progress),
+        Command::Ping(args) => ping::run(args, global),
+        Command::Discover(args) => discover::run(args, global),
+        Command::Serve(args) => serve::run(args, global),
+        Command::Relay(args) => relay::run(args, global),
+        Command::Reproduce(args) => reproduce::run(args, global),
+        Command::Run(args) => run::run(args, global),
+        Command::Controllers(args) => controllers::run(args, global),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
-    };
-    exit::report(outcome, global.json)
+    }
 }

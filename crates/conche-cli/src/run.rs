@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use anyhow::Context;
 use conche_lab::papers;
 use conche_lab::scenario::ScenarioError;
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource};
 
 use crate::Global;
 use crate::exit::UsageError;
@@ -33,12 +33,8 @@ fn diagnosis(file: &Path, text: &str, error: &ScenarioError) -> UsageError {
     let Some(span) = error.span() else {
         return UsageError(format!("{file}: {error}"));
     };
-    let diagnostic = MietteDiagnostic::new(error.to_string()).with_label(LabeledSpan::underline(span));
-    let report = miette::Report::new(diagnostic).with_source_code(NamedSource::new(&file, text.to_owned()));
-    let mut rendered = String::new();
-    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor());
-    match handler.render_report(&mut rendered, report.as_ref()) {
-        Ok(()) => UsageError(format!("{file} is no valid scenario\n{rendered}")),
-        Err(_) => UsageError(format!("{file}: {error}")),
-    }
+    let message = error.to_string();
+    let place = Snippet::source(text).path(&file).annotation(AnnotationKind::Primary.span(span));
+    let report = [Level::ERROR.primary_title(&message).element(place)];
+    UsageError(format!("{file} is no valid scenario\n{}", Renderer::plain().render(&report)))
 }

@@ -212,6 +212,15 @@ fn mistakes_in_the_arguments_are_told_from_other_failures() {
 }
 
 #[test]
+fn a_filter_of_messages_that_cannot_be_read_is_not_ignored() {
+    let ended = run(conche().arg("controllers").env("CONCHE_LOG", "conche=loud"));
+    assert_eq!(ended.status, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("'conche=loud' is no filter"), "{}", ended.stderr);
+    assert_eq!(run(conche().arg("controllers").env("CONCHE_LOG", "warn,conche=debug")).status, Some(0));
+    assert_eq!(run(conche().arg("controllers").env("CONCHE_LOG", "")).status, Some(0));
+}
+
+#[test]
 fn an_address_in_use_is_said_so() {
     let (socket, _) = silence();
     let taken = socket.local_addr().expect("it is bound").to_string();
