@@ -51,7 +51,8 @@ pub use conche_cc as cc;
 pub use conche_cc::Instant;
 
 pub use config::{
-    ConfigError, EndpointConfig, Envelope, Limits, Multicast, ParameterError, ResponseLimit, TransmissionParameters,
+    ConfigError, EndpointConfig, Envelope, Limits, Multicast, ParameterError, QBlock, ResponseLimit,
+    TransmissionParameters,
 };
 pub use echo::{Freshness, Stale};
 pub use endpoint::{

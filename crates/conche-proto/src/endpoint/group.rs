@@ -50,12 +50,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         // An error would be suppressed (§8.2). All blocks but the first of a response are for one server to send (RFC
-        // 7959 §2.8).
-        let Some(asked) = self
-            .acceptable(message)
-            .ok()
-            .filter(|asked| asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0))
-        else {
+        // 7959 §2.8), and Q-Block2 is ignored (RFC 9177 §4.8).
+        let Some(asked) = self.acceptable(message).ok().filter(|asked| {
+            !asked.is_in_sets() && asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0)
+        }) else {
             return;
         };
         let group = self.group_of(&source.from, hash);

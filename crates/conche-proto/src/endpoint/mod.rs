@@ -36,6 +36,7 @@ mod error;
 mod event;
 mod group;
 mod inquiry;
+mod leaving;
 mod leisure;
 mod limit;
 mod observation;
@@ -43,9 +44,11 @@ mod outbox;
 mod receive;
 mod request;
 mod respond;
+mod sets;
 mod stats;
 mod subscription;
 mod transfer;
+mod uploads;
 
 pub use error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
 pub use event::{Datagram, Ecn, Event, Input, Output, Transmit};
@@ -61,7 +64,7 @@ use rand_core::SeedableRng;
 
 use crate::PeerKey;
 use crate::blockwise::{Assemblies, Representations};
-use crate::codec::MessagePool;
+use crate::codec::{MessagePool, OptionNumber};
 use crate::config::{ConfigError, EndpointConfig, TransmissionParameters};
 use crate::exchange::{Exchanges, Rules};
 use crate::hash::Keyed;
@@ -74,6 +77,7 @@ use inquiry::Inquiries;
 use leisure::Leisure;
 use limit::Limiter;
 use outbox::Outbox;
+use sets::Sets;
 
 /// Tells which sources count as one where they share something bounded.
 type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
@@ -101,6 +105,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     inquiries: Inquiries,
     assemblies: Assemblies,
     representations: Representations,
+    /// Where the configuration has Q-Block.
+    sets: Option<Box<Sets<P>>>,
     exchanges: Exchanges<C>,
     observers: Observers,
     subscriptions: Subscriptions,
@@ -128,8 +134,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///
     /// # Errors
     /// If a setting makes no sense, contradicts another one or the controller, or is unsafe with it.
-    pub fn new(config: EndpointConfig, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
+    pub fn new(mut config: EndpointConfig, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
         config.validate_with(&controller)?;
+        if config.q_block.is_some() {
+            config.known_options.extend([OptionNumber::Q_BLOCK1, OptionNumber::Q_BLOCK2]);
+        }
         let mut random = ChaCha8Rng::from_seed(seed);
         let [hash, peers_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
         let (rules, limits) = (Rules::new(&config), &config.limits);
@@ -149,6 +158,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             inquiries: Inquiries::default(),
             assemblies: Assemblies::new(transfer::bounds(&config)),
             representations: Representations::new(transfer::bounds(&config)),
+            sets: Sets::of(&config).map(Box::new),
             exchanges: Exchanges::new(rules, hash),
             observers: Observers::new(limits.observers, limits.observers_per_peer, hash),
             subscriptions: Subscriptions::new(hash),
@@ -224,6 +234,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.piggybacking_over(now, request);
             } else if self.leisure_over(now) {
                 // Its departure comes with the next turn.
+            } else if self.upload_due(now) {
+                // What it asks for leaves with the next turn.
             } else if let Some(subscription) = self.subscriptions.pop_due(now) {
                 self.subscription_due(subscription);
             } else if let Some(observer) = self.observers.visit() {
@@ -237,6 +249,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     self.subscriptions.next_due(),
                     self.received.next_purge(now),
                     self.purge_bodies(now),
+                    self.sets.as_ref().and_then(|sets| sets.next_due()),
                 ];
                 return Output::Wait(next.into_iter().flatten().min());
             }
@@ -283,7 +296,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             subscriptions: self.subscriptions.len(),
             timers: self.exchanges.timers() + self.incoming.timers() + self.leisure.len() + self.subscriptions.timers(),
             transfers: self.exchanges.transfers(),
-            assemblies: self.assemblies.contexts().len(),
+            assemblies: self.assemblies.contexts().len() + self.sets.as_ref().map_or(0, |sets| sets.len()),
             representations: self.representations.contexts().len(),
             body_bytes: self.body_bytes(),
             deduplication_entries: self.received.len(),

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::String;
 
 use super::outbox::{Departure, Source, encode, encoded};
+use super::sets::lists_missing_blocks;
 use super::transfer::Whole;
 use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
@@ -135,7 +136,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Err((code, diagnostic)) => return self.refuse(now, &arrival, message, (code, &diagnostic)),
         };
         let mut whole = Whole::AsItIs;
-        if !asked.is_plain() {
+        if asked.is_in_sets() {
+            match self.receive_of_set(now, &arrival, message, &asked) {
+                Some(delivered) => whole = delivered,
+                None => return,
+            }
+        } else if !asked.is_plain() {
             match self.receive_block(now, &arrival, message, &asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
@@ -153,6 +159,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let message = match whole {
             Whole::AsItIs => None,
             Whole::Joined(key) => self.joined(key, message),
+            Whole::Received(key) => self.received_in_sets(key, message),
         }
         .unwrap_or_else(|| OwnedMessage::pooled(*message, &mut self.requests));
         self.events.push_back(Event::Request { id, from: source.from, message });
@@ -308,7 +315,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if confirmable && let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(source, message, remembered);
         }
-        let found = peer.and_then(|peer| self.exchanges.with_token(peer, message.token()));
+        let found = peer.and_then(|peer| self.exchange_with_token(peer, message.token()));
         if !self.inquiries.is_empty() && self.receive_group_response(now, (source, hash), what, message) {
             return;
         }
@@ -318,7 +325,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(index) = found else {
             self.stats.unmatched += 1;
             // A server learns by nothing else that we do not observe any more (RFC 7641 §3.6).
-            if confirmable || message.uint(OptionNumber::OBSERVE).is_some() {
+            // Nor does one by anything else that we have stopped sending it a body (RFC 9177 §4.3).
+            if confirmable || message.uint(OptionNumber::OBSERVE).is_some() || lists_missing_blocks(message) {
                 self.push_empty(source, Type::Reset, message.id());
             }
             return;
@@ -392,10 +400,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 if self.exchanges.get(index).wants_no_response() {
                     return self.fail(now, index, Failure::NoResponse);
                 }
-                if self.exchanges.get(index).transfer.is_none() {
+                let exchange = self.exchanges.get(index);
+                if exchange.transfer.is_none() || exchange.asks_for_first_block() {
                     self.push_acknowledged(now, index);
                 }
                 self.exchanges.await_response(now, index);
+                if self.exchanges.get(index).is_in_sets() {
+                    self.first_block_acknowledged(now, index);
+                }
             }
             Purpose::Request => exchange.doubtful_ack = true,
         }
@@ -420,6 +432,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             && self.exchanges.with_id(peer, message.id()).is_none()
             && self.reject_notification(now, peer, message.id())
         {
+            return;
+        }
+        if trusted && self.reject_upload(hash, message.id()) {
             return;
         }
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };

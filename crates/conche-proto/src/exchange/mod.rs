@@ -20,19 +20,22 @@
 //! | `admission` | which messages may leave: NSTART, message IDs, PROBING_RATE, the controller |
 //! | `retransmission` | what the controller is told, and the timers that it gives |
 //! | `transfer` | requests that take more than one message |
+//! | `sets` | messages that leave many at a time and get one answer (RFC 9177) |
 
 mod admission;
 mod course;
 mod request;
 mod retransmission;
+mod sets;
 mod table;
 mod transfer;
 
 pub use course::{Course, ExchangeId, Failure};
 pub use request::{Reliability, Request, Response};
 pub(crate) use retransmission::Next;
+pub(crate) use sets::Left;
 pub(crate) use table::{Exchanges, Opening};
-pub(crate) use transfer::Transferring;
+pub(crate) use transfer::{Kept, Transferring, Work};
 
 use alloc::boxed::Box;
 use core::net::IpAddr;
@@ -231,6 +234,10 @@ pub(crate) struct Rules {
     pub(crate) longest_pause: Duration,
     pub(crate) datagram_overhead: u32,
     pub(crate) max_transmit_span: Duration,
+    /// NON_TIMEOUT_RANDOM is between these (RFC 9177 §7.2).
+    pub(crate) non_timeout: [Duration; 2],
+    /// Who asks for sets asks again after this (NON_RECEIVE_TIMEOUT).
+    pub(crate) non_receive_timeout: Duration,
     pub(crate) exchange_lifetime: Duration,
     pub(crate) response_timeout: Duration,
 }
@@ -248,6 +255,8 @@ impl Rules {
             longest_pause: config.longest_pause.unwrap_or(config.queue_lifetime.saturating_add(exchange_lifetime)),
             datagram_overhead: config.datagram_overhead,
             max_transmit_span: transmission.max_transmit_span(),
+            non_timeout: [transmission.ack_timeout, transmission.ack_timeout.saturating_mul(3) / 2],
+            non_receive_timeout: config.q_block.map_or(Duration::ZERO, |q_block| q_block.non_receive_timeout),
             exchange_lifetime,
             response_timeout: config.response_timeout.unwrap_or(exchange_lifetime),
         }
