@@ -122,7 +122,7 @@ pub use client::{Client, Error};
 pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
-    ControllerId, Course, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, Reliability,
+    ControllerId, Course, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, QBlock, Reliability,
     RequestError, Stats, SubscriptionEnd, TransmissionParameters,
 };
 pub use ipnet::IpNet;

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use conche::Server;
 use conche::uri::DEFAULT_PORT;
+use conche::{QBlock, Server};
 use serde::Serialize;
 
 use crate::Global;
@@ -31,6 +31,9 @@ pub struct Args {
     /// Let clients write files with PUT and remove them with DELETE.
     #[arg(long, requires = "directory")]
     writable: bool,
+    /// Serve large bodies in sets of Non-confirmable messages (Q-Block) to clients that ask for that.
+    #[arg(long)]
+    q_block: bool,
     /// Where to listen; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:5683", env = "CONCHE_BIND", value_parser = parse_bind)]
     bind: String,
@@ -56,6 +59,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         };
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
         let server = Server::builder().router(router).controller(args.control.cc).body_limit(limit);
+        let server = if args.q_block { server.q_block(QBlock::default()) } else { server };
         let mut server = server.bind(&args.bind).await?;
         announce(format!("coap://{}", server.local_addr()), global)?;
         tokio::select! {
