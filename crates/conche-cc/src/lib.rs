@@ -11,6 +11,7 @@
 //! | [`default`], [`cocoa`], [`basic`], [`linux`], [`peak_hopper`], [`full_backoff`], [`fasor`], [`bdp`], [`wiopt`] | the algorithms |
 //! | [`features`] | what distinguishes them, as a table |
 //! | [`sample`], [`estimator`], [`backoff`], [`non`] | what several of them share: RTT samples and their smoothing, timers, Non-confirmable messages |
+//! | [`train`] | the pace of messages that are acknowledged together |
 //! | [`time`], [`units`] | [`Instant`], the point in time of every interface of conche; compact spans, stamps, factors |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -44,6 +45,7 @@ pub mod sample;
 #[cfg(test)]
 mod testing;
 pub mod time;
+pub mod train;
 pub mod units;
 pub mod wiopt;
 

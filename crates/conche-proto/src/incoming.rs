@@ -163,6 +163,11 @@ impl<P: Copy> Incoming<P> {
         Some(request)
     }
 
+    /// A response takes a share although its request does not wait: it leaves in sets. It is given back with its exchange.
+    pub(crate) fn take_share(&mut self, group: Group) {
+        self.shares.take(group, 1);
+    }
+
     /// The response to a request is over.
     pub(crate) fn give_back(&mut self, group: Group) {
         self.shares.give_back(group, 1);

@@ -51,7 +51,7 @@ pub use conche_cc as cc;
 pub use conche_cc::Instant;
 
 pub use config::{
-    ConfigError, EndpointConfig, Envelope, Limits, Multicast, ParameterError, ResponseLimit, SharedConfig,
+    ConfigError, EndpointConfig, Envelope, Limits, Multicast, ParameterError, QBlock, ResponseLimit, SharedConfig,
     TransmissionParameters,
 };
 pub use echo::{Freshness, Stale};

@@ -1,8 +1,8 @@
 //! [`Builder`]: the settings that clients and servers have in common.
 
-use conche_proto::EndpointConfig;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::BlockSize;
+use conche_proto::{EndpointConfig, QBlock};
 use ipnet::IpNet;
 
 use crate::driver::Waiting;
@@ -103,6 +103,22 @@ impl<R, C: SharedController> Builder<R, C> {
     /// [`config`](Self::config) sets it anew, and so comes first.
     pub fn block_size(mut self, size: BlockSize) -> Self {
         self.settings.config.block_size = size;
+        self
+    }
+
+    /// Large bodies go in sets of Non-confirmable messages with one answer each (Q-Block, RFC 9177), which saves most round
+    /// trips; programs do not see it. A client's Confirmable requests go so where the server knows Q-Block, and block by block
+    /// where it does not; a server serves requests of either kind. Both ends must have the same
+    /// [`max_payloads`](QBlock::max_payloads).
+    ///
+    /// [`config`](Self::config) sets it anew, and so comes first.
+    ///
+    /// ```
+    /// let client = conche::Client::builder().q_block(conche::QBlock::default()).build()?;
+    /// # Ok::<(), conche::ConfigError>(())
+    /// ```
+    pub fn q_block(mut self, q_block: QBlock) -> Self {
+        self.settings.config.q_block = Some(q_block);
         self
     }
 

@@ -129,7 +129,7 @@ pub use client::{Client, Error};
 pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
-    ControllerId, Course, Ecn, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, Reliability,
+    ControllerId, Course, Ecn, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, QBlock, Reliability,
     RequestError, Stats, SubscriptionEnd, TransmissionParameters,
 };
 pub use ipnet::IpNet;

@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use conche::client::ClientBuilder;
 use conche::codec::link_format::Links;
 use conche::codec::{Block, BlockSize};
 use conche::server::{Payload, Request, Response, Router, ServerBuilder, State, get, post, put};
-use conche::{Client, Code, ContentFormat, Error, OptionNumber, Server};
+use conche::{Client, Code, ContentFormat, Error, OptionNumber, QBlock, Server};
 
 const MIB: usize = 1 << 20;
 
@@ -30,14 +31,18 @@ fn binary(code: Code, payload: impl Into<Vec<u8>>) -> Response {
 
 /// A client and a server with this limit; the server has bodies of so many bytes at `/{bytes}`, and says what PUT brings.
 async fn with_limit(limit: usize) -> (Client, Server, String) {
+    pair(Server::builder().body_limit(limit), Client::builder().body_limit(limit)).await
+}
+
+async fn pair(server: ServerBuilder, client: ClientBuilder) -> (Client, Server, String) {
     let read = async |conche::server::Path(count): conche::server::Path<usize>| binary(Code::CONTENT, bytes(count));
     let write = async |Payload(payload): Payload| {
         let code = if payload[..] == bytes(payload.len()) { Code::CHANGED } else { Code::BAD_REQUEST };
         (code, payload.len().to_string())
     };
     let router = Router::new().route("/{bytes}", get(read)).route("/", put(write));
-    let (server, there) = start(Server::builder().router(router).body_limit(limit)).await;
-    let client = Client::builder().body_limit(limit).build().expect("legal settings");
+    let (server, there) = start(server.router(router)).await;
+    let client = client.build().expect("legal settings");
     (client, server, there)
 }
 
@@ -56,6 +61,20 @@ async fn a_hundred_kilobytes_reach_the_handler_whole() {
     let (client, _server, there) = with_limit(MIB).await;
     let response = client.put(&there).bytes(bytes(100_000)).await.expect("a response");
     assert_eq!((response.code(), response.text()), (Code::CHANGED, Ok("100000")));
+}
+
+#[tokio::test]
+async fn bodies_go_in_sets_where_both_ends_want_it_and_block_by_block_where_one_does() {
+    for server_knows in [true, false] {
+        let client = Client::builder().body_limit(MIB).q_block(QBlock::default());
+        let server = Server::builder().body_limit(MIB);
+        let server = if server_knows { server.q_block(QBlock::default()) } else { server };
+        let (client, _server, there) = pair(server, client).await;
+        let written = client.put(&there).bytes(bytes(50_000)).await.expect("a response");
+        assert_eq!((written.code(), written.text()), (Code::CHANGED, Ok("50000")));
+        let read = client.get(format!("{there}/50000")).await.expect("a response");
+        assert!(read.payload() == bytes(50_000), "{} bytes that differ", read.payload().len());
+    }
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use anyhow::Context;
 use conche::client::Response;
 use conche::codec::BlockSize;
 use conche::watch::EventLog;
-use conche::{Client, Code, ContentFormat, EndpointConfig, Reliability, Token};
+use conche::{Client, Code, ContentFormat, EndpointConfig, QBlock, Reliability, Token};
 
 use crate::Global;
 use crate::exit::{Interrupted, Reported};
@@ -63,6 +63,9 @@ pub struct Args {
     /// fit into a message goes in blocks, of 1024 bytes. Bodies may have 16 MiB.
     #[arg(short, long = "block", value_name = "SIZE", value_parser = option::parse_block)]
     block: Option<BlockSize>,
+    /// Send and fetch large bodies in sets of Non-confirmable messages (Q-Block), if the server knows how.
+    #[arg(long)]
+    q_block: bool,
     /// Add an option by number; the value is text, or bytes if it begins with 0x. May be repeated.
     #[arg(short = 'O', long = "option", value_name = "NUM,VALUE", value_parser = option::parse)]
     options: Vec<RawOption>,
@@ -99,6 +102,9 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     let outcome = runtime.block_on(async {
         let mut client = Client::builder().controller(args.control.cc).retry_unreachable(args.retry_unreachable);
         client = client.body_limit(LARGEST).block_size(args.block.unwrap_or_default());
+        if args.q_block {
+            client = client.q_block(QBlock::default());
+        }
         if let Some(local) = args.bind {
             client = client.bind(local);
         }

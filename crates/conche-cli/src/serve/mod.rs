@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use conche::Server;
 use conche::uri::DEFAULT_PORT;
 use conche::watch::EventLog;
+use conche::{QBlock, Server};
 use serde::Serialize;
 
 use crate::Global;
@@ -38,6 +38,9 @@ pub struct Args {
     /// it has shown that its address is no forged one (Echo, RFC 9175).
     #[arg(long)]
     public: bool,
+    /// Serve large bodies in sets of Non-confirmable messages (Q-Block) to clients that ask for that.
+    #[arg(long)]
+    q_block: bool,
     /// Where to listen; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:5683", env = "CONCHE_BIND", value_parser = parse_bind)]
     bind: String,
@@ -67,6 +70,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
         let server = Server::builder().router(router).controller(args.control.cc).body_limit(limit);
         let server = if args.public { server.validate_sources() } else { server };
+        let server = if args.q_block { server.q_block(QBlock::default()) } else { server };
         let mut server = records.watch(server).bind(&args.bind).await?;
         announce(format!("coap://{}", server.local_addr()), global)?;
         tokio::select! {

@@ -8,6 +8,7 @@
 //! | [`exchange`] | durations and transmissions of RFC 7252's default under independent loss |
 //! | [`jitter`] | delay and reordering |
 //! | [`conservation`] | what is sent is delivered, dropped or in flight; equal seeds, equal runs; independent streams |
+//! | [`transfer`] | bodies block by block against stop-and-wait, and in sets against the capacity |
 //! | [`causes`] | which copy of which request a packet belongs to |
 //!
 //! The tests are deterministic: a bound in standard errors says how probable a failure was when the seed was chosen.
@@ -21,3 +22,6 @@ mod loss;
 mod plain;
 mod queueing;
 mod roles;
+#[path = "../../examples/transfer/scenario.rs"]
+mod scenario;
+mod transfer;

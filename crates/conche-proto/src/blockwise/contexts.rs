@@ -158,6 +158,25 @@ impl<T> Contexts<T> {
         Some((index, &mut context.value))
     }
 
+    /// How long ago the context of this key was used.
+    pub(crate) fn idle(&mut self, now: Instant, key: Key) -> Option<Duration> {
+        let index = self.find(key)?;
+        Some(now - self.slots[index].used)
+    }
+
+    /// The context at this place, if there is one.
+    pub(crate) fn at_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.slots.get_mut(index).map(|context| &mut context.value)
+    }
+
+    /// The key of a context of this peer that is what is looked for.
+    pub(crate) fn of_peer_where(&self, from: u64, is_it: impl Fn(&T) -> bool) -> Option<Key> {
+        let found = self
+            .by_peer
+            .peek(&self.slots, from, |context: &Context<T>| context.key.from == from && is_it(&context.value));
+        found.and_then(|index| self.slots.get(index)).map(|context| context.key)
+    }
+
     /// A new context, in place of the one with the same key. `evictable`: room may be made at any time, since nothing is
     /// lost but time.
     pub(crate) fn insert(

@@ -27,23 +27,47 @@ impl Asked {
 
     /// It has this Block1 or else Block2.
     pub(crate) fn set(&mut self, number: OptionNumber, block: Block) {
-        let of = if number == OptionNumber::BLOCK1 { &mut self.block1 } else { &mut self.block2 };
-        *of = Packed::of(block);
+        let request = matches!(number, OptionNumber::BLOCK1 | OptionNumber::Q_BLOCK1);
+        let in_sets = matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
+        let of = if request { &mut self.block1 } else { &mut self.block2 };
+        *of = Packed::of(block, in_sets);
+    }
+
+    /// It has options of RFC 7959 and would have this one of RFC 9177, or the other way round.
+    pub(crate) fn would_mix(&self, number: OptionNumber) -> bool {
+        let in_sets = matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
+        let before = [self.block1, self.block2];
+        before.into_iter().any(|block| block.0.is_some() && block.is_in_sets() != in_sets)
+    }
+
+    /// It is about Q-Block1 or Q-Block2.
+    pub(crate) fn is_in_sets(&self) -> bool {
+        self.block1.is_in_sets() || self.block2.is_in_sets()
+    }
+
+    /// Its Q-Block1.
+    pub(crate) fn q_block1(&self) -> Option<Block> {
+        self.block1.get().filter(|_| self.block1.is_in_sets())
+    }
+
+    /// Its Q-Block2, the first of several.
+    pub(crate) fn q_block2(&self) -> Option<Block> {
+        self.block2.get().filter(|_| self.block2.is_in_sets())
     }
 
     /// The last block of the request's body.
     pub(crate) fn block1(&self) -> Option<Block> {
-        self.block1.get()
+        self.block1.get().filter(|_| !self.block1.is_in_sets())
     }
 
     /// The block of the response that it wants.
     pub(crate) fn block2(&self) -> Option<Block> {
-        self.block2.get()
+        self.block2.get().filter(|_| !self.block2.is_in_sets())
     }
 
     /// What it means for the states of what is observed: each is sent from its beginning.
     pub(crate) fn for_states(self) -> Self {
-        let block2 = self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }));
+        let block2 = self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }, false));
         Self { block1: Packed(None), block2: block2.unwrap_or_default(), ..self }
     }
 
@@ -53,24 +77,33 @@ impl Asked {
     }
 }
 
-/// The value of a Block option in four bytes, or that there is none: inverted, as no value is so large as to be 0 then.
+/// The value of a Block option in four bytes, and behind its 24 bits whether it is of RFC 9177, or that there is none:
+/// inverted, as no value is so large as to be 0 then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Packed(Option<NonZeroU32>);
 
 impl Packed {
-    fn of(block: Block) -> Self {
-        Self(decode_uint(block.encode().as_slice()).and_then(|value| NonZeroU32::new(!value)))
+    const IN_SETS: u32 = 1 << 24;
+
+    fn of(block: Block, in_sets: bool) -> Self {
+        let flag = if in_sets { Self::IN_SETS } else { 0 };
+        Self(decode_uint(block.encode().as_slice()).and_then(|value| NonZeroU32::new(!(value | flag))))
     }
 
     fn get(self) -> Option<Block> {
-        Block::decode(encode_uint(!self.0?.get()).as_slice()).ok()
+        Block::decode(encode_uint(!self.0?.get() & (Self::IN_SETS - 1)).as_slice()).ok()
+    }
+
+    fn is_in_sets(self) -> bool {
+        self.0.is_some_and(|value| !value.get() & Self::IN_SETS != 0)
     }
 }
 
 /// Options that say how a body is cut up, not what it is: each message of a transfer has its own, and what is joined of
 /// them has none.
 pub(crate) const fn is_ours(number: OptionNumber) -> bool {
-    matches!(number, OptionNumber::BLOCK1 | OptionNumber::BLOCK2 | OptionNumber::SIZE1 | OptionNumber::SIZE2)
+    use OptionNumber as N;
+    matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2 | N::SIZE1 | N::SIZE2)
 }
 
 /// The bytes of the block that begins at `offset`, and whether more follow; `None` beyond the body's end. An empty body

@@ -13,13 +13,13 @@ pub(crate) struct Download {
 
 /// What tells the blocks of one body from those of another: ETag and Content-Format (RFC 7959 §2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Marks {
+pub(super) struct Marks {
     etag: Option<([u8; 8], usize)>,
     format: Option<u32>,
 }
 
 impl Marks {
-    fn of(response: &Message<'_>) -> Self {
+    pub(super) fn of(response: &Message<'_>) -> Self {
         let etag = response.option(OptionNumber::ETAG).map(|etag| {
             let mut bytes = [0; 8];
             bytes.iter_mut().zip(etag).for_each(|(byte, given)| *byte = *given);

@@ -10,7 +10,7 @@
 //! A client's transfer is one exchange, however many messages it takes; a server's [`Assemblies`] and
 //! [`Representations`] are what RFC 7959 §2.5 and §2.6 leave it to keep, within [`Limits`](crate::Limits).
 //!
-//! Another way of sending blocks, such as Q-Block (RFC 9177), would be a second kind of [`Transfer`] with the same tables.
+//! Where both ends want it, blocks go in [sets] of Non-confirmable messages instead (Q-Block, RFC 9177).
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -20,16 +20,18 @@
 //! | `representations` | [`Representations`]: response bodies of which blocks may be asked for |
 //! | `transfer` | [`Transfer`]: the client's side |
 //! | `download` | the response of a transfer, as far as it has come |
+//! | [`sets`] | the same with one answer for many blocks |
 
 mod assembly;
 mod contexts;
 mod cut;
 mod download;
 mod representations;
+pub(crate) mod sets;
 mod transfer;
 
 pub(crate) use assembly::{Assemblies, Part};
-pub(crate) use contexts::{Bounds, Key};
+pub(crate) use contexts::{Bounds, Contexts, Full, Key};
 pub(crate) use cut::Asked;
 pub(crate) use representations::{NoBlock, Representation, Representations};
 pub(crate) use transfer::{Rules, Step, Transfer, Trouble};

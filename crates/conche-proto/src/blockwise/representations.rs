@@ -6,6 +6,8 @@
 //! goes to the application again, if repeating it does no harm, and the block is cut out of the new response. So each
 //! newcomer may take the place of what was used longest ago.
 
+use core::time::Duration;
+
 use bytes::Bytes;
 
 use super::contexts::{Bounds, Contexts, Key};
@@ -83,6 +85,23 @@ impl Representation {
         self.head.rewritten(|_| true, &[], &self.payload)
     }
 
+    /// Block `number` of a body that goes in sets (RFC 9177 §4.4): each says how large the body is (§4.6). `None` if there is no
+    /// such block, or if blocks of this size do not fit beside so many other bytes.
+    pub(crate) fn block_of_set(&self, number: u32, size: BlockSize, others: usize, limit: usize) -> Option<Body> {
+        if largest_fitting(size, others + self.head.len() + BLOCK + SIZE + 1, limit)? < size {
+            return None;
+        }
+        let (range, block) = cut(self.payload.len(), number as usize * size.bytes(), size)?;
+        let bytes = u32::try_from(self.payload.len()).unwrap_or(u32::MAX);
+        let added = [(OptionNumber::Q_BLOCK2, block.encode()), (OptionNumber::SIZE2, encode_uint(bytes))];
+        Some(self.head.rewritten(|_| true, &added, self.payload.get(range)?))
+    }
+
+    /// The largest size of blocks that fit, of those that are wanted.
+    pub(crate) fn size_in_sets(&self, wanted: BlockSize, others: usize, limit: usize) -> Option<BlockSize> {
+        largest_fitting(wanted, others + self.head.len() + BLOCK + SIZE + 1, limit)
+    }
+
     fn bytes(&self) -> usize {
         self.head.len() + self.payload.len()
     }
@@ -142,6 +161,11 @@ impl Representations {
     /// What the response to this request was, if it is kept.
     pub(crate) fn get(&mut self, now: Instant, key: Key) -> Option<&Representation> {
         self.contexts.use_of(now, key).map(|(_, representation)| &*representation)
+    }
+
+    /// How long ago the response to this request was last asked for.
+    pub(crate) fn idle(&mut self, now: Instant, key: Key) -> Option<Duration> {
+        self.contexts.idle(now, key)
     }
 
     /// Keeps it, as long as there is room for it.

@@ -46,7 +46,7 @@ pub(crate) enum Trouble {
 }
 
 /// A body that changes is fetched again so often; one that the server lost is sent again once.
-const FETCHED_AGAIN: u8 = 3;
+pub(super) const FETCHED_AGAIN: u8 = 3;
 
 /// A request that takes more than one message.
 #[derive(Debug)]

@@ -71,6 +71,8 @@ impl ContentFormat {
     pub const CBOR: Self = Self(60);
     /// `application/concise-problem-details+cbor` (RFC 9290 §6.3).
     pub const PROBLEM_DETAILS: Self = Self(257);
+    /// `application/missing-blocks+cbor-seq` (RFC 9177 §12.3).
+    pub const MISSING_BLOCKS: Self = Self(272);
     /// `application/senml+json` (RFC 8428 §12.3.1).
     pub const SENML_JSON: Self = Self(110);
     /// `application/senml+cbor` (RFC 8428 §12.3.1).
@@ -101,6 +103,9 @@ mod tests {
             (N::PROXY_URI, true, true, false),
             (N::PROXY_SCHEME, true, true, false),
             (N::SIZE1, false, false, true),
+            // RFC 9177 §4.1, Table 1.
+            (N::Q_BLOCK1, true, true, false),
+            (N::Q_BLOCK2, true, true, false),
         ];
         for (number, critical, is_unsafe, no_cache_key) in table {
             assert_eq!(number.is_critical(), critical, "{number:?}");

@@ -32,6 +32,12 @@ impl Body {
         self.with_options(|_| true, &[RawOption { number: OptionNumber::ETAG, value: etag }], &self.payload())
     }
 
+    /// The same with this Request-Tag in place of its own (RFC 9175 §3).
+    pub(crate) fn with_request_tag(&self, tag: &[u8]) -> Self {
+        const NUMBER: OptionNumber = OptionNumber::REQUEST_TAG;
+        self.with_options(|number| number != NUMBER, &[RawOption { number: NUMBER, value: tag }], &self.payload())
+    }
+
     /// The same with this option of format uint, in place of what there is of its number. Clones of the answer share it.
     #[must_use]
     pub fn with_uint(&self, number: OptionNumber, value: u32) -> Self {

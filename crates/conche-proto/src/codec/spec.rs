@@ -132,10 +132,12 @@ registry! {
     URI_QUERY = 15, "Uri-Query", String, 0..=255, true, NONE, Requests, RFC 7252;
     HOP_LIMIT = 16, "Hop-Limit", Uint, 1..=1, false, OptionDefault::Uint(16), Requests, RFC 8768;
     ACCEPT = 17, "Accept", Uint, 0..=2, false, NONE, Requests, RFC 7252;
+    Q_BLOCK1 = 19, "Q-Block1", Uint, 0..=3, false, NONE, Both, RFC 9177;
     LOCATION_QUERY = 20, "Location-Query", String, 0..=255, true, NONE, Responses, RFC 7252;
     BLOCK2 = 23, "Block2", Uint, 0..=3, false, NONE, Both, RFC 7959;
     BLOCK1 = 27, "Block1", Uint, 0..=3, false, NONE, Both, RFC 7959;
     SIZE2 = 28, "Size2", Uint, 0..=4, false, NONE, Both, RFC 7959;
+    Q_BLOCK2 = 31, "Q-Block2", Uint, 0..=3, true, NONE, Both, RFC 9177;
     PROXY_URI = 35, "Proxy-Uri", String, 1..=1034, false, NONE, Requests, RFC 7252;
     PROXY_SCHEME = 39, "Proxy-Scheme", String, 1..=255, false, NONE, Requests, RFC 7252;
     SIZE1 = 60, "Size1", Uint, 0..=4, false, NONE, Both, RFC 7252;

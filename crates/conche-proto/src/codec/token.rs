@@ -42,6 +42,17 @@ impl Token {
         u64::from_le_bytes(self.bytes)
     }
 
+    /// The same with this number in its last two bytes. One of fewer than six bytes stays as it is: what is left of it could
+    /// be guessed.
+    pub(crate) fn numbered(mut self, number: u16) -> Self {
+        if self.length >= 6
+            && let Some(last) = self.bytes.get_mut(..usize::from(self.length)).and_then(|bytes| bytes.last_chunk_mut())
+        {
+            *last = number.to_be_bytes();
+        }
+        self
+    }
+
     /// The number of its bytes: TKL.
     #[must_use]
     pub const fn len(&self) -> u8 {

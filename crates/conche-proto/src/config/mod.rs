@@ -5,12 +5,14 @@
 mod envelope;
 mod limits;
 mod multicast;
+mod q_block;
 mod shared;
 mod transmission;
 
 pub use envelope::Envelope;
 pub use limits::Limits;
 pub use multicast::Multicast;
+pub use q_block::QBlock;
 pub use shared::SharedConfig;
 pub use transmission::{ParameterError, ParameterWarning, RandomFactor, TransmissionParameters};
 
@@ -53,6 +55,9 @@ pub struct EndpointConfig {
     /// a message is cut. A smaller size applies to every body and is asked for in advance (early negotiation, §2.4); what
     /// a peer asks for and what fits into [`Limits::message_bytes`] may make blocks smaller still.
     pub block_size: BlockSize,
+    /// Bodies go with Q-Block1 and Q-Block2 (RFC 9177) where the peer knows these options, and with Block1 and Block2
+    /// where it does not; requests that use them are served. Default: neither.
+    pub q_block: Option<QBlock>,
     /// How long a peer may take for the blocks of one body, at most. What has not been used for EXCHANGE_LIFETIME is
     /// dropped before.
     pub transfer_lifetime: Duration,
@@ -91,6 +96,7 @@ impl Default for EndpointConfig {
             token_length: 8,
             datagram_overhead: 28,
             block_size: BlockSize::default(),
+            q_block: None,
             transfer_lifetime: Duration::from_secs(3_600),
             known_options: Vec::new(),
             response_limit: None,
@@ -138,6 +144,9 @@ impl EndpointConfig {
             return Err(ConfigError::NoTime { setting: "response_timeout" });
         }
         let ack_timeout = self.transmission.ack_timeout;
+        if let Some(q_block) = &self.q_block {
+            q_block.validate(ack_timeout.saturating_mul(3) / 2)?;
+        }
         if self.separate_after >= ack_timeout {
             return Err(ConfigError::LateAcknowledgement { separate_after: self.separate_after, ack_timeout });
         }
@@ -206,6 +215,14 @@ pub enum ConfigError {
         /// The longest timeout.
         cap: Duration,
     },
+    /// What is missing would be asked for before its sender had the chance to go on (RFC 9177 §7.2).
+    #[error("non_receive_timeout is {given:?}: it must be {least:?} at least, 1.5 times ack_timeout and a second")]
+    NonReceiveTimeout {
+        /// What was given.
+        given: Duration,
+        /// The shortest that works.
+        least: Duration,
+    },
     /// An endpoint tells 256 controllers apart.
     #[error("there are 256 controllers already: no more can be told apart")]
     TooManyControllers,
@@ -256,6 +273,13 @@ mod tests {
         assert_eq!(error, ConfigError::NoTime { setting: "queue_lifetime" });
         let error = refusal(|config| config.separate_after = seconds(2));
         assert!(matches!(error, ConfigError::LateAcknowledgement { .. }));
+        let error = refusal(|config| config.q_block = Some(QBlock { max_payloads: 0, ..QBlock::default() }));
+        assert_eq!(error.to_string(), "the limit max_payloads is 0: it must be between 1 and 1024");
+        let error = refusal(|config| {
+            config.transmission.ack_timeout = seconds(3);
+            config.q_block = Some(QBlock::default());
+        });
+        assert!(matches!(error, ConfigError::NonReceiveTimeout { .. }));
         let error = refusal(|config| config.envelope.timeout_cap = Duration::from_millis(50));
         assert!(matches!(error, ConfigError::Envelope { .. }));
     }

@@ -5,6 +5,7 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use super::EndpointConfig;
+use crate::codec::OptionNumber;
 
 // Cores that cannot count references have one endpoint, which has the configuration to itself.
 #[cfg(not(target_has_atomic = "ptr"))]
@@ -42,6 +43,10 @@ pub(crate) struct Times {
     pub(crate) exchange_lifetime: Duration,
     pub(crate) non_lifetime: Duration,
     pub(crate) response_timeout: Duration,
+    /// NON_TIMEOUT_RANDOM is between these (RFC 9177 §7.2).
+    pub(crate) non_timeout: [Duration; 2],
+    /// Who asks for sets asks again after this (NON_RECEIVE_TIMEOUT).
+    pub(crate) non_receive_timeout: Duration,
     /// How long a message may wait that is told when its turn comes.
     pub(crate) longest_pause: Duration,
 }
@@ -55,6 +60,8 @@ impl Times {
             max_transmit_span: transmission.max_transmit_span(),
             exchange_lifetime,
             non_lifetime: transmission.non_lifetime(),
+            non_timeout: [transmission.ack_timeout, transmission.ack_timeout.saturating_mul(3) / 2],
+            non_receive_timeout: config.q_block.map_or(Duration::ZERO, |q_block| q_block.non_receive_timeout),
             response_timeout: config.response_timeout.unwrap_or(exchange_lifetime),
             longest_pause: config.longest_pause.unwrap_or(config.queue_lifetime.saturating_add(exchange_lifetime)),
         }
@@ -68,7 +75,10 @@ impl SharedConfig {
 }
 
 impl From<EndpointConfig> for SharedConfig {
-    fn from(config: EndpointConfig) -> Self {
+    fn from(mut config: EndpointConfig) -> Self {
+        if config.q_block.is_some() {
+            config.known_options.extend([OptionNumber::Q_BLOCK1, OptionNumber::Q_BLOCK2]);
+        }
         let times = Times::of(&config);
         Self(Shared::new(Settings { config, times }))
     }

@@ -38,6 +38,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.exchanges.arm(id.index);
             return None;
         }
+        if exchange.sends_sets() {
+            return self.depart_payload(now, id, buf);
+        }
         let (ty, content, token) = (exchange.message_type(), &exchange.content, &exchange.token);
         let message_id = self.inquiries.id_of(id, *token).unwrap_or(exchange.id);
         let len = encode(buf, ty, content.code, message_id, token, &content.body);

@@ -1,6 +1,7 @@
 //! Requests that came to a group of which we are a member (RFC 7252 §8): taken in without a word, answered at leisure.
 
 use super::leisure::Leisurely;
+use super::options::Said;
 use super::outbox::{Departure, Source, encoded};
 use super::receive::Arrival;
 use super::{Datagram, Endpoint, Event};
@@ -51,12 +52,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         // An error would be suppressed (§8.2). All blocks but the first of a response are for one server to send (RFC
-        // 7959 §2.8).
-        let Some(said) = self
-            .acceptable(message)
-            .ok()
-            .filter(|said| said.asked.block1().is_none() && said.asked.block2().is_none_or(|block| block.num == 0))
-        else {
+        // 7959 §2.8), and Q-Block2 is ignored (RFC 9177 §4.8).
+        let Some(said) = self.acceptable(message).ok().filter(|Said { asked, .. }| {
+            !asked.is_in_sets() && asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0)
+        }) else {
             return;
         };
         let group = self.group_of(&source.from, hash);

@@ -36,6 +36,7 @@ mod error;
 mod event;
 mod group;
 mod inquiry;
+mod leaving;
 mod leisure;
 mod limit;
 mod observation;
@@ -44,9 +45,11 @@ mod outbox;
 mod receive;
 mod request;
 mod respond;
+mod sets;
 mod stats;
 mod subscription;
 mod transfer;
+mod uploads;
 mod validation;
 
 pub use error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
@@ -77,6 +80,7 @@ use inquiry::Inquiries;
 use leisure::Leisure;
 use limit::Limiter;
 use outbox::Outbox;
+use sets::Sets;
 use validation::Validation;
 
 /// Tells which sources count as one where they share something bounded.
@@ -105,6 +109,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     inquiries: OnDemand<Inquiries>,
     assemblies: OnDemand<Assemblies>,
     representations: OnDemand<Representations>,
+    /// Where the configuration has Q-Block.
+    sets: Option<Box<Sets<P>>>,
     exchanges: Exchanges<C>,
     observers: OnDemand<Observers>,
     subscriptions: OnDemand<Subscriptions>,
@@ -154,6 +160,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             inquiries: OnDemand::new(()),
             assemblies: OnDemand::new(config.clone()),
             representations: OnDemand::new(config.clone()),
+            sets: Sets::of(&config).map(Box::new),
             exchanges: Exchanges::new(config.clone(), hash),
             observers: OnDemand::new(hash),
             subscriptions: OnDemand::new(hash),
@@ -229,6 +236,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.piggybacking_over(now, request);
             } else if self.leisure_over(now) {
                 // Its departure comes with the next turn.
+            } else if self.upload_due(now) {
+                // What it asks for leaves with the next turn.
             } else if let Some(due) = self.subscriptions.made().and_then(|made| made.pop_due(now)) {
                 self.subscription_due(due);
             } else if let Some(observer) = self.observers.made().and_then(|made| made.visit(now)) {
@@ -243,6 +252,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     self.observers.next_due(),
                     self.received.next_purge(now),
                     self.purge_bodies(now),
+                    self.sets.as_ref().and_then(|sets| sets.next_due()),
                 ];
                 return Output::Wait(next.into_iter().flatten().min());
             }
@@ -301,7 +311,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 + self.subscriptions.timers()
                 + self.observers.timers(),
             transfers: self.exchanges.transfers(),
-            assemblies: self.assemblies.contexts().len(),
+            assemblies: self.assemblies.contexts().len() + self.sets.as_ref().map_or(0, |sets| sets.len()),
             representations: self.representations.contexts().len(),
             body_bytes: self.body_bytes(),
             deduplication_entries: self.received.len(),

@@ -28,7 +28,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let limit = self.config.limits.message_bytes;
             return Err((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
         }
-        let mut found = Found::default();
+        let mut found = Found { in_sets: self.sets.is_some(), ..Found::default() };
         let passed = message.pass_acceptable(&self.config.known_options, |option| found.pass(option));
         if let Err(option) = passed {
             return Err((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
@@ -60,6 +60,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 /// What a walk over the options has come upon.
 #[derive(Default)]
 struct Found {
+    /// Whether Q-Block is for the endpoint to look at.
+    in_sets: bool,
     asked: Asked,
     /// An option that is no part of what is asked for.
     apart: bool,
@@ -70,19 +72,30 @@ struct Found {
 impl Found {
     #[inline]
     fn pass(&mut self, option: RawOption<'_>) {
-        // RFC 7959 §2.2: the reserved size "MUST lead to a 4.00".
-        const RESERVED: Refusal = (Code::BAD_REQUEST, "the size exponent 7 of blocks is reserved");
         self.apart |= is_apart(option.number);
         match option.number {
             OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => {
                 self.refusal = self.refusal.or(Some((Code::PROXYING_NOT_SUPPORTED, "this is no proxy")));
             }
-            number @ (OptionNumber::BLOCK1 | OptionNumber::BLOCK2) => match Block::decode(option.value) {
-                Ok(block) => self.asked.set(number, block),
-                Err(_) => self.refusal = self.refusal.or(Some(RESERVED)),
-            },
+            number @ (OptionNumber::BLOCK1 | OptionNumber::BLOCK2) => self.pass_block(number, option.value),
+            number @ (OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2) if self.in_sets => {
+                self.pass_block(number, option.value);
+            }
             OptionNumber::NO_RESPONSE => self.no_response = true,
             _ => {}
+        }
+    }
+
+    /// Of several options Q-Block2 the first counts here.
+    fn pass_block(&mut self, number: OptionNumber, value: &[u8]) {
+        // RFC 7959 §2.2: the reserved size "MUST lead to a 4.00".
+        const RESERVED: Refusal = (Code::BAD_REQUEST, "the size exponent 7 of blocks is reserved");
+        const MIXED: Refusal = (Code::BAD_OPTION, "Block and Q-Block options do not go together");
+        match Block::decode(value) {
+            Err(_) => self.refusal = self.refusal.or(Some(RESERVED)),
+            Ok(_) if self.asked.would_mix(number) => self.refusal = self.refusal.or(Some(MIXED)),
+            Ok(_) if number == OptionNumber::Q_BLOCK2 && self.asked.q_block2().is_some() => {}
+            Ok(block) => self.asked.set(number, block),
         }
     }
 }
@@ -90,5 +103,6 @@ impl Found {
 /// No part of what is asked for: which block it is, what no cache looks at (RFC 7252 §5.4.2), and Observe, since the blocks
 /// of an observed state are asked for without it (RFC 7959 §2.6).
 const fn is_apart(number: OptionNumber) -> bool {
-    matches!(number, OptionNumber::BLOCK1 | OptionNumber::BLOCK2 | OptionNumber::OBSERVE) || number.is_no_cache_key()
+    use OptionNumber as N;
+    matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2 | N::OBSERVE) || number.is_no_cache_key()
 }

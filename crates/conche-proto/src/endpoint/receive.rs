@@ -5,6 +5,7 @@ use core::num::NonZeroU16;
 
 use super::options::Said;
 use super::outbox::{Departure, Source, encode, encoded};
+use super::sets::lists_missing_blocks;
 use super::transfer::Whole;
 use super::validation::allows;
 use super::{Datagram, Endpoint, Event};
@@ -159,11 +160,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Ok(said) => said,
             Err((code, diagnostic)) => return self.refuse(now, &arrival, message, (code, &diagnostic)),
         };
-        if self.challenges(now, &arrival, message) {
+        if self.challenges(now, &arrival, message, &said.asked) {
             return;
         }
         let mut whole = Whole::AsItIs;
-        if !said.asked.is_plain() {
+        if said.asked.is_in_sets() {
+            match self.receive_of_set(now, &arrival, message, &said.asked) {
+                Some(delivered) => whole = delivered,
+                None => return,
+            }
+        } else if !said.asked.is_plain() {
             match self.receive_block(now, &arrival, message, &said.asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
@@ -181,6 +187,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let message = match whole {
             Whole::AsItIs => None,
             Whole::Joined(key) => self.joined(key, message),
+            Whole::Received(key) => self.received_in_sets(key, message),
         }
         .unwrap_or_else(|| OwnedMessage::pooled(*message, &mut self.requests));
         self.events.push_back(Event::Request { id, from: source.from, message });
@@ -342,7 +349,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if confirmable && let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(source, message, remembered, None);
         }
-        let found = peer.and_then(|peer| self.exchanges.with_token(peer, message.token()));
+        let found = peer.and_then(|peer| self.exchange_with_token(peer, message.token()));
         let found = found.filter(|&index| !self.is_late_notification(index, message));
         if !self.inquiries.is_empty() && self.receive_group_response(now, (source, hash), what, message) {
             return;
@@ -353,7 +360,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(index) = found else {
             self.stats.unmatched += 1;
             // A server learns by nothing else that we do not observe any more (RFC 7641 §3.6).
-            if confirmable || message.uint(OptionNumber::OBSERVE).is_some() {
+            // Nor does one by anything else that we have stopped sending it a body (RFC 9177 §4.3).
+            if confirmable || message.uint(OptionNumber::OBSERVE).is_some() || lists_missing_blocks(message) {
                 self.push_empty(source, Type::Reset, message.id());
             }
             return;
@@ -429,10 +437,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 if self.exchanges.get(index).wants_no_response() {
                     return self.fail(now, index, Failure::NoResponse);
                 }
-                if self.exchanges.get(index).transfer.is_none() {
+                let exchange = self.exchanges.get(index);
+                if exchange.transfer.is_none() || exchange.asks_for_first_block() {
                     self.push_acknowledged(now, index);
                 }
                 self.exchanges.await_response(now, index);
+                if self.exchanges.get(index).is_in_sets() {
+                    self.first_block_acknowledged(now, index);
+                }
             }
             Purpose::Request => exchange.doubtful_ack = true,
         }
@@ -457,6 +469,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             && self.exchanges.with_id(peer, message.id()).is_none()
             && self.reject_notification(now, peer, message.id())
         {
+            return;
+        }
+        if trusted && self.reject_upload(hash, message.id()) {
             return;
         }
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };

@@ -21,6 +21,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(RequestError::NotAMethod(request.code));
         }
         let peer = self.open_peer(now, to, Group::NOBODY)?;
+        let named = request.token.is_some();
         let mut opening = Opening {
             purpose: Purpose::Request,
             code: request.code,
@@ -32,7 +33,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             transfer: None,
             whole: request.whole,
         };
-        self.cut_request(&mut opening)?;
+        if !self.cut_into_sets(peer, &mut opening, named) {
+            self.cut_request(&mut opening)?;
+        }
         self.submit(now, peer, opening)
     }
 
@@ -133,6 +136,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
             Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
             Next::Fail(reason) => self.fail(now, index, reason),
+            Next::Ask => self.ask_for_missing_blocks(now, index),
             Next::Over => self.notification_over(now, index),
         }
     }
@@ -176,6 +180,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn deliver(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
         if let Some(subscription) = self.registers(index) {
             return self.deliver_registration(now, index, subscription, kind, OwnedMessage::from(*message));
+        }
+        if self.exchanges.get(index).is_in_sets() {
+            return self.deliver_to_sets(now, index, kind, message);
         }
         self.exchanges.acknowledge(now, &mut self.peers, index, kind);
         let Some(message) = self.follow(now, index, message) else { return };

@@ -71,6 +71,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(observer) = observer {
             self.registration_answered(now, observer, code, exchange);
         }
+        if let Some(asked) = waiting.asked.q_block2().filter(|asked| asked.num == 0 && asked.more) {
+            self.leave_behind_first(now, &waiting, asked);
+        }
         Ok(exchange)
     }
 
@@ -192,7 +195,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (peer, observer): (u32, Option<u32>),
         response: Response,
     ) -> Option<ExchangeId> {
-        let by_default = if waiting.confirmable { Reliability::Confirmable } else { Reliability::NeverConfirmable };
+        // The answer to a body in sets is all that its client waits for, and nothing makes it ask again (RFC 9177 §4.3).
+        let awaited = waiting.confirmable || waiting.asked.q_block1().is_some();
+        let by_default = if awaited { Reliability::Confirmable } else { Reliability::NeverConfirmable };
         let reliability = response.reliability.unwrap_or(by_default);
         let confirmable = reliability == Reliability::Confirmable;
         let free_id = match confirmable {

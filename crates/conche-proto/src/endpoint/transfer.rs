@@ -12,7 +12,7 @@ use crate::blockwise::{
 };
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::SharedConfig;
-use crate::exchange::{Content, Failure, Opening, Response, Transferring};
+use crate::exchange::{Content, Failure, Opening, Response, Transferring, Work};
 use crate::incoming::Waiting;
 use crate::message::{Received, Reply};
 use crate::observe::Notification;
@@ -45,7 +45,7 @@ impl Seldom for Representations {
 }
 
 /// The bounds of what is kept of peers' transfers.
-fn bounds(config: &SharedConfig) -> Bounds {
+pub(super) fn bounds(config: &SharedConfig) -> Bounds {
     let (limits, transmission) = (&config.limits, &config.transmission);
     Bounds {
         per_peer: limits.transfers_per_peer,
@@ -63,7 +63,7 @@ fn bounds(config: &SharedConfig) -> Bounds {
 const NOTIFICATION_TOKEN: u8 = 8;
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    fn transfer_rules(&self) -> Rules {
+    pub(super) fn transfer_rules(&self) -> Rules {
         let limits = &self.config.limits;
         Rules { block_size: self.config.block_size, message_bytes: limits.message_bytes, body_bytes: limits.body_bytes }
     }
@@ -82,12 +82,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
         let assemblies = self.assemblies.made().and_then(|assemblies| assemblies.purge(now));
         let representations = self.representations.made().and_then(|representations| representations.purge(now));
-        [assemblies, representations].into_iter().flatten().min()
+        let in_sets = self.sets.as_mut().and_then(|sets| sets.purge(now));
+        [assemblies, representations, in_sets].into_iter().flatten().min()
     }
 
     /// Bytes of all bodies that are not complete or not all asked for.
     pub(super) fn body_bytes(&self) -> usize {
-        let kept = self.assemblies.contexts().bytes() + self.representations.contexts().bytes();
+        let in_sets = self.sets.as_ref().map_or(0, |sets| sets.bytes());
+        let kept = self.assemblies.contexts().bytes() + self.representations.contexts().bytes() + in_sets;
         kept + self.exchanges.transfer_bytes()
     }
 
@@ -114,7 +116,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // If not even the smallest block fits, the message is refused for its size.
             if let Some(first) = transfer.begin(&self.transfer_rules()) {
                 opening.body = first;
-                opening.transfer = Some(Box::new(Transferring::new(transfer)));
+                opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
             }
         } else if smallest && opening.code.is_safe() && !wanted && !by_hand {
             // Early negotiation (RFC 7959 §2.4).
@@ -141,10 +143,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Some(transfer) => transfer,
             None => {
                 let content = &self.exchanges.get(index).content;
-                Box::new(Transferring::new(Transfer::new(content.code, &content.body)))
+                Box::new(Transferring::new(Work::Blocks(Transfer::new(content.code, &content.body))))
             }
         };
-        let step = transfer.transfer.answer(response, &self.transfer_rules());
+        let rules = self.transfer_rules();
+        let step = match &mut transfer.work {
+            Work::Blocks(transfer) => transfer.answer(response, &rules),
+            Work::Sets(_) | Work::Kept(..) => Step::AsItIs,
+        };
         let reason = match step {
             Step::Next(body) if self.fits_all_transfers(&transfer) => {
                 let peer = self.exchanges.get(index).peer;
@@ -162,9 +168,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchanges.end_transfer(index, transfer);
                 return Some(OwnedMessage::from(*response));
             }
-            Step::Failed(Trouble::Changed) => Failure::BodyChanged,
-            Step::Failed(Trouble::TooLarge) => Failure::BodyTooLarge,
-            Step::Failed(Trouble::Unacceptable) => Failure::UnacceptableResponse,
+            Step::Failed(trouble) => failure_of(trouble),
         };
         self.exchanges.end_transfer(index, transfer);
         self.fail(now, index, reason);
@@ -172,7 +176,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// There is room for what the transfers of all requests hold.
-    fn fits_all_transfers(&self, transfer: &Transferring) -> bool {
+    pub(super) fn fits_all_transfers(&self, transfer: &Transferring) -> bool {
         let bytes = self.exchanges.transfer_bytes().saturating_add(transfer.growth());
         transfer.growth() == 0 || bytes <= self.config.limits.assembly_bytes
     }
@@ -218,12 +222,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             _ => self.representations.get(now, key),
         };
         let Some(kept) = kept else {
-            if message.code().is_safe() {
-                return Some(Whole::AsItIs);
-            }
-            // To ask the application again would have another effect.
-            self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, "this response is not kept any more"));
-            return None;
+            return self.not_kept(now, arrival, message);
         };
         let code = kept.code;
         match kept.block(Some(block), None, Some(wanted), others, limit) {
@@ -231,6 +230,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Ok(cut) => self.answer_at_once(now, arrival, message, code, &cut.body),
             Err(_) => self.refuse(now, arrival, message, (Code::BAD_REQUEST, BEYOND)),
         }
+        None
+    }
+
+    /// A response of which a block is asked for is not kept any more: the application is asked again, unless that would have
+    /// another effect.
+    pub(super) fn not_kept(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> Option<Whole> {
+        if message.code().is_safe() {
+            return Some(Whole::AsItIs);
+        }
+        self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, "this response is not kept any more"));
         None
     }
 
@@ -252,7 +261,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Answers a request at once, and copies of it in the same way without looking at them again.
-    fn answer_remembered(
+    pub(super) fn answer_remembered(
         &mut self,
         now: Instant,
         arrival: &Arrival<P>,
@@ -294,6 +303,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if content.is_some_and(|content| content.option(OptionNumber::BLOCK2).is_some()) {
             // The application cuts by itself.
             return Ok(response);
+        }
+        if to.asked.q_block2().is_some() {
+            return self.cut_response_for_sets(now, to, response);
         }
         let mut whole = Representation::new(code, &response.body);
         let (bytes, limits) = (whole.payload().len(), &self.config.limits);
@@ -369,7 +381,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Stands for whom a body belongs to and what it is the body of.
-    fn key(&self, from: u64, source: Source<P>, asked: &Asked) -> Key {
+    pub(super) fn key(&self, from: u64, source: Source<P>, asked: &Asked) -> Key {
         let local = source.local.map_or(0, |local| self.hash.hash(&local));
         Key { from, what: asked.what ^ local }
     }
@@ -377,14 +389,23 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
 /// Whom a response is for, as far as its blocks go.
 pub(super) struct Recipient {
-    key: Key,
-    group: Group,
-    asked: Asked,
+    pub(super) key: Key,
+    pub(super) group: Group,
+    pub(super) asked: Asked,
     /// The bytes of the token and what else is beside the body.
-    beside: u8,
+    pub(super) beside: u8,
 }
 
-const BEYOND: &str = "the body ends before this block";
+/// What a failed transfer is told as.
+pub(super) const fn failure_of(trouble: Trouble) -> Failure {
+    match trouble {
+        Trouble::Changed => Failure::BodyChanged,
+        Trouble::TooLarge => Failure::BodyTooLarge,
+        Trouble::Unacceptable => Failure::UnacceptableResponse,
+    }
+}
+
+pub(super) const BEYOND: &str = "the body ends before this block";
 
 /// How a request with blocks goes to the application.
 #[derive(Clone, Copy, Debug)]
@@ -393,6 +414,8 @@ pub(super) enum Whole {
     AsItIs,
     /// Put together from the blocks of this body and itself.
     Joined(Key),
+    /// Put together from the sets of this body.
+    Received(Key),
 }
 
 /// The application itself asks for a block in the middle, or sends one.

@@ -9,7 +9,8 @@
 //! - gets one message: its response is piggybacked, or is one Non-confirmable message, which is never sent again. It comes
 //!   within [`separate_after`](crate::EndpointConfig::separate_after) or not at all;
 //! - is answered with 4.01 and an Echo value instead of a response that is too large or late, so that its sender can ask
-//!   once more with that value. What would do something again then, such as POST, and what asks to be notified, gets this
+//!   once more with that value. What would do something again then, such as POST, and what asks to be notified or for a body
+//!   in sets (RFC 9177), gets this
 //!   answer before the application hears of it.
 //!
 //! Sources that have sent back their Echo value are remembered for a while, in a table of fixed size. Nobody gets into it by
@@ -25,6 +26,7 @@ use rand_core::RngCore;
 use super::Endpoint;
 use super::receive::Arrival;
 use crate::PeerKey;
+use crate::blockwise::Asked;
 use crate::codec::{Body, Code, Message, OptionNumber};
 use crate::echo::Freshness;
 use crate::exchange::{Reliability, Response};
@@ -95,10 +97,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A request of a source that is not validated and that must not go to the application: it could not be asked again
-    /// without another effect, or notifications would follow. It is answered.
-    pub(super) fn challenges(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> bool {
-        let registers = message.uint(OptionNumber::OBSERVE) == Some(REGISTER);
-        let challenged = arrival.allowance.is_some() && (registers || !message.code().is_idempotent());
+    /// without another effect, or notifications or sets of messages would follow. It is answered.
+    pub(super) fn challenges(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        asked: &Asked,
+    ) -> bool {
+        let follows = || message.uint(OptionNumber::OBSERVE) == Some(REGISTER) || asked.is_in_sets();
+        let challenged = arrival.allowance.is_some() && (!message.code().is_idempotent() || follows());
         if challenged {
             let body = self.challenge(now, &arrival.source.from, arrival.allowance, message.token().len());
             self.answer_at_once(now, arrival, message, Code::UNAUTHORIZED, &body);

@@ -69,19 +69,19 @@ impl<C: Controller> Exchanges<C> {
     fn turn<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32, index: u32) -> Turn {
         let (state, controller) = peers.controlled(peer);
         let exchange = &self.slots[index];
-        if state.work().outstanding >= self.config.transmission.nstart && exchange.is_told() {
+        if state.work().outstanding >= self.config.transmission.nstart && exchange.is_controlled() {
             return Turn::OnEvent;
         }
         if let Some(free) = state.ids.blocked_until(now, self.config.times().exchange_lifetime) {
             return Turn::Until(free);
         }
-        if !exchange.is_told() {
+        if !exchange.is_controlled() {
             // A Non-confirmable response waits for a message ID and for nothing else.
             return Turn::Leave { confirmable: false };
         }
         let probing_rate = self.config.transmission.probing_rate;
         let submission = Submission {
-            confirmable: exchange.confirmable,
+            confirmable: exchange.is_answered(),
             may_confirm: exchange.may_confirm,
             bytes: exchange.bytes,
             probing_rate,

@@ -20,19 +20,22 @@
 //! | `admission` | which messages may leave: NSTART, message IDs, PROBING_RATE, the controller |
 //! | `retransmission` | what the controller is told, and the timers that it gives |
 //! | `transfer` | requests that take more than one message |
+//! | `sets` | messages that leave many at a time and get one answer (RFC 9177) |
 
 mod admission;
 mod course;
 mod request;
 mod retransmission;
+mod sets;
 mod table;
 mod transfer;
 
 pub use course::{Course, ExchangeId, Failure};
 pub use request::{Reliability, Request, Response};
 pub(crate) use retransmission::Next;
+pub(crate) use sets::Left;
 pub(crate) use table::{Exchanges, Opening};
-pub(crate) use transfer::Transferring;
+pub(crate) use transfer::{Kept, Transferring, Work};
 
 use alloc::boxed::Box;
 use core::net::IpAddr;

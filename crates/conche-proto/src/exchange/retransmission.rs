@@ -22,6 +22,8 @@ pub(crate) enum Next {
     Depart,
     /// A message of the peer gets a turn, of this exchange or another one.
     Admit,
+    /// What is missing of its response is asked for (RFC 9177 §4.4).
+    Ask,
     /// It fails.
     Fail(Failure),
     /// It is over, and nobody needs to be told: a Non-confirmable notification has had its time.
@@ -78,6 +80,8 @@ impl<C: Controller> Exchanges<C> {
             return Next::Fail(Failure::Deadline);
         }
         match exchange.state {
+            State::Departing | State::AwaitingAck if exchange.sends_sets() => self.set_due(now, peers, index),
+            State::AwaitingResponse if exchange.receives_sets() => Next::Ask,
             State::Queued if now >= exchange.submitted + self.config.times().longest_pause => {
                 Next::Fail(exchange.expired())
             }
@@ -105,7 +109,7 @@ impl<C: Controller> Exchanges<C> {
     #[inline]
     pub(crate) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
         let exchange = &mut self.slots[index];
-        if exchange.acknowledged.is_none() && exchange.confirmable && !exchange.sent.is_empty() {
+        if exchange.acknowledged.is_none() && exchange.is_answered() && !exchange.sent.is_empty() {
             let (peer, controller) = peers.controlled(exchange.peer);
             let copy = if exchange.sent.len() == 1 { AckedCopy::Exact(0) } else { AckedCopy::Unknown };
             let event = Acknowledged { now, sent: &exchange.sent, copy, kind, load: peer.load_without(exchange.bytes) };
@@ -127,7 +131,7 @@ impl<C: Controller> Exchanges<C> {
     /// Tells the controller that a Confirmable message ends unacknowledged.
     pub(crate) fn abandon<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, why: Why) {
         let exchange = &mut self.slots[index];
-        if exchange.awaits_ack() {
+        if exchange.is_answered() && exchange.acknowledged.is_none() && !exchange.sent.is_empty() {
             let (peer, controller) = peers.controlled(exchange.peer);
             let event = Abandoned { now, why, sent: &exchange.sent, load: peer.load_without(exchange.bytes) };
             controller.abandoned(&mut peer.control, &exchange.flight, &event);
@@ -213,7 +217,7 @@ impl<C: Controller> Exchanges<C> {
         (exchange.content, exchange.bytes) = (content, bytes);
     }
 
-    fn give_up<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+    pub(super) fn give_up<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         self.abandon(now, peers, index, Why::GaveUp);
         let exchange = &mut self.slots[index];
         // Somebody acknowledged the request. If it was the peer after all, the response is still to come.

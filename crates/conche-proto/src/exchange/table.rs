@@ -129,7 +129,9 @@ impl<C: Controller> Exchanges<C> {
     ) -> Option<ExchangeId> {
         self.generation = self.generation.wrapping_add(1);
         let (purpose, token) = (opening.purpose, opening.token);
-        let bytes = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead);
+        let alone = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead);
+        let set = opening.transfer.as_ref().filter(|_| purpose != Purpose::Request);
+        let bytes = set.and_then(|transfer| transfer.set_bytes(alone)).unwrap_or(alone);
         // A response has until its request is given up; what waits for it there is not ours to shorten.
         let patience = match purpose {
             Purpose::Response(_) | Purpose::Notification(_) => self.config.times().response_timeout,
@@ -347,6 +349,12 @@ impl<C: Controller> Exchanges<C> {
         let work = peers.get_mut(exchange.peer).work_mut();
         work.queued -= 1;
         work.queue.remove(&mut self.slots, index);
+    }
+
+    /// The next message of an exchange has this ID, in place of the one before.
+    pub(crate) fn identify_as(&mut self, index: u32, id: MessageId) {
+        self.unidentify(index);
+        self.identify(index, id);
     }
 
     /// An exchange's message has this ID from now on. One that had it before, and waits for its response longer than IDs are

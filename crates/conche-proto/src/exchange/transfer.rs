@@ -5,7 +5,9 @@ use alloc::boxed::Box;
 
 use super::{Course, Exchange, Exchanges, Failure, State};
 use crate::PeerKey;
+use crate::blockwise::Key;
 use crate::blockwise::Transfer;
+use crate::blockwise::sets::{Sender, SetTransfer};
 use crate::codec::{Body, Token};
 use crate::peer::Peers;
 use conche_cc::{Controller, Instant};
@@ -13,29 +15,94 @@ use conche_cc::{Controller, Instant};
 /// A transfer under way.
 #[derive(Debug)]
 pub(crate) struct Transferring {
-    pub(crate) transfer: Transfer,
+    pub(crate) work: Work,
     /// When its first message left, and how those went that have been answered; `None` before the first answer.
     before: Option<(Instant, Course)>,
+    /// Messages that left in sets, or asked for what is missing of them.
+    pub(super) in_sets: u32,
     /// What is counted of its bytes.
     bytes: usize,
 }
 
+/// What takes more than one message.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A request and its response, block by block (RFC 7959).
+    Blocks(Transfer),
+    /// A request and its response, in sets (RFC 9177).
+    Sets(Box<SetTransfer>),
+    /// A response that is kept, in sets.
+    Kept(Sender, Kept),
+}
+
+/// A response that leaves in sets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    /// Where it is kept.
+    pub(crate) key: Key,
+    /// All of it was asked for, so that the next set follows even if nobody says that the last one came.
+    pub(crate) all: bool,
+}
+
 impl Transferring {
     /// Nothing has been answered yet.
-    pub(crate) const fn new(transfer: Transfer) -> Self {
-        Self { transfer, before: None, bytes: 0 }
+    pub(crate) const fn new(work: Work) -> Self {
+        Self { work, before: None, in_sets: 0, bytes: 0 }
+    }
+
+    /// What it holds in memory beside what it shares with others.
+    fn held(&self) -> usize {
+        match &self.work {
+            Work::Blocks(transfer) => transfer.bytes(),
+            Work::Sets(transfer) => transfer.bytes(),
+            Work::Kept(..) => 0,
+        }
     }
 
     /// How much more it holds by now than what is counted.
     pub(crate) fn growth(&self) -> usize {
-        self.transfer.bytes().saturating_sub(self.bytes)
+        self.held().saturating_sub(self.bytes)
+    }
+
+    /// Who sends sets, if this does.
+    pub(super) fn sender(&self) -> Option<&Sender> {
+        match &self.work {
+            Work::Blocks(_) => None,
+            Work::Sets(transfer) => transfer.sender.as_ref(),
+            Work::Kept(sender, _) => Some(sender),
+        }
+    }
+
+    pub(super) fn sender_mut(&mut self) -> Option<&mut Sender> {
+        match &mut self.work {
+            Work::Blocks(_) => None,
+            Work::Sets(transfer) => transfer.sender.as_mut(),
+            Work::Kept(sender, _) => Some(sender),
+        }
+    }
+
+    /// The bytes of the payloads that are to leave of a set, with so many others for each.
+    pub(crate) fn set_bytes(&self, others: u32) -> Option<u32> {
+        let sender = self.sender()?;
+        let each = u32::try_from(sender.size.bytes()).unwrap_or(u32::MAX).saturating_add(others);
+        Some(each.saturating_mul(u32::try_from(sender.due()).unwrap_or(u32::MAX)))
+    }
+
+    /// Its first message was answered, and more follows; `true` the first time.
+    pub(super) fn begin<C: Controller>(&mut self, exchange: &Exchange<C>) -> bool {
+        let begins = self.before.is_none();
+        let now = exchange.first_sent().unwrap_or(exchange.submitted);
+        self.before.get_or_insert_with(|| (now, exchange.course_of_message(now)));
+        begins
     }
 
     /// How all messages went, the last of which so.
     pub(super) fn course(&self, now: Instant, last: Course) -> Course {
         let Some((first_sent, before)) = self.before else { return last };
-        let messages = before.messages.saturating_add(last.messages);
-        let transmissions = before.transmissions.saturating_add(last.transmissions);
+        // Of a set each message is one.
+        let last = if self.in_sets > 0 { Course { messages: 0, transmissions: 0, ..last } } else { last };
+        let messages = before.messages.saturating_add(last.messages).saturating_add(self.in_sets);
+        let transmissions = before.transmissions.saturating_add(last.transmissions).saturating_add(self.in_sets);
         Course { messages, transmissions, elapsed: now - first_sent, timeout: last.timeout, ..before }
     }
 }
@@ -64,7 +131,9 @@ impl<C: Controller> Exchanges<C> {
         let exchange = &self.slots[index];
         let first_sent = transfer.before.map_or(exchange.first_sent().unwrap_or(now), |(first, _)| first);
         self.transfers += usize::from(transfer.before.is_none());
-        transfer.before = Some((first_sent, transfer.course(now, exchange.course_of_message(now))));
+        let course = transfer.course(now, exchange.course_of_message(now));
+        transfer.in_sets = 0;
+        transfer.before = Some((first_sent, course));
         self.slots[index].free_slot(peers);
         self.unidentify(index);
         if let Some(token) = token {
@@ -89,8 +158,8 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Counts the bytes that a transfer holds by now.
-    fn count_transfer(&mut self, transfer: &mut Transferring) {
-        let bytes = transfer.transfer.bytes();
+    pub(super) fn count_transfer(&mut self, transfer: &mut Transferring) {
+        let bytes = transfer.held();
         self.transfer_bytes = self.transfer_bytes - transfer.bytes + bytes;
         transfer.bytes = bytes;
     }

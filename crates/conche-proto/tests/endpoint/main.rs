@@ -11,6 +11,7 @@ mod model;
 mod multicast;
 mod no_response;
 mod observe;
+mod q_block;
 mod quiescence;
 mod rfc7252;
 mod scripts;

@@ -1,26 +1,15 @@
 //! Whole bodies over links that lose, duplicate and reorder.
 
+use conche_proto::cc::AnyController;
 use conche_proto::cc::any::ALL;
 use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber};
 use conche_proto::{EndpointConfig, Failure, Limits, Reliability, Request, RequestError};
 use proptest::prelude::*;
-use rand_chacha::ChaCha8Rng;
-use rand_core::{RngCore, SeedableRng};
 
 use super::{block_of, given, pair, request_with, response_to, roomy, with_block_size};
 use crate::support::fixture::body;
-use crate::support::world::Link;
+use crate::support::world::lossy_link;
 use crate::support::{CLIENT, SERVER, World, end_of, ms, request};
-
-/// A link of these shares, in percent, and a delay of up to `jitter_ms` beyond 10 ms.
-fn link(seed: u64, loss: u32, duplication: u32, jitter_ms: u64) -> Link {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    Box::new(move |_| {
-        let mut chance = |percent| random.next_u32() % 100 < percent;
-        let count = if chance(loss) { 0 } else { 1 + usize::from(chance(duplication)) };
-        (0..count).map(|_| ms(10 + random.next_u64() % (jitter_ms + 1))).collect()
-    })
-}
 
 const MEBIBYTE: usize = 1 << 20;
 
@@ -32,30 +21,34 @@ fn persistent() -> EndpointConfig {
     config
 }
 
+/// A mebibyte is fetched through a loss of 20 %.
+pub fn fetch_through_loss(mut world: World<AnyController>, seed: u64) {
+    world.link = lossy_link(seed, 20, 5, 40);
+    let large = body(MEBIBYTE, seed as usize);
+    world.node(SERVER).app.as_mut().expect("the fixture").large.clone_from(&large);
+    let asked = world.request(request(Code::GET, "/large"));
+    world.run_to_end();
+    assert!(response_to(&world, asked).payload() == large, "seed {seed}");
+}
+
+/// A mebibyte is written through a loss of 20 %, and once.
+pub fn write_through_loss(mut world: World<AnyController>, seed: u64) {
+    world.link = lossy_link(seed, 20, 5, 40);
+    let large = body(MEBIBYTE, seed as usize);
+    let asked = world.request(request_with(Code::PUT, "/large-update", &large));
+    world.run_to_end();
+    assert_eq!(response_to(&world, asked).code(), Code::CHANGED, "seed {seed}");
+    assert!(world.app().large == large && given(&world) == 1, "seed {seed}");
+}
+
 #[test]
 fn a_mebibyte_is_fetched_through_a_loss_of_20_percent_byte_by_byte() {
-    for seed in 0..4 {
-        let mut world = pair(persistent(), persistent(), seed);
-        world.link = link(seed, 20, 5, 40);
-        let large = body(MEBIBYTE, seed as usize);
-        world.node(SERVER).app.as_mut().expect("the fixture").large.clone_from(&large);
-        let asked = world.request(request(Code::GET, "/large"));
-        world.run_to_end();
-        assert!(response_to(&world, asked).payload() == large, "seed {seed}");
-    }
+    (0..20).for_each(|seed| fetch_through_loss(pair(persistent(), persistent(), seed), seed));
 }
 
 #[test]
 fn a_mebibyte_is_written_through_a_loss_of_20_percent_byte_by_byte() {
-    for seed in 0..4 {
-        let mut world = pair(persistent(), persistent(), seed);
-        world.link = link(seed, 20, 5, 40);
-        let large = body(MEBIBYTE, seed as usize);
-        let asked = world.request(request_with(Code::PUT, "/large-update", &large));
-        world.run_to_end();
-        assert_eq!(response_to(&world, asked).code(), Code::CHANGED, "seed {seed}");
-        assert!(world.app().large == large && given(&world) == 1, "seed {seed}");
-    }
+    (0..20).for_each(|seed| write_through_loss(pair(persistent(), persistent(), seed), seed));
 }
 
 proptest! {
@@ -74,7 +67,7 @@ proptest! {
         world.add(CLIENT, client, controller.controller(), seed);
         world.add(SERVER, server, controller.controller(), seed ^ 1);
         world.node(SERVER).app = Some(crate::support::Fixture::default());
-        world.link = link(seed, loss, duplication, jitter_ms);
+        world.link = lossy_link(seed, loss, duplication, jitter_ms);
         for node in [CLIENT, SERVER] {
             world.node(node).checker.backoff_shows = !controller.name.starts_with("bdp");
         }

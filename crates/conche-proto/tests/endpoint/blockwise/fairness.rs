@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use conche_proto::cc::AnyController;
 use conche_proto::codec::Code;
 use conche_proto::{Event, ExchangeId, Request};
 
 use super::{pair, request_with, roomy};
 use crate::support::fixture::body;
-use crate::support::{CLIENT, SERVER, end_of, request, s};
+use crate::support::{CLIENT, SERVER, World, end_of, request, s};
 
 const REQUESTERS: usize = 8;
 
-/// How many messages a transfer and each of eight requesters got through in 60 s. A requester asks again when it has its
-/// answer.
-fn turns(transfer: Request) -> (usize, Vec<usize>) {
-    let mut world = pair(roomy(), roomy(), 1);
+/// How many answers each of eight requesters got in 60 s beside a transfer, which is not over by then. A requester asks again
+/// when it has its answer.
+pub fn answers_beside(world: &mut World<AnyController>, transfer: Request) -> (ExchangeId, Vec<usize>) {
     world.node(SERVER).app.as_mut().expect("the fixture").large = body(1 << 20, 1);
     let transfer = world.request(transfer);
     let mut waiting: BTreeMap<ExchangeId, usize> =
@@ -38,13 +38,15 @@ fn turns(transfer: Request) -> (usize, Vec<usize>) {
         }
     }
     assert!(end_of(world.events(CLIENT), transfer).is_none());
-    (world.departures(transfer).len(), answers)
+    (transfer, answers)
 }
 
 #[test]
 fn a_transfer_gets_the_share_of_one_sender_among_nine_and_none_starves() {
     for transfer in [request(Code::GET, "/large"), request_with(Code::PUT, "/large-update", &body(1 << 20, 1))] {
-        let (blocks, answers) = turns(transfer);
+        let mut world = pair(roomy(), roomy(), 1);
+        let (transfer, answers) = answers_beside(&mut world, transfer);
+        let blocks = world.departures(transfer).len();
         let fair = (blocks + answers.iter().sum::<usize>()) / (REQUESTERS + 1);
         assert!(fair > 100, "{fair}");
         for share in answers.iter().chain([&blocks]) {

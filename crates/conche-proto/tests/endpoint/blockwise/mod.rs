@@ -1,10 +1,10 @@
 //! Block-wise transfer (RFC 7959), both roles.
 
 mod attacks;
-mod bodies;
+pub mod bodies;
 mod client;
 mod etsi;
-mod fairness;
+pub mod fairness;
 mod fetch;
 mod server;
 

@@ -7,6 +7,9 @@ use conche_proto::cc::{AnyController, Controller};
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{Endpoint, EndpointConfig, Event, ExchangeId, Input, Instant, Output, Request};
 
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+
 use super::{CLIENT, Fixture, SERVER, ms};
 use crate::model::Address;
 use crate::model::checker::Checker;
@@ -47,6 +50,8 @@ pub struct Node<C: Controller> {
 pub struct World<C: Controller> {
     pub now: Instant,
     pub link: Link,
+    /// Bodies may go in sets, the responses to which are Confirmable.
+    pub in_sets: bool,
     /// All that endpoints sent, in order.
     pub sent: Vec<Datagram>,
     nodes: BTreeMap<Address, Node<C>>,
@@ -99,6 +104,7 @@ impl<C: Controller> World<C> {
         Self {
             now: Instant::ZERO,
             link: Box::new(|_| vec![ms(10)]),
+            in_sets: false,
             sent: Vec::new(),
             nodes: BTreeMap::new(),
             arrivals: BTreeMap::new(),
@@ -277,7 +283,11 @@ impl<C: Controller> World<C> {
                         && let Some(response) = app.handle(now, *id, message)
                     {
                         let exchange = node.endpoint.respond(now, *id, response).expect("the request waits");
-                        assert_eq!(exchange, None, "the fixture's quick responses are piggybacked or Non-confirmable");
+                        let Event::Request { from, .. } = &event else { unreachable!("matched above") };
+                        match exchange {
+                            Some(exchange) if self.in_sets => node.checker.opened(now, exchange, *from, None),
+                            _ => assert_eq!(exchange, None, "quick responses are piggybacked or Non-confirmable"),
+                        }
                     }
                     node.events.push((now, event));
                 }
@@ -331,6 +341,16 @@ impl<C: Controller> World<C> {
             }
         }
     }
+}
+
+/// A link that loses and duplicates these shares, in percent, and delays by up to `jitter_ms` beyond 10 ms.
+pub fn lossy_link(seed: u64, loss: u32, duplication: u32, jitter_ms: u64) -> Link {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    Box::new(move |_| {
+        let mut chance = |percent| random.next_u32() % 100 < percent;
+        let count = if chance(loss) { 0 } else { 1 + usize::from(chance(duplication)) };
+        (0..count).map(|_| ms(10 + random.next_u64() % (jitter_ms + 1))).collect()
+    })
 }
 
 /// The controller of this name.

@@ -1,0 +1,309 @@
+//! [`Receiver`]: what has come of a body, what is missing, and when to say so (RFC 9177 §4.3, §4.4, §7.2).
+//!
+//! Blocks come in any order. Those that follow one another from the first on are joined, and those that came early wait, of
+//! two sets at most: what a peer can fill by naming large numbers is as little as what it sends.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::blockwise::cut::is_ours;
+use crate::codec::{Block, BlockSize, Code, Content, Header, Joined, OwnedMessage, Token};
+use conche_cc::Instant;
+
+/// The least time that reordering is given to bring what is missing of a set whose end has come.
+const REORDERING: Duration = Duration::from_millis(10);
+
+/// Longer pauses are the sender's, and say nothing of how far apart messages arrive.
+const LONGEST_GAP: Duration = Duration::from_secs(1);
+
+/// What an early block takes beside its bytes.
+const EARLY_BYTES: usize = 64;
+
+/// The numbers of a body's blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) size: BlockSize,
+    /// Of the whole body, from Size1 or Size2: exact (RFC 9177 §4.6).
+    pub(crate) bytes: usize,
+    /// MAX_PAYLOADS.
+    pub(crate) max_payloads: u32,
+}
+
+impl Shape {
+    pub(crate) fn blocks(&self) -> u32 {
+        u32::try_from(self.bytes.div_ceil(self.size.bytes())).unwrap_or(u32::MAX)
+    }
+
+    /// A payload of this length is block `block` of the body.
+    pub(crate) fn fits(&self, block: Block, length: usize) -> bool {
+        let last = block.num + 1 == self.blocks();
+        let expected = if last { self.bytes - block.offset().min(self.bytes) } else { self.size.bytes() };
+        block.size == self.size && block.num < self.blocks() && block.more != last && length == expected
+    }
+
+    /// The first block behind the set of this one.
+    pub(crate) fn end_of_set(&self, number: u32) -> u32 {
+        (number / self.max_payloads + 1).saturating_mul(self.max_payloads).min(self.blocks())
+    }
+}
+
+/// Who puts a body together from sets.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    shape: Shape,
+    non_receive_timeout: Duration,
+    joined: Joined,
+    /// The first block that is not joined.
+    next: u32,
+    early: BTreeMap<u32, Box<[u8]>>,
+    early_bytes: usize,
+    /// What is missing was asked for when a block of this set came.
+    asked_at_set: u32,
+    /// How often what is missing was asked for in vain.
+    asked: u8,
+    last: Instant,
+    /// About how far apart messages arrive.
+    gap: Duration,
+}
+
+/// What a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It was missing.
+    New,
+    /// It is there already, or not expected yet.
+    Ignored,
+}
+
+/// What to tell the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// Nothing now.
+    Nothing,
+    /// All before this block, with which a set begins, has come.
+    Continue(u32),
+    /// Some are [missing](Receiver::missing).
+    Missing,
+    /// The body is [whole](Receiver::finish).
+    Complete,
+}
+
+impl Receiver {
+    /// Of a body that a message like this one carries a block of.
+    pub(crate) fn new(now: Instant, content: &Content<'_>, shape: Shape, non_receive_timeout: Duration) -> Self {
+        Self {
+            shape,
+            non_receive_timeout,
+            joined: Joined::new(content, |number| !is_ours(number)),
+            next: 0,
+            early: BTreeMap::new(),
+            early_bytes: 0,
+            asked_at_set: 0,
+            asked: 0,
+            last: now,
+            gap: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        self.joined.code()
+    }
+
+    /// The bytes that it takes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.joined.capacity() + self.early_bytes
+    }
+
+    /// The bytes that it would take with this block, at most.
+    pub(crate) fn bytes_with(&self, length: usize) -> usize {
+        let joined = self.joined.capacity_with(self.early_bytes + length, self.shape.bytes);
+        joined + self.early_bytes + length + EARLY_BYTES
+    }
+
+    /// A block came, that [fits](Shape::fits).
+    pub(crate) fn take(&mut self, now: Instant, number: u32, payload: &[u8]) -> Taken {
+        let gap = now - self.last;
+        if gap <= LONGEST_GAP {
+            self.gap = if self.gap.is_zero() { gap } else { (self.gap * 7 + gap) / 8 };
+        }
+        self.last = now;
+        let beyond = self.shape.end_of_set(self.next).saturating_add(self.shape.max_payloads);
+        if number < self.next || number >= beyond || self.early.contains_key(&number) {
+            return Taken::Ignored;
+        }
+        if number > self.next {
+            self.early.insert(number, payload.into());
+            self.early_bytes += payload.len() + EARLY_BYTES;
+            return Taken::New;
+        }
+        self.asked = 0;
+        self.joined.push(payload, self.shape.bytes);
+        self.next += 1;
+        while let Some(payload) = self.early.remove(&self.next) {
+            self.early_bytes -= payload.len() + EARLY_BYTES;
+            self.joined.push(&payload, self.shape.bytes);
+            self.next += 1;
+        }
+        Taken::New
+    }
+
+    /// What to say when block `number` has come. A copy of a block is answered as the block was (RFC 9177 §4.3).
+    pub(crate) fn reply(&mut self, number: u32, taken: Taken) -> Reply {
+        let max = self.shape.max_payloads;
+        if self.next >= self.shape.blocks() {
+            return Reply::Complete;
+        }
+        if self.next.is_multiple_of(max) && (taken == Taken::New && number < self.next || number + 1 == self.next) {
+            return Reply::Continue(self.next);
+        }
+        // The sender has gone on, and what is missing before that is lost.
+        let set = number / max;
+        if set > self.next / max && set > self.asked_at_set {
+            self.asked_at_set = set;
+            return Reply::Missing;
+        }
+        Reply::Nothing
+    }
+
+    /// The blocks that should have come, `most` at most, in ascending order.
+    pub(crate) fn missing(&self, most: usize) -> Vec<u32> {
+        let behind = self.early.last_key_value().map_or(self.next, |(last, _)| *last);
+        let end = self.shape.end_of_set(behind.max(self.next));
+        (self.next..end).filter(|number| !self.early.contains_key(number)).take(most).collect()
+    }
+
+    /// When to ask for what is missing, if nothing comes before.
+    pub(crate) fn due(&self) -> Instant {
+        // The last message of the set has come: only reordering can bring those before it.
+        let end = self.shape.end_of_set(self.next);
+        if self.asked == 0 && self.early.contains_key(&(end - 1)) {
+            return self.last + (self.gap * 2).max(REORDERING).min(self.non_receive_timeout);
+        }
+        self.last + self.non_receive_timeout.saturating_mul(1 << self.asked.saturating_sub(1).min(16))
+    }
+
+    /// What is missing is being asked for; `false` if that was in vain `most` times in a row.
+    pub(crate) fn ask(&mut self, now: Instant, most: u8) -> bool {
+        self.asked = self.asked.saturating_add(1);
+        self.last = now;
+        self.asked <= most
+    }
+
+    /// The whole body as a message with this header.
+    pub(crate) fn finish(self, header: Header, token: Token) -> Option<OwnedMessage> {
+        self.joined.finish(header, token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{BlockSize, Body};
+    use alloc::vec;
+
+    const SHAPE: Shape = Shape { size: BlockSize::B16, bytes: 25 * 16 - 3, max_payloads: 10 };
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    fn receiver() -> Receiver {
+        let body = Body::builder().payload(&[1][..]).build().expect("legal");
+        let content = body.content(Code::PUT).expect("well-formed");
+        Receiver::new(at(0), &content, SHAPE, Duration::from_secs(4))
+    }
+
+    fn come(receiver: &mut Receiver, ms: u64, number: u32) -> Reply {
+        let taken = receiver.take(at(ms), number, &[7; 16][..if number == 24 { 13 } else { 16 }]);
+        receiver.reply(number, taken)
+    }
+
+    // RFC 9177 §4.3 (Q164)
+    #[test]
+    fn a_whole_set_gets_one_continue_and_the_whole_body_ends_it() {
+        let mut receiver = receiver();
+        let replies: Vec<Reply> = (0..25).map(|n| come(&mut receiver, n.into(), n)).collect();
+        for (number, reply) in replies.into_iter().enumerate() {
+            let expected = match number {
+                9 => Reply::Continue(10),
+                19 => Reply::Continue(20),
+                24 => Reply::Complete,
+                _ => Reply::Nothing,
+            };
+            assert_eq!(reply, expected, "block {number}");
+        }
+        assert_eq!(come(&mut receiver, 30, 3), Reply::Complete);
+    }
+
+    // RFC 9177 §4.3 (Q165)
+    #[test]
+    fn a_copy_changes_nothing_and_is_answered_as_its_original_was() {
+        let mut receiver = receiver();
+        for number in 0..10 {
+            come(&mut receiver, 0, number);
+        }
+        assert_eq!((come(&mut receiver, 0, 4), come(&mut receiver, 0, 9)), (Reply::Nothing, Reply::Continue(10)));
+        assert_eq!(receiver.joined.payload().len(), 160);
+    }
+
+    // RFC 9177 §7.2 (Q175)
+    #[test]
+    fn a_block_of_the_next_set_has_what_is_missing_asked_for_at_once_and_once() {
+        let mut receiver = receiver();
+        for number in [0, 1, 3, 4, 6, 7, 8] {
+            assert_eq!(come(&mut receiver, 0, number), Reply::Nothing);
+        }
+        assert_eq!(come(&mut receiver, 0, 10), Reply::Missing);
+        assert_eq!(receiver.missing(100)[..3], [2, 5, 9]);
+        assert_eq!(come(&mut receiver, 0, 11), Reply::Nothing);
+    }
+
+    #[test]
+    fn what_is_missing_is_asked_for_soon_if_the_set_has_ended_and_patiently_if_not() {
+        let mut receiver = receiver();
+        for (ms, number) in [(0, 0), (20, 1), (40, 3)] {
+            come(&mut receiver, ms, number);
+        }
+        assert_eq!(receiver.due(), at(4_040), "NON_RECEIVE_TIMEOUT");
+        come(&mut receiver, 60, 9);
+        assert_eq!(receiver.due(), at(100), "two more would have come");
+        assert_eq!(receiver.missing(100), vec![2, 4, 5, 6, 7, 8]);
+        for (asked, due) in [(100, 4_100), (4_100, 12_100), (12_100, 28_100), (28_100, 60_100)] {
+            assert!(receiver.ask(at(asked), 4));
+            assert_eq!(receiver.due(), at(due), "twice as long each time");
+        }
+        assert!(!receiver.ask(at(60_100), 4));
+    }
+
+    #[test]
+    fn numbers_far_ahead_take_no_memory() {
+        let shape = Shape { bytes: 1 << 24, ..SHAPE };
+        let mut receiver = Receiver { shape, ..receiver() };
+        let before = receiver.bytes();
+        for number in [20, 1000, 0xf_ffff] {
+            assert_eq!(receiver.take(at(0), number, &[0; 16]), Taken::Ignored);
+        }
+        assert_eq!(receiver.bytes(), before);
+    }
+
+    #[test]
+    fn only_payloads_of_the_right_length_are_blocks_of_the_body() {
+        let block = |num, more| Block { num, more, size: BlockSize::B16 };
+        assert!(SHAPE.fits(block(0, true), 16) && SHAPE.fits(block(24, false), 13));
+        let wrong = [
+            (block(0, true), 15),
+            (block(0, false), 16),
+            (block(24, false), 16),
+            (block(25, false), 13),
+            (block(24, true), 13),
+        ];
+        assert!(wrong.into_iter().all(|(block, length)| !SHAPE.fits(block, length)));
+        assert!(!SHAPE.fits(Block { num: 0xf_ffff, more: false, size: BlockSize::B1024 }, 16));
+    }
+}

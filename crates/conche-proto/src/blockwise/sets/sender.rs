@@ -1,0 +1,248 @@
+//! [`Sender`]: which block of a body leaves next, set by set (RFC 9177 §7.2).
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use crate::codec::BlockSize;
+use conche_cc::Instant;
+use conche_cc::train::{Answered, Train};
+
+/// A set is asked for again so often. That one of its messages is lost each time does not happen by chance even if every
+/// other one is; a receiver that keeps on asking has something else in mind.
+const MOST_ROUNDS: u8 = 32;
+
+/// Who sends a body in sets.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub(crate) size: BlockSize,
+    bytes: usize,
+    max_payloads: u32,
+    /// The first block that no set has had yet.
+    next: u32,
+    /// Those of the set that are still to leave, in ascending order.
+    due: VecDeque<u32>,
+    /// The last that left.
+    left: u32,
+    /// How often something of this set was missing.
+    rounds: u8,
+    /// Some of the train that is leaving has left.
+    under_way: bool,
+    /// Sets in a row to which there was no answer.
+    unanswered: u8,
+    train: Train,
+}
+
+/// What follows the answer to a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follows {
+    /// What is due leaves.
+    Set,
+    /// Nothing: it says nothing new.
+    Nothing,
+    /// It is asked for too much.
+    TooMuch,
+}
+
+impl Sender {
+    /// Of a body of so many bytes, from block `first` on.
+    pub(crate) fn new(bytes: usize, size: BlockSize, max_payloads: u16, first: u32) -> Self {
+        Self {
+            size,
+            bytes,
+            max_payloads: max_payloads.max(1).into(),
+            next: first,
+            due: VecDeque::new(),
+            left: first,
+            rounds: 0,
+            under_way: false,
+            unanswered: 0,
+            train: Train::new(None),
+        }
+    }
+
+    /// An exchange with the receiver took so long, just before.
+    pub(crate) fn after(self, round_trip: Option<Duration>) -> Self {
+        Self { train: Train::new(round_trip), ..self }
+    }
+
+    /// How many blocks the body has.
+    fn blocks(&self) -> u32 {
+        u32::try_from(self.bytes.div_ceil(self.size.bytes())).unwrap_or(u32::MAX)
+    }
+
+    /// No set is left to begin.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.next >= self.blocks()
+    }
+
+    /// Nothing of the set is left to leave.
+    pub(crate) fn has_left(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    /// How many messages of the set are still to leave.
+    pub(crate) fn due(&self) -> usize {
+        self.due.len()
+    }
+
+    /// The block that leaves next, which counts as gone.
+    pub(crate) fn pop(&mut self) -> Option<u32> {
+        let number = self.due.pop_front()?;
+        self.left = number;
+        Some(number)
+    }
+
+    /// Begins the next set, if there is one.
+    pub(crate) fn begin_set(&mut self) -> bool {
+        let end = (self.next / self.max_payloads + 1).saturating_mul(self.max_payloads).min(self.blocks());
+        self.due.extend(self.next..end);
+        (self.rounds, self.under_way) = (0, false);
+        let begun = self.next < end;
+        self.next = end.max(self.next);
+        begun
+    }
+
+    /// The receiver has all blocks before this one and wants the next set: 2.31, or a 'Continue' of Q-Block2.
+    pub(crate) fn go_on(&mut self, now: Instant, number: u32) -> Follows {
+        if number != self.next || !self.due.is_empty() {
+            return Follows::Nothing;
+        }
+        self.unanswered = 0;
+        self.train.answered(&Answered { now, lost: 0, prompt: true });
+        if self.begin_set() { Follows::Set } else { Follows::Nothing }
+    }
+
+    /// The receiver misses these blocks, which ascend.
+    pub(crate) fn send_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
+        // Of a set that has not begun nothing can be missing: whoever says so has all before it.
+        if numbers.first().is_some_and(|&first| first == self.next) {
+            return self.go_on(now, self.next);
+        }
+        let mut known: VecDeque<u32> = numbers.iter().copied().filter(|&number| number < self.next).collect();
+        let most = self.max_payloads as usize;
+        known.truncate(most);
+        if known.is_empty() {
+            return Follows::Nothing;
+        }
+        if self.rounds >= MOST_ROUNDS {
+            return Follows::TooMuch;
+        }
+        self.rounds += 1;
+        self.unanswered = 0;
+        if self.due.is_empty() {
+            let lost = u32::try_from(known.len()).unwrap_or(u32::MAX);
+            self.train.answered(&Answered { now, lost, prompt: !numbers.contains(&self.left) });
+            self.under_way = false;
+        }
+        // What is still to leave is not missing, and nothing leaves twice (RFC 9177 §4.4).
+        let due = core::mem::take(&mut self.due);
+        known.retain(|number| due.binary_search(number).is_err());
+        known.extend(due);
+        known.make_contiguous().sort_unstable();
+        self.due = known;
+        Follows::Set
+    }
+
+    /// No answer came to the set: the next one follows all the same, unless `most` have had none.
+    pub(crate) fn unanswered(&mut self, most: u8) -> Follows {
+        self.unanswered += 1;
+        if self.unanswered > most {
+            return Follows::TooMuch;
+        }
+        if self.begin_set() { Follows::Set } else { Follows::Nothing }
+    }
+
+    /// The next message is the first of a train.
+    pub(crate) fn begins_train(&self) -> bool {
+        !self.under_way
+    }
+
+    /// The first message of a train, of so many bytes, is about to leave.
+    pub(crate) fn begin_train(&mut self, base: Duration, bytes: u32) {
+        self.under_way = true;
+        self.train.begin(base, bytes);
+    }
+
+    /// How long the train took to leave so far.
+    pub(crate) fn span(&self) -> Duration {
+        self.train.span().into()
+    }
+
+    /// A message left; when the next may.
+    pub(crate) fn left(&mut self, now: Instant, bytes: u32) -> Instant {
+        self.train.left(now, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    const NOW: Instant = Instant::ZERO;
+
+    fn leaving(sender: &mut Sender) -> Vec<u32> {
+        core::iter::from_fn(|| sender.pop()).collect()
+    }
+
+    // RFC 9177 §7.2 (Q174)
+    #[test]
+    fn sets_end_where_the_number_is_a_multiple_of_max_payloads() {
+        let mut sender = Sender::new(25 * 16 - 3, BlockSize::B16, 10, 1);
+        assert!(sender.begin_set());
+        assert_eq!(leaving(&mut sender), (1..10).collect::<Vec<_>>());
+        assert_eq!(sender.go_on(NOW, 20), Follows::Nothing, "of a set that has not left");
+        assert_eq!(sender.go_on(NOW, 10), Follows::Set);
+        assert_eq!(leaving(&mut sender).len(), 10);
+        assert_eq!(sender.go_on(NOW, 20), Follows::Set);
+        assert_eq!(leaving(&mut sender), vec![20, 21, 22, 23, 24]);
+        assert!(sender.is_at_end());
+    }
+
+    // RFC 9177 §4.4 (Q169)
+    #[test]
+    fn what_is_missing_leaves_first_and_nothing_leaves_twice() {
+        let mut sender = Sender::new(40 * 16, BlockSize::B16, 10, 0);
+        sender.begin_set();
+        leaving(&mut sender);
+        assert_eq!(sender.send_again(NOW, &[2, 5, 39]), Follows::Set);
+        assert_eq!(leaving(&mut sender), vec![2, 5], "39 has not been sent");
+        sender.unanswered(4);
+        assert_eq!((sender.pop(), sender.pop()), (Some(10), Some(11)));
+        assert_eq!(sender.send_again(NOW, &[5, 11, 12]), Follows::Set);
+        assert_eq!(leaving(&mut sender), vec![5, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
+    }
+
+    #[test]
+    fn who_asks_again_and_again_for_everything_gets_a_bounded_number_of_copies() {
+        let mut sender = Sender::new(40 * 16, BlockSize::B16, 10, 0);
+        sender.begin_set();
+        let all: Vec<u32> = (0..10).collect();
+        let mut sent = leaving(&mut sender).len();
+        while sender.send_again(NOW, &all) == Follows::Set {
+            sent += leaving(&mut sender).len();
+        }
+        assert_eq!(sent, 10 + 10 * usize::from(MOST_ROUNDS));
+    }
+
+    #[test]
+    fn a_list_of_the_next_set_is_a_continue() {
+        let mut sender = Sender::new(40 * 16, BlockSize::B16, 10, 0);
+        sender.begin_set();
+        leaving(&mut sender);
+        assert_eq!(sender.send_again(NOW, &(10..20).collect::<Vec<_>>()), Follows::Set);
+        assert_eq!(leaving(&mut sender), (10..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn nobody_who_is_silent_gets_more_than_a_few_sets() {
+        let mut sender = Sender::new(1000 * 16, BlockSize::B16, 10, 0);
+        sender.begin_set();
+        let mut sets = 1;
+        while sender.unanswered(4) == Follows::Set {
+            sets += 1;
+        }
+        assert_eq!(sets, 5);
+    }
+}

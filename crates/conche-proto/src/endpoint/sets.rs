@@ -1,0 +1,336 @@
+//! Where sets (RFC 9177) meet the endpoint: a client's requests whose bodies leave or come in many messages with one answer.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+
+use rand_core::RngCore;
+
+use super::outbox::{Departure, Source, encoded};
+use super::transfer::failure_of;
+use super::uploads::Uploads;
+use super::{Endpoint, Event};
+use crate::PeerKey;
+use crate::blockwise::sets::{SetRules, SetStep, SetTransfer};
+use crate::blockwise::{Key, Transfer, Trouble};
+use crate::codec::{Body, Code, ContentFormat, Message, MessageId, OptionNumber, Token, Type};
+use crate::config::SharedConfig;
+use crate::exchange::{ExchangeId, Failure, Next, Opening, Reliability, Transferring, Work};
+use conche_cc::control::AckKind;
+use conche_cc::{Controller, Instant};
+
+/// So many peers that do not know Q-Block are remembered.
+const REFUSING: usize = 64;
+
+/// With fewer responses in the table none of those that are over is looked for.
+const LEAST_TIDIED: usize = 64;
+
+/// What an endpoint with Q-Block holds beside its exchanges.
+#[derive(Debug)]
+pub(super) struct Sets<P> {
+    rules: SetRules,
+    /// Peers that answered 4.02, by their hash; the last of them last.
+    refusing: VecDeque<u64>,
+    pub(super) uploads: Uploads<P>,
+    /// Responses that leave in sets, for the requests that say how they go on.
+    leaving: BTreeMap<[u64; 2], ExchangeId>,
+    /// Of `leaving`, those that are over are forgotten when it has grown to this.
+    tidied_at: usize,
+}
+
+impl<P: PeerKey> Sets<P> {
+    /// What a configuration asks for, if it has Q-Block.
+    pub(super) fn of(config: &SharedConfig) -> Option<Self> {
+        let q_block = config.q_block?;
+        let rules = SetRules {
+            max_payloads: q_block.max_payloads,
+            non_receive_timeout: q_block.non_receive_timeout,
+            non_max_retransmit: config.transmission.max_retransmit,
+        };
+        let uploads = Uploads::new(super::transfer::bounds(config));
+        Some(Self { rules, refusing: VecDeque::new(), uploads, leaving: BTreeMap::new(), tidied_at: LEAST_TIDIED })
+    }
+
+    pub(super) const fn rules(&self) -> SetRules {
+        self.rules
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.uploads.contexts().len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.uploads.contexts().bytes()
+    }
+
+    pub(super) fn purge(&mut self, now: Instant) -> Option<Instant> {
+        self.uploads.purge(now)
+    }
+
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.uploads.next_due()
+    }
+
+    /// What leaves of the response with this key, if something does or did.
+    pub(super) fn leaving(&self, key: Key) -> Option<ExchangeId> {
+        self.leaving.get(&[key.from, key.what]).copied()
+    }
+
+    /// A response leaves from now on. Those that are not `live` any more are forgotten now and then.
+    pub(super) fn leaves(&mut self, key: Key, exchange: ExchangeId, live: impl Fn(ExchangeId) -> bool) {
+        if self.leaving.len() >= self.tidied_at {
+            self.leaving.retain(|_, id| live(*id));
+            self.tidied_at = LEAST_TIDIED.max(2 * self.leaving.len());
+        }
+        self.leaving.insert([key.from, key.what], exchange);
+    }
+
+    fn refuses(&self, peer: u64) -> bool {
+        self.refusing.contains(&peer)
+    }
+
+    fn refused(&mut self, peer: u64) {
+        if !self.refuses(peer) {
+            if self.refusing.len() >= REFUSING {
+                self.refusing.pop_front();
+            }
+            self.refusing.push_back(peer);
+        }
+    }
+}
+
+/// A 4.08 that says which blocks are missing (RFC 9177 §5).
+pub(super) fn lists_missing_blocks(message: &Message<'_>) -> bool {
+    message.code() == Code::REQUEST_ENTITY_INCOMPLETE
+        && message.uint(OptionNumber::CONTENT_FORMAT) == Some(ContentFormat::MISSING_BLOCKS.0.into())
+}
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Has a request go in sets, or its response; `false` if that is not for it, and nothing was changed. `named`: the
+    /// application chose its token.
+    pub(super) fn cut_into_sets(&mut self, peer: u32, opening: &mut Opening, named: bool) -> bool {
+        let Some(sets) = &self.sets else { return false };
+        let (rules, set_rules) = (self.transfer_rules(), sets.rules);
+        let hash = self.peers.hash(&self.peers.get(peer).key);
+        let by_hand = |number| {
+            use OptionNumber as N;
+            matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2 | N::OBSERVE)
+        };
+        let confirmable = opening.reliability == Reliability::Confirmable;
+        if !opening.whole
+            || !confirmable
+            || sets.refuses(hash)
+            || opening.body.options().any(|option| by_hand(option.number))
+        {
+            return false;
+        }
+        // Bodies of equal requests at the same time are told apart (RFC 9175 §3).
+        let tag = self.random.next_u32().to_be_bytes();
+        let payload = opening.body.payload().len();
+        let too_large = opening.bytes() > rules.message_bytes;
+        let (mut transfer, first) = if payload > 0 && (too_large || payload > rules.block_size.bytes()) {
+            if payload > rules.body_bytes {
+                return false;
+            }
+            match SetTransfer::upload(opening.code, &opening.body, tag, &rules, &set_rules) {
+                Some(cut) => cut,
+                None => return false,
+            }
+        } else if opening.code.is_safe() {
+            SetTransfer::download(opening.code, &opening.body, tag, rules.block_size)
+        } else {
+            return false;
+        };
+        if 4 + usize::from(opening.token.len()) + first.len() > rules.message_bytes {
+            return false;
+        }
+        let base = opening.token.numbered(0);
+        if !named && base.numbered(1) != base && !self.exchanges.uses_token(peer, base) {
+            opening.token = base;
+            transfer.has_tokens = true;
+        }
+        opening.body = first;
+        opening.transfer = Some(Box::new(Transferring::new(Work::Sets(Box::new(transfer)))));
+        true
+    }
+
+    /// The request with this token: its own, or the numbered one of a message in a set.
+    pub(super) fn exchange_with_token(&mut self, peer: u32, token: Token) -> Option<u32> {
+        let found = self.exchanges.with_token(peer, token);
+        if found.is_some() || self.sets.is_none() {
+            return found;
+        }
+        let base = token.numbered(0);
+        let numbered = self.exchanges.with_token(peer, base).filter(|_| base != token)?;
+        match self.exchanges.get(numbered).transfer.as_ref().map(|transfer| &transfer.work) {
+            Some(Work::Sets(transfer)) if transfer.has_tokens => Some(numbered),
+            _ => None,
+        }
+    }
+
+    /// The first message of a request in sets was acknowledged with an Empty ACK: the server has its first block.
+    pub(super) fn first_block_acknowledged(&mut self, now: Instant, index: u32) {
+        let round_trip = self.exchanges.get(index).course(now).acknowledged_after;
+        let round_trip = round_trip.map(|time| time.max(self.config.envelope.timeout_floor));
+        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        let goes_on = match &mut transfer.work {
+            Work::Sets(transfer) => transfer.acknowledged(round_trip),
+            Work::Blocks(_) | Work::Kept(..) => false,
+        };
+        self.exchanges.end_transfer(index, transfer);
+        if goes_on {
+            self.exchanges.go_on_with_set(now, &mut self.peers, index);
+            self.admit_waiting(now, self.exchanges.get(index).peer);
+        }
+    }
+
+    /// A response to a request that goes in sets.
+    pub(super) fn deliver_to_sets(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
+        let rules = self.transfer_rules();
+        let Some(set_rules) = self.sets.as_ref().map(|sets| sets.rules) else { return };
+        let (first, peer) = (self.exchanges.get(index).confirmable, self.exchanges.get(index).peer);
+        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        let step = match &mut transfer.work {
+            Work::Sets(transfer) => transfer.answer(now, message, first, &rules, &set_rules),
+            Work::Blocks(_) | Work::Kept(..) => SetStep::AsItIs,
+        };
+        let fits = self.fits_all_transfers(&transfer);
+        let growth = transfer.growth();
+        self.exchanges.end_transfer(index, transfer);
+        let missing = lists_missing_blocks(message);
+        if first || !(missing || matches!(step, SetStep::Wait)) {
+            self.exchanges.acknowledge(now, &mut self.peers, index, if first { kind } else { AckKind::Piggybacked });
+        }
+        let step = if fits || growth == 0 { step } else { SetStep::Failed(Trouble::TooLarge) };
+        match step {
+            SetStep::Set if missing && !first => {
+                let next = self.exchanges.set_missing(now, &mut self.peers, index);
+                self.follow_set(now, index, next);
+            }
+            SetStep::Set => {
+                self.exchanges.go_on_with_set(now, &mut self.peers, index);
+                self.admit_waiting(now, peer);
+            }
+            SetStep::Say(body) => {
+                self.exchanges.get_mut(index).confirmable = false;
+                self.say(now, index, &body);
+                self.await_more(index);
+                self.admit_waiting(now, peer);
+            }
+            SetStep::Wait => self.await_more(index),
+            SetStep::Done(whole) => {
+                let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+                self.events.push_back(Event::Response { exchange, from, message: whole, course });
+                self.close(now, index);
+            }
+            SetStep::Fallback => {
+                let hash = self.peers.hash(&self.peers.get(peer).key);
+                if let Some(sets) = &mut self.sets {
+                    sets.refused(hash);
+                }
+                self.fall_back(now, index);
+            }
+            SetStep::AsItIs | SetStep::Blocks => {
+                self.go_by_blocks(index);
+                let Some(message) = self.follow(now, index, message) else { return };
+                let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+                self.events.push_back(Event::Response { exchange, from, message, course });
+                self.close(now, index);
+            }
+            SetStep::Failed(trouble) => self.fail(now, index, failure_of(trouble)),
+        }
+    }
+
+    /// Waits for what comes next of a response in sets, if that is what an exchange waits for.
+    fn await_more(&mut self, index: u32) {
+        let Some(transfer) = self.exchanges.take_transfer(index) else { return };
+        let due = match &transfer.work {
+            Work::Sets(transfer) => transfer.due(),
+            Work::Blocks(_) | Work::Kept(..) => None,
+        };
+        match due {
+            Some(due) => self.exchanges.await_set(&mut self.peers, index, transfer, due),
+            None => self.exchanges.end_transfer(index, transfer),
+        }
+    }
+
+    /// Sends a message of an exchange that answers what came, as an ACK does, and so passes no controller.
+    fn say(&mut self, now: Instant, index: u32, body: &Body) {
+        let exchange = self.exchanges.get(index);
+        let (peer, base, code, local) = (exchange.peer, exchange.token, exchange.content.code, exchange.local);
+        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        let token = match &mut transfer.work {
+            Work::Sets(transfer) => transfer.next_token(base),
+            Work::Blocks(_) | Work::Kept(..) => base,
+        };
+        self.exchanges.end_transfer(index, transfer);
+        let to = Source { from: self.peers.get(peer).key, local };
+        // Without a free ID it is as if it had been lost.
+        let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime) else { return };
+        let datagram = encoded(Type::NonConfirmable, code, id, &token, body);
+        let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
+        self.peers.get_mut(peer).sent_non(now, bytes.saturating_add(self.config.datagram_overhead));
+        self.outbox.push_back(Departure::Message { to, datagram });
+        self.exchanges.said(index);
+    }
+
+    /// What is missing of a response has not come: it is asked for.
+    pub(super) fn ask_for_missing_blocks(&mut self, now: Instant, index: u32) {
+        let rules = self.transfer_rules();
+        let Some(set_rules) = self.sets.as_ref().map(|sets| sets.rules) else { return };
+        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        let asked = match &mut transfer.work {
+            Work::Sets(transfer) => transfer.overdue(now, &rules, &set_rules),
+            Work::Blocks(_) | Work::Kept(..) => None,
+        };
+        self.exchanges.end_transfer(index, transfer);
+        match asked {
+            Some(body) => {
+                self.say(now, index, &body);
+                self.await_more(index);
+            }
+            None => self.fail(now, index, Failure::TimedOut),
+        }
+    }
+
+    /// What a set's answer has an exchange do.
+    pub(super) fn follow_set(&mut self, now: Instant, index: u32, next: Next) {
+        match next {
+            Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
+            Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
+            _ => {}
+        }
+    }
+
+    /// The peer does not know Q-Block: the request begins anew, by Block1 and Block2.
+    fn fall_back(&mut self, now: Instant, index: u32) {
+        let (code, whole) = match self.exchanges.take_transfer(index).map(|transfer| transfer.work) {
+            Some(Work::Sets(transfer)) => (transfer.code, transfer.whole.clone()),
+            _ => return self.fail(now, index, Failure::UnacceptableResponse),
+        };
+        let mut transfer = Transfer::new(code, &whole);
+        let peer = self.exchanges.get(index).peer;
+        let token = self.token(peer, None).ok();
+        let cut = 4 + usize::from(self.exchanges.get(index).token.len()) + whole.len()
+            > self.config.limits.message_bytes
+            || whole.payload().len() > self.config.block_size.bytes();
+        let first = if cut { transfer.begin(&self.transfer_rules()) } else { Some(whole) };
+        let Some(first) = first else { return self.fail(now, index, Failure::BodyTooLarge) };
+        let transfer = Box::new(Transferring::new(Work::Blocks(transfer)));
+        self.exchanges.go_on(now, &mut self.peers, index, (transfer, first), token);
+        self.admit_waiting(now, peer);
+    }
+
+    /// The response to a request in sets comes block by block, or whole.
+    fn go_by_blocks(&mut self, index: u32) {
+        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        if let Work::Sets(sets) = &transfer.work {
+            transfer.work = Work::Blocks(Transfer::new(sets.code, &sets.whole));
+        }
+        self.exchanges.end_transfer(index, transfer);
+    }
+
+    /// Which message a Reset is about is compared with the last that asked for what is missing of a body.
+    pub(super) fn reject_upload(&mut self, hash: u64, id: MessageId) -> bool {
+        self.sets.as_mut().is_some_and(|sets| sets.uploads.reject(hash, id))
+    }
+}

@@ -1,0 +1,213 @@
+//! [`Uploads`]: bodies of requests that come in sets (RFC 9177 §4.3), and what their clients are told meanwhile.
+
+use super::Endpoint;
+use super::outbox::{Departure, Source, encoded};
+use super::receive::Arrival;
+use super::transfer::Whole;
+use crate::PeerKey;
+use crate::blockwise::sets::{Receiver, Reply, Shape};
+use crate::blockwise::{Asked, Bounds, Contexts, Full, Key};
+use crate::codec::{
+    Block, Body, Code, ContentFormat, Message, MessageId, OptionNumber, OwnedMessage, Token, Type,
+    encode_missing_blocks,
+};
+use crate::message::{Received, Reply as Remembered};
+use crate::shares::Group;
+use crate::store::Timers;
+use conche_cc::{Controller, Instant};
+
+/// A body that is not complete.
+#[derive(Debug)]
+struct Upload<P> {
+    receiver: Receiver,
+    key: Key,
+    group: Group,
+    /// Whom to ask for what is missing, with the token of what came last (RFC 9177 §5).
+    from: Source<P>,
+    token: Token,
+    /// Of the message that asked for it last.
+    asked: Option<MessageId>,
+}
+
+/// Bodies that are not complete.
+#[derive(Debug)]
+pub(super) struct Uploads<P> {
+    contexts: Contexts<Upload<P>>,
+    /// By place. One whose body is gone, or is another one by now, fires in vain.
+    timers: Timers,
+}
+
+impl<P> Uploads<P> {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self { contexts: Contexts::new(bounds), timers: Timers::default() }
+    }
+
+    pub(super) fn contexts(&self) -> &Contexts<impl Sized> {
+        &self.contexts
+    }
+
+    /// Drops what is over; when something is next.
+    pub(super) fn purge(&mut self, now: Instant) -> Option<Instant> {
+        self.contexts.purge(now);
+        self.contexts.next_purge()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// The peer of this hash rejects the message that asked for what is missing: it has stopped sending (RFC 9177 §4.3).
+    pub(super) fn reject(&mut self, from: u64, id: MessageId) -> bool {
+        let stopped = self.contexts.of_peer_where(from, |upload| upload.asked == Some(id));
+        stopped.is_some_and(|key| self.contexts.remove(key).is_some())
+    }
+}
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// A block of a request's body. `None` if it has been answered; else it was the last that was missing.
+    pub(super) fn receive_upload(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        asked: &Asked,
+        block: Block,
+    ) -> Option<Whole> {
+        let tagged = message.option(OptionNumber::REQUEST_TAG).is_some();
+        let Some(bytes) = message.uint(OptionNumber::SIZE1).map(|size| size as usize).filter(|_| tagged) else {
+            self.refuse(now, arrival, message, (Code::BAD_REQUEST, "Q-Block1 needs Request-Tag and Size1"));
+            return None;
+        };
+        if bytes > self.config.limits.body_bytes {
+            self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_TOO_LARGE, "the body is too large"));
+            return None;
+        }
+        let rules = self.sets.as_ref()?.rules();
+        let shape = Shape { size: block.size, bytes, max_payloads: rules.max_payloads.into() };
+        if !shape.fits(block, message.payload().len()) {
+            let why = (Code::BAD_REQUEST, "the payload is not what the block's number and Size1 say");
+            self.refuse(now, arrival, message, why);
+            return None;
+        }
+        if shape.blocks() == 1 {
+            return Some(Whole::AsItIs);
+        }
+        let key = self.key(arrival.hash, arrival.source, asked);
+        let Ok((index, reply)) = self.take_block(now, arrival, message, (key, shape, block)) else {
+            self.stats.overloaded += 1;
+            self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
+            return None;
+        };
+        if reply == Reply::Complete {
+            return Some(Whole::Received(key));
+        }
+        let confirmable = message.ty() == Type::Confirmable;
+        match reply {
+            Reply::Continue(next) if !confirmable => {
+                let up_to = Block { num: next.saturating_sub(1), more: true, size: block.size };
+                let options = Body::EMPTY.rewritten(|_| true, &[(OptionNumber::Q_BLOCK1, up_to.encode())], b"");
+                self.answer_remembered(now, arrival, message, Code::CONTINUE, &options);
+            }
+            Reply::Missing if !confirmable => {
+                self.remember_block(now, arrival);
+                self.ask_for_missing(now, index);
+            }
+            _ if confirmable => self.acknowledge_block(now, arrival, message),
+            _ => self.remember_block(now, arrival),
+        }
+        None
+    }
+
+    /// Enters a block, and sets the timer of its body.
+    fn take_block(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        (key, shape, block): (Key, Shape, Block),
+    ) -> Result<(u32, Reply), Full> {
+        let sets = self.sets.as_mut().ok_or(Full)?;
+        let (rules, uploads) = (sets.rules(), &mut sets.uploads);
+        let known = uploads
+            .contexts
+            .use_of(now, key)
+            .is_some_and(|(_, upload)| *upload.receiver.shape() == shape && upload.receiver.code() == message.code());
+        if !known {
+            let receiver = Receiver::new(now, &message.content(), shape, rules.non_receive_timeout);
+            let (token, bytes) = (message.token(), receiver.bytes_with(message.payload().len()));
+            let (group, from) = (arrival.group, arrival.source);
+            let upload = Upload { receiver, key, group, from, token, asked: None };
+            uploads.contexts.insert(now, key, group, (upload, bytes), false)?;
+        }
+        let (index, upload) = uploads.contexts.use_of(now, key).ok_or(Full)?;
+        let bytes = upload.receiver.bytes_with(message.payload().len());
+        uploads.contexts.grow(now, index, bytes)?;
+        let (_, upload) = uploads.contexts.use_of(now, key).ok_or(Full)?;
+        (upload.token, upload.from) = (message.token(), arrival.source);
+        let taken = upload.receiver.take(now, block.num, message.payload());
+        let reply = upload.receiver.reply(block.num, taken);
+        uploads.timers.set(index, upload.receiver.due());
+        Ok((index, reply))
+    }
+
+    /// A body of which nothing has come for a while: what is missing is asked for. `false` if there is none.
+    pub(super) fn upload_due(&mut self, now: Instant) -> bool {
+        let Some(sets) = &mut self.sets else { return false };
+        let most = sets.rules().non_max_retransmit;
+        let Some(index) = sets.uploads.timers.pop_due(now) else { return false };
+        let Some(upload) = sets.uploads.contexts.at_mut(index) else { return true };
+        if upload.receiver.due() > now {
+            let due = upload.receiver.due();
+            sets.uploads.timers.set(index, due);
+        } else if upload.receiver.ask(now, most) {
+            self.ask_for_missing(now, index);
+        } else {
+            let key = upload.key;
+            sets.uploads.contexts.remove(key);
+        }
+        true
+    }
+
+    /// Tells a client what is missing (RFC 9177 §5), as an answer to what came.
+    fn ask_for_missing(&mut self, now: Instant, index: u32) {
+        let (lifetime, limit) = (self.config.times().exchange_lifetime, self.config.limits.message_bytes);
+        let Some(sets) = &mut self.sets else { return };
+        let most = usize::from(sets.rules().max_payloads);
+        let Some(upload) = sets.uploads.contexts.at_mut(index) else { return };
+        let (to, token, group) = (upload.from, upload.token, upload.group);
+        let room = limit.saturating_sub(4 + usize::from(token.len()) + 3 + 1);
+        let missing = encode_missing_blocks(&upload.receiver.missing(most), room);
+        let due = upload.receiver.due();
+        sets.uploads.timers.set(index, due);
+        // Without a peer or a free ID it is as if it had been lost.
+        let Ok(peer) = self.open_peer(now, to.from, group) else { return };
+        self.peers.touch(now, peer);
+        let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, lifetime) else { return };
+        if let Some(upload) = self.sets.as_mut().and_then(|sets| sets.uploads.contexts.at_mut(index)) {
+            upload.asked = Some(id);
+        }
+        let body = Body::builder().content_format(ContentFormat::MISSING_BLOCKS).payload(missing).build();
+        let code = Code::REQUEST_ENTITY_INCOMPLETE;
+        let datagram = encoded(Type::NonConfirmable, code, id, &token, &body.unwrap_or_default());
+        self.outbox.push_back(Departure::Message { to, datagram });
+    }
+
+    /// The request whose body this is.
+    pub(super) fn received_in_sets(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
+        let upload = self.sets.as_mut()?.uploads.contexts.remove(key)?;
+        upload.receiver.finish(message.header(), message.token())
+    }
+
+    /// A Confirmable request whose response comes later, or never: copies of it are acknowledged too.
+    pub(super) fn acknowledge_block(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) {
+        let received = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };
+        let _ = self.remember(now, received, Remembered::EmptyAck);
+        self.push_empty(arrival.source, Type::Acknowledgement, message.id());
+    }
+
+    /// A Non-confirmable request that is not answered: copies of it are not looked at.
+    pub(super) fn remember_block(&mut self, now: Instant, arrival: &Arrival<P>) {
+        let received = Received { what: arrival.what, confirmable: false, idempotent: Ok(()) };
+        let _ = self.remember(now, received, Remembered::Silence);
+    }
+}
