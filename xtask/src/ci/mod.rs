@@ -166,7 +166,17 @@ fn embedded(project: &Project) -> Result<()> {
 }
 
 /// Examples that bring both sides with them and fail if something is not as they say.
-const SELF_CONTAINED: [&str; 6] = ["quickstart", "gateway", "large_body", "metrics", "observe", "shared_state"];
+const SELF_CONTAINED: [&str; 9] = [
+    "quickstart",
+    "exposed",
+    "gateway",
+    "large_body",
+    "metrics",
+    "mistakes",
+    "observe",
+    "own_controller",
+    "shared_state",
+];
 
 /// All features, all packages and the profile of the tests, so that these compile nothing again. For the same reason the
 /// programs are started as they are: `cargo run` would choose the features of one package.
