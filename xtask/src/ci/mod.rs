@@ -105,8 +105,8 @@ const STEPS: [Step; 11] = [
     },
     Step {
         name: "readme",
-        what: "the README's commands work, and its code is that of an example",
-        advice: "mend README.md, or what it promises",
+        what: "the commands of the README and the guide work, or fail as they say; the README's code is that of an example",
+        advice: "mend the document, or what it promises",
         run: readme::run,
     },
 ];
