@@ -21,9 +21,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let opened = Opened::default();
 
     // ANCHOR: limits
-    let mut config = EndpointConfig::default();
     // One source, whoever it says to be, is answered ten times a second, after a silence thirty times at once.
-    config.response_limit = Some(ResponseLimit { per_second: 10, burst: 30 });
+    let response_limit = Some(ResponseLimit { per_second: 10, burst: 30 });
+    let mut config = EndpointConfig { response_limit, ..EndpointConfig::default() };
     // Of what is not idempotent, so much is remembered: some 250 POSTs a second.
     config.limits.deduplication_bytes = 4 << 20;
     // ANCHOR_END: limits
@@ -31,23 +31,30 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR: fresh
     let fresh = RequireFresh::within(Duration::from_secs(10))?;
     let door = post(open).layer(fresh).with_state(Arc::clone(&opened));
+    // ANCHOR_END: fresh
+    // ANCHOR: server
     let server = Server::builder()
         .config(config)
+        .validate_sources()
         .body_limit(4 << 10)
         .concurrency(64)
         .route("/door", door)
-        .route("/state", get(async || "closed"))
+        .route("/log", get(async || "opened at dawn, closed at dusk\n".repeat(20)))
         .bind("127.0.0.1:0")
         .await?;
-    // ANCHOR_END: fresh
+    // ANCHOR_END: server
 
     // ANCHOR: client
     let client = Client::new();
-    let uri = format!("coap://{}/door", server.local_addr());
-    client.post(&uri).await?.successful()?;
-    println!("{} exchanges to open the door", client.stats().await.exchanges);
+    let there = format!("coap://{}", server.local_addr());
+    client.get(format!("{there}/log")).await?.successful()?;
+    println!("{} exchanges to read the log", client.stats().await.exchanges);
+    client.get(format!("{there}/log")).await?.successful()?;
+    println!("{} when it has been read again", client.stats().await.exchanges);
+    client.post(format!("{there}/door")).await?.successful()?;
+    println!("{} when the door is open", client.stats().await.exchanges);
 
-    let recorded = client.post(&uri).option(OptionNumber::ECHO, b"recorded").await?;
+    let recorded = client.post(format!("{there}/door")).option(OptionNumber::ECHO, b"recorded").await?;
     println!("what was recorded is answered {}", recorded.code());
     // ANCHOR_END: client
     if recorded.code() == Code::UNAUTHORIZED && opened.load(Ordering::Relaxed) == 1 {

@@ -166,8 +166,9 @@ fn embedded(project: &Project) -> Result<()> {
 }
 
 /// Examples that bring both sides with them and fail if something is not as they say.
-const SELF_CONTAINED: [&str; 9] = [
+const SELF_CONTAINED: [&str; 10] = [
     "quickstart",
+    "event_log",
     "exposed",
     "gateway",
     "large_body",
