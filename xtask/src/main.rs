@@ -8,7 +8,7 @@
 //! | [`compliance`] | which test covers which requirement of the RFCs |
 //! | [`interop`] | the ETSI and IRISA test cases against other implementations |
 //! | [`fuzz`] | the fuzz targets, for so many seconds each |
-//! | [`readme`] | the README's commands and code, run and compared |
+//! | [`readme`] | the commands and code of README and guide, run and compared |
 //! | [`ci`] | all of that, and cargo, in order |
 
 mod ci;
@@ -47,7 +47,7 @@ enum Chore {
     Interop(interop::Options),
     /// Fuzz every target, or those named, for so many seconds; fail with how to reproduce what was found.
     Fuzz(fuzz::Options),
-    /// Run the commands of README.md that are marked for it, and compare its code with the example it quotes.
+    /// Run the commands of README.md and the guide that are marked for it, and compare the code that README.md quotes.
     Readme,
 }
 

@@ -1,10 +1,12 @@
-//! README.md, held to its word. Every fenced block of commands or Rust stands under a comment that says how:
+//! README.md and the chapters of the guide, held to their word. Every fenced block of commands or Rust stands under a comment
+//! that says how, unless it is included from another file:
 //!
 //! | comment | what happens |
 //! |---|---|
 //! | `<!-- ci: test -->` | its one command is the test step of `cargo xtask ci` |
 //! | `<!-- ci: run -->` | its commands (lines that start with `$ `) run as one script, with `conche` built and on the PATH |
 //! | `<!-- ci: run with ARGUMENTS -->` | the same, each command with these arguments in addition |
+//! | `<!-- ci: fails -->` | its commands but those that end in `&` fail, and print the lines that the block shows, or what precedes their `…` |
 //! | `<!-- ci: skip: why -->` | nothing |
 //! | `<!-- ci: same as FILE -->` | its code must be that file, without the file's `//!` header |
 
@@ -18,33 +20,47 @@ use crate::project::Project;
 /// The test command that README.md tells its readers.
 pub const TEST_COMMAND: &str = "cargo test --workspace --all-features";
 
-/// Runs and compares what README.md asks for.
+/// The document that says how all is tested.
+const README: &str = "README.md";
+/// Where the chapters of the guide lie.
+const GUIDE: &str = "docs/guide/src/";
+
+/// Runs and compares what README.md and the guide ask for.
 pub fn run(project: &Project) -> Result<()> {
-    let blocks = blocks(&project.read("README.md")?)?;
-    for block in &blocks {
-        match &block.rule {
-            Rule::Test if block.commands() != [TEST_COMMAND] => {
-                bail!("README.md:{}: the test command is `{TEST_COMMAND}`", block.line);
-            }
-            Rule::SameAs(path) if body(&project.read(path)?) != block.text.trim() => {
-                bail!("README.md:{}: this code is no longer that of {path}; copy it", block.line);
+    let mut blocks = Vec::new();
+    for file in project.files()? {
+        if file.path == README || file.path.starts_with(GUIDE) && file.extension() == "md" {
+            blocks.extend(self::blocks(&file.path, &file.text)?);
+        }
+    }
+    for Block { place, rule, text } in &blocks {
+        match rule {
+            Rule::Test if commands(text) != [TEST_COMMAND] => bail!("{place}: the test command is `{TEST_COMMAND}`"),
+            Rule::SameAs(path) if body(&project.read(path)?) != text.trim() => {
+                bail!("{place}: this code is no longer that of {path}; copy it");
             }
             _ => {}
         }
     }
     if !blocks.iter().any(|block| block.rule == Rule::Test) {
-        bail!("README.md has no block marked `<!-- ci: test -->`");
+        bail!("{README} has no block marked `<!-- ci: test -->`");
     }
     Command::cargo("build --release").run(project)?;
     let path = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([project.target().join("release")].into_iter().chain(env::split_paths(&path)))?;
-    for block in &blocks {
-        let Rule::Run(additional) = &block.rule else { continue };
-        let script = script(&block.commands(), additional);
-        Command::new("bash", ["-c", &script])
-            .env("PATH", &path)
-            .run(project)
-            .with_context(|| format!("README.md:{}: the commands of this block fail", block.line))?;
+    let bash = |script: &str| Command::new("bash", ["-c", script]).env("PATH", &path);
+    for Block { place, rule, text } in &blocks {
+        let failure = || format!("{place}: the commands of this block do not do what they should");
+        match rule {
+            Rule::Run(additional) => bash(&script(&commands(text), additional)).run(project).with_context(failure)?,
+            Rule::Fails => {
+                let printed = bash(&failing(&commands(text))).output(project).with_context(failure)?;
+                if let Some(line) = unprinted(text, &printed) {
+                    bail!("{place}: no command of this block prints `{line}`; they print\n{printed}");
+                }
+            }
+            Rule::Test | Rule::Skip | Rule::SameAs(_) => {}
+        }
     }
     Ok(())
 }
@@ -52,8 +68,8 @@ pub fn run(project: &Project) -> Result<()> {
 /// A fenced block.
 #[derive(Debug, PartialEq, Eq)]
 struct Block {
-    /// The line of its opening fence.
-    line: usize,
+    /// The file and the line of its opening fence.
+    place: String,
     rule: Rule,
     text: String,
 }
@@ -63,27 +79,28 @@ enum Rule {
     Test,
     /// With these arguments in addition.
     Run(String),
+    Fails,
     Skip,
     SameAs(String),
 }
 
-impl Block {
-    fn commands(&self) -> Vec<&str> {
-        self.text.lines().filter_map(|line| line.strip_prefix("$ ")).collect()
-    }
+fn commands(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|line| line.strip_prefix("$ ")).collect()
 }
 
 /// The blocks of commands and code, each with its rule.
-fn blocks(text: &str) -> Result<Vec<Block>> {
+fn blocks(path: &str, text: &str) -> Result<Vec<Block>> {
     let mut blocks = Vec::new();
     let mut lines = text.lines().zip(1..);
     let mut before = "";
     while let Some((line, number)) = lines.next() {
         if let Some(language) = line.strip_prefix("```") {
             let body: Vec<_> = lines.by_ref().map(|(line, _)| line).take_while(|line| *line != "```").collect();
-            if !matches!(language, "" | "text" | "toml") {
-                let rule = rule(before).with_context(|| format!("README.md:{number}"))?;
-                blocks.push(Block { line: number, rule, text: body.join("\n") });
+            let included = !body.is_empty() && body.iter().all(|line| line.starts_with("{{#include "));
+            if !included && !matches!(language, "" | "text" | "toml" | "json") {
+                let place = format!("{path}:{number}");
+                let rule = rule(before).with_context(|| place.clone())?;
+                blocks.push(Block { place, rule, text: body.join("\n") });
             }
         }
         before = line;
@@ -96,6 +113,7 @@ fn rule(comment: &str) -> Result<Rule> {
     Ok(match rule {
         Some("test") => Rule::Test,
         Some("run") => Rule::Run(String::new()),
+        Some("fails") => Rule::Fails,
         Some(rule) if rule.starts_with("run with ") => Rule::Run(rule["run with".len()..].to_owned()),
         Some(rule) if rule.starts_with("skip: ") => Rule::Skip,
         Some(rule) if rule.starts_with("same as ") => Rule::SameAs(rule["same as ".len()..].to_owned()),
@@ -103,17 +121,39 @@ fn rule(comment: &str) -> Result<Rule> {
     })
 }
 
-/// One script that stops at the first failure and takes along what it started in the background.
+/// Takes along at the end what was started in the background, and waits until its ports are free.
+const TIDY_UP: &str = "trap 'kill $(jobs -p) 2>/dev/null && wait || true' EXIT\n";
+
+/// One script that stops at the first failure.
 fn script(commands: &[&str], additional: &str) -> String {
-    let mut script = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\nset -x\n".to_owned();
-    for command in commands {
-        script += &format!("{command}{additional}\n");
+    let lines = commands.iter().map(|command| format!("{command}{additional}\n{}", pause_after(command)));
+    format!("set -euo pipefail\n{TIDY_UP}set -x\n{}", lines.collect::<String>())
+}
+
+/// One script that stops at the first success, and prints on standard output what the commands print anywhere.
+fn failing(commands: &[&str]) -> String {
+    let lines = commands.iter().map(|command| {
         if command.ends_with('&') {
-            // A reader takes longer than that to type the next command.
-            script += "sleep 1\n";
+            format!("{command}\n{}", pause_after(command))
+        } else {
+            format!("if {command}; then exit 1; fi\n")
         }
-    }
-    script
+    });
+    format!("set -uo pipefail\nexec 2>&1\n{TIDY_UP}{}true\n", lines.collect::<String>())
+}
+
+/// A reader takes longer than that to type the next command.
+fn pause_after(command: &str) -> &'static str {
+    if command.ends_with('&') { "sleep 1\n" } else { "" }
+}
+
+/// The first line of output that a block shows and that was not printed. One that ends in `…` may go on in any way.
+fn unprinted<'a>(shown: &'a str, printed: &str) -> Option<&'a str> {
+    let was_printed = |shown: &str| {
+        let start = shown.strip_suffix('…');
+        printed.lines().any(|line| start.map_or(line == shown, |start| line.starts_with(start.trim_end())))
+    };
+    shown.lines().filter(|line| !line.starts_with("$ ") && !line.is_empty()).find(|line| !was_printed(line))
 }
 
 /// A Rust file without its header.
@@ -128,16 +168,23 @@ mod tests {
 
     #[test]
     fn a_block_that_says_nothing_of_ci_is_refused() {
-        assert!(blocks("text\n```console\n$ a\n```\n").is_err());
-        assert!(blocks("<!-- ci: perhaps -->\n```rust\na\n```\n").is_err());
+        assert!(blocks("a.md", "text\n```console\n$ a\n```\n").is_err());
+        assert!(blocks("a.md", "<!-- ci: perhaps -->\n```rust\na\n```\n").is_err());
+    }
+
+    #[test]
+    fn a_block_that_is_included_says_nothing_of_ci_and_one_with_more_does() {
+        assert_eq!(blocks("a.md", "```rust\n{{#include a.rs:b}}\n```\n").expect("included"), []);
+        assert!(blocks("a.md", "```rust\n{{#include a.rs:b}}\nmore();\n```\n").is_err());
     }
 
     #[test]
     fn commands_are_what_follows_a_dollar_sign() {
-        let blocks = blocks("<!-- ci: run -->\n```console\n$ a b\nout\n$ c\n```\n```text\nx\n```\n").expect("marked");
+        let blocks = blocks("a.md", "<!-- ci: run -->\n```console\n$ a b\nout\n$ c\n```\n```text\nx\n```\n");
+        let blocks = blocks.expect("marked");
         assert_eq!(blocks.len(), 1);
-        assert_eq!((blocks[0].line, &blocks[0].rule), (2, &Rule::Run(String::new())));
-        assert_eq!(blocks[0].commands(), ["a b", "c"]);
+        assert_eq!((blocks[0].place.as_str(), &blocks[0].rule), ("a.md:2", &Rule::Run(String::new())));
+        assert_eq!(commands(&blocks[0].text), ["a b", "c"]);
     }
 
     #[test]
@@ -150,6 +197,21 @@ mod tests {
     #[test]
     fn what_starts_in_the_background_has_time_to_start() {
         assert!(script(&["a &", "b"], "").ends_with("\na &\nsleep 1\nb\n"));
+        assert!(failing(&["a &", "b"]).ends_with("\na &\nsleep 1\nif b; then exit 1; fi\ntrue\n"));
+    }
+
+    #[test]
+    fn commands_that_shall_fail_and_do_not_are_a_failure() {
+        let project = Project::find().expect("a checkout");
+        let run = |commands: &[&str]| Command::new("bash", ["-c", &failing(commands)]).output(&project);
+        assert_eq!(run(&["sh -c 'echo a; echo b >&2; exit 4'", "false"]).expect("both fail"), "a\nb\n");
+        assert!(run(&["false", "true"]).is_err());
+    }
+
+    #[test]
+    fn a_line_that_no_command_prints_is_found() {
+        assert_eq!(unprinted("$ a\n\none\nlong and …\n", "long and more\none\n"), None);
+        assert_eq!(unprinted("$ a\none\ntwo\n", "one\ntwo more\n"), Some("two"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::builder().route("/temperature", get(async || "21.5")).bind("0.0.0.0:0").await?;
     let port = server.local_addr().port();
 
+    // ANCHOR: ask
     let client = Client::new();
     let start = Instant::now();
     let mut requests = JoinSet::new();
@@ -22,7 +23,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (subnet, host) = (device / 250, device % 250 + 1);
         requests.spawn(client.get(format!("coap://127.1.{subnet}.{host}:{port}/temperature")).send());
     }
+    // ANCHOR_END: ask
 
+    // ANCHOR: count
     let (mut answered, mut failed) = (0, 0);
     while let Some(outcome) = requests.join_next().await {
         match outcome?.and_then(conche::client::Response::successful) {
@@ -33,6 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     }
+    // ANCHOR_END: count
     let stats = client.stats().await;
     println!(
         "{answered} devices answered, {failed} did not, {} retransmissions, {:.1?}",

@@ -9,6 +9,7 @@ use conche::codec::{Block, BlockSize};
 use conche::server::{Payload, Response, State, get};
 use conche::{Client, Code, ContentFormat, Server};
 
+// ANCHOR: server
 /// The largest image that either side takes. Without this it would be 64 KiB.
 const LARGEST: usize = 1 << 20;
 
@@ -22,13 +23,17 @@ async fn read(State(image): State<Image>) -> Response {
 async fn replace(State(image): State<Image>, Payload(new): Payload) {
     *image.lock().unwrap_or_else(PoisonError::into_inner) = new.to_vec();
 }
+// ANCHOR_END: server
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // ANCHOR: bind
     let firmware = get(read).put(replace).with_state(Image::default());
     let server = Server::builder().route("/firmware", firmware).body_limit(LARGEST).bind("127.0.0.1:0").await?;
+    // ANCHOR_END: bind
     let uri = format!("coap://{}/firmware", server.local_addr());
 
+    // ANCHOR: client
     let client = Client::builder().body_limit(LARGEST).build()?;
     let image: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_be_bytes).take(LARGEST).collect();
     let sent = client.put(&uri).payload(ContentFormat::OCTET_STREAM, image.clone()).await?.successful()?;
@@ -37,10 +42,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let read = client.get(&uri).await?.successful()?;
     println!("read in {} messages, {:.1?}", read.course().messages, read.course().elapsed);
 
+    // ANCHOR_END: client
+
+    // ANCHOR: block
     // One block of it, such as to look at what an image says of itself.
     let start = Block { num: 0, more: false, size: BlockSize::B16 };
     let response = client.get(&uri).block(start).await?.successful()?;
     println!("it begins with {:?}", response.payload());
+    // ANCHOR_END: block
 
     if read.payload() == image { Ok(()) } else { Err("what came back is not what was sent".into()) }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use conche::server::{Notifier, Response, State, get};
 use conche::{Client, Code, Server};
 
+// ANCHOR: resource
 /// A thermometer, in tenths of a degree.
 #[derive(Default)]
 struct Thermometer {
@@ -19,13 +20,17 @@ async fn read(State(thermometer): State<Arc<Thermometer>>) -> Response {
     // Who hears nothing for longer than this, and some seconds, asks again.
     Response::new(Code::CONTENT).text(format!("{:.1}", f64::from(tenths) / 10.0)).max_age(Duration::from_secs(30))
 }
+// ANCHOR_END: resource
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // ANCHOR: server
     let thermometer = Arc::new(Thermometer::default());
     let resource = get(read).observed_by(&thermometer.changed).with_state(Arc::clone(&thermometer));
     let server = Server::builder().route("/temperature", resource).bind("127.0.0.1:0").await?;
+    // ANCHOR_END: server
 
+    // ANCHOR: client
     let mut temperatures = Client::new().observe(format!("coap://{}/temperature", server.local_addr()));
     for tenths in [205, 208, 211] {
         // A stream of futures-core, too: with futures::StreamExt it can be mapped, merged and so on.
@@ -37,6 +42,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("observers: {}", thermometer.changed.observers());
     temperatures.cancel().await?;
+    // ANCHOR_END: client
     println!("observers: {}", thermometer.changed.observers());
     Ok(())
 }

@@ -130,7 +130,7 @@ pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
     ControllerId, Course, Ecn, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, QBlock, Reliability,
-    RequestError, Stats, SubscriptionEnd, TransmissionParameters,
+    RequestError, ResponseLimit, Stats, SubscriptionEnd, TransmissionParameters,
 };
 pub use ipnet::IpNet;
 pub use problem::Problem;

@@ -40,22 +40,33 @@ impl Command {
 
     /// Shows it, runs it in the project's root, and fails if it does.
     pub fn run(self, project: &Project) -> Result<()> {
+        self.judged(project, Stdio::inherit()).map(|_| ())
+    }
+
+    /// The same; the answer is what it wrote on standard output.
+    pub fn output(self, project: &Project) -> Result<String> {
+        Ok(String::from_utf8_lossy(&self.judged(project, Stdio::piped())?).into_owned())
+    }
+
+    fn judged(self, project: &Project, stdout: Stdio) -> Result<Vec<u8>> {
         let line = format!("{} {}", self.program, self.arguments.join(" "));
         if self.shown {
             println!("+ {line}");
         }
-        let status = process::Command::new(&self.program)
+        let output = process::Command::new(&self.program)
             .args(&self.arguments)
             .envs(self.environment)
             .current_dir(&project.root)
             .stdin(Stdio::null())
-            .status()
+            .stdout(stdout)
+            .stderr(Stdio::inherit())
+            .output()
             .with_context(|| format!("cannot start {}", self.program))?;
-        if !status.success() {
+        if !output.status.success() {
             // Of a script, the first line says which it is; the whole stands above.
-            bail!("`{}` ended with {status}", line.lines().next().unwrap_or_default());
+            bail!("`{}` ended with {}", line.lines().next().unwrap_or_default(), output.status);
         }
-        Ok(())
+        Ok(output.stdout)
     }
 }
 
@@ -69,6 +80,13 @@ mod tests {
         assert!(Command::new("true", []).run(&project).is_ok());
         assert!(Command::new("false", []).run(&project).is_err());
         assert!(Command::new("no-such-program", []).run(&project).is_err());
+    }
+
+    #[test]
+    fn what_is_written_on_standard_output_is_the_answer() {
+        let project = Project::find().expect("a checkout");
+        assert_eq!(Command::new("echo", ["a"]).output(&project).expect("it runs"), "a\n");
+        assert!(Command::new("sh", ["-c", "echo a; false"]).output(&project).is_err());
     }
 
     #[test]

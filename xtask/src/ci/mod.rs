@@ -105,8 +105,8 @@ const STEPS: [Step; 11] = [
     },
     Step {
         name: "readme",
-        what: "the README's commands work, and its code is that of an example",
-        advice: "mend README.md, or what it promises",
+        what: "the commands of the README and the guide work, or fail as they say; the README's code is that of an example",
+        advice: "mend the document, or what it promises",
         run: readme::run,
     },
 ];
@@ -166,7 +166,18 @@ fn embedded(project: &Project) -> Result<()> {
 }
 
 /// Examples that bring both sides with them and fail if something is not as they say.
-const SELF_CONTAINED: [&str; 6] = ["quickstart", "gateway", "large_body", "metrics", "observe", "shared_state"];
+const SELF_CONTAINED: [&str; 10] = [
+    "quickstart",
+    "event_log",
+    "exposed",
+    "gateway",
+    "large_body",
+    "metrics",
+    "mistakes",
+    "observe",
+    "own_controller",
+    "shared_state",
+];
 
 /// All features, all packages and the profile of the tests, so that these compile nothing again. For the same reason the
 /// programs are started as they are: `cargo run` would choose the features of one package.

@@ -32,25 +32,30 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
 }
 
 fn check_links(file: &TextFile, files: &[TextFile], findings: &mut Vec<Finding>) {
-    let link = pattern(r#"\]\(([^()\s]+)(?:\s+"[^"]*")?\)"#);
-    for (number, line) in prose(&file.text) {
-        for found in link.captures_iter(line) {
-            let target = &found[1];
-            if target.contains("://") || target.starts_with("mailto:") {
-                continue;
-            }
-            let (path, anchor) = target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
-            let path = if path.is_empty() { file.path.clone() } else { resolve(file.directory(), path) };
-            if !exists(&path, files) {
-                findings.push(Finding::new(&file.path, number, format!("links to {target}, which does not exist")));
-            } else if let Some(anchor) = anchor
-                && let Some(document) = files.iter().find(|other| other.path == path && other.extension() == "md")
-                && !anchors(&document.text).contains(anchor)
-            {
-                findings.push(Finding::new(&file.path, number, format!("{path} has no heading #{anchor}")));
-            }
+    for (number, target) in links(&file.text) {
+        if target.contains("://") || target.starts_with("mailto:") {
+            continue;
+        }
+        let (path, anchor) = target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
+        let path = if path.is_empty() { file.path.clone() } else { resolve(file.directory(), path) };
+        if !exists(&path, files) {
+            findings.push(Finding::new(&file.path, number, format!("links to {target}, which does not exist")));
+        } else if let Some(anchor) = anchor
+            && let Some(document) = files.iter().find(|other| other.path == path && other.extension() == "md")
+            && !anchors(&document.text).contains(anchor)
+        {
+            findings.push(Finding::new(&file.path, number, format!("{path} has no heading #{anchor}")));
         }
     }
+}
+
+/// Where a document links to, each with the number of its line.
+pub(super) fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let link = pattern(r#"\]\(([^()\s]+)(?:\s+"[^"]*")?\)"#);
+    prose(text).flat_map(move |(number, line)| {
+        let targets: Vec<_> = link.captures_iter(line).filter_map(|found| found.get(1)).collect();
+        targets.into_iter().map(move |target| (number, target.as_str()))
+    })
 }
 
 fn check_decisions(files: &[TextFile], findings: &mut Vec<Finding>) {
@@ -100,7 +105,8 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-fn resolve(directory: &str, target: &str) -> String {
+/// The path from the root that `target` is in a file of this directory.
+pub(super) fn resolve(directory: &str, target: &str) -> String {
     let mut parts: Vec<_> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in target.split('/') {
         match part {
@@ -113,7 +119,8 @@ fn resolve(directory: &str, target: &str) -> String {
     parts.join("/")
 }
 
-fn exists(path: &str, files: &[TextFile]) -> bool {
+/// Whether a file, or a directory with one, has this path.
+pub(super) fn exists(path: &str, files: &[TextFile]) -> bool {
     path.is_empty()
         || files
             .iter()

@@ -11,10 +11,12 @@
 //! | [`tour`] | a tour through files that are not there |
 //! | [`licences`] | a dependency whose licence the project cannot ship |
 //! | [`docs`] | links that lead nowhere, paths of one machine, misnamed decisions |
+//! | [`guide`] | chapters of the guide that nobody finds, and that include or link to what is not there |
 //! | [`data`] | data for tests whose origin is not stated |
 
 mod data;
 mod docs;
+mod guide;
 mod hash_order;
 mod invariants;
 mod layers;
@@ -38,6 +40,7 @@ pub fn run(project: &Project) -> Result<()> {
     findings.extend(invariants::check(&files));
     findings.extend(hash_order::check(&files));
     findings.extend(docs::check(&files));
+    findings.extend(guide::check(&files));
     findings.extend(data::check(&files));
     let architecture = project.read("ARCHITECTURE.md")?;
     findings.extend(layers::check(&architecture, &layers::packages(project)?));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
-use conche_proto::{EndpointConfig, Event, Instant, Reliability, RequestId, RespondError, Response};
+use conche_proto::{EndpointConfig, Event, Instant, QBlock, Reliability, RequestId, RespondError, Response};
 use proptest::prelude::*;
 
 use crate::support::direct::{Given, ack_of, changed, content};
@@ -14,7 +14,8 @@ use crate::support::{Direct, ms, s, wire};
 const TOPIC: u64 = 1;
 
 fn server() -> Direct<u32> {
-    Direct::new(EndpointConfig { validate_sources: true, ..EndpointConfig::default() })
+    let q_block = Some(QBlock::default());
+    Direct::new(EndpointConfig { validate_sources: true, q_block, ..EndpointConfig::default() })
 }
 
 /// A request with a token of four bytes.
@@ -55,7 +56,10 @@ fn a_large_response_takes_a_round_trip_and_those_after_it_none() {
 #[test]
 fn what_has_another_effect_if_it_is_repeated_or_asks_for_more_is_challenged_before_the_application_hears_of_it() {
     let observe: &[(OptionNumber, &[u8])] = &[(OptionNumber::OBSERVE, b"")];
-    for (code, options) in [(Code::POST, &[][..]), (Code::PATCH, &[]), (Code::GET, observe), (Code::FETCH, observe)] {
+    let first_of_sets: &[(OptionNumber, &[u8])] = &[(OptionNumber::Q_BLOCK2, b"")];
+    let with_effect = [(Code::POST, &[][..]), (Code::PATCH, &[])];
+    let followed_by_more = [(Code::GET, observe), (Code::FETCH, observe), (Code::GET, first_of_sets)];
+    for (code, options) in with_effect.into_iter().chain(followed_by_more) {
         for ty in [Type::Confirmable, Type::NonConfirmable] {
             let mut server = server();
             let given = server.receive(1, &request((ty, code, 1), options, b""));
@@ -144,6 +148,19 @@ fn attack(what: u8, detail: u8, id: u16, before: &[Vec<u8>]) -> Vec<u8> {
         11 => vec![0x40 | (detail % 16), detail, 0, 1, 0xff],
         12 => request((ty, Code::GET, id), &[(OptionNumber::NO_RESPONSE, &[detail % 32])], b""),
         13 => request((ty, Code::PUT, id), &[], &vec![detail; usize::from(detail) * 5]),
+        14 => {
+            let of_set = block(u32::from(detail % 5), detail < 128);
+            request((ty, Code::GET, id), &[(OptionNumber::Q_BLOCK2, of_set.as_slice())], b"")
+        }
+        15 => {
+            let of_set = block(u32::from(detail / 2 % 3), true);
+            let options: [(_, &[u8]); 3] = [
+                (OptionNumber::Q_BLOCK1, of_set.as_slice()),
+                (OptionNumber::SIZE1, &[1, 0]),
+                (OptionNumber::REQUEST_TAG, &[1]),
+            ];
+            request((ty, Code::PUT, id), &options, &[detail; 64])
+        }
         _ if before.is_empty() => plain(Code::GET),
         _ => before[usize::from(detail) % before.len()].clone(),
     }
@@ -155,7 +172,7 @@ proptest! {
     // RFC 7252 §11.3 (Q94), RFC 9175 §2.4 (Q304)
     #[test]
     fn no_forged_address_is_sent_more_than_three_times_what_came_from_it_in_any_minute(
-        steps in prop::collection::vec((0..16_u8, any::<u8>(), 1..4_u32, any::<u8>(), any::<u16>()), 1..60),
+        steps in prop::collection::vec((0..18_u8, any::<u8>(), 1..4_u32, any::<u8>(), any::<u16>()), 1..60),
     ) {
         let mut server = server();
         let mut traffic: BTreeMap<u32, Traffic> = BTreeMap::new();
