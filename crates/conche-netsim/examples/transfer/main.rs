@@ -28,13 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 };
                 let way = max_payloads.map_or("block by block".to_owned(), |most| format!("in sets of {most}"));
                 match transfer.run() {
-                    Ok(went) => println!(
-                        "{controller:8} {method} {way:16} {:7.0} B/s {:5.1} % {:6} s, {} frames",
-                        went.goodput,
-                        went.goodput / 312.5,
-                        went.elapsed.as_secs(),
-                        went.frames,
-                    ),
+                    Ok(went) => println!("{controller:8} {method} {way:16} {:5.1} % {went}", went.goodput / 312.5),
                     Err(failure) => println!("{controller:8} {method} {way:16} {failure}"),
                 }
             }

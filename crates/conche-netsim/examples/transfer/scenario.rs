@@ -5,6 +5,7 @@
 //!            rate, RTT, loss
 //! ```
 
+use std::fmt;
 use std::time::Duration;
 
 use conche_netsim::node::{Application, Context, Node};
@@ -39,6 +40,12 @@ pub struct Went {
     pub frames: u64,
     /// Bytes of the body a second.
     pub goodput: f64,
+}
+
+impl fmt::Display for Went {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:7.0} B/s {:6} s, {} frames", self.goodput, self.elapsed.as_secs(), self.frames)
+    }
 }
 
 enum Role {

@@ -28,7 +28,7 @@ fn block_by_block_a_body_takes_what_stop_and_wait_takes() {
     let block_seconds = 0.2 + 8.0 * 1_123.0 / 250_000.0 + 2.5 * q / (1.0 - 2.0 * q);
     let bound = 1_024.0 / block_seconds;
     let went = transfer(Code::GET, 16, None).run().expect("nothing is given up");
-    println!("{:.0} B/s of {bound:.0} B/s, {:.1} % of the capacity", went.goodput, went.goodput / CAPACITY * 100.0);
+    println!("{went}, of {bound:.0} B/s; {:.1} % of the capacity", went.goodput / CAPACITY * 100.0);
     assert!((went.goodput / bound - 1.0).abs() < 0.05, "{:.0} B/s instead of {bound:.0} B/s", went.goodput);
 }
 
@@ -39,7 +39,7 @@ fn in_sets_a_body_takes_more_than_85_percent_of_the_capacity_in_either_direction
     for code in [Code::GET, Code::PUT] {
         let went = transfer(code, 16, Some(256)).run().expect("nothing is given up");
         let share = went.goodput / CAPACITY;
-        println!("{code}: {:.0} B/s, {:.1} % of the capacity", went.goodput, share * 100.0);
+        println!("{code}: {went}; {:.1} % of the capacity", share * 100.0);
         assert!(share >= 0.85, "{code}: {share:.3}");
     }
 }
