@@ -43,6 +43,7 @@ mod observation;
 mod options;
 mod outbox;
 mod receive;
+mod refuse;
 mod request;
 mod respond;
 mod sets;

@@ -1,0 +1,94 @@
+//! What the endpoint itself answers, without the application: Resets, errors, and words of when to come back.
+
+use alloc::string::String;
+
+use super::Endpoint;
+use super::outbox::{Departure, Source, encoded};
+use super::receive::Arrival;
+use crate::PeerKey;
+use crate::codec::{Body, Code, Message, MessageId, NoResponse, OptionNumber, Type};
+use conche_cc::{Controller, Instant};
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// A message without context or of a reserved class; a ping is answered in the same way.
+    pub(super) fn reject(&mut self, source: Source<P>, message: &Message<'_>) {
+        if message.ty() == Type::Confirmable {
+            self.push_empty(source, Type::Reset, message.id());
+        }
+    }
+
+    pub(super) fn push_empty(&mut self, to: Source<P>, ty: Type, id: MessageId) {
+        self.outbox.push_back(Departure::Empty { to, ty, id });
+    }
+
+    /// Refuses a request without remembering it; a duplicate will get the same answer. One that came as Non-confirmable with
+    /// a bad option is rejected silently (RFC 7252 §5.4.1), and one that there is no room for as if it had been lost.
+    pub(super) fn refuse(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>, why: (Code, &str)) {
+        let (code, diagnostic) = why;
+        if NoResponse::of(message).suppresses(code) {
+            if message.ty() == Type::Confirmable {
+                self.push_empty(arrival.source, Type::Acknowledgement, message.id());
+            }
+            return;
+        }
+        if message.ty() == Type::NonConfirmable && matches!(code, Code::BAD_OPTION | Code::SERVICE_UNAVAILABLE) {
+            return;
+        }
+        let body = match code {
+            Code::SERVICE_UNAVAILABLE => self.try_later(),
+            _ => self.explanation(code, diagnostic, message),
+        };
+        self.answer_at_once(now, arrival, message, code, &body);
+    }
+
+    /// Answers a request without the application, and without remembering it.
+    pub(super) fn answer_at_once(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        code: Code,
+        body: &Body,
+    ) {
+        let &Arrival { source: to, group, .. } = arrival;
+        let (code, body) = self.within_allowance(now, arrival, message.token().len(), (code, body));
+        let (ty, id) = if message.ty() == Type::Confirmable {
+            (Type::Acknowledgement, message.id())
+        } else {
+            let Ok(peer) = self.open_peer(now, to.from, group) else { return };
+            self.peers.touch(now, peer);
+            let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime) else {
+                return;
+            };
+            (Type::NonConfirmable, id)
+        };
+        let datagram = encoded(ty, code, id, &message.token(), &body);
+        self.outbox.push_back(Departure::Message { to, datagram });
+    }
+
+    /// When to come back (RFC 7252 §5.9.3.4).
+    pub(super) fn try_later(&self) -> Body {
+        let seconds = u32::try_from(self.config.retry_after.as_secs()).unwrap_or(u32::MAX);
+        Body::builder().uint(OptionNumber::MAX_AGE, seconds).build().unwrap_or_default()
+    }
+
+    /// A diagnostic payload (RFC 7252 §5.5.2), cut off where the largest message ends.
+    fn explanation(&self, code: Code, diagnostic: &str, message: &Message<'_>) -> Body {
+        let limits = &self.config.limits;
+        let mut body = Body::builder();
+        if code == Code::REQUEST_ENTITY_TOO_LARGE {
+            let hint = self.smaller_block(message);
+            // What would be accepted in blocks is told so (RFC 7959 §2.9.3).
+            if let Some(block) = hint {
+                body = body.option(OptionNumber::BLOCK1, block.encode().as_slice());
+            }
+            let by_message = hint.is_none() && message.as_bytes().len() > limits.message_bytes;
+            let largest = if by_message { limits.message_bytes } else { limits.body_bytes };
+            body = body.uint(OptionNumber::SIZE1, u32::try_from(largest).unwrap_or(u32::MAX));
+        }
+        // Header, Block1 and Size1 in full length, payload marker.
+        let room = limits.message_bytes.saturating_sub(4 + usize::from(message.token().len()) + 5 + 6 + 1);
+        let text = &diagnostic[..diagnostic.floor_char_boundary(room)];
+        body.payload(String::from(text)).build().unwrap_or_default()
+    }
+}
