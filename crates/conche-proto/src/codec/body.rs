@@ -58,13 +58,7 @@ impl Body {
     /// A builder with the same options and payload, for a message that has more. The payload is shared.
     #[must_use]
     pub fn to_builder(&self) -> BodyBuilder {
-        let mut options = self.options();
-        let add = |builder: BodyBuilder, option: RawOption<'_>| builder.option(option.number, option.value);
-        let builder = options.by_ref().fold(BodyBuilder::new(), add);
-        match options.rest() {
-            [PAYLOAD_MARKER, payload @ ..] => builder.payload(self.bytes.slice_ref(payload)),
-            _ => builder,
-        }
+        BodyBuilder::new().options(self.options()).payload(self.payload())
     }
 
     /// The number of encoded bytes.
@@ -121,6 +115,12 @@ impl BodyBuilder {
         self.values.extend_from_slice(value);
         self.options.push(Entry { number, value: start..self.values.len() });
         self
+    }
+
+    /// Adds options as they stand in a message.
+    #[must_use]
+    pub fn options<'a>(self, options: impl IntoIterator<Item = RawOption<'a>>) -> Self {
+        options.into_iter().fold(self, |builder, option| builder.option(option.number, option.value))
     }
 
     /// Adds an option of format uint in its shortest form.

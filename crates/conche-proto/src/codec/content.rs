@@ -4,6 +4,8 @@
 //! same behind both. Everything is checked once, so that whatever is asked later cannot fail and costs no more than a
 //! walk over the options.
 
+use core::time::Duration;
+
 use super::wire::{PAYLOAD_MARKER, split_option};
 use super::{Code, DecodeErrorKind, OptionNumber, OptionSpec, Token, decode_uint};
 
@@ -102,12 +104,22 @@ impl<'a> Content<'a> {
         Values::new(self.options(), number, self.code())
     }
 
+    /// How long the response may be taken for what the server would say now: its Max-Age, 60 s if it has none (RFC 7252
+    /// §5.10.5).
+    #[must_use]
+    pub fn max_age(&self) -> Duration {
+        Duration::from_secs(self.uint(OptionNumber::MAX_AGE).unwrap_or(DEFAULT_MAX_AGE).into())
+    }
+
     /// The payload; empty when there is none.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         self.bytes.get(self.layout.options_end + 1..).unwrap_or_default()
     }
 }
+
+/// In seconds.
+const DEFAULT_MAX_AGE: u32 = 60;
 
 /// Checks token, options and payload and answers where the options end.
 fn options_end(token_length: u8, bytes: &[u8]) -> Result<usize, DecodeErrorKind> {
@@ -154,11 +166,6 @@ impl<'a> Options<'a> {
     /// Of bytes that are well-formed options, with or without a payload behind them.
     pub(super) const fn encoded(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, number: 0 }
-    }
-
-    /// What they have not got to.
-    pub(super) const fn rest(&self) -> &'a [u8] {
-        self.rest
     }
 }
 

@@ -3,13 +3,17 @@
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec;
 use core::fmt;
 
 use bytes::Bytes;
 
 use super::content::Layout;
 use super::header::HEADER_LENGTH;
-use super::{Code, Content, DecodeError, Header, Message, MessageId, MessagePool, OptionNumber, Token, Type, Values};
+use super::{
+    Body, Code, Content, DecodeError, Encoder, Header, Message, MessageId, MessagePool, OptionNumber, Token, Type,
+    Values,
+};
 
 /// A well-formed message and the datagram that it is in, in memory that it shares with its clones, with the slices taken
 /// of it, and with its neighbours when it is [pooled](Self::pooled).
@@ -40,6 +44,14 @@ impl OwnedMessage {
         let message = Message::decode(&datagram)?;
         let (ty, id, layout) = (message.ty(), message.id(), message.layout());
         Ok(Self { datagram, ty, id, layout })
+    }
+
+    /// Encodes a message, as if it had been received. `None` if it would not be legal: an Empty one has no content.
+    #[must_use]
+    pub fn encode(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Option<Self> {
+        let mut datagram = vec![0; HEADER_LENGTH + usize::from(token.len()) + body.len()];
+        Encoder::new(&mut datagram, ty, code, id, token).ok()?.body(body).ok()?;
+        Self::from_bytes(datagram.into()).ok()
     }
 
     /// Copies a message into a pool, which allocates nothing as long as earlier ones are dropped in time. What one that

@@ -11,7 +11,7 @@ use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Token, Type,
 use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Request, State};
 use crate::hash::Fingerprint;
 use crate::message::{Received, Reply};
-use crate::observe::{DEREGISTER, MAX_AGE, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
+use crate::observe::{DEREGISTER, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
 use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
@@ -256,7 +256,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(None);
         }
         *newest = Some(order);
-        let max_age = Duration::from_secs(message.uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE).into());
+        let max_age = message.content().max_age();
         let grace = GRACE_MS.start + self.random.next_u64() % (GRACE_MS.end - GRACE_MS.start);
         self.subscriptions.fresh_until(index, now + max_age + Duration::from_millis(grace));
         Ok(())

@@ -22,9 +22,6 @@ pub(crate) use subscriptions::{Opened, Subscriptions};
 pub use subscriptions::{SubscriptionEnd, SubscriptionId};
 pub(crate) use topics::State;
 
-/// Max-Age where a response has none, in seconds (RFC 7252 §5.10.5).
-pub(crate) const MAX_AGE: u32 = 60;
-
 /// The value of the Observe option that registers (RFC 7641 §2).
 pub(crate) const REGISTER: u32 = 0;
 

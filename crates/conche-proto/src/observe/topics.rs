@@ -5,9 +5,7 @@
 
 use core::time::Duration;
 
-use super::MAX_AGE;
 use super::sequence::Sequence;
-use crate::codec::OptionNumber;
 use crate::exchange::{Content, Reliability};
 use crate::store::{Chain, Chained, Linked, Links, List};
 
@@ -62,8 +60,8 @@ impl State {
     /// would have repaired that, and a later one finds that the client does not believe what it knows any more.
     pub(super) fn settles_after(&self) -> Duration {
         let content = self.content.body.content(self.content.code);
-        let max_age = content.and_then(|content| content.uint(OptionNumber::MAX_AGE)).unwrap_or(MAX_AGE);
-        Duration::from_secs(max_age.into()).clamp(SETTLED_AFTER.0, SETTLED_AFTER.1)
+        let max_age = content.map_or(SETTLED_AFTER.0, |content| content.max_age());
+        max_age.clamp(SETTLED_AFTER.0, SETTLED_AFTER.1)
     }
 }
 

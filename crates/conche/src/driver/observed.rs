@@ -102,8 +102,7 @@ impl Topics {
     /// The topic that a request is about.
     fn open(&mut self, notifier: &Notifier, peer: Address, message: &OwnedMessage) -> Option<u64> {
         let kept = message.content().options().filter(|option| !OF_ONE_CLIENT.contains(&option.number));
-        let body = kept.fold(Body::builder(), |body, option| body.option(option.number, option.value));
-        let body = body.payload(message.payload_bytes()).build().ok()?;
+        let body = Body::builder().options(kept).payload(message.payload_bytes()).build().ok()?;
         let key = Key { notifier: notifier.id(), method: message.code(), body };
         if let Some(&topic) = self.by_key.get(&key) {
             return Some(topic);

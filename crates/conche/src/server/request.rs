@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use conche_proto::codec::{Body, Code, ContentFormat, Encoder, MessageId, OptionNumber, OwnedMessage, Token, Type};
+use conche_proto::codec::{Body, Code, ContentFormat, MessageId, OptionNumber, OwnedMessage, Token, Type};
 
 use super::routing::{Captured, Captures};
 use crate::driver::Address;
@@ -33,12 +33,8 @@ impl Request {
     /// code is not that of a method.
     #[must_use]
     pub fn from_body(peer: SocketAddr, method: Code, body: &Body) -> Option<Self> {
-        const HEADER: usize = 4;
-        let mut bytes = vec![0; HEADER + body.len()].into_boxed_slice();
-        let encoder = Encoder::new(&mut bytes, Type::Confirmable, method, MessageId(0), &Token::default());
-        encoder.ok()?.body(body).ok()?;
-        let message = OwnedMessage::decode(bytes).ok().filter(|_| method.is_request())?;
-        Some(Self::new(peer, message))
+        let message = OwnedMessage::encode(Type::Confirmable, method, MessageId(0), &Token::EMPTY, body);
+        Some(Self::new(peer, message.filter(|_| method.is_request())?))
     }
 
     /// The same request, asked by a notifier.
