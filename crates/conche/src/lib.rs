@@ -68,6 +68,11 @@
 //! is observed by clients once it has a [`Notifier`](server::Notifier) (RFC 7641). Notifications pass the congestion control
 //! of the path to each observer; one that is slow misses what is out of date and gets the last state.
 //!
+//! # Caching
+//!
+//! A client with a [`cache`](client::ClientBuilder::cache) uses a response again until its Max-Age has passed, and then validates
+//! it by its ETag (RFC 7252 §5.6). There is none unless it is asked for.
+//!
 //! # Both roles on one socket
 //!
 //! [`Server::client`] sends from the server's socket, for protocols in which a node is known by one address, as in LwM2M.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use conche_proto::cc::AnyController;
 
 use super::Client;
+use super::cache::CacheLimits;
 use super::sockets::Sockets;
 use crate::builder::Builder;
 use crate::driver::Binding;
@@ -14,11 +15,12 @@ use crate::settings::{ConfigError, SharedController};
 /// Makes a [`Client`].
 pub type ClientBuilder<C = AnyController> = Builder<ClientRole, C>;
 
-/// What only clients have: where they send from.
+/// What only clients have: where they send from, and a cache.
 #[derive(Clone, Debug)]
 pub struct ClientRole {
     v4: Binding,
     v6: Binding,
+    cache: Option<CacheLimits>,
 }
 
 impl Default for ClientRole {
@@ -26,6 +28,7 @@ impl Default for ClientRole {
         Self {
             v4: Binding::Address((Ipv4Addr::UNSPECIFIED, 0).into()),
             v6: Binding::Address((Ipv6Addr::UNSPECIFIED, 0).into()),
+            cache: None,
         }
     }
 }
@@ -47,13 +50,53 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self
     }
 
+    /// Keeps responses and uses them again (RFC 7252 §5.6), as many as these limits allow. By default none are kept.
+    ///
+    /// - A GET or FETCH is answered without asking the server if the same was asked before and the answer's Max-Age has not
+    ///   passed, which is a minute where the server does not say. That goes for errors, too.
+    ///   [`Response::age`](super::Response::age) tells what comes from the cache;
+    ///   [`fresh`](super::RequestBuilder::fresh) has the server asked all the same.
+    /// - What has an ETag is validated with it when its Max-Age has passed: if the server answers 2.03, the payload that is
+    ///   here is the response's, as a 2.05 whose options are renewed.
+    /// - A POST, PUT or other method that may change the resource has everything of its path validated before it is used
+    ///   again. What others change is not known before Max-Age has passed, unless the resource is
+    ///   [observed](super::RequestBuilder::observe): notifications are kept like responses (RFC 7641 §3.3).
+    /// - The same is what has the same method, address, options and payload, but for options that are no part of the cache key
+    ///   (RFC 7252 §5.4.2). Requests that have conditions or ETags of their own, ask for a block, go to a proxy or to a group
+    ///   pass by the cache.
+    ///
+    /// Ages count on the clock of [`Instant`](std::time::Instant), which on some systems stands still while the machine sleeps.
+    ///
+    /// ```
+    /// use conche::client::CacheLimits;
+    /// use conche::server::get;
+    /// use conche::{Client, Server};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Server::builder().route("/t", get(async || "21.5")).bind("127.0.0.1:0").await?;
+    /// let uri = format!("coap://{}/t", server.local_addr());
+    /// let client = Client::builder().cache(CacheLimits::default()).build()?;
+    ///
+    /// assert!(client.get(&uri).await?.age().is_none(), "the server answers");
+    /// assert!(client.get(&uri).await?.age().is_some(), "the cache does");
+    /// assert!(client.get(&uri).fresh().await?.age().is_none(), "the server is asked again");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cache(mut self, limits: CacheLimits) -> Self {
+        self.role.cache = Some(limits);
+        self
+    }
+
     /// The client. Sockets are opened when they are needed.
     ///
     /// # Errors
     /// If the settings contradict each other.
     pub fn build(self) -> Result<Client, ConfigError> {
         self.settings.validate()?;
-        Ok(Client::with(Sockets::own(self.settings, self.role.v4, self.role.v6)))
+        let ClientRole { v4, v6, cache } = self.role;
+        Ok(Client::with(Sockets::own(self.settings, v4, v6), cache))
     }
 
     fn slot(&mut self, address: SocketAddr) -> &mut Binding {

@@ -1,6 +1,7 @@
 //! Requesting resources.
 
 mod builder;
+mod cache;
 mod error;
 mod group;
 mod observation;
@@ -9,6 +10,7 @@ mod response;
 mod sockets;
 
 pub use builder::{ClientBuilder, ClientRole};
+pub use cache::CacheLimits;
 pub use error::Error;
 pub use group::GroupResponses;
 pub use observation::Observation;
@@ -27,12 +29,13 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::driver::{Exchange, ExchangeError, Handle, Opening, Outcome, Patience, Place};
 use crate::uri::{Host, Uri, UriError};
+use cache::Cache;
 use sockets::Sockets;
 
 /// How long [`Client::multicast`] waits for responses.
 const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A CoAP client. Cloning it is cheap; all clones share their sockets, queues and what was learnt of the paths.
+/// A CoAP client. Cloning it is cheap; all clones share their sockets, queues, cache and what was learnt of the paths.
 ///
 /// It opens one socket for IPv4 and one for IPv6 when they are needed first, each driven by a task of its own that ends
 /// with the last clone.
@@ -64,6 +67,7 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Client {
     sockets: Arc<Sockets>,
+    cache: Option<Arc<Cache>>,
 }
 
 impl Client {
@@ -78,13 +82,13 @@ impl Client {
         ClientBuilder::default()
     }
 
-    fn with(sockets: Sockets) -> Self {
-        Self { sockets: Arc::new(sockets) }
+    fn with(sockets: Sockets, cache: Option<CacheLimits>) -> Self {
+        Self { sockets: Arc::new(sockets), cache: cache.map(|limits| Arc::new(Cache::new(limits))) }
     }
 
     /// A client that sends from the socket of a server.
     pub(crate) fn of_server(handle: Handle) -> Self {
-        Self::with(Sockets::Server(handle))
+        Self::with(Sockets::Server(handle), None)
     }
 
     /// GET: reads a resource (RFC 7252 §5.8.1).

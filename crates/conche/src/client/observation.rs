@@ -6,13 +6,12 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use conche_proto::codec::OptionNumber;
 use conche_proto::{Course, RequestError, SubscriptionEnd};
 use futures_core::Stream;
 
 use super::request::{Registered, RequestBuilder};
 use super::{Error, Response};
-use crate::driver::{End, ExchangeError, News};
+use crate::driver::{End, ExchangeError, News, State};
 
 /// A resource's state, and each change of it from then on (RFC 7641): a stream of responses, the first of which answers the
 /// request itself.
@@ -120,15 +119,22 @@ impl Observation {
                     return Poll::Ready(Some(fetched));
                 }
                 Stage::Observing => {
-                    match self.registered.as_ref().map(|of| (of.subscription.poll(context), of.address)) {
-                        Some((Poll::Pending, _)) => return Poll::Pending,
-                        Some((Poll::Ready(News::State(from, message)), _)) => {
-                            if let Some(whole) = self.take(Response::new(from, message, Course::default())) {
+                    let Some(registered) = &self.registered else {
+                        self.stage = Stage::Over;
+                        continue;
+                    };
+                    match ready!(registered.subscription.poll(context)) {
+                        News::State(State { from, message, received }) => {
+                            let response = Response::new(from, message, Course::default());
+                            registered.notified(&response, received);
+                            if let Some(whole) = self.take(response) {
                                 return Poll::Ready(Some(Ok(whole)));
                             }
                         }
-                        Some((Poll::Ready(News::End(end)), peer)) => return Poll::Ready(self.over(end, peer).map(Err)),
-                        None => self.stage = Stage::Over,
+                        News::End(end) => {
+                            let peer = registered.address;
+                            return Poll::Ready(self.over(end, peer).map(Err));
+                        }
                     }
                 }
                 Stage::Over => return Poll::Ready(None),
@@ -138,7 +144,7 @@ impl Observation {
 
     /// A state to yield, if all of it is here and it is news; otherwise it is fetched.
     fn take(&mut self, response: Response) -> Option<Response> {
-        if !is_first_block(&response) {
+        if !response.is_first_block() {
             self.fetched = None;
             return Some(response);
         }
@@ -165,12 +171,6 @@ impl Observation {
             }
         }
     }
-}
-
-/// More of the state is at the server (RFC 7959 §2.2).
-fn is_first_block(response: &Response) -> bool {
-    let block = response.message().content().block(OptionNumber::BLOCK2);
-    response.code().is_success() && matches!(block, Ok(Some(block)) if block.more)
 }
 
 impl Stream for Observation {

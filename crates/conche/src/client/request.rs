@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use conche_proto::codec::{Block, Body, BodyBuilder, Code, ContentFormat, NoResponse, OptionNumber, Token};
-use conche_proto::{Reliability, Request};
+use conche_proto::{Course, Reliability, Request};
 use tokio::time::{Instant, timeout_at};
 
+use super::cache::{Passage, Read};
 use super::{Client, Error, GroupResponses, Observation, Response, name, resolve};
 use crate::driver::{Feed, Opening, Outcome, Patience, Subscription};
 use crate::uri::{Uri, UriError};
@@ -43,6 +44,7 @@ pub struct RequestBuilder {
     timeout: Option<Duration>,
     token: Option<Token>,
     whole: bool,
+    fresh: bool,
     /// What is wrong with the payload, to be told when it is sent.
     mistake: Option<Mistake>,
 }
@@ -66,6 +68,7 @@ impl RequestBuilder {
             timeout: None,
             token: None,
             whole: true,
+            fresh: false,
             mistake: None,
         }
     }
@@ -153,6 +156,12 @@ impl RequestBuilder {
     /// The token to send it with, instead of a random one that an attacker cannot guess.
     pub fn token(self, token: Token) -> Self {
         Self { token: Some(token), ..self }
+    }
+
+    /// Has the server asked even if the client's [cache](super::ClientBuilder::cache) has an answer that may still be used.
+    /// If the server says that it is valid, with a 2.03, it is the response after all.
+    pub fn fresh(self) -> Self {
+        Self { fresh: true, ..self }
     }
 
     /// Asks for one block of the response's body (RFC 7959 §2.4), and gets that one alone instead of the whole body:
@@ -260,7 +269,7 @@ impl RequestBuilder {
         let (address, response, subscription) =
             first_that_answers(&ready, &uri, |address| ready.register(address)).await?;
         // What follows has no deadline, and the token remains that of the registration.
-        let ready = Ready { deadline: None, token: None, ..ready };
+        let ready = Ready { deadline: None, token: None, fresh: true, ..ready };
         Ok((response, Registered { subscription, ready, address }))
     }
 
@@ -271,8 +280,8 @@ impl RequestBuilder {
         let uri = self.uri?;
         let body = uri.options(self.body).build()?;
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let Self { client, method, reliability, token, whole, .. } = self;
-        Ok((Ready { client, method, body, reliability, token, whole, deadline, patience }, uri))
+        let Self { client, method, reliability, token, whole, fresh, .. } = self;
+        Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, patience }, uri))
     }
 }
 
@@ -308,6 +317,14 @@ impl Registered {
         let (ready, address) = (self.ready.clone(), self.address);
         async move { ready.send(address).await }
     }
+
+    /// A notification has come, which may be kept.
+    pub(super) fn notified(&self, response: &Response, received: Instant) {
+        let Ready { client, method, body, .. } = &self.ready;
+        if let Some(cache) = &client.cache {
+            cache.notified((self.address, *method, body), response, received);
+        }
+    }
 }
 
 /// A request of which only the address is left open.
@@ -319,6 +336,8 @@ struct Ready {
     reliability: Reliability,
     token: Option<Token>,
     whole: bool,
+    /// What the cache has is not enough.
+    fresh: bool,
     deadline: Option<Instant>,
     patience: Patience,
 }
@@ -328,11 +347,55 @@ struct Ready {
 const CHALLENGES: usize = 2;
 
 impl Ready {
-    /// Sends it, and once more with the Echo value that the server asks for, if it does (RFC 9175 §2.3).
+    /// Sends it, unless the cache has the response.
     async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
-        let mut response = self.exchange(to, self.body.clone()).await?;
+        match self.passage(to) {
+            Passage::Aside => self.ask(to, &self.body).await,
+            Passage::Read(read) => self.read(to, read).await,
+            Passage::Change(change) => {
+                let response = self.ask(to, &self.body).await?;
+                change.answered(&response);
+                Ok(response)
+            }
+        }
+    }
+
+    /// What it is to the client's cache.
+    fn passage(&self, to: SocketAddr) -> Passage {
+        match &self.client.cache {
+            Some(cache) => cache.admit(to, self.method, &self.body),
+            None => Passage::Aside,
+        }
+    }
+
+    /// Answers from the cache, which learns of what the server is asked.
+    async fn read(&self, to: SocketAddr, read: Read) -> Result<Response, Error> {
+        if let Some(response) = read.fresh().filter(|_| !self.fresh) {
+            return Ok(response);
+        }
+        if let Some(etag) = read.etag() {
+            let asked = Instant::now();
+            let response = self.ask(to, &self.body.to_builder().option(OptionNumber::ETAG, etag).build()?).await?;
+            let received = received(asked, response.course());
+            if response.code() != Code::VALID {
+                read.keep(&response, received);
+                return Ok(response);
+            }
+            if let Some(valid) = read.validated(&response, received) {
+                return Ok(valid);
+            }
+        }
+        let asked = Instant::now();
+        let response = self.ask(to, &self.body).await?;
+        read.keep(&response, received(asked, response.course()));
+        Ok(response)
+    }
+
+    /// Sends it with these options, and once more with the Echo value that the server asks for, if it does (RFC 9175 §2.3).
+    async fn ask(&self, to: SocketAddr, body: &Body) -> Result<Response, Error> {
+        let mut response = self.exchange(to, body.clone()).await?;
         for _ in 0..CHALLENGES {
-            let Some(body) = self.challenged(&response)? else { break };
+            let Some(body) = challenged(body, &response)? else { break };
             response = self.exchange(to, body).await?;
         }
         Ok(response)
@@ -340,19 +403,16 @@ impl Ready {
 
     /// The same for the registration of an observation.
     async fn register(&self, to: SocketAddr) -> Result<(SocketAddr, Response, Subscription), Error> {
+        let (passage, asked) = (self.passage(to), Instant::now());
         let (mut response, mut subscription) = self.subscribe(to, self.body.clone()).await?;
         for _ in 0..CHALLENGES {
-            let Some(body) = self.challenged(&response)? else { break };
+            let Some(body) = challenged(&self.body, &response)? else { break };
             (response, subscription) = self.subscribe(to, body).await?;
         }
+        if let Passage::Read(read) = passage {
+            read.keep(&response, received(asked, response.course()));
+        }
         Ok((to, response, subscription))
-    }
-
-    /// What to send to a server that asks whether the request is fresh, unless this told it already.
-    fn challenged(&self, response: &Response) -> Result<Option<Body>, Error> {
-        let told = response.code() != Code::UNAUTHORIZED || self.body.option(OptionNumber::ECHO).is_some();
-        let echo = response.option(OptionNumber::ECHO).filter(|_| !told);
-        Ok(echo.map(|echo| self.body.to_builder().option(OptionNumber::ECHO, echo).build()).transpose()?)
     }
 
     async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
@@ -373,6 +433,19 @@ impl Ready {
         let request = Request::new(code, body).with_reliability(reliability);
         Request { timeout, token, whole, ..request }
     }
+}
+
+/// What to send to a server that asks whether a request is fresh, unless that told it already.
+fn challenged(body: &Body, response: &Response) -> Result<Option<Body>, Error> {
+    let told = response.code() != Code::UNAUTHORIZED || body.option(OptionNumber::ECHO).is_some();
+    let echo = response.option(OptionNumber::ECHO).filter(|_| !told);
+    Ok(echo.map(|echo| body.to_builder().option(OptionNumber::ECHO, echo).build()).transpose()?)
+}
+
+/// When a response came to what was asked then. It may be looked at later.
+fn received(asked: Instant, course: &Course) -> Instant {
+    let now = Instant::now();
+    asked.checked_add(course.queued.saturating_add(course.elapsed)).map_or(now, |received| received.min(now))
 }
 
 /// What a request has come to.

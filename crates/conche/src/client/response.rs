@@ -18,11 +18,17 @@ pub struct Response {
     from: SocketAddr,
     message: OwnedMessage,
     course: Course,
+    age: Option<Duration>,
 }
 
 impl Response {
     pub(super) fn new(from: SocketAddr, message: OwnedMessage, course: Course) -> Self {
-        Self { from, message, course }
+        Self { from, message, course, age: None }
+    }
+
+    /// The same, from the cache.
+    pub(super) fn aged(self, age: Duration) -> Self {
+        Self { age: Some(age), ..self }
     }
 
     /// Who sent it.
@@ -118,6 +124,22 @@ impl Response {
     #[must_use]
     pub fn location(&self) -> Option<String> {
         self.message.content().location()
+    }
+
+    /// How old it is, if it comes from the client's [cache](super::ClientBuilder::cache): for how long the client has had it,
+    /// or since the server last said that it is valid. `None` if the server has just sent it, and so always without a cache.
+    ///
+    /// Its Max-Age is what the server said. With nothing sent and nothing waited for, its [`course`](Self::course) is
+    /// all zeros, unless the server was asked whether it is valid.
+    #[must_use]
+    pub fn age(&self) -> Option<Duration> {
+        self.age
+    }
+
+    /// More of the state is at the server (RFC 7959 §2.2).
+    pub(super) fn is_first_block(&self) -> bool {
+        let block = self.message.content().block(OptionNumber::BLOCK2);
+        self.code().is_success() && matches!(block, Ok(Some(block)) if block.more)
     }
 
     /// Which block of the body the payload is (RFC 7959), of a request that asked for [one](super::RequestBuilder::block).

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use conche_proto::SubscriptionEnd;
 use conche_proto::codec::OwnedMessage;
+use tokio::time::Instant;
 
 /// The end of a feed from which news are taken.
 #[derive(Debug, Default)]
@@ -18,7 +19,7 @@ pub(crate) struct Teller(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    newest: Option<(SocketAddr, OwnedMessage)>,
+    newest: Option<State>,
     end: Option<End>,
     waker: Option<Waker>,
 }
@@ -26,8 +27,17 @@ struct Inner {
 /// Something new of what is observed.
 #[derive(Debug)]
 pub(crate) enum News {
-    State(SocketAddr, OwnedMessage),
+    State(State),
     End(End),
+}
+
+/// A state of what is observed.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) from: SocketAddr,
+    pub(crate) message: OwnedMessage,
+    /// When it came: it may be taken much later.
+    pub(crate) received: Instant,
 }
 
 /// Why nothing more will come.
@@ -47,8 +57,8 @@ impl Feed {
     /// What is new. After the end nothing but the end is.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
         let mut inner = lock(&self.0);
-        if let Some((from, message)) = inner.newest.take() {
-            return Poll::Ready(News::State(from, message));
+        if let Some(state) = inner.newest.take() {
+            return Poll::Ready(News::State(state));
         }
         match inner.end {
             Some(end) => Poll::Ready(News::End(end)),
@@ -63,7 +73,8 @@ impl Feed {
 impl Teller {
     /// A new state, in the place of one that nobody has taken yet.
     pub(super) fn tell(&self, from: SocketAddr, message: OwnedMessage) {
-        self.change(|inner| inner.newest = Some((from, message)));
+        let state = State { from, message, received: Instant::now() };
+        self.change(|inner| inner.newest = Some(state));
     }
 
     pub(super) fn end(&self, reason: SubscriptionEnd) {

@@ -21,7 +21,7 @@ mod traffic;
 mod turns;
 
 pub(crate) use address::{Address, Role};
-pub(crate) use feed::{End, Feed, News};
+pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription};
 pub(crate) use serving::Handlers;
 pub(crate) use socket::{Binding, is_unreachable};
