@@ -1,5 +1,5 @@
 //! The guide, an mdBook: what its chapters include is there, all of them are in SUMMARY.md (that what is in SUMMARY.md is
-//! there, [`docs`](super::docs) says), and their links lead somewhere also from where a reader of the built book is.
+//! there, [`super::docs`] says), and their links lead somewhere also from where a reader of the built book is.
 
 use std::collections::BTreeSet;
 
