@@ -264,7 +264,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let confirmable = message.ty() == Type::Confirmable;
         let what = self.fingerprint(source, hash, message.id());
         if confirmable && let Some(remembered) = self.received.find(now, what) {
-            return self.receive_copy(source, message, remembered, None);
+            // Perhaps it is a copy of nothing but has the ID of a request, whose answer is no shorter for that.
+            let allowance = self.allowance(now, &source.from, hash, message);
+            return self.receive_copy(source, message, remembered, allowance);
         }
         let found = peer.and_then(|peer| self.exchange_with_token(peer, message.token()));
         let found = found.filter(|&index| !self.is_late_notification(index, message));
