@@ -47,7 +47,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// are is the answer; whatever that is, the call takes the same time, and the endpoint visits them while it is polled.
     ///
     /// Notifications are Non-confirmable, except that each fifth in a row is Confirmable, to learn whether the client still is
-    /// there (RFC 7641 §4.5). A state that has stayed for its Max-Age, at least 5 s and at most an hour, is sent as a
+    /// there (RFC 7641 §4.5). A state that has stayed for its Max-Age, at least 5 s and at most an hour, and 2 s more, is sent as a
     /// Confirmable message once more to whoever was sent it as a Non-confirmable one only: that may have been lost, and the
     /// last state has to arrive (§1.3). [`Response::reliability`] may say otherwise. An error is the last notification, Confirmable
     /// unless said otherwise, and ends the observation (§4.2). Of a body that does not fit into a message, or into the blocks

@@ -12,6 +12,10 @@ use crate::store::{Chain, Chained, Linked, Links, List};
 /// The least and the most time that a state has to stay to be sent once more.
 const SETTLED_AFTER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3_600));
 
+/// How late the change of a resource may be that changes whenever its Max-Age is over. Clients wait for 5 s at least before
+/// they register again (RFC 7641 §3.3.1).
+const LATE: Duration = Duration::from_secs(2);
+
 /// The kind of the lists of a topic's observers.
 #[derive(Debug)]
 pub(super) struct OfTopic;
@@ -56,12 +60,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// How long it has to stay to be sent once more to whoever may have missed it: for its Max-Age, since an earlier change
-    /// would have repaired that, and a later one finds that the client does not believe what it knows any more.
+    /// How long it has to stay to be sent once more to whoever may have missed it: a little longer than its Max-Age, since an
+    /// earlier change would have repaired that, and a later one finds that the client does not believe what it knows any more.
     pub(super) fn settles_after(&self) -> Duration {
         let content = self.content.body.content(self.content.code);
         let max_age = content.map_or(SETTLED_AFTER.0, |content| content.max_age());
-        max_age.clamp(SETTLED_AFTER.0, SETTLED_AFTER.1)
+        max_age.clamp(SETTLED_AFTER.0, SETTLED_AFTER.1) + LATE
     }
 }
 
