@@ -34,7 +34,7 @@ pub(crate) struct Waiting<P> {
     pub(crate) local: Option<IpAddr>,
     pub(crate) id: MessageId,
     pub(crate) token: Token,
-    pub(crate) confirmable: bool,
+    pub(crate) came: Came,
     /// The state of the peer that a response of its own needs: held from the arrival of a Non-confirmable request on, and
     /// from the Empty ACK of a Confirmable one.
     pub(crate) peer: Option<Number>,
@@ -44,10 +44,17 @@ pub(crate) struct Waiting<P> {
     /// The responses that the client has no use for.
     pub(crate) unwanted: NoResponse,
     pub(crate) asked: Asked,
-    /// It came to a group of which we are a member, not to us alone.
-    pub(crate) to_group: Option<Interest>,
     /// The bytes that may answer it; `None` without such a limit.
     pub(crate) allowance: Option<NonZeroU16>,
+}
+
+/// How a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    Confirmable,
+    NonConfirmable,
+    /// To a group of which we are a member, not to us alone.
+    ToGroup(Interest),
 }
 
 /// Which responses the sender of a request to a group wants.
@@ -62,7 +69,11 @@ pub(crate) enum Interest {
 impl<P> Waiting<P> {
     /// Nothing was sent for it yet, so that its response can be piggybacked.
     pub(crate) fn can_piggyback(&self) -> bool {
-        self.confirmable && self.peer.is_none()
+        self.came == Came::Confirmable && self.peer.is_none()
+    }
+
+    pub(crate) fn is_to_group(&self) -> bool {
+        matches!(self.came, Came::ToGroup(_))
     }
 
     /// Something has to be sent when its response takes too long: an Empty ACK, or what takes the place of the response.

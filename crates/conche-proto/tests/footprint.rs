@@ -60,3 +60,12 @@ fn an_endpoint_takes_1600_bytes_at_most_and_3072_with_a_request_under_way() {
         assert!(measured.bytes_current <= most, "{} bytes after {asks} requests", measured.bytes_current);
     }
 }
+
+/// A request that waits for its response, and what is remembered of one beside its reply: this does not compile if they take
+/// more.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    type Server = Endpoint<SocketAddr, AnyController>;
+    assert!(Server::WAITING_REQUEST_BYTES <= 128);
+    assert!(Server::DEDUPLICATION_ENTRY_BYTES <= 64);
+};

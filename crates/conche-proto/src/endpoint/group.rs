@@ -9,7 +9,7 @@ use crate::PeerKey;
 use crate::codec::{Message, OptionNumber, OwnedMessage, Type};
 use crate::exchange::Response;
 use crate::hash::Keyed;
-use crate::incoming::{Interest, RequestId, Waiting};
+use crate::incoming::{Came, Interest, RequestId, Waiting};
 use crate::shares::Group;
 use conche_cc::{Controller, Instant};
 
@@ -18,7 +18,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// and only if it is of use. `false` as well if it does not wait for its response any more.
     #[must_use]
     pub fn came_to_group(&self, request: RequestId) -> bool {
-        self.incoming.get(request).is_some_and(|waiting| waiting.to_group.is_some())
+        self.incoming.get(request).is_some_and(|waiting| waiting.is_to_group())
     }
 
     /// A datagram came to a group. Nothing but a Non-confirmable request has a meaning there, and nothing else, however
@@ -69,8 +69,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         };
         let said = message.option(OptionNumber::NO_RESPONSE).is_some();
-        let to_group = Some(if said { Interest::Said } else { Interest::Unsaid });
-        let Some(id) = self.incoming.insert(now, Waiting { to_group, ..waiting }) else { return };
+        let came = Came::ToGroup(if said { Interest::Said } else { Interest::Unsaid });
+        let Some(id) = self.incoming.insert(now, Waiting { came, ..waiting }) else { return };
         self.leisure.take(group);
         self.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);
@@ -80,10 +80,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The client has no use for this response: it said so (RFC 7967), or it asked a group, of which many would answer
     /// so.
     pub(super) fn is_unwanted(waiting: &Waiting<P>, response: &Response) -> bool {
-        match waiting.to_group {
-            Some(Interest::Unsaid) if response.even_to_group => false,
-            Some(Interest::Unsaid) => !response.code.is_success() || response.body.payload().is_empty(),
-            Some(Interest::Said) | None => waiting.unwanted.suppresses(response.code),
+        match waiting.came {
+            Came::ToGroup(Interest::Unsaid) if response.even_to_group => false,
+            Came::ToGroup(Interest::Unsaid) => !response.code.is_success() || response.body.payload().is_empty(),
+            _ => waiting.unwanted.suppresses(response.code),
         }
     }
 

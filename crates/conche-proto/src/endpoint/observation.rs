@@ -21,7 +21,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// §4.1).
     pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
         let waiting =
-            self.incoming.get(request).filter(|waiting| waiting.to_group.is_none() && waiting.allowance.is_none())?;
+            self.incoming.get(request).filter(|waiting| !waiting.is_to_group() && waiting.allowance.is_none())?;
         let &Waiting { from, local, token, group, asked, .. } = waiting;
         if let Some(before) = self.peers.peek(&from).and_then(|peer| self.observers.find(Place { peer, token, local }))
         {

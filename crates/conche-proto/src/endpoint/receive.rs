@@ -12,7 +12,7 @@ use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Type};
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
-use crate::incoming::Waiting;
+use crate::incoming::{Came, Waiting};
 use crate::message::{Received, Remembered, Reply};
 use crate::shares::Group;
 use crate::store::Number;
@@ -210,21 +210,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (id, token) = (message.id(), message.token());
         let Said { asked, unwanted } = said;
         let peer = peer.and_then(Number::of);
-        let to_group = None;
-        Some(Waiting {
-            from,
-            local,
-            id,
-            token,
-            confirmable,
-            peer,
-            remembered,
-            group,
-            unwanted,
-            asked,
-            to_group,
-            allowance,
-        })
+        let came = if confirmable { Came::Confirmable } else { Came::NonConfirmable };
+        Some(Waiting { from, local, id, token, came, peer, remembered, group, unwanted, asked, allowance })
     }
 
     /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to

@@ -6,7 +6,7 @@ use crate::PeerKey;
 use crate::codec::{Code, Type};
 use crate::exchange::{Content, ExchangeId, Opening, Purpose, Reliability, Response};
 use crate::hash::Keyed;
-use crate::incoming::{RequestId, Waiting};
+use crate::incoming::{Came, RequestId, Waiting};
 use crate::message::Reply;
 use crate::store::Number;
 use conche_cc::{Controller, Instant};
@@ -56,7 +56,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let response = self.affordable(now, &waiting, response);
         let code = response.code;
         let exchange = match waiting.peer.map(Number::get) {
-            Some(_) if waiting.to_group.is_some() => {
+            Some(_) if waiting.is_to_group() => {
                 self.respond_at_leisure(now, waiting, response);
                 None
             }
@@ -196,7 +196,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         response: Response,
     ) -> Option<ExchangeId> {
         // The answer to a body in sets is all that its client waits for, and nothing makes it ask again (RFC 9177 §4.3).
-        let awaited = waiting.confirmable || waiting.asked.q_block1().is_some();
+        let awaited = waiting.came == Came::Confirmable || waiting.asked.q_block1().is_some();
         let by_default = if awaited { Reliability::Confirmable } else { Reliability::NeverConfirmable };
         let reliability = response.reliability.unwrap_or(by_default);
         let confirmable = reliability == Reliability::Confirmable;
@@ -234,7 +234,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A request is done with, and no exchange answers it.
     pub(super) fn answered(&mut self, now: Instant, waiting: &Waiting<P>) {
-        if waiting.to_group.is_some() {
+        if waiting.is_to_group() {
             self.leisure.give_back(waiting.group);
         }
         self.incoming.give_back(waiting.group);
