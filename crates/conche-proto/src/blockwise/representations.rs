@@ -151,11 +151,10 @@ impl Representations {
         self.contexts.next_purge()
     }
 
-    /// What the response to the last FETCH was that differs from this request in nothing but its payload, which need not
+    /// Of a FETCH without a payload: the key of the last one that differs from it in nothing else, since the payload need not
     /// come again with the requests for further blocks (RFC 7959 §2.7, RFC 8132 §2.5).
-    pub(crate) fn fetched(&mut self, now: Instant, key: Key) -> Option<&Representation> {
-        let key = self.contexts.last_begun(key.from, |kept| kept.what & !PAYLOAD == key.what & !PAYLOAD)?;
-        self.get(now, key)
+    pub(crate) fn fetched(&mut self, key: Key) -> Key {
+        self.contexts.last_begun(key.from, |kept| kept.what & !PAYLOAD == key.what & !PAYLOAD).unwrap_or(key)
     }
 
     /// What the response to this request was, if it is kept.

@@ -101,6 +101,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Some(Whole::AsItIs);
         }
         let key = self.key(arrival.hash, arrival.source, asked);
+        let key = self.kept_key(key, message);
         let max_payloads = u32::from(self.sets.as_ref()?.rules().max_payloads);
         let others = 4 + usize::from(message.token().len());
         // Since it was last asked for, a round trip has passed at least.

@@ -217,11 +217,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(block) = asked.block2().filter(|block| block.num > 0) else { return Some(Whole::AsItIs) };
         let (wanted, limit) = (self.config.block_size, self.config.limits.message_bytes);
         let others = 4 + usize::from(message.token().len());
-        let kept = match message.code() {
-            Code::FETCH if message.payload().is_empty() => self.representations.fetched(now, key),
-            _ => self.representations.get(now, key),
-        };
-        let Some(kept) = kept else {
+        let key = self.kept_key(key, message);
+        let Some(kept) = self.representations.get(now, key) else {
             return self.not_kept(now, arrival, message);
         };
         let code = kept.code;
@@ -231,6 +228,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Err(_) => self.refuse(now, arrival, message, (Code::BAD_REQUEST, BEYOND)),
         }
         None
+    }
+
+    /// Under which key the response is kept of which this request asks for more.
+    pub(super) fn kept_key(&mut self, key: Key, message: &Message<'_>) -> Key {
+        let repeats = message.code() == Code::FETCH && message.payload().is_empty();
+        if repeats { self.representations.fetched(key) } else { key }
     }
 
     /// A response of which a block is asked for is not kept any more: the application is asked again, unless that would have
