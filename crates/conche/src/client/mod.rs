@@ -5,6 +5,7 @@ mod cache;
 mod error;
 mod group;
 mod observation;
+mod ready;
 mod request;
 mod response;
 mod sockets;

@@ -1,0 +1,144 @@
+//! [`Ready`]: a request that is put together, and what it takes to have it answered.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use conche_proto::codec::{Body, Code, OptionNumber, Token};
+use conche_proto::{Course, Reliability, Request};
+use tokio::time::Instant;
+
+use super::cache::{Passage, Read};
+use super::{Client, Error, Response};
+use crate::driver::{Feed, Opening, Outcome, Patience, Subscription};
+
+/// A request of which only the address is left open.
+#[derive(Clone)]
+pub(super) struct Ready {
+    pub(super) client: Client,
+    pub(super) method: Code,
+    pub(super) body: Body,
+    pub(super) reliability: Reliability,
+    pub(super) token: Option<Token>,
+    pub(super) whole: bool,
+    /// What the cache has is not enough.
+    pub(super) fresh: bool,
+    pub(super) deadline: Option<Instant>,
+    pub(super) patience: Patience,
+}
+
+/// How often a request is repeated for a server that asks with Echo: whether its address is no forged one, and whether it
+/// is fresh, which not the same part of a server asks.
+const CHALLENGES: usize = 2;
+
+impl Ready {
+    /// Sends it, unless the cache has the response.
+    pub(super) async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
+        match self.passage(to) {
+            Passage::Aside => self.ask(to, &self.body).await,
+            Passage::Read(read) => self.read(to, read).await,
+            Passage::Change(change) => {
+                let response = self.ask(to, &self.body).await?;
+                change.answered(&response);
+                Ok(response)
+            }
+        }
+    }
+
+    /// What it is to the client's cache.
+    fn passage(&self, to: SocketAddr) -> Passage {
+        match &self.client.cache {
+            Some(cache) => cache.admit(to, self.method, &self.body),
+            None => Passage::Aside,
+        }
+    }
+
+    /// Answers from the cache, which learns of what the server is asked.
+    async fn read(&self, to: SocketAddr, read: Read) -> Result<Response, Error> {
+        if let Some(response) = read.fresh().filter(|_| !self.fresh) {
+            return Ok(response);
+        }
+        if let Some(etag) = read.etag() {
+            let asked = Instant::now();
+            let response = self.ask(to, &self.body.to_builder().option(OptionNumber::ETAG, etag).build()?).await?;
+            let received = received(asked, response.course());
+            if response.code() != Code::VALID {
+                read.keep(&response, received);
+                return Ok(response);
+            }
+            if let Some(valid) = read.validated(&response, received) {
+                return Ok(valid);
+            }
+        }
+        let asked = Instant::now();
+        let response = self.ask(to, &self.body).await?;
+        read.keep(&response, received(asked, response.course()));
+        Ok(response)
+    }
+
+    /// Sends it with these options, and once more with the Echo value that the server asks for, if it does (RFC 9175 §2.3).
+    async fn ask(&self, to: SocketAddr, body: &Body) -> Result<Response, Error> {
+        let mut response = self.exchange(to, body.clone()).await?;
+        for _ in 0..CHALLENGES {
+            let Some(body) = challenged(body, &response)? else { break };
+            response = self.exchange(to, body).await?;
+        }
+        Ok(response)
+    }
+
+    /// The same for the registration of an observation.
+    pub(super) async fn register(&self, to: SocketAddr) -> Result<(SocketAddr, Response, Subscription), Error> {
+        let (passage, asked) = (self.passage(to), Instant::now());
+        let (mut response, mut subscription) = self.subscribe(to, self.body.clone()).await?;
+        for _ in 0..CHALLENGES {
+            let Some(body) = challenged(&self.body, &response)? else { break };
+            (response, subscription) = self.subscribe(to, body).await?;
+        }
+        if let Passage::Read(read) = passage {
+            read.keep(&response, received(asked, response.course()));
+        }
+        Ok((to, response, subscription))
+    }
+
+    async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
+        let request = |timeout| Opening::Request(self.request(body, timeout));
+        response(to, self.client.open(to, request, self.deadline, self.patience).await?)
+    }
+
+    async fn subscribe(&self, to: SocketAddr, body: Body) -> Result<(Response, Subscription), Error> {
+        let feed = Feed::default();
+        let request = |timeout| Opening::Observe(self.request(body, timeout), feed.teller());
+        let begun = self.client.begin(to, request, self.deadline, self.patience).await?;
+        let subscription = begun.exchange.subscription(feed);
+        Ok((response(to, begun.end().await?)?, subscription))
+    }
+
+    fn request(&self, body: Body, timeout: Option<Duration>) -> Request {
+        let Self { method: code, reliability, token, whole, .. } = *self;
+        let request = Request::new(code, body).with_reliability(reliability);
+        Request { timeout, token, whole, ..request }
+    }
+}
+
+/// What to send to a server that asks whether a request is fresh, unless that told it already.
+fn challenged(body: &Body, response: &Response) -> Result<Option<Body>, Error> {
+    let told = response.code() != Code::UNAUTHORIZED || body.option(OptionNumber::ECHO).is_some();
+    let echo = response.option(OptionNumber::ECHO).filter(|_| !told);
+    Ok(echo.map(|echo| body.to_builder().option(OptionNumber::ECHO, echo).build()).transpose()?)
+}
+
+/// When a response came to what was asked then. It may be looked at later.
+fn received(asked: Instant, course: &Course) -> Instant {
+    let now = Instant::now();
+    asked.checked_add(course.queued.saturating_add(course.elapsed)).map_or(now, |received| received.min(now))
+}
+
+/// What a request has come to.
+fn response(peer: SocketAddr, outcome: Outcome) -> Result<Response, Error> {
+    match outcome {
+        Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),
+        Outcome::Unanswered { course } => Err(Error::Unanswered { peer, course }),
+        Outcome::Pong { .. } | Outcome::GroupOver { .. } => {
+            unreachable!("only pings end with an acknowledgement, and it was for no group")
+        }
+    }
+}
