@@ -4,8 +4,12 @@ use conche_proto::codec::{DecodeErrorKind, Message, OptionNumber, OwnedMessage};
 
 /// Decodes `datagram` and asks everything.
 pub fn run(datagram: &[u8]) {
+    let extended = Message::decode_extended(datagram);
     match Message::decode(datagram) {
-        Ok(message) => ask(&message),
+        Ok(message) => {
+            assert_eq!(extended, Ok(message), "what RFC 7252 allows RFC 8974 allows");
+            ask(&message);
+        }
         Err(error) => {
             let silent = matches!(error.kind, DecodeErrorKind::TooShort | DecodeErrorKind::Version);
             assert_eq!(
@@ -14,6 +18,13 @@ pub fn run(datagram: &[u8]) {
                 "only what has a header of version 1 can be rejected by a Reset"
             );
             assert!(!error.to_string().is_empty());
+            match extended {
+                Ok(message) => {
+                    assert!(error.kind == DecodeErrorKind::TokenLength && message.token_bytes().len() > 8);
+                    ask(&message);
+                }
+                Err(other) => assert_eq!(other.header, error.header),
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use conche_proto::codec::{BodyBuilder, EncodeError, Encoder, Message, encode_emp
 
 /// Decodes `datagram` and encodes it again.
 pub fn run(datagram: &[u8]) {
-    let Ok(message) = Message::decode(datagram) else { return };
+    let Ok(message) = Message::decode_extended(datagram) else { return };
     if message.code().is_empty() {
         assert_eq!(datagram, encode_empty(message.ty(), message.id()));
     }
@@ -13,7 +13,7 @@ pub fn run(datagram: &[u8]) {
     let mut buffer = vec![0; datagram.len()];
     let length = encode(&message, &mut buffer).expect("a message fits where it came from");
     assert_eq!(&buffer[..length], datagram);
-    assert_eq!(Message::decode(&buffer), Ok(message));
+    assert_eq!(Message::decode_extended(&buffer), Ok(message));
 
     if let Some(shorter) = buffer.len().checked_sub(1) {
         assert_eq!(encode(&message, &mut buffer[..shorter]), Err(EncodeError::BufferTooSmall));

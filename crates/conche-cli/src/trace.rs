@@ -85,7 +85,7 @@ impl Traced {
     fn told(&self, at: Duration) -> String {
         let (arrow, preposition) = if self.sent { ('>', "to") } else { ('<', "from") };
         let mut text = format!("{arrow} {:.3} s  ", at.as_secs_f64());
-        let decoded = Message::decode(&self.datagram);
+        let decoded = Message::decode_extended(&self.datagram);
         match &decoded {
             Ok(message) => text.push_str(&opening(message)),
             Err(_) => text.push_str("a malformed message"),

@@ -27,13 +27,15 @@ pub struct RequestId {
 }
 
 /// A request that waits for its response.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Waiting<P> {
     pub(crate) from: P,
     /// Which of our addresses it was sent to.
     pub(crate) local: Option<IpAddr>,
     pub(crate) id: MessageId,
     pub(crate) token: Token,
+    /// Counts requests; given when it is entered. It is the slot's, and here because there is room for it.
+    pub(crate) generation: u32,
     pub(crate) came: Came,
     /// The state of the peer that a response of its own needs: held from the arrival of a Non-confirmable request on, and
     /// from the Empty ACK of a Confirmable one.
@@ -84,7 +86,6 @@ impl<P> Waiting<P> {
 
 #[derive(Debug)]
 struct Slot<P> {
-    generation: u32,
     request: Waiting<P>,
     /// Among those whose response may still be piggybacked, in the order of arrival.
     links: Links,
@@ -129,20 +130,22 @@ impl<P: Copy> Incoming<P> {
         }
     }
 
-    /// There is room for a request of this group, and for its response.
-    pub(crate) fn admits(&self, group: Group) -> bool {
-        self.shares.admits(group, 1, self.capacity)
+    /// There is room for a request of this group with this token, and for its response.
+    pub(crate) fn admits(&self, group: Group, token: &Token) -> bool {
+        self.shares.admits(group, token.places(), self.capacity)
     }
 
     /// A request arrived, and is admitted.
     #[inline]
-    pub(crate) fn insert(&mut self, now: Instant, request: Waiting<P>) -> Option<RequestId> {
+    pub(crate) fn insert(&mut self, now: Instant, mut request: Waiting<P>) -> Option<RequestId> {
         self.generation = self.generation.wrapping_add(1);
         let (generation, group, timed) = (self.generation, request.group, request.is_timed());
+        let places = request.token.places();
         let separate_at = now + self.separate_after;
-        let slot = || Slot { generation, request, links: Links::default(), separate_at };
+        request.generation = generation;
+        let slot = || Slot { request, links: Links::default(), separate_at };
         let index = self.slots.insert_with(slot)?;
-        self.shares.take(group, 1);
+        self.shares.take(group, places);
         if timed {
             self.unacknowledged.push_back(&mut self.slots, index);
             self.timers += 1;
@@ -151,7 +154,7 @@ impl<P: Copy> Incoming<P> {
     }
 
     pub(crate) fn get(&self, id: RequestId) -> Option<&Waiting<P>> {
-        let slot = self.slots.get(id.index).filter(|slot| slot.generation == id.generation)?;
+        let slot = self.slots.get(id.index).filter(|slot| slot.request.generation == id.generation)?;
         Some(&slot.request)
     }
 
@@ -166,22 +169,20 @@ impl<P: Copy> Incoming<P> {
     /// A request is answered, or never will be. Its share goes with the answer, or must be given back.
     #[inline]
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Waiting<P>> {
-        let request = *self.get(id)?;
-        if request.is_timed() {
+        if self.get(id)?.is_timed() {
             self.disarm(id.index);
         }
-        self.slots.remove(id.index);
-        Some(request)
+        self.slots.take(id.index).map(|slot| slot.request)
     }
 
     /// A response takes a share although its request does not wait: it leaves in sets. It is given back with its exchange.
-    pub(crate) fn take_share(&mut self, group: Group) {
-        self.shares.take(group, 1);
+    pub(crate) fn take_share(&mut self, group: Group, token: &Token) {
+        self.shares.take(group, token.places());
     }
 
     /// The response to a request is over.
-    pub(crate) fn give_back(&mut self, group: Group) {
-        self.shares.give_back(group, 1);
+    pub(crate) fn give_back(&mut self, group: Group, token: &Token) {
+        self.shares.give_back(group, token.places());
     }
 
     /// When something must be sent for the first of them.
@@ -193,7 +194,7 @@ impl<P: Copy> Incoming<P> {
     pub(crate) fn due(&self, now: Instant) -> Option<RequestId> {
         let index = self.unacknowledged.first()?;
         let slot = self.slots.get(index).filter(|slot| slot.separate_at <= now)?;
-        Some(RequestId { index, generation: slot.generation })
+        Some(RequestId { index, generation: slot.request.generation })
     }
 
     /// How many wait for their response.

@@ -122,6 +122,38 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
+    /// The longest token of peers that is accepted, in bytes: 8 by default, up to 65 804 (RFC 8974), but never more than half of a
+    /// message. Clients that keep their state in tokens need more than 8. With 8 a message with a longer token is
+    /// malformed, as RFC 7252 has it; with more, a request with too long a token is answered with 4.00.
+    /// [`EndpointConfig::longest_token`] says what long ones cost.
+    ///
+    /// [`config`](Self::config) sets it anew, and so comes first.
+    ///
+    /// ```
+    /// let server = conche::Server::builder().longest_token(64);
+    /// ```
+    pub fn longest_token(mut self, bytes: usize) -> Self {
+        self.settings.config.longest_token = bytes;
+        self
+    }
+
+    /// The length of the random tokens of requests, in bytes; 8 by default, and no less than 4 where others could guess them
+    /// (RFC 7252 §5.3.1). Longer ones (RFC 8974) go to servers that understand them, which a Confirmable request finds out
+    /// for each: [`EndpointConfig::token_length`] says how. Raises [`longest_token`](Self::longest_token) where that is less.
+    ///
+    /// [`config`](Self::config) sets it anew, and so comes first.
+    ///
+    /// ```
+    /// let client = conche::Client::builder().token_length(16).build()?;
+    /// # Ok::<(), conche::ConfigError>(())
+    /// ```
+    pub fn token_length(mut self, bytes: usize) -> Self {
+        let config = &mut self.settings.config;
+        config.token_length = bytes;
+        config.longest_token = config.longest_token.max(bytes);
+        self
+    }
+
     /// How many requests may wait for their turn. Those of a server are of its [`client`](crate::Server::client).
     pub fn waiting(mut self, waiting: Waiting) -> Self {
         self.settings.waiting = waiting;

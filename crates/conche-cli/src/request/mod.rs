@@ -69,7 +69,8 @@ pub struct Args {
     /// Add an option by number; the value is text, or bytes if it begins with 0x. May be repeated.
     #[arg(short = 'O', long = "option", value_name = "NUM,VALUE", value_parser = option::parse)]
     options: Vec<RawOption>,
-    /// Send with this token instead of a random one: text, or bytes if it begins with 0x; at most 8 bytes.
+    /// Send with this token instead of a random one: text, or bytes if it begins with 0x; of more than 8
+    /// bytes for servers that know RFC 8974.
     #[arg(short = 'T', long, value_parser = option::parse_token)]
     token: Option<Token>,
     /// Give up after so many seconds, all retransmissions included.

@@ -19,7 +19,8 @@ pub fn parse(text: &str) -> Result<RawOption, String> {
 
 pub fn parse_token(text: &str) -> Result<Token, String> {
     let bytes = bytes(text)?;
-    Token::new(&bytes).ok_or_else(|| format!("a token of {} bytes: at most 8 are allowed", bytes.len()))
+    let most = Token::MAX_EXTENDED_LENGTH;
+    Token::extended(&bytes).ok_or_else(|| format!("a token of {} bytes: at most {most} are allowed", bytes.len()))
 }
 
 /// Reads the size of blocks in bytes.

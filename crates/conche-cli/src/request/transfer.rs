@@ -23,7 +23,7 @@ pub enum Direction {
 impl Transfer {
     /// What a message that was sent or received makes of it.
     pub fn after(before: Option<Self>, sent: bool, datagram: &[u8]) -> Option<Self> {
-        let Ok(message) = Message::decode(datagram) else { return before };
+        let Ok(message) = Message::decode_extended(datagram) else { return before };
         let (direction, block, size) = match sent {
             true => (Direction::Out, OptionNumber::BLOCK1, OptionNumber::SIZE1),
             false => (Direction::In, OptionNumber::BLOCK2, OptionNumber::SIZE2),

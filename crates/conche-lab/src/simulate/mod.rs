@@ -143,7 +143,7 @@ fn endpoint_config(endpoint: &Endpoint) -> EndpointConfig {
         max_retransmit: endpoint.max_retransmit,
         nstart: endpoint.nstart,
         timeout_cap: endpoint.timeout_cap.0,
-        token_length: endpoint.token_length,
+        token_length: endpoint.token_length.into(),
         response_timeout: None,
     };
     parameters.config()

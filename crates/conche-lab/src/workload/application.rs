@@ -57,7 +57,7 @@ impl Parameters {
                 ..TransmissionParameters::default()
             },
             envelope: Envelope::open(self.timeout_cap),
-            token_length: self.token_length,
+            token_length: self.token_length.into(),
             response_timeout: self.response_timeout,
             queue_lifetime: PATIENCE,
             longest_pause: Some(PATIENCE),

@@ -172,7 +172,7 @@ impl Transfer {
             return self.ask(offset, block.size.min(rules.block_size), rules);
         }
         let header = Header { ty: response.ty(), code: response.code(), id: response.id() };
-        let whole = self.download.take().and_then(|download| download.into_joined().finish(header, response.token()));
+        let whole = self.download.take().and_then(|download| download.into_joined().finish(header, &response.token()));
         whole.map_or(Step::Failed(Trouble::Unacceptable), Step::Done)
     }
 

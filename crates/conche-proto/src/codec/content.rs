@@ -6,6 +6,7 @@
 
 use core::time::Duration;
 
+use super::token::split_length;
 use super::wire::{PAYLOAD_MARKER, split_option};
 use super::{Code, DecodeErrorKind, OptionNumber, OptionSpec, Token, decode_uint};
 
@@ -33,22 +34,44 @@ pub struct Content<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Layout {
     code: Code,
-    token_length: u8,
+    /// Bytes before the token that tell its length.
+    token_start: u8,
+    token_end: u32,
     /// Where the payload marker is, or the end.
     options_end: usize,
 }
 
 impl<'a> Content<'a> {
-    /// Checks what stands behind a message's framing: token, options, payload.
+    /// Checks what stands behind a message's framing: token, options, payload. `tkl` is what its token length field says.
     ///
     /// # Errors
     ///
-    /// The first violation of RFC 7252 §3. That an Empty message has no content is a rule of CoAP over UDP and checked
-    /// by [`Message::decode`](super::Message::decode).
+    /// The first violation of RFC 7252 §3; a token of more than eight bytes is one. That an Empty message has no content is
+    /// a rule of CoAP over UDP and checked by [`Message::decode`](super::Message::decode).
     #[inline]
-    pub fn decode(code: Code, token_length: u8, bytes: &'a [u8]) -> Result<Self, DecodeErrorKind> {
-        let options_end = options_end(token_length, bytes)?;
-        Ok(Self { bytes, layout: Layout { code, token_length, options_end } })
+    pub fn decode(code: Code, tkl: u8, bytes: &'a [u8]) -> Result<Self, DecodeErrorKind> {
+        Self::read(code, tkl, bytes, Token::MAX_LENGTH)
+    }
+
+    /// The same with tokens of any length that a message can name (RFC 8974 §2.1).
+    ///
+    /// # Errors
+    ///
+    /// The first violation of RFC 7252 §3 as RFC 8974 has it.
+    #[inline]
+    pub fn decode_extended(code: Code, tkl: u8, bytes: &'a [u8]) -> Result<Self, DecodeErrorKind> {
+        Self::read(code, tkl, bytes, Token::MAX_EXTENDED_LENGTH)
+    }
+
+    #[inline]
+    pub(super) fn read(code: Code, tkl: u8, bytes: &'a [u8], longest_token: usize) -> Result<Self, DecodeErrorKind> {
+        let (length, rest) = split_length(tkl, bytes, longest_token)?;
+        let behind = rest.get(length as usize..).ok_or(DecodeErrorKind::TokenTruncated)?;
+        // At most two bytes tell the length.
+        let token_start = u8::try_from(bytes.len() - rest.len()).unwrap_or_default();
+        let options_end = options_end(bytes.len(), behind)?;
+        let layout = Layout { code, token_start, token_end: u32::from(token_start) + length, options_end };
+        Ok(Self { bytes, layout })
     }
 
     /// Bytes that gave this layout when they were decoded.
@@ -69,13 +92,26 @@ impl<'a> Content<'a> {
     /// Token.
     #[must_use]
     pub fn token(&self) -> Token {
-        self.bytes.get(..self.layout.token_length.into()).and_then(Token::new).unwrap_or_default()
+        Token::extended(self.token_bytes()).unwrap_or_default()
+    }
+
+    /// The token's bytes.
+    #[must_use]
+    #[inline]
+    pub fn token_bytes(&self) -> &'a [u8] {
+        let Layout { token_start, token_end, .. } = self.layout;
+        self.bytes.get(usize::from(token_start)..token_end as usize).unwrap_or_default()
+    }
+
+    /// The bytes that the token takes in the message, with those that tell its length.
+    pub(crate) const fn encoded_token_len(&self) -> usize {
+        self.layout.token_end as usize
     }
 
     /// All options in the order of the message, unknown and ill-formed ones included.
     #[must_use]
     pub fn options(&self) -> Options<'a> {
-        let options = usize::from(self.layout.token_length)..self.layout.options_end;
+        let options = self.layout.token_end as usize..self.layout.options_end;
         Options { rest: self.bytes.get(options).unwrap_or_default(), number: 0 }
     }
 
@@ -121,18 +157,15 @@ impl<'a> Content<'a> {
 /// In seconds.
 const DEFAULT_MAX_AGE: u32 = 60;
 
-/// Checks token, options and payload and answers where the options end.
-fn options_end(token_length: u8, bytes: &[u8]) -> Result<usize, DecodeErrorKind> {
-    if usize::from(token_length) > Token::MAX_LENGTH {
-        return Err(DecodeErrorKind::TokenLength);
-    }
-    let mut rest = bytes.get(usize::from(token_length)..).ok_or(DecodeErrorKind::TokenTruncated)?;
+/// Checks options and payload, which end a message of so many bytes, and answers where in it the options end.
+#[inline]
+fn options_end(length: usize, mut rest: &[u8]) -> Result<usize, DecodeErrorKind> {
     let mut number = 0_u32;
     loop {
         match rest.split_first() {
-            None => return Ok(bytes.len()),
+            None => return Ok(length),
             Some((&PAYLOAD_MARKER, [])) => return Err(DecodeErrorKind::PayloadMarker),
-            Some((&PAYLOAD_MARKER, _)) => return Ok(bytes.len() - rest.len()),
+            Some((&PAYLOAD_MARKER, _)) => return Ok(length - rest.len()),
             Some((&first, after)) => {
                 let option = split_option(first, after)?;
                 number += option.delta;

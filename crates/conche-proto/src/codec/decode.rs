@@ -22,8 +22,34 @@ impl<'a> Message<'a> {
     ///
     /// # Errors
     ///
-    /// The first violation of RFC 7252 §3 and §4.1, with the header as far as the message layer needs it to react.
+    /// The first violation of RFC 7252 §3 and §4.1, with the header as far as the message layer needs it to react. A token of
+    /// more than eight bytes is one.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, DecodeError> {
+        Self::read(datagram, Token::MAX_LENGTH)
+    }
+
+    /// The same with tokens of any length that a message can name, up to 65 804 bytes (RFC 8974 §2.1).
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode), with the token length as RFC 8974 has it: 13 and 14 announce a longer one, 15 is reserved.
+    ///
+    /// ```
+    /// use conche_proto::codec::{DecodeErrorKind, Message};
+    ///
+    /// // Type NON, TKL 13, and a token of 13 + 0 bytes.
+    /// let datagram = b"\x5d\x01\x00\x07\x00thirteen byte";
+    /// assert_eq!(Message::decode_extended(datagram)?.token().as_slice(), b"thirteen byte");
+    /// assert_eq!(Message::decode(datagram).map_err(|error| error.kind), Err(DecodeErrorKind::TokenLength));
+    /// # Ok::<(), conche_proto::codec::DecodeError>(())
+    /// ```
+    pub fn decode_extended(datagram: &'a [u8]) -> Result<Self, DecodeError> {
+        Self::read(datagram, Token::MAX_EXTENDED_LENGTH)
+    }
+
+    /// A message whose token may have more than eight bytes if `longest_token` is more.
+    #[inline]
+    pub(crate) fn read(datagram: &'a [u8], longest_token: usize) -> Result<Self, DecodeError> {
         let [first, second, third, fourth, behind @ ..] = datagram else {
             return Err(DecodeError { kind: DecodeErrorKind::TooShort, header: None });
         };
@@ -31,7 +57,7 @@ impl<'a> Message<'a> {
             return Err(DecodeError { kind: DecodeErrorKind::Version, header: None });
         }
         let header = Header::from_bytes([*first, *second, *third, *fourth]);
-        match content(header.code, first & 0xf, behind) {
+        match content(header.code, first & 0xf, behind, longest_token) {
             Ok(content) => Ok(Self { datagram, ty: header.ty, id: header.id, content }),
             Err(kind) => Err(DecodeError { kind, header: Some(header) }),
         }
@@ -82,13 +108,13 @@ impl<'a> Deref for Message<'a> {
 }
 
 #[inline]
-fn content(code: Code, token_length: u8, behind_header: &[u8]) -> Result<Content<'_>, DecodeErrorKind> {
+fn content(code: Code, tkl: u8, behind_header: &[u8], longest_token: usize) -> Result<Content<'_>, DecodeErrorKind> {
     // A reserved token length is refused as such, even of an Empty message.
-    let is_token_length = usize::from(token_length) <= Token::MAX_LENGTH;
-    if code.is_empty() && is_token_length && (token_length > 0 || !behind_header.is_empty()) {
+    let reserved = if longest_token > Token::MAX_LENGTH { 15 } else { Token::MAX_LENGTH + 1 };
+    if code.is_empty() && usize::from(tkl) < reserved && (tkl > 0 || !behind_header.is_empty()) {
         return Err(DecodeErrorKind::EmptyWithContent);
     }
-    Content::decode(code, token_length, behind_header)
+    Content::read(code, tkl, behind_header, longest_token)
 }
 
 /// A datagram is not a well-formed message.
@@ -113,8 +139,8 @@ pub enum DecodeErrorKind {
     /// The version is not 1.
     #[error("the version is not 1")]
     Version,
-    /// The token length is one of the reserved 9 to 15.
-    #[error("the token length is reserved: tokens have at most 8 bytes")]
+    /// The token length is one of 9 to 15, which are reserved where RFC 8974 is not in use; where it is, 15.
+    #[error("the token length is reserved: it is 15, or more than 8 without RFC 8974")]
     TokenLength,
     /// The token is cut off.
     #[error("the message ends inside its token")]

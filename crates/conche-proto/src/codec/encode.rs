@@ -39,12 +39,12 @@ impl<'b> Encoder<'b> {
             (true, false) => return Err(EncodeError::EmptyWithContent),
             (false, _) => Stage::Options(OptionNumber(0)),
         };
-        let framing = Header { ty, code, id }.to_bytes(token.len());
+        let framing = Header { ty, code, id }.to_bytes(token.tkl());
         Ok(Self { stage, ..Self::framed(buffer, &framing, token)? })
     }
 
     /// Writes what another framing than that of UDP puts before the token, and the token. `framing` is to announce code
-    /// and token length; the length of options and payload, where it announces that, is the [`Body`]'s.
+    /// and [token length](Token::tkl); the length of options and payload, where it announces that, is the [`Body`]'s.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl<'b> Encoder<'b> {
     /// // CoAP over TCP (RFC 8323 §3.2): the length in the upper half of the first byte, below 13, and the token's.
     /// let body = Body::builder().path("/abc").build()?;
     /// let token = Token::new(&[7]).expect("a short token");
-    /// let lengths = u8::try_from(body.len())? << 4 | token.len();
+    /// let lengths = u8::try_from(body.len())? << 4 | token.tkl();
     /// let mut frame = [0; 16];
     /// let length = Encoder::framed(&mut frame, &[lengths, Code::GET.0], &token)?.body(&body)?.finish();
     /// assert_eq!(&frame[..length], b"\x41\x01\x07\xb3abc");
@@ -66,8 +66,21 @@ impl<'b> Encoder<'b> {
     pub fn framed(buffer: &'b mut [u8], framing: &[u8], token: &Token) -> Result<Self, EncodeError> {
         let mut encoder = Self { buffer, length: 0, stage: Stage::Options(OptionNumber(0)) };
         encoder.write(framing)?;
-        encoder.write_padded(token.padded(), token.len())?;
+        match token.padded() {
+            Some((bytes, length)) => encoder.write_padded(bytes, length)?,
+            None => encoder.write_extended(token)?,
+        }
         Ok(encoder)
+    }
+
+    /// Writes the rest of a token's length and the token (RFC 8974 §2.1).
+    #[cold]
+    fn write_extended(&mut self, token: &Token) -> Result<(), EncodeError> {
+        if let Some(field) = token.length_field() {
+            let extension = field.extension.to_be_bytes();
+            self.write(extension.get(extension.len() - usize::from(field.extension_bits / 8)..).unwrap_or_default())?;
+        }
+        self.write(token.as_slice())
     }
 
     /// Appends an option.

@@ -83,8 +83,8 @@ impl Header {
         Self { ty: Type::from_bits(first >> 4), code: Code(code), id: MessageId(u16::from_be_bytes([id_high, id_low])) }
     }
 
-    pub(super) const fn to_bytes(self, token_length: u8) -> [u8; HEADER_LENGTH] {
+    pub(super) const fn to_bytes(self, tkl: u8) -> [u8; HEADER_LENGTH] {
         let [id_high, id_low] = self.id.0.to_be_bytes();
-        [VERSION << 6 | self.ty.bits() << 4 | token_length, self.code.0, id_high, id_low]
+        [VERSION << 6 | self.ty.bits() << 4 | tkl, self.code.0, id_high, id_low]
     }
 }

@@ -41,7 +41,11 @@ impl OwnedMessage {
     ///
     /// As [`Message::decode`].
     pub fn from_bytes(datagram: Bytes) -> Result<Self, DecodeError> {
-        let message = Message::decode(&datagram)?;
+        Self::read(datagram, Token::MAX_LENGTH)
+    }
+
+    pub(super) fn read(datagram: Bytes, longest_token: usize) -> Result<Self, DecodeError> {
+        let message = Message::read(&datagram, longest_token)?;
         let (ty, id, layout) = (message.ty(), message.id(), message.layout());
         Ok(Self { datagram, ty, id, layout })
     }
@@ -49,9 +53,9 @@ impl OwnedMessage {
     /// Encodes a message, as if it had been received. `None` if it would not be legal: an Empty one has no content.
     #[must_use]
     pub fn encode(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Option<Self> {
-        let mut datagram = vec![0; HEADER_LENGTH + usize::from(token.len()) + body.len()];
+        let mut datagram = vec![0; HEADER_LENGTH + token.encoded_len() + body.len()];
         Encoder::new(&mut datagram, ty, code, id, token).ok()?.body(body).ok()?;
-        Self::from_bytes(datagram.into()).ok()
+        Self::read(datagram.into(), Token::MAX_EXTENDED_LENGTH).ok()
     }
 
     /// Copies a message into a pool, which allocates nothing as long as earlier ones are dropped in time. What one that

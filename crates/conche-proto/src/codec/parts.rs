@@ -1,5 +1,6 @@
 //! The parts of messages and bodies, put together anew: what cutting a body into blocks needs, and joining them again.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use smallvec::SmallVec;
 use super::body::Body;
 use super::header::HEADER_LENGTH;
 use super::wire::{OptionHeader, PAYLOAD_MARKER};
-use super::{Code, Content, Header, OptionNumber, OwnedMessage, RawOption, Token, UintBytes, encode_uint};
+use super::{Code, Content, Encoder, Header, OptionNumber, OwnedMessage, RawOption, Token, UintBytes, encode_uint};
 
 impl Body {
     /// Options and payload, as they would stand in a message of this code.
@@ -166,16 +167,19 @@ impl Joined {
     }
 
     /// The whole message, with header and token of the last part.
-    pub(crate) fn finish(mut self, header: Header, token: Token) -> Option<OwnedMessage> {
+    pub(crate) fn finish(mut self, header: Header, token: &Token) -> Option<OwnedMessage> {
         if self.bytes.len() == self.start {
             self.bytes.pop();
         }
-        let header = Header { code: self.code, ..header }.to_bytes(token.len());
-        let front = FRONT - HEADER_LENGTH - usize::from(token.len());
-        let room = self.bytes.get_mut(front..FRONT)?;
-        let (for_header, for_token) = room.split_at_mut(HEADER_LENGTH);
-        for_header.copy_from_slice(&header);
-        for_token.copy_from_slice(token.as_slice());
+        let header = Header { code: self.code, ..header }.to_bytes(token.tkl());
+        let Some(front) = FRONT.checked_sub(HEADER_LENGTH + token.encoded_len()) else {
+            // There is no room in front for a token of RFC 8974.
+            let mut bytes = vec![0; HEADER_LENGTH + token.encoded_len()];
+            Encoder::framed(&mut bytes, &header, token).ok()?;
+            bytes.extend_from_slice(self.bytes.get(FRONT..)?);
+            return OwnedMessage::read(bytes.into(), Token::MAX_EXTENDED_LENGTH).ok();
+        };
+        Encoder::framed(self.bytes.get_mut(front..FRONT)?, &header, token).ok()?;
         OwnedMessage::from_bytes(Bytes::from(self.bytes).slice(front..)).ok()
     }
 }
@@ -199,19 +203,19 @@ mod tests {
     #[test]
     fn parts_are_joined_behind_the_header_of_the_last_one() {
         let content = Content::decode(Code::PUT, 0, b"\xb1a\xd1\x03\x08\xff01").expect("well-formed");
-        for token in [&b""[..], b"t", b"8 bytes!"] {
+        for token in [&b""[..], b"t", b"8 bytes!", b"9 bytes..", &[7; 13], &[7; 300]] {
             let mut joined = Joined::new(&content, |number| number != OptionNumber::BLOCK1);
             for part in [&b"0123"[..], b"45", b"6"] {
                 joined.push(part, 7);
             }
             assert_eq!(joined.payload(), b"0123456");
             let header = Header { ty: Type::NonConfirmable, code: Code::EMPTY, id: MessageId(7) };
-            let whole = joined.finish(header, Token::new(token).expect("short")).expect("well-formed");
+            let whole = joined.finish(header, &Token::extended(token).expect("short")).expect("well-formed");
             assert_eq!((whole.header().ty, whole.header().id, whole.code()), (header.ty, header.id, Code::PUT));
             assert_eq!((whole.token().as_slice(), whole.payload()), (token, &b"0123456"[..]));
             assert_eq!(whole.option(OptionNumber::URI_PATH), Some(&b"a"[..]));
             assert_eq!(whole.option(OptionNumber::BLOCK1), None);
-            assert!(Message::decode(whole.view().as_bytes()).is_ok());
+            assert!(Message::decode_extended(whole.view().as_bytes()).is_ok());
         }
     }
 
@@ -219,7 +223,7 @@ mod tests {
     fn nothing_joined_has_no_payload_marker() {
         let content = Content::decode(Code::CONTENT, 0, b"").expect("well-formed");
         let header = Header { ty: Type::Acknowledgement, code: Code::CONTENT, id: MessageId(7) };
-        let whole = Joined::new(&content, |_| true).finish(header, Token::EMPTY).expect("well-formed");
+        let whole = Joined::new(&content, |_| true).finish(header, &Token::EMPTY).expect("well-formed");
         assert_eq!(whole.view().as_bytes(), b"\x60\x45\x00\x07");
     }
 

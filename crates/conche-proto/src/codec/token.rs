@@ -1,80 +1,190 @@
-//! Tokens: what a response is matched to its request by (RFC 7252 §5.3.1).
+//! Tokens: what a response is matched to its request by (RFC 7252 §5.3.1, RFC 8974).
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-/// A token of at most eight bytes, stored inline. A foreign one is opaque: it is only compared and echoed.
-#[derive(Clone, Copy, Default)]
-pub struct Token {
+use super::DecodeErrorKind;
+use super::wire::{Field, extended};
+
+/// A token. A foreign one is opaque: it is only compared and echoed.
+///
+/// One of at most eight bytes, as in RFC 7252, is stored inline; a longer one (RFC 8974) takes memory of its own.
+#[derive(Clone)]
+pub struct Token(Bytes);
+
+#[derive(Clone)]
+enum Bytes {
     /// What lies behind `length` is zero.
-    bytes: [u8; Self::MAX_LENGTH],
-    length: u8,
+    Short {
+        length: u8,
+        bytes: [u8; Token::MAX_LENGTH],
+    },
+    Long(Box<Long>),
+}
+
+/// Behind one pointer, not two words, so that short tokens are not larger for it.
+#[derive(Clone)]
+struct Long {
+    bytes: Box<[u8]>,
 }
 
 impl Token {
     /// The longest token of RFC 7252, in bytes.
     pub const MAX_LENGTH: usize = 8;
 
+    /// The longest token that a message can name, in bytes (RFC 8974 §2.1).
+    pub const MAX_EXTENDED_LENGTH: usize = 65_804;
+
     /// The zero-length token.
-    pub const EMPTY: Self = Self { bytes: [0; Self::MAX_LENGTH], length: 0 };
+    pub const EMPTY: Self = Self(Bytes::Short { length: 0, bytes: [0; Self::MAX_LENGTH] });
 
     /// The token of these bytes, `None` for more than eight.
     #[must_use]
     pub fn new(token: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::MAX_LENGTH];
         bytes.get_mut(..token.len())?.copy_from_slice(token);
-        Some(Self { bytes, length: u8::try_from(token.len()).ok()? })
+        Some(Self(Bytes::Short { length: u8::try_from(token.len()).ok()?, bytes }))
+    }
+
+    /// The token of these bytes, `None` for more than 65 804. More than eight are for peers that know RFC 8974.
+    #[must_use]
+    pub fn extended(token: &[u8]) -> Option<Self> {
+        match token.len() {
+            0..=Self::MAX_LENGTH => Self::new(token),
+            ..=Self::MAX_EXTENDED_LENGTH => Some(Self(Bytes::Long(Box::new(Long { bytes: token.into() })))),
+            _ => None,
+        }
     }
 
     /// The token's bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.length)).unwrap_or(&self.bytes)
+        match &self.0 {
+            Bytes::Short { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or(bytes),
+            Bytes::Long(long) => &long.bytes,
+        }
     }
 
-    /// The token's bytes and zeros behind them.
-    pub(super) const fn padded(&self) -> [u8; Self::MAX_LENGTH] {
-        self.bytes
+    /// The bytes of a short one and zeros behind them.
+    pub(super) fn padded(&self) -> Option<([u8; Self::MAX_LENGTH], u8)> {
+        match self.0 {
+            Bytes::Short { length, bytes } => Some((bytes, length)),
+            Bytes::Long(_) => None,
+        }
     }
 
-    /// Its bytes as a number, with zeros behind them.
-    pub(crate) const fn as_u64(&self) -> u64 {
-        u64::from_le_bytes(self.bytes)
+    /// The bytes of a short one as a number, with zeros behind them; of a long one the first eight.
+    pub(crate) fn as_u64(&self) -> u64 {
+        match &self.0 {
+            Bytes::Short { bytes, .. } => u64::from_le_bytes(*bytes),
+            Bytes::Long(long) => long.bytes.first_chunk().map_or(0, |first| u64::from_le_bytes(*first)),
+        }
     }
 
     /// The same with this number in its last two bytes. One of fewer than six bytes stays as it is: what is left of it could
     /// be guessed.
     pub(crate) fn numbered(mut self, number: u16) -> Self {
-        if self.length >= 6
-            && let Some(last) = self.bytes.get_mut(..usize::from(self.length)).and_then(|bytes| bytes.last_chunk_mut())
-        {
+        let bytes = match &mut self.0 {
+            Bytes::Short { length, bytes } if *length >= 6 => bytes.get_mut(..usize::from(*length)),
+            Bytes::Short { .. } => None,
+            Bytes::Long(long) => Some(&mut *long.bytes),
+        };
+        if let Some(last) = bytes.and_then(|bytes| bytes.last_chunk_mut()) {
             *last = number.to_be_bytes();
         }
         self
     }
 
-    /// The number of its bytes: TKL.
+    /// The number of its bytes.
     #[must_use]
-    pub const fn len(&self) -> u8 {
-        self.length
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Bytes::Short { length, .. } => usize::from(*length),
+            Bytes::Long(long) => long.bytes.len(),
+        }
     }
 
     /// It has no bytes.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.length == 0
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// It has more than eight bytes: only peers that know RFC 8974 understand it.
+    #[must_use]
+    pub fn is_extended(&self) -> bool {
+        matches!(self.0, Bytes::Long(_))
+    }
+
+    /// The bytes that it takes in a message: its own, and one or two that tell their number if that is 13 or more.
+    #[must_use]
+    pub fn encoded_len(&self) -> usize {
+        let length = self.len();
+        length + usize::from(length >= 13) + usize::from(length >= 269)
+    }
+
+    /// What the token length field of a message with this token says: TKL.
+    #[must_use]
+    pub fn tkl(&self) -> u8 {
+        match self.0 {
+            Bytes::Short { length, .. } => length,
+            Bytes::Long(_) => self.length_field().map_or(0, |field| field.nibble),
+        }
+    }
+
+    /// How its length is written.
+    pub(super) fn length_field(&self) -> Option<Field> {
+        Field::new(u32::try_from(self.len()).ok()?)
+    }
+
+    /// What it counts as where something is shared in places of 128 bytes: 1, and one for each 128 bytes begun that it
+    /// takes in memory of its own.
+    pub(crate) fn places(&self) -> usize {
+        match &self.0 {
+            Bytes::Short { .. } => 1,
+            Bytes::Long(long) => 1 + long.bytes.len().div_ceil(128),
+        }
+    }
+}
+
+/// The token length that a message's first byte announces, and the token with all that follows it (RFC 8974 §2.1).
+///
+/// Each length is written in one way only, since 13 and 269 are where the next form begins to count.
+#[inline]
+pub(super) fn split_length(nibble: u8, bytes: &[u8], most: usize) -> Result<(u32, &[u8]), DecodeErrorKind> {
+    if most <= Token::MAX_LENGTH && usize::from(nibble) > Token::MAX_LENGTH {
+        return Err(DecodeErrorKind::TokenLength);
+    }
+    let (length, rest) = extended(nibble, bytes, DecodeErrorKind::TokenLength).map_err(|kind| match kind {
+        DecodeErrorKind::OptionTruncated => DecodeErrorKind::TokenTruncated,
+        kind => kind,
+    })?;
+    if length as usize > most { Err(DecodeErrorKind::TokenLength) } else { Ok((length, rest)) }
+}
+
+impl Default for Token {
+    fn default() -> Self {
+        Self::EMPTY
     }
 }
 
 impl From<[u8; 8]> for Token {
     fn from(bytes: [u8; 8]) -> Self {
-        Self { bytes, length: 8 }
+        Self(Bytes::Short { length: 8, bytes })
     }
 }
 
 impl PartialEq for Token {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.length == other.length && u64::from_ne_bytes(self.bytes) == u64::from_ne_bytes(other.bytes)
+        match (&self.0, &other.0) {
+            (Bytes::Short { length, bytes }, Bytes::Short { length: other, bytes: others }) => {
+                length == other && u64::from_ne_bytes(*bytes) == u64::from_ne_bytes(*others)
+            }
+            (Bytes::Long(long), Bytes::Long(other)) => long.bytes == other.bytes,
+            _ => false,
+        }
     }
 }
 
@@ -82,8 +192,13 @@ impl Eq for Token {}
 
 impl Hash for Token {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(u64::from_ne_bytes(self.bytes));
-        state.write_u8(self.length);
+        match &self.0 {
+            Bytes::Short { length, bytes } => {
+                state.write_u64(u64::from_ne_bytes(*bytes));
+                state.write_u8(*length);
+            }
+            Bytes::Long(long) => long.bytes.hash(state),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The arithmetic of option headers (RFC 7252 §3.1), shared by everything that reads or writes options.
+//! The arithmetic of option headers (RFC 7252 §3.1) and of token lengths (RFC 8974 §2.1), shared by everything that reads
+//! or writes options and tokens.
 //!
 //! A delta or length up to 12 sits in its nibble; 13 announces one more byte (minus 13), 14 two more (minus 269); 15 is
 //! reserved, save for the byte `0xff`, which is the payload marker.
@@ -33,8 +34,9 @@ pub(super) fn split_option(first: u8, rest: &[u8]) -> Result<Split<'_>, DecodeEr
     Ok(Split { delta, value, rest })
 }
 
+/// The number that a nibble and the bytes behind it say, and what follows these.
 #[inline]
-fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Result<(u32, &[u8]), DecodeErrorKind> {
+pub(super) fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Result<(u32, &[u8]), DecodeErrorKind> {
     match (nibble, rest) {
         (0..=12, _) => Ok((nibble.into(), rest)),
         (13, [extension, rest @ ..]) => Ok((EXTENDED_8 + u32::from(*extension), rest)),
@@ -85,15 +87,15 @@ impl OptionHeader {
 }
 
 /// A delta or length as it is written.
-struct Field {
-    nibble: u8,
-    extension: u16,
-    extension_bits: u8,
+pub(super) struct Field {
+    pub(super) nibble: u8,
+    pub(super) extension: u16,
+    pub(super) extension_bits: u8,
 }
 
 impl Field {
     #[inline]
-    fn new(value: u32) -> Option<Self> {
+    pub(super) fn new(value: u32) -> Option<Self> {
         let (nibble, extension, extension_bits) = match value {
             0..EXTENDED_8 => (u8::try_from(value).ok()?, 0, 0),
             EXTENDED_8..EXTENDED_16 => (13, value - EXTENDED_8, 8),

@@ -48,7 +48,20 @@ pub struct EndpointConfig {
     pub separate_after: Duration,
     /// Bytes of the random tokens of requests, 0 to 8. Below 4 is unsafe on the Internet (RFC 7252 §5.3.1); 0 serves
     /// simulations of papers that sent none, and works only with one request at a time to each peer.
-    pub token_length: u8,
+    ///
+    /// More than 8, up to `longest_token`, are for servers that know RFC 8974. Whether a server does is found out by a
+    /// Confirmable request (§2.2.2): if it is rejected with a Reset or answered with 4.00, the endpoint sends it once more with 8
+    /// bytes, and does so at once for the next half hour. Non-confirmable requests, and requests to groups, have 8 bytes as
+    /// long as nothing is known.
+    pub token_length: usize,
+    /// The longest token of peers that is accepted, in bytes: 8 to 65 804 (RFC 8974 §2.1), and never more than half of
+    /// [`Limits::message_bytes`]. With 8, the default, a message with a longer one is malformed (RFC 7252 §3). With more a request
+    /// is refused with 4.00 if its token is longer than that but leaves room for an answer.
+    ///
+    /// A long token counts as several requests in [`Limits::incoming`], and as several observers in [`Limits::observers`]: one
+    /// for each 128 bytes begun, and one. So whatever peers send, their tokens take no more memory than 128 bytes for each of
+    /// these places.
+    pub longest_token: usize,
     /// Bytes counted for each datagram beyond its UDP payload, by byte-counting controllers and PROBING_RATE.
     pub datagram_overhead: u32,
     /// The largest blocks that bodies are cut into (RFC 7959 §2.2). With the default, 1024 bytes, only what does not fit into
@@ -94,6 +107,7 @@ impl Default for EndpointConfig {
             longest_pause: None,
             separate_after: Duration::from_millis(500),
             token_length: 8,
+            longest_token: Token::MAX_LENGTH,
             datagram_overhead: 28,
             block_size: BlockSize::default(),
             q_block: None,
@@ -128,8 +142,12 @@ impl EndpointConfig {
     pub fn validate(&self, controller_measures_rtt: bool) -> Result<Vec<ParameterWarning>, ConfigError> {
         self.limits.validate()?;
         self.envelope.validate()?;
-        if usize::from(self.token_length) > Token::MAX_LENGTH {
-            return Err(ConfigError::TokenLength { given: self.token_length });
+        if !(Token::MAX_LENGTH..=Token::MAX_EXTENDED_LENGTH).contains(&self.longest_token) {
+            return Err(ConfigError::LongestToken { given: self.longest_token });
+        }
+        let most = self.longest_accepted_token().max(Token::MAX_LENGTH);
+        if self.token_length > most {
+            return Err(ConfigError::TokenLength { given: self.token_length, most });
         }
         if self.queue_lifetime.is_zero() {
             return Err(ConfigError::NoTime { setting: "queue_lifetime" });
@@ -151,6 +169,30 @@ impl EndpointConfig {
             return Err(ConfigError::LateAcknowledgement { separate_after: self.separate_after, ack_timeout });
         }
         Ok(self.transmission.validate(controller_measures_rtt)?)
+    }
+
+    /// The longest token of a request that is not refused, in bytes: what is left of a message has room for an answer.
+    pub(crate) fn longest_accepted_token(&self) -> usize {
+        match self.longest_token {
+            ..=Token::MAX_LENGTH => self.longest_token,
+            longer => longer.min(self.limits.message_bytes / 2),
+        }
+    }
+
+    /// The longest token that is understood, in bytes: one that a message without anything else can have.
+    pub(crate) fn longest_echoed_token(&self) -> usize {
+        match self.longest_token {
+            ..=Token::MAX_LENGTH => self.longest_token,
+            _ => self.limits.message_bytes.saturating_sub(4 + 2),
+        }
+    }
+
+    /// The bytes that the longest token that the endpoint itself chooses takes in a message.
+    pub(crate) fn longest_own_token(&self) -> usize {
+        match self.token_length {
+            ..=Token::MAX_LENGTH => Token::MAX_LENGTH,
+            longer => longer + 2,
+        }
     }
 
     /// Checks everything, with the controller that arms the timers.
@@ -182,11 +224,21 @@ pub enum ConfigError {
         /// The most that can be counted.
         most: usize,
     },
-    /// Tokens have at most 8 bytes.
-    #[error("token_length is {given}: a token has at most 8 bytes (RFC 7252 §3)")]
+    /// Tokens of requests are longer than those that are accepted.
+    #[error(
+        "token_length is {given}: it must be at most {most}, the lesser of longest_token and half of message_bytes"
+    )]
     TokenLength {
         /// What was given.
-        given: u8,
+        given: usize,
+        /// The longest that works.
+        most: usize,
+    },
+    /// No message can have such a token, or RFC 7252 demands longer ones.
+    #[error("longest_token is {given}: it must be between 8 (RFC 7252 §3) and 65804 bytes (RFC 8974 §2.1)")]
+    LongestToken {
+        /// What was given.
+        given: usize,
     },
     /// Nothing could ever wait.
     #[error("{setting} is 0: it must be longer")]
@@ -268,7 +320,7 @@ mod tests {
     #[test]
     fn times_that_contradict_each_other_are_refused() {
         let seconds = Duration::from_secs;
-        assert_eq!(refusal(|config| config.token_length = 9), ConfigError::TokenLength { given: 9 });
+        assert_eq!(refusal(|config| config.token_length = 9), ConfigError::TokenLength { given: 9, most: 8 });
         let error = refusal(|config| config.queue_lifetime = Duration::ZERO);
         assert_eq!(error, ConfigError::NoTime { setting: "queue_lifetime" });
         let error = refusal(|config| config.separate_after = seconds(2));

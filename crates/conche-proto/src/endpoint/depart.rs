@@ -42,14 +42,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.depart_payload(now, id, buf);
         }
         let (ty, content, token) = (exchange.message_type(), &exchange.content, &exchange.token);
-        let message_id = self.inquiries.id_of(id, *token).unwrap_or(exchange.id);
+        let message_id = self.inquiries.id_of(id, token).unwrap_or(exchange.id);
         let len = encode(buf, ty, content.code, message_id, token, &content.body);
         let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
         let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 };
         if !exchange.is_told() {
             // A Non-confirmable response that had to wait; nothing comes back but, maybe, a Reset.
             let what = Keyed::fingerprint(self.peers.hash(&to), 0, exchange.id.0);
-            self.rejectable.left(what, exchange.token);
+            self.rejectable.left(what, exchange.token.clone());
             self.close(now, id.index);
             return Some(transmit);
         }

@@ -87,7 +87,7 @@ pub enum RequestError {
     #[error("all tokens of {length} bytes are in use toward this peer: raise token_length")]
     NoToken {
         /// [`EndpointConfig::token_length`](crate::EndpointConfig::token_length).
-        length: u8,
+        length: usize,
     },
 }
 

@@ -25,7 +25,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// malformed, gets an answer: not even a Reset, which would come from all members at once (§8.1).
     pub(super) fn receive_by_group(&mut self, now: Instant, datagram: Datagram<'_, P>) {
         let Datagram { from, bytes, .. } = datagram;
-        let message = Message::decode(bytes).ok().filter(|message| {
+        let message = Message::read(bytes, self.config.longest_echoed_token()).ok().filter(|message| {
             self.config.multicast.is_some() && message.ty() == Type::NonConfirmable && message.code().is_request()
         });
         let Some(message) = message else {
@@ -106,7 +106,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let to = Source { from: waiting.from, local: waiting.local };
             let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, &body);
             let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
-            self.rejectable.left(what, waiting.token);
+            self.rejectable.left(what, waiting.token.clone());
             self.outbox.push_back(Departure::Message { to, datagram });
         } else {
             self.stats.responses_expired += 1;

@@ -78,17 +78,17 @@ impl Inquiries {
         Token::from(unused.unwrap_or_else(|| random.next_u64()).to_le_bytes())
     }
 
-    fn of(&self, exchange: ExchangeId, token: Token) -> Option<&Inquiry> {
+    fn of(&self, exchange: ExchangeId, token: &Token) -> Option<&Inquiry> {
         self.by_token.get(&token.as_u64()).filter(|inquiry| inquiry.exchange == exchange)
     }
 
     /// What the message of this exchange leaves with, if it goes to a group.
-    pub(super) fn id_of(&self, exchange: ExchangeId, token: Token) -> Option<MessageId> {
+    pub(super) fn id_of(&self, exchange: ExchangeId, token: &Token) -> Option<MessageId> {
         self.of(exchange, token).map(|inquiry| inquiry.id)
     }
 
     /// An exchange is over.
-    pub(super) fn forget(&mut self, exchange: ExchangeId, token: Token) {
+    pub(super) fn forget(&mut self, exchange: ExchangeId, token: &Token) {
         if self.of(exchange, token).is_some() {
             self.by_token.remove(&token.as_u64());
         }
@@ -130,7 +130,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             purpose: Purpose::Request,
             code: request.code,
             body: request.body,
-            token,
+            token: token.clone(),
             local: None,
             reliability: Reliability::NeverConfirmable,
             deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
@@ -152,8 +152,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
     ) -> bool {
         let token = message.token();
-        let asked =
-            self.inquiries.by_token.get(&token.as_u64()).filter(|_| usize::from(token.len()) == Token::MAX_LENGTH);
+        let asked = self.inquiries.by_token.get(&token.as_u64()).filter(|_| token.len() == Token::MAX_LENGTH);
         let Some(exchange) = asked.map(|inquiry| inquiry.exchange) else { return false };
         if message.unacceptable_option(&self.config.known_options).is_some() {
             self.reject(source, message);
@@ -190,7 +189,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn group_over(&mut self, now: Instant, index: u32, reason: Failure) -> Option<Event<P>> {
         let in_time = matches!(reason, Failure::TimedOut | Failure::NoResponse | Failure::Deadline);
         let exchange = self.exchanges.get(index);
-        let inquiry = self.inquiries.of(exchange.id(index), exchange.token)?;
+        let inquiry = self.inquiries.of(exchange.id(index), &exchange.token)?;
         if !in_time || exchange.sent.is_empty() {
             return None;
         }

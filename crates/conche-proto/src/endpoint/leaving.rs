@@ -22,7 +22,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The next payload of a set leaves.
     pub(super) fn depart_payload(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
         let exchange = self.exchanges.live(id)?;
-        let (peer, base, local) = (exchange.peer, exchange.token, exchange.local);
+        let (peer, base, local) = (exchange.peer, exchange.token.clone(), exchange.local);
         let fresh = exchange.sent.is_empty();
         let fresh_id = exchange.id;
         let code = exchange.content.code;
@@ -71,13 +71,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let sender = transfer.sender.as_mut()?;
                 let first = sender.begins_train();
                 let number = sender.pop()?;
-                let (body, token) = (transfer.block(number)?, transfer.next_token(base));
+                let (body, token) = (transfer.block(number)?, transfer.next_token(&base));
                 Some(Payload { code, token, body, first })
             }
             Work::Kept(sender, kept) => {
                 let first = sender.begins_train();
                 let number = sender.pop()?;
-                let others = 4 + usize::from(base.len());
+                let others = 4 + base.encoded_len();
                 let whole = self.representations.get(now, kept.key)?;
                 let body = whole.block_of_set(number, sender.size, others, self.config.limits.message_bytes)?;
                 Some(Payload { code: whole.code, token: base, body, first })
@@ -103,7 +103,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let key = self.key(arrival.hash, arrival.source, asked);
         let key = self.kept_key(key, message);
         let max_payloads = u32::from(self.sets.as_ref()?.rules().max_payloads);
-        let others = 4 + usize::from(message.token().len());
+        let others = 4 + message.encoded_token_len();
         // Since it was last asked for, a round trip has passed at least.
         let round_trip = self.representations.idle(now, key).map(|time| time.max(self.config.envelope.timeout_floor));
         let Some(kept) = self.representations.get(now, key) else {
@@ -130,8 +130,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// All of a response was asked for: the blocks behind the first follow that (RFC 9177 §4.4).
     pub(super) fn leave_behind_first(&mut self, now: Instant, waiting: &Waiting<P>, asked: Block) {
         let Some(max_payloads) = self.sets.as_ref().map(|sets| sets.rules().max_payloads) else { return };
-        let Recipient { key, group, .. } = self.recipient(waiting, waiting.token.len());
-        let others = 4 + usize::from(waiting.token.len());
+        let Recipient { key, group, .. } = self.recipient(waiting, waiting.token.encoded_len());
+        let others = 4 + waiting.token.encoded_len();
         let (wanted, limit) = (asked.size.min(self.config.block_size), self.config.limits.message_bytes);
         let Some(kept) = self.representations.get(now, key) else { return };
         let (bytes, size) = (kept.payload().len(), kept.size_in_sets(wanted, others, limit));
@@ -139,7 +139,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let blocks = u32::try_from(bytes.div_ceil(size.bytes())).unwrap_or(u32::MAX);
         let numbers: Vec<u32> = (1..blocks.min(max_payloads.into())).collect();
         let to = (Source { from: waiting.from, local: waiting.local }, group);
-        self.leave_in_sets(now, to, (waiting.token, None), (key, bytes, Block { size, ..asked }), (&numbers, true));
+        self.leave_in_sets(
+            now,
+            to,
+            (waiting.token.clone(), None),
+            (key, bytes, Block { size, ..asked }),
+            (&numbers, true),
+        );
     }
 
     /// Blocks of a kept response leave, with this token, to who was heard again after this time.
@@ -177,7 +183,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         token: Token,
         (sender, kept): (Sender, Kept),
     ) {
-        if !self.incoming.admits(group) {
+        if !self.incoming.admits(group, &token) {
             self.stats.overloaded += 1;
             return;
         }
@@ -186,15 +192,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             purpose: Purpose::Response(group),
             code: Code::CONTENT,
             body: Body::EMPTY,
-            token,
+            token: token.clone(),
             local: source.local,
             reliability: Reliability::NeverConfirmable,
             deadline: Instant::FAR_FUTURE,
             transfer: Some(Box::new(Transferring::new(Work::Kept(sender, kept)))),
             whole: false,
         };
-        self.incoming.take_share(group);
-        let Some(exchange) = self.open(now, peer, opening) else { return self.incoming.give_back(group) };
+        self.incoming.take_share(group, &token);
+        let Some(exchange) = self.open(now, peer, opening) else { return self.incoming.give_back(group, &token) };
         let Some(sets) = &mut self.sets else { return };
         let exchanges = &self.exchanges;
         sets.leaves(kept.key, exchange, |id| exchanges.live(id).is_some());
@@ -212,7 +218,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             _ => Follows::Nothing,
         };
         self.exchanges.end_transfer(index, transfer);
-        self.exchanges.get_mut(index).token = token;
+        let exchange = self.exchanges.get_mut(index);
+        if let Purpose::Response(group) = exchange.purpose {
+            self.incoming.take_share(group, &token);
+            self.incoming.give_back(group, &exchange.token);
+        }
+        exchange.token = token;
         if continued == Follows::Set {
             self.exchanges.set_answered(now, &mut self.peers, index);
             self.exchanges.go_on_with_set(now, &mut self.peers, index);
@@ -239,7 +250,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let block = to.asked.q_block2().filter(|_| code.is_success() && code != Code::VALID);
         let mut whole = Representation::new(code, &response.body);
         let (bytes, limits) = (whole.payload().len(), &self.config.limits);
-        let (Some(block), others) = (block, 4 + usize::from(to.beside)) else { return Ok(response) };
+        let (Some(block), others) = (block, 4 + to.beside) else { return Ok(response) };
         if bytes > limits.body_bytes {
             return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }

@@ -32,6 +32,7 @@
 //! ```
 
 mod depart;
+mod discovery;
 mod error;
 mod event;
 mod group;
@@ -77,6 +78,7 @@ use crate::observe::{Observers, Subscriptions};
 use crate::peer::{ChooseController, ControllerId, PeerSnapshot, Peers};
 use crate::store::OnDemand;
 use conche_cc::{Controller, Instant};
+use discovery::Discovery;
 use inquiry::Inquiries;
 use leisure::Leisure;
 use limit::Limiter;
@@ -101,6 +103,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     groups: Option<SourceGroups<P>>,
     limiter: Option<Box<Limiter>>,
     validation: Option<Box<Validation>>,
+    /// Where requests have tokens that not every peer understands.
+    discovery: Option<Discovery>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
     requests: MessagePool,
     received: Deduplication,
@@ -153,6 +157,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             groups: None,
             limiter: config.response_limit.map(|limit| Box::new(Limiter::new(limit))),
             validation,
+            discovery: Discovery::of(&config),
             requests: MessagePool::new(),
             received: Deduplication::new(limits.deduplication_bytes, limits.message_bytes, lifetimes),
             rejectable: Rejectable::default(),

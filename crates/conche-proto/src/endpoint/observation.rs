@@ -22,12 +22,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
         let waiting =
             self.incoming.get(request).filter(|waiting| !waiting.is_to_group() && waiting.allowance.is_none())?;
-        let &Waiting { from, local, token, group, asked, .. } = waiting;
-        if let Some(before) = self.peers.peek(&from).and_then(|peer| self.observers.find(Place { peer, token, local }))
-        {
+        let waiting = waiting.clone();
+        let Waiting { from, local, group, asked, .. } = waiting;
+        if let Some(before) = self.observer_of(&waiting) {
             self.remove_observer(now, before);
         }
-        if !self.observers.admits(group, self.config.limits.observers) {
+        let token = waiting.token;
+        if !self.observers.admits(group, &token, self.config.limits.observers) {
             return None;
         }
         let peer = self.open_peer(now, from, group).ok()?;
@@ -109,7 +110,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.observers.unanswered() == 0 {
             return None;
         }
-        let waiting = *self.incoming.get(request)?;
+        let waiting = self.incoming.get(request)?.clone();
         let observer = self.observer_of(&waiting)?;
         (self.observers.progress(observer) == Progress::Unanswered(request)).then_some(observer)
     }
@@ -143,7 +144,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Progress::Unanswered(_) => {}
             Progress::Idle => {
                 let Some(message) = self.observers.message(now, observer) else { return };
-                let (Place { peer, token, local }, reliability) = (message.place, message.reliability);
+                let (Place { peer, token, local }, reliability) = (message.place.clone(), message.reliability);
                 let Content { code, body } = self.cut_notification(now, message);
                 let opening = Opening {
                     purpose: Purpose::Notification(observer),
@@ -212,7 +213,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A separate response failed: the first one to an observer, or that to an earlier request with its token.
-    pub(super) fn response_failed(&mut self, now: Instant, place: Place, exchange: ExchangeId, reason: Failure) {
+    pub(super) fn response_failed(&mut self, now: Instant, place: &Place, exchange: ExchangeId, reason: Failure) {
         let observer = self.observers.made().and_then(|made| made.first_answered_by(place, exchange));
         if let Some(observer) = observer {
             self.lose_observer(now, observer, ObserverEnd::Failed(reason));
@@ -246,12 +247,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn observer_of(&mut self, waiting: &Waiting<P>) -> Option<u32> {
-        let &Waiting { from, local, token, peer, .. } = waiting;
+        let &Waiting { from, local, ref token, peer, .. } = waiting;
         let peer = match peer {
             Some(peer) => peer.get(),
             None => self.peers.peek(&from)?,
         };
-        self.observers.made()?.find(Place { peer, token, local })
+        self.observers.made()?.find(&Place { peer, token: token.clone(), local })
     }
 
     fn lose_observer(&mut self, now: Instant, index: u32, reason: ObserverEnd) {

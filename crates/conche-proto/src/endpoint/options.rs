@@ -28,6 +28,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let limit = self.config.limits.message_bytes;
             return Err((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
         }
+        let longest = self.config.longest_accepted_token();
+        if message.token_bytes().len() > longest {
+            return Err((Code::BAD_REQUEST, format!("tokens of up to {longest} bytes are accepted")));
+        }
         let mut found = Found { in_sets: self.sets.is_some(), ..Found::default() };
         let passed = message.pass_acceptable(&self.config.known_options, |option| found.pass(option));
         if let Err(option) = passed {

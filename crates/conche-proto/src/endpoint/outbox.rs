@@ -98,10 +98,15 @@ pub(super) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token:
 /// The same in memory of its own, which is filled from its start: clearing it first would cost as much as the rest.
 #[inline]
 pub(super) fn encoded(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Box<[u8]> {
-    let mut front = [0; 4 + Token::MAX_LENGTH];
-    let length = encode(&mut front, ty, code, id, token, &Body::EMPTY);
-    let mut datagram = Vec::with_capacity(length + body.len());
-    datagram.extend_from_slice(&front[..length]);
+    let mut datagram = Vec::with_capacity(4 + token.encoded_len() + body.len());
+    if token.is_extended() {
+        datagram.resize(4 + token.encoded_len(), 0);
+        encode(&mut datagram, ty, code, id, token, &Body::EMPTY);
+    } else {
+        let mut front = [0; 4 + Token::MAX_LENGTH];
+        let length = encode(&mut front, ty, code, id, token, &Body::EMPTY);
+        datagram.extend_from_slice(&front[..length]);
+    }
     datagram.extend_from_slice(body.as_bytes());
     datagram.into_boxed_slice()
 }

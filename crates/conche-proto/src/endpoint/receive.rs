@@ -2,8 +2,9 @@
 
 use core::num::NonZeroU16;
 
+use super::discovery::Tried;
 use super::options::Said;
-use super::outbox::{Departure, Source, encode};
+use super::outbox::{Departure, Source, encoded};
 use super::sets::lists_missing_blocks;
 use super::transfer::Whole;
 use super::validation::allows;
@@ -44,7 +45,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.receive_by_group(now, datagram);
         }
         let source = Source { from, local };
-        let message = match Message::decode(bytes) {
+        let message = match Message::read(bytes, self.config.longest_echoed_token()) {
             Ok(message) => message,
             Err(error) => {
                 self.stats.malformed += 1;
@@ -119,14 +120,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The outstanding exchange whose message starts like `quoted`: type, code, message ID and token.
     fn quoted_exchange(&mut self, peer: u32, quoted: &[u8]) -> Option<ExchangeId> {
-        let (header, rest) = quoted.split_first_chunk::<4>()?;
+        let header = quoted.first_chunk::<4>()?;
         let id = MessageId(u16::from_be_bytes([header[2], header[3]]));
         let index = self.exchanges.with_id(peer, id)?;
         let exchange = self.exchanges.get(index);
-        let (code, token) = (exchange.content.code, exchange.token.as_slice());
-        let mut expected = [0; 12];
-        let length = encode(&mut expected, exchange.message_type(), code, id, &exchange.token, &Body::EMPTY);
-        let same = expected[..4] == header[..] && length == 4 + token.len() && rest.starts_with(token);
+        let expected = encoded(exchange.message_type(), exchange.content.code, id, &exchange.token, &Body::EMPTY);
+        let same = quoted.starts_with(&expected);
         (same && exchange.state == State::AwaitingAck).then(|| exchange.id(index))
     }
 
@@ -192,7 +191,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         said: Said,
     ) -> Option<Waiting<P>> {
         let &Arrival { source, what, group, allowance, .. } = arrival;
-        if !self.incoming.admits(group) {
+        let token = message.token();
+        if !self.incoming.admits(group, &token) {
             return None;
         }
         let confirmable = message.ty() == Type::Confirmable;
@@ -207,11 +207,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.peers.hold(peer);
         }
         let Source { from, local } = source;
-        let (id, token) = (message.id(), message.token());
+        let id = message.id();
         let Said { asked, unwanted } = said;
         let peer = peer.and_then(Number::of);
         let came = if confirmable { Came::Confirmable } else { Came::NonConfirmable };
-        Some(Waiting { from, local, id, token, came, peer, remembered, group, unwanted, asked, allowance })
+        let generation = 0;
+        Some(Waiting { from, local, id, token, generation, came, peer, remembered, group, unwanted, asked, allowance })
     }
 
     /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to
@@ -255,12 +256,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let allowance = self.allowance(now, &source.from, hash, message);
             return self.receive_copy(source, message, remembered, allowance);
         }
-        let found = peer.and_then(|peer| self.exchange_with_token(peer, message.token()));
+        let found = peer.and_then(|peer| self.exchange_with_token(peer, &message.token()));
         let found = found.filter(|&index| !self.is_late_notification(index, message));
         if !self.inquiries.is_empty() && self.receive_group_response(now, (source, hash), what, message) {
             return;
         }
-        if let Some(subscription) = self.notified(peer, message.token(), found) {
+        if let Some(subscription) = self.notified(peer, &message.token(), found) {
             return self.receive_notification(now, source, what, subscription, message);
         }
         let Some(index) = found else {
@@ -386,6 +387,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         self.exchanges.abandon(now, &mut self.peers, index, Why::Reset);
+        if self.exchanges.get(index).tries_token && !self.token_tried(now, index, Tried::Rejected) {
+            return;
+        }
         if purpose == Purpose::Ping {
             self.exchanges.get_mut(index).acknowledged = Some(now);
             self.complete(now, index);

@@ -51,7 +51,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         body: &Body,
     ) {
         let &Arrival { source: to, group, .. } = arrival;
-        let (code, body) = self.within_allowance(now, arrival, message.token().len(), (code, body));
+        let (code, body) = self.within_allowance(now, arrival, message.encoded_token_len(), (code, body));
         let (ty, id) = if message.ty() == Type::Confirmable {
             (Type::Acknowledgement, message.id())
         } else {
@@ -87,7 +87,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             body = body.uint(OptionNumber::SIZE1, u32::try_from(largest).unwrap_or(u32::MAX));
         }
         // Header, Block1 and Size1 in full length, payload marker.
-        let room = limits.message_bytes.saturating_sub(4 + usize::from(message.token().len()) + 5 + 6 + 1);
+        let room = limits.message_bytes.saturating_sub(4 + message.encoded_token_len() + 5 + 6 + 1);
         let text = &diagnostic[..diagnostic.floor_char_boundary(room)];
         body.payload(String::from(text)).build().unwrap_or_default()
     }

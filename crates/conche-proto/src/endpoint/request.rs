@@ -1,10 +1,11 @@
 //! Requests and pings of ours: how they open, and how every exchange ends exactly once.
 
+use super::discovery::{Chosen, Tried};
 use super::outbox::Departure;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
-use crate::codec::{Message, OwnedMessage, Token};
-use crate::exchange::{Exchange, ExchangeId, Failure, Next, Opening, Purpose, Request};
+use crate::codec::{Code, Message, OwnedMessage, Token};
+use crate::exchange::{Exchange, ExchangeId, Failure, Next, Opening, Purpose, Reliability, Request};
 use crate::observe::Place;
 use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
@@ -22,21 +23,28 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let peer = self.open_peer(now, to, Group::NOBODY)?;
         let named = request.token.is_some();
+        let confirmable = request.reliability == Reliability::Confirmable;
+        let Chosen { token, tried } = self.token(now, peer, request.token, confirmable)?;
         let mut opening = Opening {
             purpose: Purpose::Request,
             code: request.code,
             body: request.body,
-            token: self.token(peer, request.token)?,
+            token,
             local: None,
             reliability: request.reliability,
             deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
             transfer: None,
             whole: request.whole,
         };
-        if !self.cut_into_sets(peer, &mut opening, named) {
+        // One thing is tried at a time.
+        if tried || !self.cut_into_sets(peer, &mut opening, named) {
             self.cut_request(&mut opening)?;
         }
-        self.submit(now, peer, opening)
+        let exchange = self.submit(now, peer, opening)?;
+        if tried {
+            self.exchanges.get_mut(exchange.index).tries_token = true;
+        }
+        Ok(exchange)
     }
 
     /// Pings a peer (RFC 7252 §4.3): its Reset comes as [`Event::Acknowledged`].
@@ -76,18 +84,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The token that was asked for, if no other request or subscription has it, or else a random one.
     #[inline]
-    pub(super) fn token(&mut self, peer: u32, wanted: Option<Token>) -> Result<Token, RequestError> {
-        let length = self.config.token_length;
-        let mut subscribed = |token| self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
-        match wanted {
-            Some(token) if self.exchanges.uses_token(peer, token) => Err(RequestError::TokenInUse),
-            Some(token) if subscribed(token) => Err(RequestError::TokenInUse),
-            Some(token) => Ok(token),
-            None => {
-                let token = self.exchanges.unused_token(peer, length, &mut self.random, subscribed);
-                token.ok_or(RequestError::NoToken { length })
-            }
+    pub(super) fn token(
+        &mut self,
+        now: Instant,
+        peer: u32,
+        wanted: Option<Token>,
+        may_try: bool,
+    ) -> Result<Chosen, RequestError> {
+        let Some(token) = wanted else { return self.choose_token(now, peer, may_try) };
+        let subscribed = self.subscriptions.made().is_some_and(|made| made.find(peer, &token).is_some());
+        if subscribed || self.exchanges.uses_token(peer, &token) {
+            return Err(RequestError::TokenInUse);
         }
+        Ok(Chosen { token, tried: false })
     }
 
     /// Opens an exchange of the application's, within its limits.
@@ -145,7 +154,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn fail(&mut self, now: Instant, index: u32, reason: Failure) {
         let exchange = self.exchanges.get(index);
         self.stats.timeouts += u64::from(reason == Failure::TimedOut && exchange.confirmable);
-        let Exchange { purpose, peer, token, local, .. } = *exchange;
+        let Exchange { purpose, peer, local, .. } = *exchange;
+        let token = exchange.token.clone();
         let id = exchange.id(index);
         if let Purpose::Notification(observer) = purpose {
             return self.notification_failed(now, index, observer, reason);
@@ -168,7 +178,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.close(now, index);
         match (purpose, subscription) {
             (Purpose::Response(_), _) if !self.observers.is_empty() => {
-                self.response_failed(now, Place { peer, token, local }, id, reason);
+                self.response_failed(now, &Place { peer, token, local }, id, reason);
             }
             (_, Some(subscription)) => self.registration_failed(now, subscription, reason),
             _ => {}
@@ -178,6 +188,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A request's response arrived: the exchange is over, unless it goes on block by block.
     #[inline]
     pub(super) fn deliver(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
+        if self.exchanges.get(index).tries_token {
+            let refused = message.code() == Code::BAD_REQUEST;
+            if !self.token_tried(now, index, if refused { Tried::Refused(kind) } else { Tried::Understood }) {
+                return;
+            }
+        }
         if let Some(subscription) = self.registers(index) {
             return self.deliver_registration(now, index, subscription, kind, OwnedMessage::from(*message));
         }
@@ -216,13 +232,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn close(&mut self, now: Instant, index: u32) {
         if !self.inquiries.is_empty() {
             let exchange = self.exchanges.get(index);
-            self.inquiries.forget(exchange.id(index), exchange.token);
+            self.inquiries.forget(exchange.id(index), &exchange.token);
+        }
+        let exchange = self.exchanges.get(index);
+        if let Purpose::Response(group) = exchange.purpose {
+            self.incoming.give_back(group, &exchange.token);
         }
         let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
         match purpose {
-            Purpose::Response(group) => self.incoming.give_back(group),
             Purpose::Notification(observer) => self.observers.idle(observer),
-            Purpose::Request | Purpose::Ping => {}
+            Purpose::Response(_) | Purpose::Request | Purpose::Ping => {}
         }
         self.admit_waiting(now, peer);
     }

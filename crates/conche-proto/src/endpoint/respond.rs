@@ -12,7 +12,7 @@ use crate::store::Number;
 use conche_cc::{Controller, Instant};
 
 /// What the Observe option takes at most: its head and a number of 24 bits.
-pub(super) const OBSERVE_BYTES: u8 = 4;
+pub(super) const OBSERVE_BYTES: usize = 4;
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Answers a request. The response is piggybacked on the ACK if none was sent yet; otherwise it is a message of its
@@ -31,7 +31,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
-        let (token_length, plain) = (waiting.token.len(), waiting.asked.is_plain());
+        let (token_length, plain) = (waiting.token.encoded_len(), waiting.asked.is_plain());
         if Self::is_unwanted(waiting, &response) {
             self.ignore(now, request);
             return Ok(None);
@@ -57,7 +57,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let code = response.code;
         let exchange = match waiting.peer.map(Number::get) {
             Some(_) if waiting.is_to_group() => {
-                self.respond_at_leisure(now, waiting, response);
+                self.respond_at_leisure(now, waiting.clone(), response);
                 None
             }
             Some(peer) if !waiting.can_piggyback() => {
@@ -114,7 +114,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !matches!(found.purpose, Purpose::Response(_)) {
             return Err(SupersedeError::NotOutstanding);
         }
-        let token_length = found.token.len();
+        let token_length = found.token.encoded_len();
         self.check_code(&response)?;
         self.check(&response, token_length)?;
         let content = Content { code: response.code, body: response.body };
@@ -125,7 +125,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The time for a piggybacked response is over: an Empty ACK goes out, and the response will be separate. It needs the
     /// peer's state then; if there can be none, the request is refused while it still can be told.
     pub(super) fn piggybacking_over(&mut self, now: Instant, request: RequestId) {
-        let Some(waiting) = self.incoming.get(request).copied() else { return };
+        let Some(waiting) = self.incoming.get(request).cloned() else { return };
         if waiting.allowance.is_some() {
             return self.challenge_late(now, request, &waiting);
         }
@@ -149,18 +149,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if response.code.is_response() { Ok(()) } else { Err(RespondError::NotAResponse(response.code)) }
     }
 
-    fn check(&self, response: &Response, token_length: u8) -> Result<(), RespondError> {
-        let bytes = 4 + usize::from(token_length) + response.body.len();
+    fn check(&self, response: &Response, token_length: usize) -> Result<(), RespondError> {
+        let bytes = 4 + token_length + response.body.len();
         let limit = self.config.limits.message_bytes;
         if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
     #[inline]
     fn piggyback(&mut self, waiting: &Waiting<P>, response: &Response) {
-        self.incoming.give_back(waiting.group);
+        self.incoming.give_back(waiting.group, &waiting.token);
         let Response { code, body, .. } = response;
         let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
-        let length = 4 + usize::from(token.len()) + body.len();
+        let length = 4 + token.encoded_len() + body.len();
         let reply = match u8::try_from(length) {
             Ok(short) if length <= Reply::SHORT => {
                 let mut bytes = [0; Reply::SHORT];
@@ -208,7 +208,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let to = Source { from: waiting.from, local: waiting.local };
             let datagram = encoded(Type::NonConfirmable, response.code, id, &waiting.token, &response.body);
             let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
-            self.rejectable.left(what, waiting.token);
+            self.rejectable.left(what, waiting.token.clone());
             if let Some(observer) = observer {
                 self.observers.answer_left(now, observer, id);
             }
@@ -220,7 +220,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             purpose: Purpose::Response(waiting.group),
             code: response.code,
             body: response.body,
-            token: waiting.token,
+            token: waiting.token.clone(),
             local: waiting.local,
             reliability: if confirmable { reliability } else { Reliability::NeverConfirmable },
             deadline: Instant::FAR_FUTURE,
@@ -237,7 +237,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if waiting.is_to_group() {
             self.leisure.give_back(waiting.group);
         }
-        self.incoming.give_back(waiting.group);
+        self.incoming.give_back(waiting.group, &waiting.token);
         if let Some(peer) = waiting.peer.map(Number::get) {
             self.peers.let_go(now, peer);
         }

@@ -109,7 +109,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// application chose its token.
     pub(super) fn cut_into_sets(&mut self, peer: u32, opening: &mut Opening, named: bool) -> bool {
         let Some(sets) = &self.sets else { return false };
-        let (rules, set_rules) = (self.transfer_rules(), sets.rules);
+        let (rules, set_rules) = (self.transfer_rules(&opening.token), sets.rules);
         let hash = self.peers.hash(&self.peers.get(peer).key);
         let by_hand = |number| {
             use OptionNumber as N;
@@ -140,11 +140,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         } else {
             return false;
         };
-        if 4 + usize::from(opening.token.len()) + first.len() > rules.message_bytes {
+        if 4 + opening.token.encoded_len() + first.len() > rules.message_bytes {
             return false;
         }
-        let base = opening.token.numbered(0);
-        if !named && base.numbered(1) != base && !self.exchanges.uses_token(peer, base) {
+        let base = opening.token.clone().numbered(0);
+        if !named && base.clone().numbered(1) != base && !self.exchanges.uses_token(peer, &base) {
             opening.token = base;
             transfer.has_tokens = true;
         }
@@ -154,13 +154,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// The request with this token: its own, or the numbered one of a message in a set.
-    pub(super) fn exchange_with_token(&mut self, peer: u32, token: Token) -> Option<u32> {
+    pub(super) fn exchange_with_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
         let found = self.exchanges.with_token(peer, token);
         if found.is_some() || self.sets.is_none() {
             return found;
         }
-        let base = token.numbered(0);
-        let numbered = self.exchanges.with_token(peer, base).filter(|_| base != token)?;
+        let base = token.clone().numbered(0);
+        let numbered = self.exchanges.with_token(peer, &base).filter(|_| base != *token)?;
         match self.exchanges.get(numbered).transfer.as_ref().map(|transfer| &transfer.work) {
             Some(Work::Sets(transfer)) if transfer.has_tokens => Some(numbered),
             _ => None,
@@ -185,7 +185,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A response to a request that goes in sets.
     pub(super) fn deliver_to_sets(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
-        let rules = self.transfer_rules();
+        let rules = self.transfer_rules(&self.exchanges.get(index).token);
         let Some(set_rules) = self.sets.as_ref().map(|sets| sets.rules) else { return };
         let (first, peer) = (self.exchanges.get(index).confirmable, self.exchanges.get(index).peer);
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
@@ -256,10 +256,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Sends a message of an exchange that answers what came, as an ACK does, and so passes no controller.
     fn say(&mut self, now: Instant, index: u32, body: &Body) {
         let exchange = self.exchanges.get(index);
-        let (peer, base, code, local) = (exchange.peer, exchange.token, exchange.content.code, exchange.local);
+        let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
+        let base = exchange.token.clone();
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
         let token = match &mut transfer.work {
-            Work::Sets(transfer) => transfer.next_token(base),
+            Work::Sets(transfer) => transfer.next_token(&base),
             Work::Blocks(_) | Work::Kept(..) => base,
         };
         self.exchanges.end_transfer(index, transfer);
@@ -275,7 +276,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// What is missing of a response has not come: it is asked for.
     pub(super) fn ask_for_missing_blocks(&mut self, now: Instant, index: u32) {
-        let rules = self.transfer_rules();
+        let rules = self.transfer_rules(&self.exchanges.get(index).token);
         let Some(set_rules) = self.sets.as_ref().map(|sets| sets.rules) else { return };
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
         let asked = match &mut transfer.work {
@@ -309,11 +310,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let mut transfer = Transfer::new(code, &whole);
         let peer = self.exchanges.get(index).peer;
-        let token = self.token(peer, None).ok();
+        let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
         let cut = 4 + usize::from(self.exchanges.get(index).token.len()) + whole.len()
             > self.config.limits.message_bytes
             || whole.payload().len() > self.config.block_size.bytes();
-        let first = if cut { transfer.begin(&self.transfer_rules()) } else { Some(whole) };
+        let first =
+            if cut { transfer.begin(&self.transfer_rules(&self.exchanges.get(index).token)) } else { Some(whole) };
         let Some(first) = first else { return self.fail(now, index, Failure::BodyTooLarge) };
         let transfer = Box::new(Transferring::new(Work::Blocks(transfer)));
         self.exchanges.go_on(now, &mut self.peers, index, (transfer, first), token);

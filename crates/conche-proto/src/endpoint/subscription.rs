@@ -41,10 +41,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(RequestError::TooManySubscriptions { limit });
         }
         let peer = self.open_peer(now, to, Group::NOBODY)?;
-        let token = self.token(peer, token)?;
+        let token = self.token(now, peer, token, false)?.token;
         let request = Content { code, body: body.with_uint(OptionNumber::OBSERVE, REGISTER) };
         let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout);
-        let opening = registration(request.clone(), token, reliability, deadline);
+        let opening = registration(request.clone(), token.clone(), reliability, deadline);
         let exchange = self.submit(now, peer, opening)?;
         // What was fresh now is not when it is registered again (RFC 9175 §2.3).
         let opened = Opened { peer, token, request: without_echo(request), reliability, exchange };
@@ -65,7 +65,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(());
         }
         let peer = found.peer;
-        let opening = registration(found.request.clone(), found.token, found.reliability, Instant::FAR_FUTURE);
+        let opening = registration(found.request.clone(), found.token.clone(), found.reliability, Instant::FAR_FUTURE);
         let exchange = self.submit(now, peer, opening)?;
         self.subscriptions.registering(index, exchange);
         Ok(())
@@ -81,7 +81,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let found = self.subscriptions.get(index);
         let (peer, code) = (found.peer, found.request.code);
         let body = found.request.body.with_uint(OptionNumber::OBSERVE, DEREGISTER);
-        let opening = registration(Content { code, body }, found.token, found.reliability, Instant::FAR_FUTURE);
+        let opening = registration(Content { code, body }, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
         let registering = found.exchange;
         let exchange = self.submit(now, peer, opening)?;
         self.remove_subscription(now, index);
@@ -106,8 +106,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return None;
         }
         let exchange = self.exchanges.get(index);
-        let (id, peer, token) = (exchange.id(index), exchange.peer, exchange.token);
-        let subscription = (exchange.purpose == Purpose::Request).then(|| self.subscriptions.find(peer, token))??;
+        let id = exchange.id(index);
+        let find = || self.subscriptions.find(exchange.peer, &exchange.token);
+        let subscription = (exchange.purpose == Purpose::Request).then(find)??;
         (self.subscriptions.get(subscription).exchange == Some(id)).then_some(subscription)
     }
 
@@ -153,7 +154,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Content { code, body } = &found.request;
         let body = body.to_builder().option(OptionNumber::ECHO, echo).build().ok()?;
         let content = Content { code: *code, body };
-        let opening = registration(content, found.token, found.reliability, Instant::FAR_FUTURE);
+        let opening = registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
         let exchange = self.submit(now, found.peer, opening).ok()?;
         self.subscriptions.registering(subscription, exchange);
         Some(())
@@ -167,7 +168,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The subscription that a response belongs to which is no answer to a request: to none at all, or not to this one,
     /// a registration whose answer would come with the acknowledgement or after it.
-    pub(super) fn notified(&mut self, peer: Option<u32>, token: Token, exchange: Option<u32>) -> Option<u32> {
+    pub(super) fn notified(&mut self, peer: Option<u32>, token: &Token, exchange: Option<u32>) -> Option<u32> {
         if self.subscriptions.is_empty() {
             return None;
         }

@@ -59,22 +59,23 @@ pub(super) fn bounds(config: &SharedConfig) -> Bounds {
     }
 }
 
-/// The longest token of an observer.
-const NOTIFICATION_TOKEN: u8 = 8;
-
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    pub(super) fn transfer_rules(&self) -> Rules {
-        let limits = &self.config.limits;
-        Rules { block_size: self.config.block_size, message_bytes: limits.message_bytes, body_bytes: limits.body_bytes }
+    /// For a request whose messages have no longer tokens than this one and those that the endpoint chooses. Transfers
+    /// reckon with a token of eight bytes, and so with as much less of a message as there is more of a token.
+    pub(super) fn transfer_rules(&self, token: &Token) -> Rules {
+        let (config, limits) = (&self.config, &self.config.limits);
+        let longest = token.encoded_len().max(config.longest_own_token());
+        let message_bytes = limits.message_bytes.saturating_sub(longest.saturating_sub(Token::MAX_LENGTH));
+        Rules { block_size: config.block_size, message_bytes, body_bytes: limits.body_bytes }
     }
 
     /// Whether a message goes out as it is: all but those that are too large, if no smaller blocks are wished for.
-    pub(super) fn goes_whole(&self, token_length: u8, body: &Body) -> bool {
+    pub(super) fn goes_whole(&self, beside: usize, body: &Body) -> bool {
         let smallest_cut = match self.config.block_size {
             BlockSize::B1024 => usize::MAX,
             size => size.bytes(),
         };
-        let bytes = 4 + usize::from(token_length) + body.len();
+        let bytes = 4 + beside + body.len();
         bytes <= self.config.limits.message_bytes && body.len() <= smallest_cut
     }
 
@@ -114,7 +115,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             let mut transfer = Transfer::new(opening.code, &opening.body);
             // If not even the smallest block fits, the message is refused for its size.
-            if let Some(first) = transfer.begin(&self.transfer_rules()) {
+            if let Some(first) = transfer.begin(&self.transfer_rules(&opening.token)) {
                 opening.body = first;
                 opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
             }
@@ -123,7 +124,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let block = Block { num: 0, more: false, size: self.config.block_size };
             let payload = opening.body.payload();
             let body = opening.body.rewritten(|_| true, &[(OptionNumber::BLOCK2, block.encode())], &payload);
-            if 4 + usize::from(opening.token.len()) + body.len() <= self.config.limits.message_bytes {
+            if 4 + opening.token.encoded_len() + body.len() <= self.config.limits.message_bytes {
                 opening.body = body;
             }
         }
@@ -146,7 +147,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 Box::new(Transferring::new(Work::Blocks(Transfer::new(content.code, &content.body))))
             }
         };
-        let rules = self.transfer_rules();
+        let rules = self.transfer_rules(&self.exchanges.get(index).token);
         let step = match &mut transfer.work {
             Work::Blocks(transfer) => transfer.answer(response, &rules),
             Work::Sets(_) | Work::Kept(..) => Step::AsItIs,
@@ -154,7 +155,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let reason = match step {
             Step::Next(body) if self.fits_all_transfers(&transfer) => {
                 let peer = self.exchanges.get(index).peer;
-                let token = self.token(peer, None).ok();
+                let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
                 self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), token);
                 self.admit_waiting(now, peer);
                 return None;
@@ -216,7 +217,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Some(block) = asked.block2().filter(|block| block.num > 0) else { return Some(Whole::AsItIs) };
         let (wanted, limit) = (self.config.block_size, self.config.limits.message_bytes);
-        let others = 4 + usize::from(message.token().len());
+        let others = 4 + message.encoded_token_len();
         let key = self.kept_key(key, message);
         let Some(kept) = self.representations.get(now, key) else {
             return self.not_kept(now, arrival, message);
@@ -260,7 +261,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The request whose last block this is.
     pub(super) fn joined(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
         let joined = self.assemblies.complete(key, &message.content())?;
-        joined.finish(message.header(), message.token())
+        joined.finish(message.header(), &message.token())
     }
 
     /// Answers a request at once, and copies of it in the same way without looking at them again.
@@ -288,7 +289,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Who gets the response to this request. Beside its body that has a token and other things of so many bytes.
-    pub(super) fn recipient(&self, waiting: &Waiting<P>, beside: u8) -> Recipient {
+    pub(super) fn recipient(&self, waiting: &Waiting<P>, beside: usize) -> Recipient {
         let source = Source { from: waiting.from, local: waiting.local };
         let key = self.key(self.peers.hash(&waiting.from), source, &waiting.asked);
         Recipient { key, group: waiting.group, asked: waiting.asked, beside }
@@ -324,7 +325,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let hash = self.hash;
             whole.tag(|payload| hash.hash(&payload).to_be_bytes());
         }
-        let others = 4 + usize::from(to.beside);
+        let others = 4 + to.beside;
         // A body that was not asked for in blocks and fits into a message stays whole.
         let largest = if goes_whole && block2.is_none() { None } else { Some(self.config.block_size) };
         match whole.block(block2, block1, largest, others, limits.message_bytes) {
@@ -346,8 +347,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A notification that can be sent: with an ETag for its blocks, if it has to be cut for everybody.
     pub(super) fn notifiable(&self, response: Response) -> Result<Response, NotifyError> {
-        const BESIDE: u8 = NOTIFICATION_TOKEN + OBSERVE_BYTES;
-        if self.goes_whole(BESIDE, &response.body) {
+        let beside = self.config.longest_accepted_token() + OBSERVE_BYTES;
+        if self.goes_whole(beside, &response.body) {
             return Ok(response);
         }
         let mut whole = Representation::new(response.code, &response.body);
@@ -356,7 +357,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(NotifyError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
         whole.tag(|payload| self.hash.hash(&payload).to_be_bytes());
-        let (beside, limit) = (4 + usize::from(BESIDE), limits.message_bytes);
+        let (beside, limit) = (4 + beside, limits.message_bytes);
         match whole.block(None, None, Some(self.config.block_size), beside, limit) {
             Ok(_) => Ok(Response { body: whole.into_body(), ..response }),
             Err(_) => Err(NotifyError::TooLarge { bytes: beside + response.body.len(), limit }),
@@ -369,14 +370,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Notification { place, group, asked, content, .. } = notification;
         let (code, payload) = (content.code, content.body.payload());
         let fits = asked.block2().is_none_or(|block| payload.len() <= block.size.bytes());
-        if fits && self.goes_whole(place.token.len(), &content.body) {
+        if fits && self.goes_whole(place.token.encoded_len(), &content.body) {
             return content;
         }
         let sequence = content.body.content(code).and_then(|content| content.uint(OptionNumber::OBSERVE));
         let body = content.body.rewritten(|number| number != OptionNumber::OBSERVE, &[], &payload);
         let source = Source { from: self.peers.get(place.peer).key, local: place.local };
         let key = self.key(self.peers.hash(&source.from), source, &asked);
-        let to = Recipient { key, group, asked, beside: place.token.len() + OBSERVE_BYTES };
+        let to = Recipient { key, group, asked, beside: place.token.encoded_len() + OBSERVE_BYTES };
         // Its size was looked at when the application handed it over.
         let Ok(cut) = self.cut_response(now, &to, Response::new(code, body)) else { return content };
         let body = sequence.map(|sequence| cut.body.with_uint(OptionNumber::OBSERVE, sequence));
@@ -396,7 +397,7 @@ pub(super) struct Recipient {
     pub(super) group: Group,
     pub(super) asked: Asked,
     /// The bytes of the token and what else is beside the body.
-    pub(super) beside: u8,
+    pub(super) beside: usize,
 }
 
 /// What a failed transfer is told as.

@@ -174,8 +174,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(sets) = &mut self.sets else { return };
         let most = usize::from(sets.rules().max_payloads);
         let Some(upload) = sets.uploads.contexts.at_mut(index) else { return };
-        let (to, token, group) = (upload.from, upload.token, upload.group);
-        let room = limit.saturating_sub(4 + usize::from(token.len()) + 3 + 1);
+        let (to, token, group) = (upload.from, upload.token.clone(), upload.group);
+        let room = limit.saturating_sub(4 + token.encoded_len() + 3 + 1);
         let missing = encode_missing_blocks(&upload.receiver.missing(most), room);
         let due = upload.receiver.due();
         sets.uploads.timers.set(index, due);
@@ -195,7 +195,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The request whose body this is.
     pub(super) fn received_in_sets(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
         let upload = self.sets.as_mut()?.uploads.contexts.remove(key)?;
-        upload.receiver.finish(message.header(), message.token())
+        upload.receiver.finish(message.header(), &message.token())
     }
 
     /// A Confirmable request whose response comes later, or never: copies of it are acknowledged too.

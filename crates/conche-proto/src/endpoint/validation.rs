@@ -108,7 +108,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let follows = || message.uint(OptionNumber::OBSERVE) == Some(REGISTER) || asked.is_in_sets();
         let challenged = arrival.allowance.is_some() && (!message.code().is_idempotent() || follows());
         if challenged {
-            let body = self.challenge(now, &arrival.source.from, arrival.allowance, message.token().len());
+            let body = self.challenge(now, &arrival.source.from, arrival.allowance, message.encoded_token_len());
             self.answer_at_once(now, arrival, message, Code::UNAUTHORIZED, &body);
         }
         challenged
@@ -119,10 +119,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         &mut self,
         now: Instant,
         arrival: &Arrival<P>,
-        token_length: u8,
+        token_length: usize,
         (code, body): (Code, &Body),
     ) -> (Code, Body) {
-        if allows(arrival.allowance, 4 + usize::from(token_length) + body.len()) {
+        if allows(arrival.allowance, 4 + token_length + body.len()) {
             (code, body.clone())
         } else if code.is_success() {
             (Code::UNAUTHORIZED, self.challenge(now, &arrival.source.from, arrival.allowance, token_length))
@@ -133,11 +133,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The response to a request of a source that is not validated, or 4.01 if it is too large.
     pub(super) fn affordable(&mut self, now: Instant, waiting: &Waiting<P>, response: Response) -> Response {
-        let token_length = waiting.token.len();
+        let token_length = waiting.token.encoded_len();
         if waiting.allowance.is_none() {
             return response;
         }
-        let fits = allows(waiting.allowance, 4 + usize::from(token_length) + response.body.len());
+        let fits = allows(waiting.allowance, 4 + token_length + response.body.len());
         let response = match fits {
             true => response,
             false => {
@@ -150,17 +150,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A request of a source that is not validated has waited for as long as it may: it is answered with 4.01, and what the
     /// application says comes too late.
     pub(super) fn challenge_late(&mut self, now: Instant, request: RequestId, waiting: &Waiting<P>) {
-        let body = self.challenge(now, &waiting.from, waiting.allowance, waiting.token.len());
+        let body = self.challenge(now, &waiting.from, waiting.allowance, waiting.token.encoded_len());
         // It waits, and the code is that of a response.
         let _ = self.respond(now, request, Response::new(Code::UNAUTHORIZED, body));
     }
 
     /// The Echo option, or nothing where not even that fits.
-    fn challenge(&mut self, now: Instant, from: &P, allowance: Option<NonZeroU16>, token_length: u8) -> Body {
+    fn challenge(&mut self, now: Instant, from: &P, allowance: Option<NonZeroU16>, token_length: usize) -> Body {
         self.stats.challenged += 1;
         let Some(validation) = &self.validation else { return Body::EMPTY };
         let echo = validation.freshness.challenge(now, from);
         let body = Body::builder().option(OptionNumber::ECHO, &echo).build().unwrap_or_default();
-        if allows(allowance, 4 + usize::from(token_length) + body.len()) { body } else { Body::EMPTY }
+        if allows(allowance, 4 + token_length + body.len()) { body } else { Body::EMPTY }
     }
 }

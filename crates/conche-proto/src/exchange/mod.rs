@@ -34,7 +34,7 @@ pub use course::{Course, ExchangeId, Failure};
 pub use request::{Reliability, Request, Response};
 pub(crate) use retransmission::Next;
 pub(crate) use sets::Left;
-pub(crate) use table::{Exchanges, Opening};
+pub(crate) use table::{Exchanges, Opening, token_hash};
 pub(crate) use transfer::{Kept, Transferring, Work};
 
 use alloc::boxed::Box;
@@ -102,6 +102,8 @@ pub(crate) struct Exchange<C: Controller> {
     /// A response that is a block of a larger body is fetched on.
     pub(crate) whole: bool,
     pub(crate) token: Token,
+    /// Nobody knows whether the peer understands this token.
+    pub(crate) tries_token: bool,
     /// Which of our addresses it leaves from.
     pub(crate) local: Option<IpAddr>,
     /// Valid once it has been admitted.

@@ -78,7 +78,8 @@ impl<C: Controller> Exchanges<C> {
     /// What is counted of a set that waits for admission: its payloads that are due.
     fn count_set(&mut self, index: u32) {
         let exchange = &self.slots[index];
-        let others = u32::from(exchange.token.len()) + self.config.datagram_overhead + BESIDE;
+        let others =
+            u32::try_from(exchange.token.encoded_len()).unwrap_or(u32::MAX) + self.config.datagram_overhead + BESIDE;
         let bytes = exchange.transfer.as_ref().and_then(|transfer| transfer.set_bytes(others));
         let exchange = &mut self.slots[index];
         exchange.bytes = bytes.unwrap_or(exchange.bytes);

@@ -1,6 +1,7 @@
 //! [`Exchanges`]: all that are not over, from opening to closing, found by number, message ID and token.
 
 use alloc::boxed::Box;
+use alloc::vec;
 
 use rand_core::RngCore;
 
@@ -69,7 +70,7 @@ impl Opening {
 
     /// The bytes of its message.
     pub(crate) fn bytes(&self) -> usize {
-        4 + usize::from(self.token.len()) + self.body.len()
+        4 + self.token.encoded_len() + self.body.len()
     }
 }
 
@@ -128,7 +129,7 @@ impl<C: Controller> Exchanges<C> {
         opening: Opening,
     ) -> Option<ExchangeId> {
         self.generation = self.generation.wrapping_add(1);
-        let (purpose, token) = (opening.purpose, opening.token);
+        let purpose = opening.purpose;
         let alone = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead);
         let set = opening.transfer.as_ref().filter(|_| purpose != Purpose::Request);
         let bytes = set.and_then(|transfer| transfer.set_bytes(alone)).unwrap_or(alone);
@@ -150,7 +151,8 @@ impl<C: Controller> Exchanges<C> {
             successor: None,
             transfer: opening.transfer,
             whole: opening.whole,
-            token,
+            token: opening.token,
+            tries_token: false,
             local: opening.local,
             id: MessageId(0),
             identified: false,
@@ -170,7 +172,7 @@ impl<C: Controller> Exchanges<C> {
         };
         let index = self.slots.insert_with(exchange)?;
         if purpose == Purpose::Request {
-            let hash = self.token_hash(peer, token);
+            let hash = self.token_hash(peer, &self.slots[index].token);
             self.by_token.insert(&mut self.slots, hash, index);
         }
         match purpose {
@@ -247,12 +249,12 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// A request to this peer has this token.
-    pub(crate) fn uses_token(&mut self, peer: u32, token: Token) -> bool {
+    pub(crate) fn uses_token(&mut self, peer: u32, token: &Token) -> bool {
         self.find_token(peer, token).is_some()
     }
 
     /// The request with this token, if it has left: nobody can answer one that has not.
-    pub(crate) fn with_token(&mut self, peer: u32, token: Token) -> Option<u32> {
+    pub(crate) fn with_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
         self.find_token(peer, token).filter(|&index| !self.slots[index].sent.is_empty())
     }
 
@@ -261,15 +263,14 @@ impl<C: Controller> Exchanges<C> {
     pub(crate) fn unused_token(
         &mut self,
         peer: u32,
-        length: u8,
+        length: usize,
         random: &mut impl RngCore,
-        mut used_elsewhere: impl FnMut(Token) -> bool,
+        mut used_elsewhere: impl FnMut(&Token) -> bool,
     ) -> Option<Token> {
         // With 4 bytes or more the first draw is free all but surely; with fewer, all may be taken.
         (0..64).find_map(|_| {
-            let bytes = random.next_u64().to_le_bytes();
-            let token = Token::new(&bytes[..usize::from(length).min(bytes.len())])?;
-            (!self.uses_token(peer, token) && !used_elsewhere(token)).then_some(token)
+            let token = random_token(length, random)?;
+            (!self.uses_token(peer, &token) && !used_elsewhere(&token)).then_some(token)
         })
     }
 
@@ -382,20 +383,20 @@ impl<C: Controller> Exchanges<C> {
     /// A request is found by this token from now on.
     pub(super) fn take_token(&mut self, index: u32, token: Token) {
         self.by_token.remove(&mut self.slots, index);
+        let hash = self.token_hash(self.slots[index].peer, &token);
         self.slots[index].token = token;
-        let hash = self.token_hash(self.slots[index].peer, token);
         self.by_token.insert(&mut self.slots, hash, index);
     }
 
     /// What a message with this body is counted as.
     pub(super) fn message_bytes(&self, index: u32, body: &Body) -> u32 {
-        let payload = 4 + usize::from(self.slots[index].token.len()) + body.len();
+        let payload = 4 + self.slots[index].token.encoded_len() + body.len();
         u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead)
     }
 
     #[inline]
-    fn find_token(&mut self, peer: u32, token: Token) -> Option<u32> {
-        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.token == token;
+    fn find_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
+        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.token == *token;
         self.by_token.find(&self.slots, self.token_hash(peer, token), is_it)
     }
 
@@ -403,7 +404,23 @@ impl<C: Controller> Exchanges<C> {
         self.hash.spread(peer.into(), id.0.into())
     }
 
-    fn token_hash(&self, peer: u32, token: Token) -> u64 {
-        self.hash.spread(u64::from(peer) << 8 | u64::from(token.len()), token.as_u64())
+    fn token_hash(&self, peer: u32, token: &Token) -> u64 {
+        token_hash(&self.hash, peer, token)
     }
+}
+
+/// Of a token that this endpoint chose, toward a peer. What an application chooses may begin alike for all of its requests:
+/// of a long one every byte counts.
+pub(crate) fn token_hash(hash: &Keyed, peer: u32, token: &Token) -> u64 {
+    let bytes = if token.is_extended() { hash.digest(0, token.as_slice()) } else { token.as_u64() };
+    hash.spread(u64::from(peer) << 32 | token.len() as u64, bytes)
+}
+
+fn random_token(length: usize, random: &mut impl RngCore) -> Option<Token> {
+    if length <= Token::MAX_LENGTH {
+        return Token::new(&random.next_u64().to_le_bytes()[..length]);
+    }
+    let mut bytes = vec![0; length];
+    random.fill_bytes(&mut bytes);
+    Token::extended(&bytes)
 }

@@ -134,16 +134,28 @@ impl<C: Controller> Exchanges<C> {
         let course = transfer.course(now, exchange.course_of_message(now));
         transfer.in_sets = 0;
         transfer.before = Some((first_sent, course));
-        self.slots[index].free_slot(peers);
-        self.unidentify(index);
         if let Some(token) = token {
             self.take_token(index, token);
         }
         self.count_transfer(&mut transfer);
+        self.slots[index].transfer = Some(transfer);
+        self.send_next(now, peers, index, body);
+    }
+
+    /// A message has to go once more, with this token, since the peer does not understand the one that it had.
+    pub(crate) fn send_anew<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, token: Token) {
+        self.take_token(index, token);
+        let body = self.slots[index].content.body.clone();
+        self.send_next(now, peers, index, body);
+    }
+
+    /// The next message of a request waits for its turn.
+    fn send_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, body: Body) {
+        self.slots[index].free_slot(peers);
+        self.unidentify(index);
         let bytes = self.message_bytes(index, &body);
         let patience = self.config.times().response_timeout;
         let exchange = &mut self.slots[index];
-        exchange.transfer = Some(transfer);
         (exchange.content.body, exchange.bytes) = (body, bytes);
         exchange.state = State::Queued;
         exchange.state_until = now + patience;

@@ -93,8 +93,13 @@ pub(crate) struct Received {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remembered {
     index: Number,
-    /// What tells it from another one in its place.
-    message: u64,
+    /// What tells it from another one in its place, in halves, so that it is kept with no gap before it.
+    message: [u32; 2],
+}
+
+const fn halves(what: Fingerprint) -> [u32; 2] {
+    let short = what.short();
+    [(short >> 32) as u32, short as u32]
 }
 
 /// The table is full, or the group has its share of it.
@@ -181,7 +186,7 @@ impl Deduplication {
     pub(crate) fn find(&mut self, now: Instant, what: Fingerprint) -> Option<Remembered> {
         self.purge(now);
         let index = self.index.find(&self.entries, what.short(), |entry: &Entry| entry.what == what)?;
-        Number::of(index).map(|index| Remembered { index, message: what.short() })
+        Number::of(index).map(|index| Remembered { index, message: halves(what) })
     }
 
     /// Enters a message that [`find`](Self::find) has just not found. `keep` is called first if others may be forgotten for
@@ -219,14 +224,14 @@ impl Deduplication {
             Queue::NotIdempotent => self.shares.take(group, Self::ENTRY_BYTES + reply_bytes),
         }
         self.push(lifetime, queue, index);
-        Number::of(index).map(|index| Remembered { index, message: what.short() }).ok_or(TableFull)
+        Number::of(index).map(|index| Remembered { index, message: halves(what) }).ok_or(TableFull)
     }
 
     /// The reply of an entry that is still there.
     #[inline]
     pub(crate) fn reply(&self, remembered: Remembered) -> Option<&Reply> {
         let entry =
-            self.entries.get(remembered.index.get()).filter(|entry| entry.what.short() == remembered.message)?;
+            self.entries.get(remembered.index.get()).filter(|entry| halves(entry.what) == remembered.message)?;
         Some(&entry.reply)
     }
 
@@ -236,7 +241,7 @@ impl Deduplication {
     pub(crate) fn set_reply(&mut self, remembered: Remembered, reply: Reply) -> Result<(), Reply> {
         let bytes = self.bytes_of(&reply);
         let found =
-            self.entries.get_mut(remembered.index.get()).filter(|entry| entry.what.short() == remembered.message);
+            self.entries.get_mut(remembered.index.get()).filter(|entry| halves(entry.what) == remembered.message);
         let Some(entry) = found else { return Err(reply) };
         let group = entry.group;
         let before = core::mem::replace(&mut entry.reply, reply);

@@ -12,7 +12,7 @@ use crate::hash::Fingerprint;
 /// Responses that are kept.
 const KEPT: usize = 256;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Left {
     /// Stands for the peer and the message ID.
     what: Fingerprint,

@@ -59,7 +59,7 @@ impl fmt::Display for ObserverEnd {
 }
 
 /// Who observes: what an entry in the list of observers is found by (RFC 7641 §4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) peer: u32,
     pub(crate) token: Token,
@@ -67,7 +67,7 @@ pub(crate) struct Place {
 }
 
 /// A client that wants to observe.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Registration {
     pub(crate) place: Place,
     pub(crate) group: Group,
@@ -164,9 +164,9 @@ impl Observers {
         topic.map_or((0, None), |topic| (self.topics[topic].len as usize, self.topics[topic].observers.first()))
     }
 
-    /// There may be one more of this group, of `capacity` in all.
-    pub(crate) fn admits(&self, group: Group, capacity: usize) -> bool {
-        self.shares.admits(group, 1, capacity)
+    /// There may be one more of this group with this token, of `capacity` in all.
+    pub(crate) fn admits(&self, group: Group, token: &Token, capacity: usize) -> bool {
+        self.shares.admits(group, token.places(), capacity)
     }
 
     /// There may be one more of this peer, which may have so many.
@@ -181,6 +181,7 @@ impl Observers {
         let topic = self.open_topic(topic)?;
         let watcher = self.open_watcher(peer, group)?;
         self.generation = self.generation.wrapping_add(1);
+        let (hash, places) = (self.hash_of(peer, &token), token.places());
         let observer = Observer {
             generation: self.generation,
             watcher,
@@ -200,20 +201,20 @@ impl Observers {
             by_place: Chain::default(),
         };
         let index = self.slots.insert(observer)?;
-        let hash = self.hash_of(peer, token);
         self.by_place.insert(&mut self.slots, hash, index);
         self.topics[topic].observers.push_back(&mut self.slots, index);
         self.topics[topic].len += 1;
         self.watchers[watcher].observers.push_back(&mut self.slots, index);
         self.watchers[watcher].len += 1;
-        self.shares.take(group, 1);
+        self.shares.take(group, places);
         self.unanswered += 1;
         Some(ObserverId { index, generation: self.generation })
     }
 
     /// Takes an observer that is sent nothing out of all lists; the answer is its peer.
     pub(crate) fn remove(&mut self, index: u32) -> u32 {
-        let &Observer { watcher, topic, progress, .. } = &self.slots[index];
+        let &Observer { watcher, topic, progress, ref token, .. } = &self.slots[index];
+        let places = token.places();
         self.by_place.remove(&mut self.slots, index);
         self.topics[topic].observers.remove(&mut self.slots, index);
         self.watchers[watcher].observers.remove(&mut self.slots, index);
@@ -224,7 +225,7 @@ impl Observers {
             self.by_peer.remove(&mut self.watchers, watcher);
             self.watchers.remove(watcher);
         }
-        self.shares.give_back(group, 1);
+        self.shares.give_back(group, places);
         self.unanswered -= usize::from(matches!(progress, Progress::Unanswered(_)));
         self.topics[topic].len -= 1;
         self.close_if_unobserved(topic);
@@ -242,11 +243,11 @@ impl Observers {
         (ObserverId { index, generation }, self.watchers[watcher].peer, self.topics[topic].name)
     }
 
-    pub(crate) fn find(&mut self, place: Place) -> Option<u32> {
-        let (watchers, hash) = (&self.watchers, self.hash_of(place.peer, place.token));
+    pub(crate) fn find(&mut self, place: &Place) -> Option<u32> {
+        let (watchers, hash) = (&self.watchers, self.hash_of(place.peer, &place.token));
         let is_it = |observer: &Observer| {
-            let peer = watchers[observer.watcher].peer;
-            place == Place { peer, token: observer.token, local: observer.local }
+            let Observer { watcher, token, local, .. } = observer;
+            (place.peer, &place.token, place.local) == (watchers[*watcher].peer, token, *local)
         };
         self.by_place.find(&self.slots, hash, is_it)
     }
@@ -260,7 +261,7 @@ impl Observers {
     }
 
     /// The observer whose first response this exchange is.
-    pub(crate) fn first_answered_by(&mut self, place: Place, exchange: ExchangeId) -> Option<u32> {
+    pub(crate) fn first_answered_by(&mut self, place: &Place, exchange: ExchangeId) -> Option<u32> {
         self.find(place).filter(|&index| self.slots[index].first == Some(exchange.generation))
     }
 
@@ -399,7 +400,7 @@ impl Observers {
             Some(reliability) => *reliability,
         };
         let &Watcher { peer, group, .. } = &self.watchers[observer.watcher];
-        let place = Place { peer, token: observer.token, local: observer.local };
+        let place = Place { peer, token: observer.token.clone(), local: observer.local };
         Some(Notification { place, group, asked: observer.asked, content: content.clone(), reliability })
     }
 
@@ -437,7 +438,7 @@ impl Observers {
         observer.seen = observer.seen.wrapping_sub(1);
     }
 
-    fn hash_of(&self, peer: u32, token: Token) -> u64 {
+    fn hash_of(&self, peer: u32, token: &Token) -> u64 {
         self.hash.hash(&(peer, token))
     }
 

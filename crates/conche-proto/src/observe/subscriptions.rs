@@ -8,7 +8,7 @@ use core::fmt;
 
 use super::Order;
 use crate::codec::{Code, Token};
-use crate::exchange::{Content, ExchangeId, Failure, Reliability};
+use crate::exchange::{Content, ExchangeId, Failure, Reliability, token_hash};
 use crate::hash::Keyed;
 use crate::store::{Arena, Chain, Chained, Index, Seldom, Timers};
 use conche_cc::Instant;
@@ -127,7 +127,7 @@ impl Subscriptions {
         let (exchange, newest, chain) = (Some(exchange), None, Chain::default());
         let subscription = Subscription { generation, peer, token, request, reliability, exchange, newest, chain };
         let index = self.slots.insert(subscription)?;
-        let hash = self.hash_of(peer, token);
+        let hash = self.hash_of(peer, &self.slots[index].token);
         self.by_token.insert(&mut self.slots, hash, index);
         Some(SubscriptionId { index, generation })
     }
@@ -155,8 +155,8 @@ impl Subscriptions {
         &mut self.slots[index]
     }
 
-    pub(crate) fn find(&mut self, peer: u32, token: Token) -> Option<u32> {
-        let is_it = |subscription: &Subscription| subscription.peer == peer && subscription.token == token;
+    pub(crate) fn find(&mut self, peer: u32, token: &Token) -> Option<u32> {
+        let is_it = |subscription: &Subscription| subscription.peer == peer && subscription.token == *token;
         self.by_token.find(&self.slots, self.hash_of(peer, token), is_it)
     }
 
@@ -184,7 +184,7 @@ impl Subscriptions {
         self.timers.pop_due(now)
     }
 
-    fn hash_of(&self, peer: u32, token: Token) -> u64 {
-        self.hash.spread(u64::from(peer) << 8 | u64::from(token.len()), token.as_u64())
+    fn hash_of(&self, peer: u32, token: &Token) -> u64 {
+        token_hash(&self.hash, peer, token)
     }
 }

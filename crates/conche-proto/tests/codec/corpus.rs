@@ -48,7 +48,7 @@ fn check_header(id: &str, header: Header, decode: &Value) {
 fn check_content(id: &str, message: &Message<'_>, decode: &Value) {
     if decode["token"].is_string() {
         assert_eq!(message.token().as_slice(), bytes(&decode["token"]), "{id}");
-        assert_eq!(Some(message.token().len().into()), decode["tkl"].as_u64(), "{id}");
+        assert_eq!(Some(message.token().len() as u64), decode["tkl"].as_u64(), "{id}");
     }
     match &decode["options"] {
         Value::Array(options) => {

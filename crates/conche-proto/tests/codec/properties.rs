@@ -1,7 +1,8 @@
 //! What must hold for all datagrams and all messages.
 
 use conche_proto::codec::{
-    Body, BodyBuilder, Code, Content, Encoder, Message, MessageId, OptionNumber, OwnedMessage, Token, Type,
+    Body, BodyBuilder, Code, Content, DecodeErrorKind, Encoder, Message, MessageId, OptionNumber, OwnedMessage, Token,
+    Type,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,11 +22,13 @@ proptest! {
     #[test]
     fn a_message_decodes_to_what_was_encoded(fields in message()) {
         let datagram = encode(&fields);
-        let message = Message::decode(&datagram).expect("the encoder writes well-formed messages");
+        let message = Message::decode_extended(&datagram).expect("the encoder writes well-formed messages");
         prop_assert_eq!(fields_of(&message), fields);
         prop_assert_eq!(message.as_bytes(), &datagram[..]);
-        let owned = OwnedMessage::decode(datagram.clone()).expect("as above");
+        let owned = OwnedMessage::from(message);
         prop_assert_eq!(owned.view(), message);
+        let decoded = OwnedMessage::decode(datagram.clone()).map(|owned| owned.view() == message);
+        prop_assert_eq!(decoded.ok(), (message.token_bytes().len() <= 8).then_some(true));
     }
 
     #[test]
@@ -124,6 +127,38 @@ fn every_option_number_and_length_around_an_extension_survives() {
     }
 }
 
+// RFC 8974 §2.1 (Q401, Q402)
+#[test]
+fn every_token_length_around_an_extension_survives() {
+    for length in [0, 8, 9, 12, 13, 14, 268, 269, 270, 525, 65_803, 65_804] {
+        let token = vec![7; length];
+        let fields = Fields { ty: 1, code: 1, id: 1, token, options: vec![(11, b"a".to_vec())], payload: vec![3] };
+        let datagram = encode(&fields);
+        let beside = 4 + usize::from(length > 12) + usize::from(length > 268) + 2 + 2;
+        assert_eq!(datagram.len(), beside + length);
+        let message = Message::decode_extended(&datagram).expect("well-formed");
+        assert_eq!(fields_of(&message), fields);
+        assert_eq!(message.token_bytes(), fields.token);
+        for end in (0..datagram.len()).step_by(1 + length / 20) {
+            assert_agrees_with_reference(&datagram[..end]);
+        }
+    }
+    assert!(Token::extended(&[0; 65_805]).is_none());
+}
+
+// RFC 8974 §2.1 (Q403)
+#[test]
+fn a_token_length_of_15_is_a_format_error_whatever_is_accepted() {
+    let datagram = [&[0x4f, 1, 0, 7][..], &[0; 300]].concat();
+    for refused in [Message::decode(&datagram), Message::decode_extended(&datagram)] {
+        let error = refused.expect_err("15 is reserved");
+        assert_eq!(
+            (error.kind, error.header.map(|header| header.id)),
+            (DecodeErrorKind::TokenLength, Some(MessageId(7)))
+        );
+    }
+}
+
 // RFC 7252 §3.1, §12.2
 #[test]
 fn deltas_that_add_up_to_more_than_65535_are_refused_at_every_split() {
@@ -154,11 +189,18 @@ fn deltas_that_add_up_to_more_than_65535_are_refused_at_every_split() {
 fn assert_agrees_with_reference(datagram: &[u8]) {
     let message = Message::decode(datagram);
     if let Ok(message) = message {
-        let alone = Content::decode(message.code(), message.token().len(), &datagram[4..]);
+        let alone = Content::decode(message.code(), message.token().tkl(), &datagram[4..]);
         assert_eq!(alone, Ok(message.content()), "{datagram:02x?}");
     }
     let decoded = message.map(|message| fields_of(&message));
-    assert_eq!(decoded.ok(), reference::decode(datagram), "{datagram:02x?}");
+    assert_eq!(decoded.ok(), reference::decode(datagram, 8), "{datagram:02x?}");
+    let message = Message::decode_extended(datagram);
+    if let Ok(message) = message {
+        let alone = Content::decode_extended(message.code(), message.token().tkl(), &datagram[4..]);
+        assert_eq!(alone, Ok(message.content()), "{datagram:02x?}");
+    }
+    let decoded = message.map(|message| fields_of(&message));
+    assert_eq!(decoded.ok(), reference::decode(datagram, 65_804), "{datagram:02x?}");
 }
 
 fn fields_of(message: &Message<'_>) -> Fields {
@@ -181,7 +223,7 @@ fn encode(fields: &Fields) -> Vec<u8> {
 }
 
 fn try_encode(fields: &Fields, buffer: &mut [u8]) -> Option<usize> {
-    let token = Token::new(&fields.token).expect("short enough");
+    let token = Token::extended(&fields.token).expect("short enough");
     let ty = TYPES[usize::from(fields.ty)];
     let mut encoder = Encoder::new(buffer, ty, Code(fields.code), MessageId(fields.id), &token).ok()?;
     for (number, value) in &fields.options {
@@ -219,13 +261,17 @@ prop_compose! {
         ty in 0_u8..4,
         code in 1_u8..,
         id: u16,
-        token in vec(any::<u8>(), 0..=8),
+        token in token(),
         mut options in vec((option_number(), option_value()), 0..6),
         payload in vec(any::<u8>(), 0..32),
     ) -> Fields {
         options.sort_by_key(|(number, _)| *number);
         Fields { ty, code, id, token, options, payload }
     }
+}
+
+fn token() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![6 => vec(any::<u8>(), 0..=8), 1 => vec(any::<u8>(), 9..20), 1 => vec(any::<u8>(), 260..280)]
 }
 
 fn option_number() -> impl Strategy<Value = u16> {

@@ -14,6 +14,7 @@ mod observe;
 mod q_block;
 mod quiescence;
 mod rfc7252;
+mod rfc8974;
 mod scripts;
 mod support;
 mod threats;

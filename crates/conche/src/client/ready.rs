@@ -113,7 +113,8 @@ impl Ready {
     }
 
     fn request(&self, body: Body, timeout: Option<Duration>) -> Request {
-        let Self { method: code, reliability, token, whole, .. } = *self;
+        let Self { method: code, reliability, whole, .. } = *self;
+        let token = self.token.clone();
         let request = Request::new(code, body).with_reliability(reliability);
         Request { timeout, token, whole, ..request }
     }

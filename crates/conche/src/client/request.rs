@@ -153,7 +153,8 @@ impl RequestBuilder {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// The token to send it with, instead of a random one that an attacker cannot guess.
+    /// The token to send it with, instead of a random one that an attacker cannot guess. One of more than eight bytes
+    /// ([`Token::extended`]) is for servers that know RFC 8974: others reject the request with a Reset.
     pub fn token(self, token: Token) -> Self {
         Self { token: Some(token), ..self }
     }

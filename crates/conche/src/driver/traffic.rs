@@ -114,7 +114,7 @@ struct Decoded<'a>(&'a [u8]);
 
 impl fmt::Display for Decoded<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Message::decode(self.0) {
+        match Message::decode_extended(self.0) {
             Ok(message) => message.fmt(f),
             Err(error) => error.fmt(f),
         }

@@ -120,12 +120,12 @@ impl SetTransfer {
     }
 
     /// The token of the next message.
-    pub(crate) fn next_token(&mut self, base: Token) -> Token {
+    pub(crate) fn next_token(&mut self, base: &Token) -> Token {
         if !self.has_tokens {
-            return base;
+            return base.clone();
         }
         self.token = self.token.wrapping_add(1);
-        base.numbered(self.token)
+        base.clone().numbered(self.token)
     }
 
     /// When to ask for what is missing, if the response is on its way.
@@ -237,7 +237,7 @@ impl SetTransfer {
         match receiver.reply(block.num, taken) {
             Reply::Complete => {
                 let header = Header { ty: response.ty(), code: response.code(), id: response.id() };
-                let whole = self.receiver.take().and_then(|(receiver, _)| receiver.finish(header, response.token()));
+                let whole = self.receiver.take().and_then(|(receiver, _)| receiver.finish(header, &response.token()));
                 whole.map_or(SetStep::Failed(Trouble::Unacceptable), SetStep::Done)
             }
             // The first block came alone, and what remains of its set is asked for with it.

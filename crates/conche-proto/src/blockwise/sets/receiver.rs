@@ -196,7 +196,7 @@ impl Receiver {
     }
 
     /// The whole body as a message with this header.
-    pub(crate) fn finish(self, header: Header, token: Token) -> Option<OwnedMessage> {
+    pub(crate) fn finish(self, header: Header, token: &Token) -> Option<OwnedMessage> {
         self.joined.finish(header, token)
     }
 }

@@ -55,8 +55,8 @@ fn what_is_framed_otherwise_is_decoded_as_it_was_encoded() {
             Ok(encoder.finish())
         })
         .expect("everything fits");
-    let content = Content::decode(Code::GET, token.len(), &buffer["frame".len()..length]).expect("well-formed");
-    assert_eq!((content.token(), content.payload()), (token, &b"x"[..]));
+    let content = Content::decode(Code::GET, token.tkl(), &buffer["frame".len()..length]).expect("well-formed");
+    assert_eq!((content.token(), content.payload()), (token.clone(), &b"x"[..]));
     assert_eq!(content.option(OptionNumber::URI_PATH), Some(&b"a"[..]));
     assert_eq!(Encoder::framed(&mut [0; 7], b"frame", &token).err(), Some(EncodeError::BufferTooSmall));
 }

@@ -59,7 +59,7 @@ fn a_text_is_not_cut_inside_a_character() {
 #[test]
 fn errors_say_what_is_wrong() {
     let error = Message::decode(&[0x49, 1, 0, 7]).expect_err("TKL 9 is reserved");
-    assert_eq!(error.to_string(), "the token length is reserved: tokens have at most 8 bytes");
+    assert_eq!(error.to_string(), "the token length is reserved: it is 15, or more than 8 without RFC 8974");
     let error = EncodeError::OptionOrder { number: N::ACCEPT, previous: N(2050) };
     let text = "option Accept comes after option Option-2050: options are written in ascending order of their numbers";
     assert_eq!(error.to_string(), text);

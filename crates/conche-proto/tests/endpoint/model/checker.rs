@@ -85,7 +85,7 @@ impl Track {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Sent {
     ty: Type,
     code: Code,
@@ -119,10 +119,23 @@ impl Checker {
         assert!(self.exchanges.insert(id, Track::new(to, ends_by)).is_none(), "{id:?} was opened before");
     }
 
+    /// A course has messages that are no copies of one: those of sets, or one whose token the peer did not understand.
+    fn counts_otherwise(&self) -> bool {
+        self.config.q_block.is_some() || self.config.token_length > 8
+    }
+
+    /// The token, or a longer one made of it where that is understood.
+    pub fn lengthened(&self, token: Token) -> Token {
+        match (self.config.longest_token, token.as_slice()) {
+            (8, _) | (_, []) => token,
+            (_, bytes) => Token::extended(&bytes.repeat(usize::from(bytes[0]) % 48)).unwrap_or(token),
+        }
+    }
+
     /// A token is that of the request, or one of a message in a set, whose last two bytes are its number (RFC 9177 §6).
-    fn answers(&self, asked: Token, answered: Token) -> bool {
+    fn answers(&self, asked: &Token, answered: &Token) -> bool {
         let prefix = |token: &Token| token.as_slice().split_last_chunk::<2>().map(|(prefix, _)| prefix.to_vec());
-        asked == answered || self.config.q_block.is_some() && prefix(&asked) == prefix(&answered)
+        asked == answered || self.config.q_block.is_some() && prefix(asked) == prefix(answered)
     }
 
     /// A subscription was opened, which this exchange registers.
@@ -192,16 +205,20 @@ impl Checker {
 
     /// A datagram is about to be handed in.
     pub fn received(&mut self, from: Address, bytes: &[u8]) {
-        let header = match Message::decode(bytes) {
+        let decoded = match self.config.longest_token {
+            8 => Message::decode(bytes),
+            _ => Message::decode_extended(bytes),
+        };
+        let header = match decoded {
             Ok(message) => Some((message.header(), message.token())),
             Err(error) => error.header.map(|header| (header, Token::EMPTY)),
         };
-        if let Some((header, _)) = header.filter(|(header, _)| header.ty == Type::Acknowledgement) {
+        if let Some((header, _)) = header.as_ref().filter(|(header, _)| header.ty == Type::Acknowledgement) {
             self.perhaps_acknowledged(from, |sent| sent.id == header.id);
         }
-        if let Some((_, token)) = header.filter(|(header, _)| header.code.is_response()) {
+        if let Some((_, token)) = header.as_ref().filter(|(header, _)| header.code.is_response()) {
             // A transfer goes on with that, but may have to wait for its turn.
-            self.perhaps_acknowledged(from, |sent| sent.code.is_request() && sent.token == token);
+            self.perhaps_acknowledged(from, |sent| sent.code.is_request() && sent.token == *token);
         }
         // A notification that nobody wants is rejected though it be Non-confirmable (RFC 7641 §3.6).
         let answerable = |header: &Header| {
@@ -219,7 +236,7 @@ impl Checker {
     /// A datagram was handed out.
     pub fn transmitted(&mut self, now: Instant, transmit: &Transmit<Address>, bytes: &[u8]) {
         assert!(bytes.len() <= self.config.limits.message_bytes, "a message of {} bytes was sent", bytes.len());
-        let message = Message::decode(bytes).expect("an endpoint sends well-formed messages");
+        let message = Message::decode_extended(bytes).expect("an endpoint sends well-formed messages");
         let sent = Sent { ty: message.ty(), code: message.code(), id: message.id(), token: message.token() };
         if let Some(id) = transmit.exchange.filter(|id| !self.exchanges.contains_key(id)) {
             let registers = sent.code.is_request() && message.uint(OptionNumber::OBSERVE) == Some(0);
@@ -234,14 +251,14 @@ impl Checker {
                     sent.ty == Type::Confirmable || !sent.code.is_empty(),
                     "an Empty Non-confirmable message was sent (RFC 7252 §4.3)"
                 );
-                let repeats = |id| self.exchanges[&id].first.is_some_and(|first: Sent| first.id == sent.id);
+                let repeats = |id| self.exchanges[&id].first.as_ref().is_some_and(|first: &Sent| first.id == sent.id);
                 if !transmit.exchange.is_some_and(repeats) {
                     self.id_used(now, transmit.to, sent.id);
                 }
             }
         }
         if sent.ty == Type::NonConfirmable && sent.code.is_response() {
-            self.rejectable.push((transmit.to, sent.token));
+            self.rejectable.push((transmit.to, sent.token.clone()));
         }
         if let Some(id) = transmit.exchange {
             let blocks = [OptionNumber::BLOCK1, OptionNumber::BLOCK2].map(|number| message.option(number).is_some());
@@ -259,16 +276,16 @@ impl Checker {
             }
             Event::Response { exchange, from, message, course } => {
                 let track = &self.exchanges[exchange];
-                let sent = track.first.expect("a response follows a request that left");
+                let sent = track.first.as_ref().expect("a response follows a request that left");
                 assert!(
-                    track.to == *from && self.answers(sent.token, message.token()),
+                    track.to == *from && self.answers(&sent.token, &message.token()),
                     "a response of somebody or something else"
                 );
                 if message.header().ty == Type::Acknowledgement {
                     assert_eq!(sent.id, message.header().id, "a piggybacked response has its request's message ID");
                 }
                 let counted = course.transmissions as usize == track.before + track.sent.len();
-                assert!(course.acknowledged_after.is_some() && (counted || self.config.q_block.is_some()));
+                assert!(course.acknowledged_after.is_some() && (counted || self.counts_otherwise()));
                 self.ended(now, *exchange);
             }
             Event::Acknowledged { exchange, from, .. } => {
@@ -276,7 +293,7 @@ impl Checker {
                 assert_eq!(track.to, *from);
                 assert!(!track.acknowledged, "{exchange:?} was acknowledged before");
                 // A request goes on to its response; a separate response or a ping is over.
-                let is_request = track.first.is_some_and(|sent| sent.code.is_request());
+                let is_request = track.first.as_ref().is_some_and(|sent| sent.code.is_request());
                 self.no_longer_outstanding(*exchange);
                 self.exchanges.get_mut(exchange).expect("indexed above").acknowledged = true;
                 if !is_request {
@@ -289,12 +306,12 @@ impl Checker {
                 // What was superseded and acknowledged begins anew.
                 let begun_anew = track.superseded && course.transmissions == 0;
                 let counted = course.transmissions as usize == track.before + track.sent.len();
-                assert!(begun_anew || counted || self.config.q_block.is_some());
+                assert!(begun_anew || counted || self.counts_otherwise());
                 assert!(course.timeout <= self.config.envelope.timeout_cap, "a timeout of {:?}", course.timeout);
                 self.ended(now, *exchange);
             }
             Event::Rejected { from, token } => {
-                let left = self.rejectable.iter().position(|response| *response == (*from, *token));
+                let left = self.rejectable.iter().position(|(to, sent)| (to, sent) == (from, token));
                 self.rejectable.swap_remove(left.expect("a response that left, and was not rejected before"));
             }
             Event::Notification { subscription, .. } | Event::Stale { subscription, .. } => {
@@ -385,9 +402,12 @@ impl Checker {
     }
 
     fn copy_left(&mut self, now: Instant, id: ExchangeId, transmit: &Transmit<Address>, sent: Sent, blocks: bool) {
-        let another = |first: Sent| first.id != sent.id && first.code == sent.code && sent.code.is_request();
-        if blocks && transmit.attempt == 0 && self.exchanges[&id].first.is_some_and(another) {
-            // A transfer goes on: whatever was outstanding of it has been answered.
+        // A transfer goes on, or the peer did not understand a long token.
+        let goes_on = |first: &Sent| blocks || first.token.is_extended() && !sent.token.is_extended();
+        let another =
+            |first: &Sent| goes_on(first) && first.id != sent.id && first.code == sent.code && sent.code.is_request();
+        if transmit.attempt == 0 && self.exchanges[&id].first.as_ref().is_some_and(another) {
+            // Whatever was outstanding of it has been answered.
             self.no_longer_outstanding(id);
             let longest = self.longest_exchange();
             let track = self.exchanges.get_mut(&id).expect("looked up above");
@@ -403,16 +423,15 @@ impl Checker {
             track.sent.clear();
         }
         assert_eq!((transmit.to, usize::from(transmit.attempt)), (track.to, track.sent.len()));
-        if track.own && track.first.is_some_and(|first| first.id != sent.id) {
+        if track.own && track.first.as_ref().is_some_and(|first| first.id != sent.id) {
             // A notification is superseded by the newest state.
-            assert!(track.first.is_some_and(|first| first.token == sent.token && first.ty == sent.ty));
-            track.first = Some(sent);
-        } else if track.first.is_some_and(|first| first.id != sent.id) {
+            assert!(track.first.as_ref().is_some_and(|first| first.token == sent.token && first.ty == sent.ty));
+            track.first = Some(sent.clone());
+        } else if track.first.as_ref().is_some_and(|first| first.id != sent.id) {
             assert!(std::mem::take(&mut track.superseded), "all copies of a message are the same: {track:?}, {sent:?}");
-            track.first = Some(sent);
+            track.first = Some(sent.clone());
         }
-        let first = *track.first.get_or_insert(sent);
-        assert_eq!(first, sent, "all copies of a message are the same");
+        assert_eq!(*track.first.get_or_insert(sent.clone()), sent, "all copies of a message are the same");
         track.sent.push(now);
         if transmit.attempt == 0 {
             if sent.ty == Type::Confirmable && !track.own && (!follows || std::mem::take(&mut track.doubtful)) {
@@ -454,8 +473,8 @@ impl Checker {
         assert!(!self.punctual || now <= track.ends_by, "{id:?} ends at {now:?}: {track:?}");
     }
 
-    fn perhaps_acknowledged(&mut self, from: Address, is_it: impl Fn(Sent) -> bool) {
-        let fits = |track: &Track| track.to == from && !track.ended && track.first.is_some_and(&is_it);
+    fn perhaps_acknowledged(&mut self, from: Address, is_it: impl Fn(&Sent) -> bool) {
+        let fits = |track: &Track| track.to == from && !track.ended && track.first.as_ref().is_some_and(&is_it);
         let Some(exchange) = self.exchanges.iter().find_map(|(&id, track)| fits(track).then_some(id)) else { return };
         self.no_longer_outstanding(exchange);
         self.exchanges.get_mut(&exchange).expect("found above").doubtful = true;
@@ -463,7 +482,7 @@ impl Checker {
 
     fn no_longer_outstanding(&mut self, id: ExchangeId) {
         let track = &self.exchanges[&id];
-        let occupies = track.first.is_some_and(|sent| sent.ty == Type::Confirmable);
+        let occupies = track.first.as_ref().is_some_and(|sent| sent.ty == Type::Confirmable);
         if occupies
             && !track.acknowledged
             && !track.doubtful

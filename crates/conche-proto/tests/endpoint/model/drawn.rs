@@ -75,6 +75,9 @@ impl Drawn {
                 if what & 0x20 != 0 {
                     drawn.bodies(bytes);
                 }
+                if what & 0x40 != 0 {
+                    drawn.tokens(bytes);
+                }
                 drawn.illegal = what % 16 == 15;
             }
         }
@@ -150,6 +153,13 @@ impl Drawn {
         limits.subscriptions = bytes.choose(&[3, 0, 1, 64]);
     }
 
+    fn tokens(&mut self, bytes: &mut Bytes<'_>) {
+        let config = &mut self.config;
+        config.longest_token = bytes.choose(&[40, 9, 13, 300, 65_804]);
+        let most = config.longest_token.min(config.limits.message_bytes / 2);
+        config.token_length = bytes.choose(&[config.token_length, 9, 13, 40, 300]).min(most);
+    }
+
     /// One setting becomes one that no endpoint can work with.
     fn spoil(&mut self, bytes: &mut Bytes<'_>) {
         let config = &mut self.config;
@@ -161,7 +171,7 @@ impl Drawn {
             4 => config.limits.incoming = 0,
             5 => config.limits.message_bytes = bytes.choose(&[0, 63, 65_536, usize::MAX]),
             6 => config.limits.outputs = 0,
-            7 => config.token_length = 9,
+            7 => config.token_length = config.longest_token + 1,
             8 => config.queue_lifetime = Duration::ZERO,
             9 => config.separate_after = Duration::from_secs(2),
             10 => config.envelope.timeout_cap = Duration::ZERO,

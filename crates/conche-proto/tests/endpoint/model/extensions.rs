@@ -125,7 +125,7 @@ impl Machine {
         let Ok(body) = builder.build() else { return };
         let token = match bytes.next() % 8 {
             0 => Some(Token::EMPTY),
-            1 => Some(Token::from([7; 8])),
+            1 => Some(self.checker.lengthened(Token::from([7; 8]))),
             _ => None,
         };
         let code = bytes.choose(&[Code::GET, Code::FETCH, Code::PUT, Code::POST]);
@@ -140,7 +140,7 @@ impl Machine {
 
     fn respond_at_length(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.requests.len());
-        if let Some(&asked) = self.requests.get(index) {
+        if let Some(asked) = self.requests.get(index).cloned() {
             let body = body(bytes);
             self.respond_with(asked, body, bytes);
         }
@@ -151,7 +151,7 @@ impl Machine {
         let ty = bytes.choose(&[Type::Confirmable, Type::NonConfirmable]);
         let code = bytes.choose(&[Code::GET, Code::FETCH, Code::PUT, METHODS[1]]);
         let id = MessageId(u16::from(bytes.next() % 16));
-        let token = bytes.choose(&[Token::EMPTY, Token::from([7; 8])]);
+        let token = self.checker.lengthened([Token::EMPTY, Token::from([7; 8])][bytes.index(2)].clone());
         self.receive_with_options(from, (ty, code, id, token), bytes);
     }
 
@@ -159,7 +159,7 @@ impl Machine {
     fn receive_answer_with_options(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let Some((to, sent)) = self.sent.iter().rev().nth(index).cloned() else { return };
-        let sent = Message::decode(&sent).expect("what was sent is well-formed");
+        let sent = Message::decode_extended(&sent).expect("what was sent is well-formed");
         let ty = bytes.choose(&[Type::Acknowledgement, Type::Confirmable, Type::NonConfirmable]);
         let id = if ty == Type::Acknowledgement { sent.id() } else { MessageId(0x5000 | u16::from(bytes.next())) };
         let code = bytes.choose(&ANSWERS);
@@ -175,7 +175,7 @@ impl Machine {
             _ => block_bytes(&builder),
         };
         let Ok(body) = builder.payload(vec![b'b'; length]).build() else { return };
-        let mut datagram = vec![0; 12 + body.len()];
+        let mut datagram = vec![0; 4 + token.encoded_len() + body.len()];
         let length = Encoder::new(&mut datagram, ty, code, id, &token)
             .and_then(|mut encoder| encoder.body(&body).map(|encoder| encoder.finish()))
             .expect("room for all of it");

@@ -54,7 +54,7 @@ impl<'a> Bytes<'a> {
 }
 
 /// A request that the application was given.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Asked {
     pub(super) id: RequestId,
     pub(super) from: Address,
@@ -196,7 +196,7 @@ impl Machine {
     /// Answers a request, perhaps for the second time.
     fn respond(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.requests.len());
-        let Some(&asked) = self.requests.get(index) else { return };
+        let Some(asked) = self.requests.get(index).cloned() else { return };
         let body = Body::builder().payload(vec![b'y'; usize::from(bytes.next())]).build().expect("no options");
         self.respond_with(asked, body, bytes);
     }
@@ -244,6 +244,7 @@ impl Machine {
         let (code, id) = (bytes.choose(&METHODS), MessageId(u16::from(bytes.next() % 8)));
         let length = bytes.index(9);
         let token = Token::new(bytes.take(length)).unwrap_or_default();
+        let token = self.checker.lengthened(token);
         self.receive(from, &message(ty, code, id, &token));
     }
 
@@ -251,7 +252,7 @@ impl Machine {
     fn receive_answer(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let Some((to, sent)) = self.sent.iter().rev().nth(index).cloned() else { return };
-        let sent = Message::decode(&sent).expect("what was sent is well-formed");
+        let sent = Message::decode_extended(&sent).expect("what was sent is well-formed");
         let other_id = MessageId(0x4000 | u16::from(bytes.next()));
         let (id, token) = (sent.id(), sent.token());
         let mut datagram = match bytes.next() % 8 {
@@ -354,7 +355,7 @@ impl Machine {
                 (from, number, ty, bytes.choose(&METHODS), MessageId(id.into()), Token::EMPTY)
             }
             Some((from, sent)) => {
-                let sent = Message::decode(sent).expect("what was sent is well-formed");
+                let sent = Message::decode_extended(sent).expect("what was sent is well-formed");
                 let number = bytes.choose(&[OptionNumber::BLOCK2, OptionNumber::BLOCK1]);
                 let code = bytes.choose(&[Code::CONTENT, Code::CONTINUE, Code::REQUEST_ENTITY_TOO_LARGE]);
                 (*from, number, Type::Acknowledgement, code, sent.id(), sent.token())
@@ -362,7 +363,7 @@ impl Machine {
         };
         // An application's answer to a request for a block beyond its body would be another code than it gave.
         let num = if code.is_request() && number == OptionNumber::BLOCK2 { 0 } else { num };
-        let mut datagram = [0; 200];
+        let mut datagram = vec![0; 200 + token.encoded_len()];
         let length = Encoder::new(&mut datagram, ty, code, id, &token)
             .and_then(|mut encoder| {
                 encoder.option(number, Block { num, more, size }.encode().as_slice())?;
@@ -379,10 +380,10 @@ impl Machine {
                 Output::Transmit(transmit) => {
                     let bytes = self.buffer[..transmit.len].to_vec();
                     self.checker.transmitted(self.now, &transmit, &bytes);
-                    let message = Message::decode(&bytes).expect("checked above");
+                    let message = Message::decode_extended(&bytes).expect("checked above");
                     let is_due = |due: &mut (Asked, Code)| {
-                        let (Asked { from, local, token, .. }, code) = *due;
-                        (transmit.to, transmit.local, message.token(), message.code()) == (from, local, token, code)
+                        let (Asked { from, local, ref token, .. }, code) = *due;
+                        (transmit.to, transmit.local, &message.token(), message.code()) == (from, local, token, code)
                     };
                     self.due.take_if(is_due);
                     self.sent.push((transmit.to, bytes));
@@ -443,9 +444,9 @@ impl Machine {
 
 /// A message without options and payload.
 fn message(ty: Type, code: Code, id: MessageId, token: &Token) -> Vec<u8> {
-    let mut bytes = vec![0; 12];
-    let token = if code.is_empty() { Token::EMPTY } else { *token };
-    let length = Encoder::new(&mut bytes, ty, code, id, &token).expect("room for a header").finish();
+    let mut bytes = vec![0; 4 + token.encoded_len()];
+    let token = if code.is_empty() { &Token::EMPTY } else { token };
+    let length = Encoder::new(&mut bytes, ty, code, id, token).expect("room for a header").finish();
     bytes.truncate(length);
     bytes
 }

@@ -32,7 +32,7 @@ fn obs_01_confirmable_notifications_are_acknowledged() {
         net.run(s(10));
         let [notification, ack] = &net.sent[before..] else { panic!("{:?}", &net.sent[before..]) };
         assert_eq!((notification.ty(), ack.ty()), (Type::Confirmable, Type::Acknowledgement));
-        assert_eq!((notification.message.code(), notification.message.token()), (Code::CONTENT, token));
+        assert_eq!((notification.message.code(), notification.message.token()), (Code::CONTENT, token.clone()));
         assert_eq!(notification.message.uint(OptionNumber::CONTENT_FORMAT), Some(0));
         assert!(notification.observe() > number);
         number = notification.observe();

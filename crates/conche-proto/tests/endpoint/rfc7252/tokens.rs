@@ -54,7 +54,7 @@ fn tokens_in_use_toward_a_peer_differ() {
 fn a_token_that_the_application_chose_is_refused_while_it_is_in_use() {
     let mut world = World::client();
     let token = Token::new(b"mine");
-    let mine = || conche_proto::Request { token, ..request(Code::GET, "/test") };
+    let mine = || conche_proto::Request { token: token.clone(), ..request(Code::GET, "/test") };
     let asked = world.request(mine());
     let now = world.now;
     assert_eq!(world.node(CLIENT).endpoint.request(now, SERVER, mine()), Err(RequestError::TokenInUse));

@@ -75,7 +75,7 @@ impl<P: PeerKey> Direct<P> {
             match self.endpoint.poll(self.now, &mut self.buffer) {
                 Output::Transmit(transmit) => {
                     let bytes = self.buffer[..transmit.len].to_vec();
-                    given.sent.push((transmit, OwnedMessage::decode(bytes.clone()).expect("well-formed")));
+                    given.sent.push((transmit, OwnedMessage::from(wire::decode(&bytes))));
                     given.datagrams.push(bytes);
                 }
                 Output::Event(event) => given.events.push(event),

@@ -4,7 +4,7 @@ use conche_proto::codec::{Body, Code, Encoder, Message, MessageId, OptionNumber,
 
 /// A message of these parts.
 pub fn message(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Vec<u8> {
-    let mut bytes = vec![0; 16 + body.len()];
+    let mut bytes = vec![0; 4 + token.encoded_len() + body.len()];
     let mut encoder = Encoder::new(&mut bytes, ty, code, id, token).expect("room for the header");
     let length = encoder.body(body).expect("room for the body").finish();
     bytes.truncate(length);
@@ -13,13 +13,13 @@ pub fn message(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) 
 
 /// A message without options and payload.
 pub fn bare(ty: Type, code: Code, id: u16, token: &[u8]) -> Vec<u8> {
-    message(ty, code, MessageId(id), &Token::new(token).expect("a legal token"), &Body::EMPTY)
+    message(ty, code, MessageId(id), &Token::extended(token).expect("a legal token"), &Body::EMPTY)
 }
 
 /// A request for `path`.
 pub fn request(ty: Type, code: Code, id: u16, token: &[u8], path: &str) -> Vec<u8> {
     let body = Body::builder().path(path).build().expect("a legal path");
-    message(ty, code, MessageId(id), &Token::new(token).expect("a legal token"), &body)
+    message(ty, code, MessageId(id), &Token::extended(token).expect("a legal token"), &body)
 }
 
 /// An Empty ACK.
@@ -50,13 +50,13 @@ pub fn payload(text: &str) -> Body {
 
 /// The message in a datagram that must be well-formed.
 pub fn decode(datagram: &[u8]) -> Message<'_> {
-    Message::decode(datagram).expect("a well-formed message")
+    Message::decode_extended(datagram).expect("a well-formed message")
 }
 
 /// A message with these options, legal or not, in ascending order of their numbers.
 pub fn with_options(ty: Type, code: Code, id: u16, token: &[u8], options: &[(u16, &[u8])], payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 2048];
-    let token = Token::new(token).expect("a legal token");
+    let token = Token::extended(token).expect("a legal token");
     let mut encoder = Encoder::new(&mut bytes, ty, code, MessageId(id), &token).expect("room for the header");
     for &(number, value) in options {
         encoder.option(OptionNumber(number), value).expect("ascending, and room");

@@ -28,7 +28,7 @@ pub struct Datagram {
 impl Datagram {
     /// The message in it.
     pub fn message(&self) -> OwnedMessage {
-        OwnedMessage::decode(self.bytes.clone()).expect("endpoints send well-formed messages")
+        OwnedMessage::from(super::wire::decode(&self.bytes))
     }
 }
 

@@ -119,7 +119,7 @@ struct Raw {
 impl MessageData {
     /// A record's datagram, whole only if `payloads` are wanted.
     pub(super) fn of(record: &Record, payloads: bool) -> Self {
-        let decoded = Message::decode(&record.datagram);
+        let decoded = Message::decode_extended(&record.datagram);
         let (message, payload_length, error) = match &decoded {
             Ok(message) => (Some(MessageFields::of(message)), Some(message.payload().len()), None),
             Err(error) => (None, None, Some(error.to_string())),
@@ -166,7 +166,7 @@ impl MessageFields {
             r#type: message.ty().to_string(),
             code: message.code().to_string(),
             message_id: message.id().0,
-            token: format!("{:x}", Bytes::copy_from_slice(message.token().as_slice())),
+            token: format!("{:x}", Bytes::copy_from_slice(message.token_bytes())),
             options: message.options().map(option).collect(),
         }
     }

@@ -1,0 +1,110 @@
+//! [`Discovery`]: which peers understand tokens of more than eight bytes, found out by trial and error (RFC 8974 §2.2.2).
+//!
+//! A Confirmable request tries one. A server that does not know them rejects it with a Reset, and one that knows them but
+//! will not have this one answers 4.00; then the same request goes once more with eight bytes. As addresses get other
+//! owners, what was found out is believed for half an hour.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use core::time::Duration;
+
+use super::{Endpoint, RequestError};
+use crate::PeerKey;
+use crate::codec::Token;
+use crate::config::EndpointConfig;
+use conche_cc::control::AckKind;
+use conche_cc::{Controller, Instant};
+
+/// For so long an address is taken for the same server (RFC 8974 §2.2.2).
+const LIFETIME: Duration = Duration::from_secs(1_800);
+
+/// Peers that are remembered.
+const PLACES: usize = 1024;
+
+/// What was found out of a peer.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    /// Keyed hash of the peer, in the one place that it can have. Whoever is displaced is tried once more.
+    hash: u64,
+    until: Instant,
+    understands: bool,
+}
+
+/// What was found out of peers.
+#[derive(Debug)]
+pub(super) struct Discovery {
+    places: Box<[Found]>,
+}
+
+impl Discovery {
+    /// Where requests have tokens that have to be tried.
+    pub(super) fn of(config: &EndpointConfig) -> Option<Self> {
+        let nobody = Found { hash: 0, until: Instant::ZERO, understands: false };
+        (config.token_length > Token::MAX_LENGTH).then(|| Self { places: vec![nobody; PLACES].into_boxed_slice() })
+    }
+
+    fn place(&mut self, hash: u64) -> &mut Found {
+        &mut self.places[usize::try_from(hash % PLACES as u64).unwrap_or_default()]
+    }
+
+    /// Whether a peer understands long tokens, if that is known.
+    fn understands(&mut self, now: Instant, hash: u64) -> Option<bool> {
+        let found = self.place(hash);
+        (found.hash == hash && now < found.until).then_some(found.understands)
+    }
+}
+
+/// A token for a request.
+pub(super) struct Chosen {
+    pub(super) token: Token,
+    /// Nobody knows whether the peer understands it.
+    pub(super) tried: bool,
+}
+
+/// What came of a token that was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tried {
+    /// The request was answered.
+    Understood,
+    /// It was answered with 4.00, by this kind of message.
+    Refused(AckKind),
+    /// It was rejected with a Reset.
+    Rejected,
+}
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// A random token for a request that `may_try` whether the peer understands a long one.
+    pub(super) fn choose_token(&mut self, now: Instant, peer: u32, may_try: bool) -> Result<Chosen, RequestError> {
+        let known = match &mut self.discovery {
+            None => Some(true),
+            Some(discovery) => discovery.understands(now, self.peers.hash(&self.peers.get(peer).key)),
+        };
+        let tried = known.is_none() && may_try;
+        let most = if known == Some(true) || tried { usize::MAX } else { Token::MAX_LENGTH };
+        let length = self.config.token_length.min(most);
+        let subscribed = |token: &Token| self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
+        let token = self.exchanges.unused_token(peer, length, &mut self.random, subscribed);
+        Ok(Chosen { token: token.ok_or(RequestError::NoToken { length })?, tried })
+    }
+
+    /// The request of an exchange that tries a long token was answered or rejected. `false` if the peer does not understand
+    /// it and the request goes once more, with a short one.
+    pub(super) fn token_tried(&mut self, now: Instant, index: u32, tried: Tried) -> bool {
+        let understands = tried == Tried::Understood;
+        let exchange = self.exchanges.get_mut(index);
+        exchange.tries_token = false;
+        let peer = exchange.peer;
+        let hash = self.peers.hash(&self.peers.get(peer).key);
+        if let Some(discovery) = &mut self.discovery {
+            *discovery.place(hash) = Found { hash, until: now + LIFETIME, understands };
+        }
+        let short = if understands { None } else { self.choose_token(now, peer, false).ok() };
+        let Some(Chosen { token, .. }) = short else { return true };
+        if let Tried::Refused(kind) = tried {
+            self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+        }
+        self.exchanges.send_anew(now, &mut self.peers, index, token);
+        self.admit_waiting(now, peer);
+        false
+    }
+}
