@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use conche::client::{Observation, RequestBuilder, Response};
-use conche::{Code, SubscriptionEnd};
+use conche::{Client, Code, SubscriptionEnd};
 use tokio::time::{sleep, timeout};
 
 use crate::Global;
@@ -24,13 +24,27 @@ pub struct Args {
     /// Stop after so many states, the first one included.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+    /// How to end it: get tells the server at once; rst rejects its next notification, and waits a minute at most for that.
+    #[arg(long, value_enum, default_value_t)]
+    cancel: Cancel,
 }
 
-/// How long to go on.
+/// How a server learns that it is over (RFC 7641 §3.6).
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+pub enum Cancel {
+    /// By a GET with Observe 1.
+    #[default]
+    Get,
+    /// By a Reset of its next notification.
+    Rst,
+}
+
+/// How long to go on, and how to end it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Until {
     pub seconds: Option<Duration>,
     pub count: Option<u64>,
+    pub cancel: Cancel,
 }
 
 /// What ends it.
@@ -43,13 +57,21 @@ enum End {
 /// How long the server's answer to the deregistration is waited for.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// How long the next notification is waited for, to reject it: as long as a state counts as fresh of which the server says
+/// nothing else (RFC 7252 §5.10.5).
+const NEXT_NOTIFICATION: Duration = Duration::from_secs(60);
+
+/// How often to look whether it was rejected.
+const GLANCE: Duration = Duration::from_millis(20);
+
 pub fn run(args: Args, global: &Global, progress: &Progress) -> anyhow::Result<()> {
-    let Args { request, seconds, count } = args;
-    request::run(Code::GET, request, Some(Until { seconds, count }), global, progress)
+    let Args { request, seconds, count, cancel } = args;
+    request::run(Code::GET, request, Some(Until { seconds, count, cancel }), global, progress)
 }
 
 /// Shows states until it is enough, and then tells the server.
 pub async fn observe(
+    client: &Client,
     request: RequestBuilder,
     until: Until,
     asked: Option<Duration>,
@@ -85,14 +107,20 @@ pub async fn observe(
             }
         }
     };
-    conclude(end, observation, states, until).await
+    conclude(client, end, observation, states, (until, global)).await
 }
 
 fn show(state: Response, before: u64, global: &Global, shown: &Shown<'_>) -> anyhow::Result<()> {
     shown.response(state, before == 0, true, global)
 }
 
-async fn conclude(end: End, observation: Observation, states: u64, until: Until) -> anyhow::Result<()> {
+async fn conclude(
+    client: &Client,
+    end: End,
+    observation: Observation,
+    states: u64,
+    (until, global): (Until, &Global),
+) -> anyhow::Result<()> {
     if let End::Stream = end {
         return match observation.end() {
             Some(SubscriptionEnd::NotObserved) => {
@@ -103,11 +131,34 @@ async fn conclude(end: End, observation: Observation, states: u64, until: Until)
             _ => Ok(()),
         };
     }
-    // A server that does not hear of it learns when it notifies next.
-    let _ = timeout(FAREWELL, observation.cancel()).await;
+    match until.cancel {
+        // A server that does not hear of it learns when it notifies next.
+        Cancel::Get => drop(timeout(FAREWELL, observation.cancel()).await),
+        Cancel::Rst => reject_next(client, observation, global).await?,
+    }
     match end {
         // Without a limit that is how it is meant to end.
         End::Interrupt if states == 0 || until.seconds.is_some() || until.count.is_some() => Err(Interrupted.into()),
         _ => Ok(()),
     }
+}
+
+/// Forgets an observation, and lives on until the server has learnt of it by a Reset, which it may never.
+async fn reject_next(client: &Client, observation: Observation, global: &Global) -> anyhow::Result<()> {
+    let before = client.stats().await.resets_sent;
+    observation.forget();
+    let rejected = async {
+        while client.stats().await.resets_sent == before {
+            sleep(GLANCE).await;
+        }
+    };
+    tokio::select! {
+        rejected = timeout(NEXT_NOTIFICATION, rejected) => {
+            if rejected.is_err() && !global.quiet {
+                eprintln!("no notification came that could be rejected: the server learns of the end when it notifies next");
+            }
+        }
+        interrupted = tokio::signal::ctrl_c() => interrupted.context("Ctrl-C cannot be caught")?,
+    }
+    Ok(())
 }

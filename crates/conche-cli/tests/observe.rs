@@ -74,3 +74,18 @@ fn ctrl_c_deregisters_and_is_the_way_to_end_without_a_limit() {
         assert_eq!(observer.status(), Some(status), "{limit:?}");
     }
 }
+
+#[test]
+fn by_default_it_ends_with_a_deregistration_and_by_rst_with_a_reset_of_the_next_notification() {
+    let (_server, address) = serve();
+    for (cancel, deregisters, rejects) in
+        [(&[][..], true, false), (&["--cancel", "get"], true, false), (&["--cancel", "rst"], false, true)]
+    {
+        let ended = observe(address, "/obs-pumping", &[&["-v", "-c", "1"], cancel].concat());
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        assert_eq!(ended.stderr.contains("Observe: 1\n"), deregisters, "{cancel:?}: {}", ended.stderr);
+        let sent = |what: &str| ended.stderr.lines().any(|line| line.starts_with("> ") && line.contains(what));
+        assert_eq!(sent(" RST "), rejects, "{cancel:?}: {}", ended.stderr);
+    }
+    assert_eq!(observe(address, "/obs-pumping", &["--cancel", "now"]).status, Some(2));
+}

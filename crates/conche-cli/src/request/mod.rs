@@ -89,7 +89,7 @@ pub struct Args {
 }
 
 pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -> anyhow::Result<()> {
-    let until = args.observe.map(|seconds| Until { seconds: Some(seconds), count: None });
+    let until = args.observe.map(|seconds| Until { seconds: Some(seconds), ..Until::default() });
     run(method, args.request, until, global, progress)
 }
 
@@ -133,7 +133,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
             request = request.option(*number, value);
         }
         if let Some(until) = until {
-            return observe(request, until, args.timeout, (global, progress), &shown).await;
+            return observe(&client, request, until, args.timeout, (global, progress), &shown).await;
         }
         let response = tokio::select! {
             response = request.send() => response?,
