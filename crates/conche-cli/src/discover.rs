@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table};
 use conche::codec::link_format::{Attribute, Link, Links};
+use conche::watch::EventLog;
 use conche::{Client, ContentFormat, Error, OptionNumber, Uri};
 use serde::Serialize;
 
@@ -14,6 +15,7 @@ use crate::exit::Interrupted;
 use crate::formats;
 use crate::json;
 use crate::names::Control;
+use crate::recording::Recording;
 use crate::request::parse_seconds;
 use crate::runtime;
 use crate::serve::LARGEST;
@@ -32,11 +34,16 @@ pub struct Args {
     timeout: Option<Duration>,
     #[command(flatten)]
     control: Control,
+    #[command(flatten)]
+    recording: Recording,
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let response = runtime::start()?.block_on(async {
-        let client = Client::builder().controller(args.control.cc).body_limit(LARGEST).build().map_err(Error::from)?;
+    let records = args.recording.start(EventLog::client())?;
+    let runtime = runtime::start()?;
+    let outcome = runtime.block_on(async {
+        let client = Client::builder().controller(args.control.cc).body_limit(LARGEST);
+        let client = records.watch(client).build().map_err(Error::from)?;
         let uri: Uri = args.uri.parse().map_err(Error::from)?;
         let mut request = client.get(&uri).accept(ContentFormat::LINK_FORMAT);
         if uri.segments().iter().all(String::is_empty) {
@@ -54,7 +61,8 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
                 interrupted.context("Ctrl-C cannot be caught").and_then(|()| Err(Interrupted.into()))
             }
         }
-    })?;
+    });
+    let response = runtime.block_on(records.finish(outcome))?;
     let text = response.text().context("the server's list of resources is not UTF-8")?;
     let links = Links::read(text).collect::<Result<Vec<_>, _>>();
     let links = links.context("the server's list of resources is no link format (RFC 6690)")?;

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use conche::watch::EventLog;
 use conche::{Client, Course, Error};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
@@ -14,6 +15,7 @@ use crate::Global;
 use crate::exit::NoAnswer;
 use crate::json;
 use crate::names::Control;
+use crate::recording::Recording;
 use crate::request::parse_seconds;
 use crate::runtime;
 use statistics::Statistics;
@@ -33,18 +35,23 @@ pub struct Args {
     timeout: Duration,
     #[command(flatten)]
     control: Control,
+    #[command(flatten)]
+    recording: Recording,
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let statistics = runtime::start()?.block_on(async {
-        let client = Client::builder().controller(args.control.cc.clone()).build().map_err(Error::from)?;
-        let mut statistics = Statistics::default();
+    let records = args.recording.start(EventLog::client())?;
+    let runtime = runtime::start()?;
+    let mut statistics = Statistics::default();
+    let outcome = runtime.block_on(async {
+        let client =
+            records.watch(Client::builder().controller(args.control.cc.clone())).build().map_err(Error::from)?;
         tokio::select! {
-            done = ping(&client, &args, global, &mut statistics) => done?,
-            stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be caught")?,
+            done = ping(&client, &args, global, &mut statistics) => done,
+            stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be caught"),
         }
-        anyhow::Ok(statistics)
-    })?;
+    });
+    runtime.block_on(records.finish(outcome))?;
     if global.json {
         json::print(&statistics.summary())?;
     } else {

@@ -55,8 +55,13 @@ impl Records {
         self.0.iter().fold(builder, |builder, (_, recorder)| builder.watch(recorder.clone()))
     }
 
+    /// Those who are to be told by a program that is neither client nor server.
+    pub fn told(&self) -> Vec<Recorder> {
+        self.0.iter().map(|(_, recorder)| recorder.clone()).collect()
+    }
+
     /// Completes the files, whatever the outcome of what they record is. That counts, if it is an error.
-    pub async fn finish(self, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
+    pub async fn finish<T>(self, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
         let mut finished = Ok(());
         for (path, recorder) in self.0 {
             match recorder.finish().await.with_context(|| unwritable(&path)) {
@@ -71,7 +76,7 @@ impl Records {
                 Err(error) => finished = Err(error),
             }
         }
-        outcome.and(finished)
+        outcome.and_then(|outcome| finished.map(|()| outcome))
     }
 }
 

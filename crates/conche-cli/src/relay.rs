@@ -5,13 +5,17 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
-use conche_lab::emulate::{Counts, Impairment, Loss, Relay, RelayConfig};
+use conche::Ecn;
+use conche::watch::{EventLog, Fact, Notice, Recorder, Watcher};
+use conche_lab::emulate::{Counts, Impairment, Loss, Passage, Relay, RelayConfig};
 use conche_lab::units::Span;
 use conche_netsim::wired::Distribution;
 use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::Global;
 use crate::json;
+use crate::recording::Recording;
 use crate::runtime;
 use crate::serve::{announce, parse_bind, stop_signal};
 
@@ -35,6 +39,8 @@ pub struct Args {
     /// Where the random numbers come from: the same datagrams in the same order have the same fate.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    recording: Recording,
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
@@ -45,16 +51,30 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let loss = if args.loss > 0.0 { Loss::Bernoulli(args.loss) } else { Loss::None };
     let impairment = Impairment { loss, delay: args.delay.0, jitter, ..Impairment::default() };
     let config = RelayConfig { to_upstream: impairment, to_client: impairment, seed: args.seed };
-    let counts = runtime::start()?.block_on(async {
+    let records = args.recording.start(EventLog::network())?;
+    let watch = records.told();
+    let runtime = runtime::start()?;
+    let outcome = runtime.block_on(async {
         let stop = stop_signal().context("signals that end the relay cannot be caught")?;
         let (bind, upstream) = (resolve(&args.bind).await?, resolve(&args.upstream).await?);
-        let relay = Relay::start(bind, upstream, config).await;
+        let watch = Box::new(move |passage: &Passage<'_>| watch.iter().for_each(|recorder| tell_of(passage, recorder)));
+        let relay = Relay::start_watched(bind, upstream, config, watch).await;
         let relay = relay.with_context(|| format!("{bind} cannot be listened on"))?;
         announce(format!("coap://{}", relay.local_addr()), global)?;
         stop.await;
         anyhow::Ok(relay.counts())
-    })?;
+    });
+    let counts = runtime.block_on(records.finish(outcome))?;
     tell(counts, global)
+}
+
+fn tell_of(passage: &Passage<'_>, recorder: &Recorder) {
+    let &Passage { socket, peer, received, datagram } = passage;
+    let fact = match received {
+        true => Fact::Received { multicast: false, ecn: Ecn::NotCapable },
+        false => Fact::Sent { attempt: 0, exchange: None, ecn: Ecn::NotCapable },
+    };
+    recorder.notice(&Notice::new(Instant::now(), socket, peer, fact, datagram));
 }
 
 /// The first address of a name with a port.

@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{conche, listening, run};
+use common::{conche, listening, run, serve};
 use serde_json::Value;
 
 /// The records of an event log.
@@ -45,6 +45,42 @@ fn a_request_is_recorded_at_both_ends_in_files_that_are_complete_when_the_comman
     assert_eq!(records[0]["trace"]["vantage_point"]["type"], "server");
     let received = records.iter().filter(|record| record["name"] == "coap:message_received").count();
     assert_eq!(received, 2);
+}
+
+/// The names of a log's events, and whether there is a capture of some packets.
+fn recorded(log: &Path, capture: &Path) -> (String, Vec<String>) {
+    assert!(fs::read(capture).expect("a capture").len() > 200);
+    let records = records(log);
+    let name = |record: &Value| record["name"].as_str().expect("a name").to_owned();
+    let vantage_point = records[0]["trace"]["vantage_point"]["type"].as_str().expect("a type").to_owned();
+    (vantage_point, records[1..].iter().map(name).collect())
+}
+
+#[test]
+fn pings_and_discoveries_are_recorded_and_so_is_what_a_relay_passes_on() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = |name: &str| directory.path().join(name);
+    let (_server, address) = serve();
+    let (log, capture) = (file("relay.sqlog"), file("relay.pcapng"));
+    let mut relay = conche();
+    relay.args(["relay", &address.to_string(), "--event-log"]).arg(&log).arg("--capture").arg(&capture);
+    let (relay, between) = listening(&mut relay);
+    for arguments in [&["ping", "-c", "2", "-i", "0.01"][..], &["discover"]] {
+        let (log, capture) = (file("client.sqlog"), file("client.pcapng"));
+        let uri = format!("coap://{between}");
+        let ended = run(conche().args(arguments).arg(uri).arg("--event-log").arg(&log).arg("--capture").arg(&capture));
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        let (vantage_point, names) = recorded(&log, &capture);
+        assert_eq!((vantage_point.as_str(), names[0].as_str()), ("client", "coap:message_sent"));
+        assert!(names.iter().any(|name| name == "coap:message_received"), "{names:?}");
+    }
+    relay.signal("TERM");
+    assert_eq!(relay.status(), Some(0));
+    let (vantage_point, names) = recorded(&log, &capture);
+    assert_eq!(vantage_point, "network");
+    let of = |name: &str| names.iter().filter(|other| *other == name).count();
+    assert_eq!(of("coap:message_sent"), of("coap:message_received"), "{names:?}");
+    assert!(names.len() >= 3 * 4, "two pings and a request, each received and sent on in both directions: {names:?}");
 }
 
 #[test]

@@ -10,4 +10,4 @@ mod relay;
 
 pub use conche_netsim::wired::Loss;
 pub use impairment::Impairment;
-pub use relay::{Counts, Relay, RelayConfig};
+pub use relay::{Counts, Passage, Relay, RelayConfig, Watch};

@@ -26,6 +26,22 @@ pub struct RelayConfig {
     pub seed: u64,
 }
 
+/// A datagram that a relay received, or that it sends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage<'a> {
+    /// The relay's socket.
+    pub socket: SocketAddr,
+    /// The client or the upstream.
+    pub peer: SocketAddr,
+    /// It was received; otherwise it is sent on. What is lost is not sent.
+    pub received: bool,
+    /// Its bytes.
+    pub datagram: &'a [u8],
+}
+
+/// Is told of each datagram, while all others wait.
+pub type Watch = Box<dyn Fn(&Passage<'_>) + Send>;
+
 /// A running relay; dropping it ends it.
 ///
 /// ```
@@ -84,6 +100,19 @@ impl Relay {
     /// # Errors
     /// If `listen` cannot be bound.
     pub async fn start(listen: SocketAddr, upstream: SocketAddr, config: RelayConfig) -> io::Result<Self> {
+        Self::start_watched(listen, upstream, config, Box::new(|_| {})).await
+    }
+
+    /// The same with somebody who is told of each datagram.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_watched(
+        listen: SocketAddr,
+        upstream: SocketAddr,
+        config: RelayConfig,
+        watch: Watch,
+    ) -> io::Result<Self> {
         let listen = UdpSocket::bind(listen).await?;
         let local = listen.local_addr()?;
         let counters = Arc::<Counters>::default();
@@ -93,6 +122,8 @@ impl Relay {
             Direction::new(impairment, stream(loss), stream(jitter))
         };
         let forwarder = Forwarder {
+            local,
+            watch,
             listen,
             upstream,
             to_upstream: direction(config.to_upstream, "relay to upstream: loss", "relay to upstream: jitter"),
@@ -131,6 +162,8 @@ impl Drop for Relay {
 }
 
 struct Forwarder {
+    local: SocketAddr,
+    watch: Watch,
     listen: UdpSocket,
     upstream: SocketAddr,
     to_upstream: Direction,
@@ -145,6 +178,7 @@ struct Forwarder {
 /// The upstream side of one client.
 struct Client {
     socket: Arc<UdpSocket>,
+    local: SocketAddr,
     reader: JoinHandle<()>,
     heard: Instant,
 }
@@ -186,6 +220,7 @@ impl Forwarder {
     }
 
     async fn forward(&mut self, client: SocketAddr, datagram: &[u8], replies: &mpsc::Sender<(SocketAddr, Vec<u8>)>) {
+        (self.watch)(&Passage { socket: self.local, peer: client, received: true, datagram });
         let Some(delay) = self.to_upstream.fate(client, datagram) else {
             self.counters.lost_to_upstream.fetch_add(1, Ordering::Relaxed);
             return;
@@ -197,6 +232,9 @@ impl Forwarder {
     }
 
     fn send_back(&mut self, client: SocketAddr, datagram: Vec<u8>) {
+        if let Some(Client { local, .. }) = self.clients.get(&client) {
+            (self.watch)(&Passage { socket: *local, peer: self.upstream, received: true, datagram: &datagram });
+        }
         let Some(delay) = self.to_client.fate(client, &datagram) else {
             self.counters.lost_to_client.fetch_add(1, Ordering::Relaxed);
             return;
@@ -217,8 +255,16 @@ impl Forwarder {
         while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= now) {
             // What cannot be sent is lost; errors of the upstream are for the client to find out, by silence.
             let _ = match entry.remove() {
-                Datagram::ToUpstream(socket, bytes) => socket.send(&bytes).await,
-                Datagram::ToClient(client, bytes) => self.listen.send_to(&bytes, client).await,
+                Datagram::ToUpstream(socket, bytes) => {
+                    let from = socket.local_addr().unwrap_or(self.local);
+                    let peer = self.upstream;
+                    (self.watch)(&Passage { socket: from, peer, received: false, datagram: &bytes });
+                    socket.send(&bytes).await
+                }
+                Datagram::ToClient(client, bytes) => {
+                    (self.watch)(&Passage { socket: self.local, peer: client, received: false, datagram: &bytes });
+                    self.listen.send_to(&bytes, client).await
+                }
             };
         }
     }
@@ -244,8 +290,9 @@ impl Forwarder {
         };
         let socket = Arc::new(UdpSocket::bind(any).await?);
         socket.connect(self.upstream).await?;
+        let local = socket.local_addr()?;
         let reader = tokio::spawn(read(Arc::clone(&socket), address, replies.clone()));
-        self.clients.insert(address, Client { socket: Arc::clone(&socket), reader, heard });
+        self.clients.insert(address, Client { socket: Arc::clone(&socket), local, reader, heard });
         Ok(socket)
     }
 }

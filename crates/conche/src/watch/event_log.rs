@@ -35,6 +35,7 @@ pub struct EventLog {
 pub(super) enum VantagePoint {
     Client,
     Server,
+    Network,
 }
 
 impl EventLog {
@@ -46,6 +47,11 @@ impl EventLog {
     /// A log of a server.
     pub fn server() -> Self {
         Self { vantage_point: VantagePoint::Server, ..Self::client() }
+    }
+
+    /// A log of a program between clients and servers.
+    pub fn network() -> Self {
+        Self { vantage_point: VantagePoint::Network, ..Self::client() }
     }
 
     /// Names the log.

@@ -104,6 +104,15 @@ pub struct Notice<'a> {
     pub datagram: &'a [u8],
 }
 
+impl<'a> Notice<'a> {
+    /// What a program of another kind tells a watcher, such as one that passes datagrams on; for an address of ours that is known,
+    /// set [`local`](Self::local).
+    #[must_use]
+    pub fn new(at: Instant, socket: SocketAddr, peer: SocketAddr, fact: Fact, datagram: &'a [u8]) -> Self {
+        Self { at, socket, local: None, peer, fact, datagram }
+    }
+}
+
 /// What can happen. Durations and counters are those of the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -88,3 +88,27 @@ async fn a_delay_passes_on_each_way() {
     socket.recv(&mut [0; 64]).await.expect("a reply");
     assert!(start.elapsed() >= 2 * delay, "{:?}", start.elapsed());
 }
+
+#[tokio::test]
+async fn a_watcher_is_told_of_what_comes_and_of_what_is_sent_on_but_not_of_what_is_lost_on_the_way() {
+    let (upstream, _echo) = echo().await;
+    let listen = "127.0.0.1:0".parse().expect("an address");
+    for (loss, expected) in [(0.0, 4), (1.0, 1)] {
+        let lossy = Impairment { loss: Loss::Bernoulli(loss), ..Impairment::default() };
+        let config = RelayConfig { to_upstream: lossy, ..RelayConfig::default() };
+        let (told, mut passages) = tokio::sync::mpsc::unbounded_channel();
+        let tell = move |passage: &Passage<'_>| {
+            told.send((passage.peer, passage.received, passage.datagram.to_vec())).expect("somebody listens");
+        };
+        let relay = Relay::start_watched(listen, upstream, config, Box::new(tell)).await.expect("it starts");
+        let socket = client(&relay).await;
+        socket.send(b"a").await.expect("loopback sends");
+        let from = socket.local_addr().expect("it is bound");
+        let all = [(from, true), (upstream, false), (upstream, true), (from, false)];
+        for (peer, received) in all.into_iter().take(expected) {
+            assert_eq!(passages.recv().await, Some((peer, received, b"a".to_vec())));
+        }
+        drop(relay);
+        assert_eq!(passages.recv().await, None);
+    }
+}
