@@ -445,3 +445,32 @@ async fn a_state_that_is_fetched_after_its_notification_replaces_the_one_before(
         assert!(is_cached(&client.get(&uri).await.expect("a response"), &n.to_string().repeat(5000)), "{n}");
     }
 }
+
+#[tokio::test]
+async fn the_client_of_a_server_has_a_cache_if_it_is_given_one_and_its_clones_share_it() {
+    let origin = Origin::new(|_, n| counted(n, 600)).await;
+    let cached = Server::builder().client_cache(CacheLimits::default()).bind("127.0.0.1:0").await.expect("it starts");
+    assert_eq!(origin.get(&cached.client()).await.text().expect("text"), "0");
+    let again = origin.get(&cached.client()).await;
+    assert_eq!((again.text().expect("text"), again.age().is_some(), origin.asked()), ("0", true, 1));
+
+    let plain = Server::builder().bind("127.0.0.1:0").await.expect("it starts");
+    for n in ["1", "2"] {
+        assert_eq!(origin.get(&plain.client()).await.text().expect("text"), n);
+    }
+}
+
+#[tokio::test]
+async fn the_client_of_a_server_validates_by_etag_what_is_stale() {
+    let origin = Origin::new(|request, _| match request.message().option(OptionNumber::ETAG) {
+        Some(etag) if etag == b"tag" => Response::new(Code::VALID).option(OptionNumber::ETAG, b"tag"),
+        _ => Response::new(Code::CONTENT).text("state").max_age(seconds(0)).option(OptionNumber::ETAG, b"tag"),
+    })
+    .await;
+    let server = Server::builder().client_cache(CacheLimits::default()).bind("127.0.0.1:0").await.expect("it starts");
+    for asked in [1, 2] {
+        let response = origin.get(&server.client()).await;
+        assert_eq!((response.code(), response.text().expect("text")), (Code::CONTENT, "state"));
+        assert_eq!(origin.asked(), asked);
+    }
+}

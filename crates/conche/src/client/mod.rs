@@ -88,8 +88,8 @@ impl Client {
     }
 
     /// A client that sends from the socket of a server.
-    pub(crate) fn of_server(handle: Handle) -> Self {
-        Self::with(Sockets::Server(handle), None)
+    pub(crate) fn of_server(handle: Handle, cache: Option<CacheLimits>) -> Self {
+        Self::with(Sockets::Server(handle), cache)
     }
 
     /// GET: reads a resource (RFC 7252 §5.8.1).
@@ -178,7 +178,8 @@ impl Client {
     }
 
     /// The counters of its endpoints, what it holds, and what congestion control knows of up to `destinations` destinations, the
-    /// busiest, as OpenMetrics text. With 0 there are none; otherwise each that has state is looked at, while all traffic waits.
+    /// busiest, as OpenMetrics text. With 0 there are none; otherwise each that has state is looked at, a part of them at a time, so
+    /// that traffic goes on.
     /// See [`metrics`](crate::metrics).
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {

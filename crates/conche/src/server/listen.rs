@@ -13,7 +13,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use super::{Resource, RouteError, Router};
 use crate::builder::Builder;
-use crate::client::Client;
+use crate::client::{CacheLimits, Client};
 use crate::driver::{Binding, Handle, Handlers, Role};
 use crate::settings::{ConfigError, SharedController, StartError};
 
@@ -35,6 +35,7 @@ use crate::settings::{ConfigError, SharedController, StartError};
 #[derive(Debug)]
 pub struct Server {
     handle: Handle,
+    client: Client,
     task: JoinHandle<()>,
     ended: Option<Result<(), Stopped>>,
 }
@@ -64,7 +65,8 @@ impl Server {
     }
 
     /// The counters of its endpoint, what it holds, and what congestion control knows of up to `destinations` destinations, the
-    /// busiest, as OpenMetrics text. With 0 there are none; otherwise each that has state is looked at, while all traffic waits.
+    /// busiest, as OpenMetrics text. With 0 there are none; otherwise each that has state is looked at, a part of them at a time, so
+    /// that traffic goes on.
     /// See [`metrics`](crate::metrics).
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
@@ -82,10 +84,10 @@ impl Server {
     }
 
     /// A client that sends from the socket of this server, so that both roles have one address, as LwM2M wants it. It has
-    /// the server's settings, and ends with the server.
+    /// the server's settings, and ends with the server. Asked again, the answer is a clone of it.
     #[must_use]
     pub fn client(&self) -> Client {
-        Client::of_server(self.handle.clone())
+        self.client.clone()
     }
 
     /// Ends the server. New requests are answered with 5.03. Running handlers are waited for; those that have not ended
@@ -127,11 +129,12 @@ impl Server {
 /// Makes a [`Server`].
 pub type ServerBuilder<C = AnyController> = Builder<ServerRole, C>;
 
-/// What only servers have: their resources, and how handlers run.
+/// What only servers have: their resources, how handlers run, and the cache of their client.
 #[derive(Clone, Debug, Default)]
 pub struct ServerRole {
     router: Router,
     handlers: Handlers,
+    client_cache: Option<CacheLimits>,
 }
 
 impl<C: SharedController> Builder<ServerRole, C> {
@@ -209,6 +212,13 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
+    /// Has the server's [`client`](Server::client) keep responses and use them again, as many as these limits allow: as
+    /// [`cache`](crate::client::ClientBuilder::cache) does for other clients. By default none are kept.
+    pub fn client_cache(mut self, limits: CacheLimits) -> Self {
+        self.role.client_cache = Some(limits);
+        self
+    }
+
     /// Starts the server on a UDP address, such as `"[::]:5683"` for all addresses of both IP versions. Port 0 takes a
     /// free one. Of several addresses the first that can be bound is taken.
     ///
@@ -238,7 +248,10 @@ impl<C: SharedController> Builder<ServerRole, C> {
     fn start(&self, binding: Binding, address: SocketAddr) -> Result<Server, BindError> {
         let router = self.role.router.clone().ready()?;
         match self.settings.start(binding, Role::Server, router, self.role.handlers) {
-            Ok((handle, task)) => Ok(Server { handle, task, ended: None }),
+            Ok((handle, task)) => {
+                let client = Client::of_server(handle.clone(), self.role.client_cache);
+                Ok(Server { handle, client, task, ended: None })
+            }
             Err(StartError::Config(error)) => Err(error.into()),
             Err(StartError::Socket(source)) => Err(BindError::Socket { address, source }),
         }
