@@ -1,12 +1,13 @@
 //! What one exchange costs the protocol: a Confirmable GET from submission to response, client and server together,
-//! and the same with the first copy lost (by the default controller, which loses no patience over it).
+//! and the same with the first copy lost (by the default controller, which loses no patience over it); and what it costs to
+//! find the busiest of all peers that there can be by default, all at once and for the places of one turn.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
-use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, Request, Response};
+use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, Request, Response, Survey};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 type Machine = Endpoint<u32, AnyController>;
@@ -63,5 +64,24 @@ fn benchmark(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, benchmark);
+/// As many peers as there can be by default, each with a request on its way.
+fn survey(criterion: &mut Criterion) {
+    const PEERS: u32 = 131_072;
+    let (mut client, mut buf) = (endpoint(1), [0; 1280]);
+    for peer in 0..PEERS {
+        client.request(Instant::ZERO, peer, Request::new(Code::GET, Body::EMPTY)).expect("room");
+        while !matches!(client.poll(Instant::ZERO, &mut buf), Output::Wait(_)) {}
+    }
+    let mut group = criterion.benchmark_group("survey");
+    group.sample_size(20);
+    for places in [usize::MAX, 2_048] {
+        let name = if places == usize::MAX { "all of 131072 peers".to_owned() } else { format!("{places} of them") };
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| black_box(client.survey(&mut Survey::of(32), places)));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, benchmark, survey);
 criterion_main!(benches);

@@ -75,7 +75,7 @@ use crate::hash::Keyed;
 use crate::incoming::Incoming;
 use crate::message::{Deduplication, Rejectable};
 use crate::observe::{Observers, Subscriptions};
-use crate::peer::{ChooseController, ControllerId, PeerSnapshot, Peers};
+use crate::peer::{ChooseController, ControllerId, PeerSnapshot, Peers, Survey};
 use crate::store::OnDemand;
 use conche_cc::{Controller, Instant};
 use discovery::Discovery;
@@ -283,8 +283,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// every peer, unless none is wanted.
     #[must_use]
     pub fn busiest(&self, most: usize) -> Vec<(P, PeerSnapshot)> {
-        let busiest = self.peers.busiest(most).into_iter();
-        busiest.map(|index| (self.peers.get(index).key, self.peers.snapshot(index))).collect()
+        self.survey(&mut Survey::of(most), usize::MAX).unwrap_or_default()
+    }
+
+    /// The same, but looks at no more than so many places of the table of peers, so that a large one holds up nothing for long. To be
+    /// called with the same survey until it answers. Peers may come and go meanwhile: each is told as it is at the end.
+    pub fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<(P, PeerSnapshot)>> {
+        let busiest = self.peers.survey(survey, places)?.into_iter();
+        Some(busiest.map(|index| (self.peers.get(index).key, self.peers.snapshot(index))).collect())
     }
 
     /// Counters since the start.

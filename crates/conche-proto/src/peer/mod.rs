@@ -2,12 +2,14 @@
 
 mod controllers;
 mod non;
+mod survey;
 mod table;
 mod trust;
 mod usage;
 
 pub use controllers::ControllerId;
 pub(crate) use controllers::{ChooseController, Controllers};
+pub use survey::Survey;
 pub(crate) use table::{Peers, PeersFull};
 pub(crate) use usage::Queue;
 

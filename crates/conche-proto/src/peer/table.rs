@@ -4,9 +4,6 @@
 //! Any datagram with a forged source can make a peer. So those that we did not ask for count in the
 //! [share](crate::shares) of their group, and leave room for others and for our own.
 
-use alloc::collections::BinaryHeap;
-use alloc::vec::Vec;
-use core::cmp::Reverse;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
@@ -44,7 +41,7 @@ impl<P, C: Controller> Chained<ByKey> for Peer<P, C> {
 #[derive(Debug)]
 pub(crate) struct Peers<P, C: Controller> {
     pub(crate) controllers: Controllers<P, C>,
-    slots: Arena<Peer<P, C>>,
+    pub(super) slots: Arena<Peer<P, C>>,
     index: Index<ByKey>,
     hash: Keyed,
     /// Those that nothing holds, idle longest first.
@@ -234,22 +231,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             outstanding: peer.work().outstanding,
             queued: peer.work().queued as usize,
         }
-    }
-
-    /// So many peers, those with the most exchanges in flight and messages in the queue first.
-    pub(crate) fn busiest(&self, most: usize) -> Vec<u32> {
-        if most == 0 {
-            return Vec::new();
-        }
-        let load = |peer: &Peer<P, C>| u64::from(peer.work().outstanding) + u64::from(peer.work().queued);
-        let mut busiest = BinaryHeap::new();
-        for (index, peer) in self.slots.iter() {
-            busiest.push((Reverse(load(peer)), index));
-            if busiest.len() > most {
-                busiest.pop();
-            }
-        }
-        busiest.into_sorted_vec().into_iter().map(|(_, index)| index).collect()
     }
 
     fn begin_anew(&mut self, now: Instant, index: u32) {

@@ -17,4 +17,5 @@ mod rfc7252;
 mod rfc8974;
 mod scripts;
 mod support;
+mod survey;
 mod threats;

@@ -1,5 +1,7 @@
 //! What a driver does of what it is told.
 
+#[cfg(feature = "metrics")]
+use conche_proto::Survey;
 use tokio::sync::oneshot;
 use tracing::{debug, debug_span};
 
@@ -11,6 +13,10 @@ use super::{BATCH, Driver};
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
 use crate::settings::SharedController;
+
+/// Peers that a search for the busiest looks at before other commands and datagrams have a turn.
+#[cfg(feature = "metrics")]
+const AT_A_TIME: usize = 2048;
 
 impl<C: SharedController> Driver<C> {
     pub(super) fn obey_all(&mut self, first: Command) {
@@ -35,8 +41,8 @@ impl<C: SharedController> Driver<C> {
                 let _ = answer.send(*self.endpoint.stats());
             }
             #[cfg(feature = "metrics")]
-            Command::Report { peers, answer } => {
-                let _ = answer.send(self.report(peers));
+            Command::Report { survey, answer } => {
+                let _ = answer.send(self.report(survey));
             }
             Command::Snapshot { of, answer } => {
                 let _ = answer.send(self.endpoint.snapshot(&of));
@@ -100,10 +106,10 @@ impl<C: SharedController> Driver<C> {
     }
 
     #[cfg(feature = "metrics")]
-    fn report(&self, peers: usize) -> Report {
-        let busiest = self.endpoint.busiest(peers).into_iter();
-        let paths = busiest.map(|(peer, path)| (peer.canonical(), path)).collect();
-        Report { stats: *self.endpoint.stats(), occupancy: self.endpoint.occupancy(), paths }
+    fn report(&self, mut survey: Survey) -> Result<Report, Survey> {
+        let Some(busiest) = self.endpoint.survey(&mut survey, AT_A_TIME) else { return Err(survey) };
+        let paths = busiest.into_iter().map(|(peer, path)| (peer.canonical(), path)).collect();
+        Ok(Report { stats: *self.endpoint.stats(), occupancy: self.endpoint.occupancy(), paths })
     }
 
     pub(super) fn cancel_all(&mut self) {

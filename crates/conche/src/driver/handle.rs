@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+#[cfg(feature = "metrics")]
+use conche_proto::Survey;
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, Stats};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -28,9 +30,9 @@ pub(super) enum Command {
     Unsubscribe { observed: u64, ticket: u64, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
-    /// Tell everything that can be counted, and what is known of the busiest peers, so many at most.
+    /// Go on with a search for the busiest peers; at its end tell what is known of them, and everything that can be counted.
     #[cfg(feature = "metrics")]
-    Report { peers: usize, answer: oneshot::Sender<Report> },
+    Report { survey: Survey, answer: oneshot::Sender<Result<Report, Survey>> },
     /// Tell what is known of a peer.
     Snapshot { of: Address, answer: oneshot::Sender<Option<PeerSnapshot>> },
     /// Forget what was learnt of the path to a peer.
@@ -181,7 +183,13 @@ impl Handle {
     /// What can be counted, with so many of the busiest peers; `None` if the driver is gone.
     #[cfg(feature = "metrics")]
     pub(crate) async fn report(&self, peers: usize) -> Option<Report> {
-        self.ask(|answer| Command::Report { peers, answer }).await
+        let mut survey = Survey::of(peers);
+        loop {
+            match self.ask(|answer| Command::Report { survey, answer }).await? {
+                Ok(report) => return Some(report),
+                Err(unfinished) => survey = unfinished,
+            }
+        }
     }
 
     /// What is known of a peer; `None` if nothing is.
