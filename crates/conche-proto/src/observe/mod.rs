@@ -5,13 +5,15 @@
 //! | `sequence` | sequence numbers, and which of two notifications is the newer one |
 //! | `topics` | what can be observed, and the state that its observers are to learn |
 //! | `entry` | what is kept of one observer, and of one peer that observes |
-//! | `observers` | the clients that observe, with what each of them knows |
+//! | `observers` | the clients that observe: by address and token, by peer, by topic |
+//! | `telling` | which of them have to learn of a state, and what is known of their having it |
 //! | `subscriptions` | what this endpoint observes elsewhere |
 
 mod entry;
 mod observers;
 mod sequence;
 mod subscriptions;
+mod telling;
 mod topics;
 
 pub(crate) use entry::Progress;

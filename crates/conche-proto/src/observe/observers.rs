@@ -10,24 +10,16 @@ use core::time::Duration;
 
 use super::entry::{ByPeer, ByPlace, Observer, Progress, Watcher};
 use super::sequence::Sequence;
-use super::topics::{ByName, State, Topic, Walking};
+use super::topics::{ByName, Topic, Walking};
 use crate::blockwise::Asked;
-use crate::codec::{Body, MessageId, OptionNumber, Token};
-use crate::exchange::{Content, ExchangeId, Failure, Reliability, Response};
+use crate::codec::{MessageId, Token};
+use crate::exchange::{Content, ExchangeId, Failure, Reliability};
 use crate::hash::Keyed;
 use crate::incoming::RequestId;
 use crate::shares::{Group, Shares};
 use crate::store::{Arena, Chain, Index, Links, List, Seldom, Timers};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
-
-/// A notification is Confirmable if the last one was so long ago. Half of what RFC 7641 §4.5 demands, since nobody knows
-/// when the next one will be due.
-const CONFIRM_AFTER: Duration = Duration::from_secs(12 * 60 * 60);
-
-/// So many Non-confirmable notifications follow each other before one has to be acknowledged: whoever forges an address
-/// makes it get no more, and a client that has gone without a word is noticed.
-const NON_IN_A_ROW: u8 = 4;
 
 /// Names an observer of something here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -93,20 +85,20 @@ const _: () = assert!(Observers::BYTES <= 96 + size_of::<Place>());
 /// All clients that observe something here.
 #[derive(Debug)]
 pub(crate) struct Observers {
-    slots: Arena<Observer>,
+    pub(super) slots: Arena<Observer>,
     by_place: Index<ByPlace>,
-    watchers: Arena<Watcher>,
+    pub(super) watchers: Arena<Watcher>,
     by_peer: Index<ByPeer>,
-    topics: Arena<Topic>,
-    by_name: Index<ByName>,
+    pub(super) topics: Arena<Topic>,
+    pub(super) by_name: Index<ByName>,
     /// Topics whose observers are being told, in turn.
-    walking: List<Walking>,
+    pub(super) walking: List<Walking>,
     /// When the newest state of each topic has settled.
-    settling: Timers,
+    pub(super) settling: Timers,
     shares: Shares,
     hash: Keyed,
     generation: u32,
-    unanswered: usize,
+    pub(super) unanswered: usize,
     /// No topic starts lower than one ended.
     sequence: Sequence,
 }
@@ -265,179 +257,6 @@ impl Observers {
         self.find(place).filter(|&index| self.slots[index].first == Some(exchange.generation))
     }
 
-    pub(crate) fn progress(&self, index: u32) -> Progress {
-        self.slots[index].progress
-    }
-
-    /// The first response to an observer, which is a notification as well: with the number of what was true when it
-    /// registered.
-    pub(crate) fn first_response(&mut self, now: Instant, index: u32, body: &Body) -> Body {
-        let observer = &self.slots[index];
-        let topic = &mut self.topics[observer.topic];
-        // What the application says is older than what it has said meanwhile.
-        let sequence = if observer.seen == topic.version { topic.sequence.at(now) } else { topic.sequence.before() };
-        body.with_uint(OptionNumber::OBSERVE, sequence)
-    }
-
-    /// The request that registered an observer is answered, by this exchange if not with the acknowledgement.
-    pub(crate) fn answered(&mut self, index: u32, exchange: Option<ExchangeId>) {
-        self.unanswered -= 1;
-        let observer = &mut self.slots[index];
-        (observer.progress, observer.first) = (Progress::Idle, exchange.map(|exchange| exchange.generation));
-    }
-
-    /// Its first response left, as a Non-confirmable message with this ID.
-    pub(crate) fn answer_left(&mut self, now: Instant, index: u32, id: MessageId) {
-        let observer = &mut self.slots[index];
-        (observer.last, observer.left) = (Some(id), Stamp::at(now));
-    }
-
-    /// What a state of a topic would be as a notification, if anybody observes it.
-    pub(crate) fn notification(&mut self, now: Instant, name: u64, response: &Response) -> Option<Body> {
-        let topic = self.topic(name)?;
-        // An error ends the observation and has no number (RFC 7641 §4.2).
-        Some(match response.code.is_success() {
-            true => response.body.with_uint(OptionNumber::OBSERVE, self.topics[topic].sequence.next(now)),
-            false => response.body.clone(),
-        })
-    }
-
-    /// A topic has a new state: its observers are visited from now on.
-    pub(crate) fn changed(&mut self, now: Instant, name: u64, state: State) -> usize {
-        let Some(index) = self.topic(name) else { return 0 };
-        let topic = &mut self.topics[index];
-        topic.version = topic.version.wrapping_add(1);
-        let settles = now + state.settles_after();
-        (topic.state, topic.settled) = (Some(state), false);
-        let (len, over) = (topic.len as usize, topic.is_over());
-        self.walk(index);
-        self.settling.set(index, settles);
-        if over {
-            // Its last state is Confirmable, unless the application does not want that.
-            self.settling.cancel(index);
-            self.topics[index].named = false;
-            self.by_name.remove(&mut self.topics, index);
-        }
-        len
-    }
-
-    /// The observers of a topic are visited from now on, each of them once.
-    fn walk(&mut self, index: u32) {
-        let topic = &mut self.topics[index];
-        topic.to_visit = topic.len;
-        if !core::mem::replace(&mut topic.walks, true) {
-            self.walking.push_back(&mut self.topics, index);
-        }
-    }
-
-    /// When a state settles next.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.settling.next()
-    }
-
-    pub(crate) fn timers(&self) -> usize {
-        self.settling.len()
-    }
-
-    /// The next observer that has to learn of a change, or to confirm that it has; topics take turns.
-    pub(crate) fn visit(&mut self, now: Instant) -> Option<u32> {
-        while let Some(settled) = self.settling.pop_due(now) {
-            self.topics[settled].settled = true;
-            self.walk(settled);
-        }
-        while let Some(index) = self.walking.first() {
-            self.walking.remove(&mut self.topics, index);
-            let topic = &mut self.topics[index];
-            let observer = topic.observers.first().filter(|_| topic.to_visit > 0);
-            topic.walks = observer.is_some();
-            let Some(observer) = observer else { continue };
-            topic.to_visit -= 1;
-            topic.observers.remove(&mut self.slots, observer);
-            topic.observers.push_back(&mut self.slots, observer);
-            self.walking.push_back(&mut self.topics, index);
-            if self.is_behind(observer) || self.is_doubtful(observer) {
-                return Some(observer);
-            }
-        }
-        None
-    }
-
-    /// There is a state that it was not sent, and nothing in the way.
-    pub(crate) fn is_behind(&self, index: u32) -> bool {
-        let observer = &self.slots[index];
-        let unanswered = matches!(observer.progress, Progress::Unanswered(_));
-        !unanswered && observer.seen != self.topics[observer.topic].version
-    }
-
-    /// It was sent the newest state by nothing but Non-confirmable messages, and that has settled since: it is sent it once
-    /// more, to be acknowledged, so that what it knows becomes what is true (RFC 7641 §1.3, §4.5).
-    pub(crate) fn is_doubtful(&self, index: u32) -> bool {
-        let observer = &self.slots[index];
-        let topic = &self.topics[observer.topic];
-        let never = |state: &State| state.reliability == Some(Reliability::NeverConfirmable);
-        topic.settled && observer.unconfirmed > 0 && !topic.state.as_ref().is_some_and(never)
-    }
-
-    /// It was sent all that there will ever be.
-    pub(crate) fn is_over(&self, index: u32) -> bool {
-        let topic = &self.topics[self.slots[index].topic];
-        topic.is_over() && !self.is_behind(index)
-    }
-
-    /// The newest state, which counts as sent from now on.
-    pub(crate) fn message(&mut self, now: Instant, index: u32) -> Option<Notification> {
-        let observer = &mut self.slots[index];
-        let topic = &self.topics[observer.topic];
-        let State { content, reliability } = topic.state.as_ref()?;
-        observer.seen = topic.version;
-        let overdue = now - observer.confirmed >= CONFIRM_AFTER;
-        let doubtful = topic.settled || observer.unconfirmed >= NON_IN_A_ROW;
-        let reliability = match reliability {
-            _ if overdue => Reliability::Confirmable,
-            None if topic.is_over() => Reliability::Confirmable,
-            None | Some(Reliability::NonConfirmable) if doubtful => Reliability::Confirmable,
-            None => Reliability::NonConfirmable,
-            Some(reliability) => *reliability,
-        };
-        let &Watcher { peer, group, .. } = &self.watchers[observer.watcher];
-        let place = Place { peer, token: observer.token.clone(), local: observer.local };
-        Some(Notification { place, group, asked: observer.asked, content: content.clone(), reliability })
-    }
-
-    /// A notification is under way.
-    pub(crate) fn sending(&mut self, index: u32, exchange: ExchangeId) {
-        self.slots[index].progress = Progress::Sending(exchange);
-    }
-
-    /// A notification left.
-    pub(crate) fn left(&mut self, now: Instant, index: u32, id: MessageId, confirmable: bool) {
-        let observer = &mut self.slots[index];
-        (observer.last, observer.left) = (Some(id), Stamp::at(now));
-        if !confirmable {
-            observer.unconfirmed = observer.unconfirmed.saturating_add(1);
-        }
-    }
-
-    /// Its notification is over.
-    pub(crate) fn idle(&mut self, index: u32) {
-        self.slots[index].progress = Progress::Idle;
-    }
-
-    /// It acknowledged a notification, which was superseded before or not.
-    pub(crate) fn acknowledged(&mut self, now: Instant, index: u32, superseded: bool) {
-        let observer = &mut self.slots[index];
-        (observer.confirmed, observer.unconfirmed) = (now, 0);
-        if superseded {
-            self.missed(index);
-        }
-    }
-
-    /// What was under way to it never left.
-    pub(crate) fn missed(&mut self, index: u32) {
-        let observer = &mut self.slots[index];
-        observer.seen = observer.seen.wrapping_sub(1);
-    }
-
     fn hash_of(&self, peer: u32, token: &Token) -> u64 {
         self.hash.hash(&(peer, token))
     }
@@ -456,7 +275,7 @@ impl Observers {
         Some(index)
     }
 
-    fn topic(&mut self, name: u64) -> Option<u32> {
+    pub(super) fn topic(&mut self, name: u64) -> Option<u32> {
         self.by_name.find(&self.topics, self.hash.spread(name, 1), |topic: &Topic| topic.name == name)
     }
 
