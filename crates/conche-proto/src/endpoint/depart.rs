@@ -7,6 +7,7 @@ use crate::codec::{Type, encode_empty};
 use crate::exchange::{ExchangeId, Purpose, State};
 use crate::hash::Keyed;
 use crate::message::Reply;
+use crate::observe::Place;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -50,6 +51,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // A Non-confirmable response that had to wait; nothing comes back but, maybe, a Reset.
             let what = Keyed::fingerprint(self.peers.hash(&to), 0, exchange.id.0);
             self.rejectable.left(what, exchange.token.clone());
+            if !self.observers.is_empty() {
+                let (peer, token, local) = (exchange.peer, exchange.token.clone(), exchange.local);
+                self.first_response_left(now, &Place { peer, token, local }, id, exchange.id);
+            }
             self.close(now, id.index);
             return Some(transmit);
         }

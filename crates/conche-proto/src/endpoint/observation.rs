@@ -220,6 +220,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
+    /// A Non-confirmable response that had to wait leaves with this message ID: perhaps the first one to an observer, which may
+    /// reject it.
+    pub(super) fn first_response_left(&mut self, now: Instant, place: &Place, exchange: ExchangeId, id: MessageId) {
+        if let Some(observers) = self.observers.made()
+            && let Some(observer) = observers.first_answered_by(place, exchange)
+        {
+            observers.answer_left(now, observer, id);
+        }
+    }
+
     /// A Reset came that fits no exchange: perhaps it rejects a notification that has had its time.
     pub(super) fn reject_notification(&mut self, now: Instant, peer: u32, id: MessageId) -> bool {
         let lifetime = self.config.times().exchange_lifetime;

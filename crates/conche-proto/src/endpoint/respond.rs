@@ -4,7 +4,7 @@ use super::outbox::{Departure, Source, encode, encoded};
 use super::{Endpoint, RespondError, SupersedeError};
 use crate::PeerKey;
 use crate::codec::{Code, Type};
-use crate::exchange::{Content, ExchangeId, Opening, Purpose, Reliability, Response};
+use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliability, Response};
 use crate::hash::Keyed;
 use crate::incoming::{Came, RequestId, Waiting};
 use crate::message::Reply;
@@ -74,7 +74,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(asked) = waiting.asked.q_block2().filter(|asked| asked.num == 0 && asked.more) {
             self.leave_behind_first(now, &waiting, asked);
         }
-        Ok(exchange)
+        // Of a Non-confirmable one that waits for a message ID nothing more is told.
+        Ok(exchange.filter(|&exchange| self.exchanges.live(exchange).is_some_and(Exchange::is_told)))
     }
 
     /// Acknowledges a request with an Empty ACK now, because the response will take long. Without this call it happens
@@ -229,7 +230,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let exchange = self.open(now, peer, opening);
         self.peers.let_go(now, peer);
-        exchange.filter(|_| confirmable)
+        exchange
     }
 
     /// A request is done with, and no exchange answers it.

@@ -323,3 +323,32 @@ fn topics_are_apart_and_a_dismissed_observer_hears_no_more() {
     assert_eq!(server.endpoint.notify(server.now, 1, content("nobody")), Ok(0));
     assert!(server.run_to_end().sent.is_empty());
 }
+
+// RFC 7641 §3.6, §4.2
+#[test]
+fn a_reset_of_a_first_response_that_waited_for_a_message_id_ends_the_observation() {
+    let mut server = server();
+    let mut id = 0;
+    loop {
+        let asked = server.receive(1, &wire::bare(Type::NonConfirmable, Code::GET, id, b"")).request();
+        id += 1;
+        if server.respond(asked, content("0")).sent.is_empty() {
+            break;
+        }
+    }
+    let asked = server.receive(1, &registration(Type::NonConfirmable, id, TOKEN, 0)).request();
+    server.endpoint.observe(server.now, asked, 1).expect("room");
+    let response = server.endpoint.respond(server.now, asked, content("0"));
+    assert_eq!(response, Ok(None), "nothing is told of its end");
+    assert!(server.drain().sent.is_empty(), "all message IDs are in use");
+    let left = server.run(s(250)).sent;
+    let (_, first) =
+        left.iter().find(|(_, message)| message.token().as_slice() == TOKEN).expect("it leaves in the end");
+    assert_eq!(first.header().ty, Type::NonConfirmable);
+    let given = server.receive(1, &wire::reset(first.header().id));
+    let gone = given.events.iter().any(|event| {
+        matches!(event, Event::ObserverGone { from: 1, topic: 1, reason: ObserverEnd::Failed(Failure::Reset), .. })
+    });
+    assert!(gone, "{:?}", given.events);
+    assert_eq!(server.endpoint.observers(1), 0);
+}
