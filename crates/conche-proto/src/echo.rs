@@ -36,6 +36,9 @@ impl Freshness {
     /// The bytes of a challenge: milliseconds and the MAC.
     pub const LENGTH: usize = 16;
 
+    /// The bytes of a brief one.
+    pub(crate) const BRIEF: usize = 6;
+
     /// Takes what was challenged at most `lifetime` ago for fresh. Whoever knows the key can make challenges: it comes from
     /// the operating system, and is another one after each start, since the clock is another one.
     #[must_use]
@@ -51,6 +54,29 @@ impl Freshness {
         value[..8].copy_from_slice(&time.to_be_bytes());
         value[8..].copy_from_slice(&self.mac(time, peer).to_be_bytes());
         value
+    }
+
+    /// A challenge for a peer that may be sent little: seconds, as far as two bytes tell them, and half of a MAC. Whoever
+    /// accepts such values has to bound how many can be tried.
+    pub(crate) fn brief_challenge<P: Hash>(&self, now: Instant, peer: &P) -> [u8; Self::BRIEF] {
+        self.brief(now.as_millis() / 1_000, peer)
+    }
+
+    /// The same as [`check`](Self::check) of a brief value.
+    pub(crate) fn check_brief<P: Hash>(&self, now: Instant, peer: &P, value: [u8; Self::BRIEF]) -> Option<Duration> {
+        let seconds = now.as_millis() / 1_000;
+        let [high, low, ..] = value;
+        let age = u64::from((seconds as u16).wrapping_sub(u16::from_be_bytes([high, low])));
+        let made = self.brief(seconds.checked_sub(age)?, peer);
+        let age = Duration::from_secs(age);
+        (value == made && age <= self.lifetime).then_some(age)
+    }
+
+    fn brief<P: Hash>(&self, seconds: u64, peer: &P) -> [u8; Self::BRIEF] {
+        // No time of the longer ones: those count milliseconds of a clock that does not reach its end.
+        let mac = self.mac(!seconds, peer).to_be_bytes();
+        let [.., high, low] = seconds.to_be_bytes();
+        [high, low, mac[0], mac[1], mac[2], mac[3]]
     }
 
     /// How long ago this peer was challenged with this value.
@@ -116,6 +142,23 @@ mod tests {
         assert_eq!(FRESHNESS.check(at(100), &1, &value), Ok(Duration::ZERO));
         assert_eq!(FRESHNESS.check(at(130), &1, &value), Ok(Duration::from_secs(30)));
         assert_eq!(FRESHNESS.check(at(131), &1, &value), Err(Stale::Old { age: Duration::from_secs(31) }));
+    }
+
+    // RFC 9175 §2.2 (Q205)
+    #[test]
+    fn a_brief_value_is_fresh_for_its_lifetime_for_its_peer_and_not_again_when_its_seconds_come_round() {
+        let value = FRESHNESS.brief_challenge(at(65_530), &1);
+        assert_eq!(FRESHNESS.check_brief(at(65_530), &1, value), Some(Duration::ZERO));
+        assert_eq!(FRESHNESS.check_brief(at(65_560), &1, value), Some(Duration::from_secs(30)));
+        for (seconds, peer) in [(65_561, 1), (65_529, 1), (65_530, 2), (2 * 65_536 - 6, 1), (0, 1)] {
+            assert_eq!(FRESHNESS.check_brief(at(seconds), &peer, value), None, "{seconds} s, peer {peer}");
+        }
+        for bit in 0..8 * Freshness::BRIEF {
+            let mut forged = value;
+            forged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(FRESHNESS.check_brief(at(65_530), &1, forged), None, "bit {bit}");
+        }
+        assert_eq!(FRESHNESS.check(at(65_530), &1, &value), Err(Stale::Foreign), "it is for nothing else");
     }
 
     // RFC 9175 §2.2 (Q205)

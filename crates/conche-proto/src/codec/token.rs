@@ -141,9 +141,14 @@ impl Token {
     /// What it counts as where something is shared in places of 128 bytes: 1, and one for each 128 bytes begun that it
     /// takes in memory of its own.
     pub(crate) fn places(&self) -> usize {
+        1 + self.heap_bytes().div_ceil(128)
+    }
+
+    /// The bytes that it takes in memory of its own.
+    pub(crate) fn heap_bytes(&self) -> usize {
         match &self.0 {
-            Bytes::Short { .. } => 1,
-            Bytes::Long(long) => 1 + long.bytes.len().div_ceil(128),
+            Bytes::Short { .. } => 0,
+            Bytes::Long(long) => long.bytes.len(),
         }
     }
 }

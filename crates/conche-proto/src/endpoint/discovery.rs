@@ -75,7 +75,7 @@ pub(super) enum Tried {
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A random token for a request that `may_try` whether the peer understands a long one.
     pub(super) fn choose_token(&mut self, now: Instant, peer: u32, may_try: bool) -> Result<Chosen, RequestError> {
-        let known = match &mut self.discovery {
+        let known = match self.known.as_mut().and_then(|known| known.discovery.as_mut()) {
             None => Some(true),
             Some(discovery) => discovery.understands(now, self.peers.hash(&self.peers.get(peer).key)),
         };
@@ -95,7 +95,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         exchange.tries_token = false;
         let peer = exchange.peer;
         let hash = self.peers.hash(&self.peers.get(peer).key);
-        if let Some(discovery) = &mut self.discovery {
+        if let Some(discovery) = self.known.as_mut().and_then(|known| known.discovery.as_mut()) {
             *discovery.place(hash) = Found { hash, until: now + LIFETIME, understands };
         }
         let short = if understands { None } else { self.choose_token(now, peer, false).ok() };

@@ -86,6 +86,20 @@ use outbox::Outbox;
 use sets::Sets;
 use validation::Validation;
 
+/// What was found out of addresses, where the configuration says that it matters.
+struct Known {
+    /// Where sources have to be validated.
+    validation: Option<Validation>,
+    /// Where requests have tokens that not every peer understands.
+    discovery: Option<Discovery>,
+}
+
+impl Known {
+    fn is_something(&self) -> bool {
+        self.validation.is_some() || self.discovery.is_some()
+    }
+}
+
 /// Tells which sources count as one where they share something bounded.
 type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
 
@@ -102,9 +116,7 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     hash: Keyed,
     groups: Option<SourceGroups<P>>,
     limiter: Option<Box<Limiter>>,
-    validation: Option<Box<Validation>>,
-    /// Where requests have tokens that not every peer understands.
-    discovery: Option<Discovery>,
+    known: Option<Box<Known>>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
     requests: MessagePool,
     received: Deduplication,
@@ -149,15 +161,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let mut random = ChaCha8Rng::from_seed(seed);
         let [hash, peers_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
         let (limits, times) = (&config.limits, config.times());
-        let validation = config.validate_sources.then(|| Box::new(Validation::new(&mut random)));
+        let validation = config.validate_sources.then(|| Validation::new(&mut random));
+        let known = Known { validation, discovery: Discovery::of(&config) };
         let lifetimes = [times.exchange_lifetime, times.non_lifetime];
         Ok(Self {
             random,
             hash,
             groups: None,
             limiter: config.response_limit.map(|limit| Box::new(Limiter::new(limit))),
-            validation,
-            discovery: Discovery::of(&config),
+            known: known.is_something().then(|| Box::new(known)),
             requests: MessagePool::new(),
             received: Deduplication::new(limits.deduplication_bytes, limits.message_bytes, lifetimes),
             rejectable: Rejectable::default(),

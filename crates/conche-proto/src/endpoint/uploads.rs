@@ -134,16 +134,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             .is_some_and(|(_, upload)| *upload.receiver.shape() == shape && upload.receiver.code() == message.code());
         if !known {
             let receiver = Receiver::new(now, &message.content(), shape, rules.non_receive_timeout);
-            let (token, bytes) = (message.token(), receiver.bytes_with(message.payload().len()));
+            let token = message.token();
+            let bytes = receiver.bytes_with(message.payload().len()) + token.heap_bytes();
             let (group, from) = (arrival.group, arrival.source);
             let upload = Upload { receiver, key, group, from, token, asked: None };
             uploads.contexts.insert(now, key, group, (upload, bytes), false)?;
         }
         let (index, upload) = uploads.contexts.use_of(now, key).ok_or(Full)?;
-        let bytes = upload.receiver.bytes_with(message.payload().len());
+        let token = message.token();
+        let bytes = upload.receiver.bytes_with(message.payload().len()) + token.heap_bytes();
         uploads.contexts.grow(now, index, bytes)?;
         let (_, upload) = uploads.contexts.use_of(now, key).ok_or(Full)?;
-        (upload.token, upload.from) = (message.token(), arrival.source);
+        (upload.token, upload.from) = (token, arrival.source);
         let taken = upload.receiver.take(now, block.num, message.payload());
         let reply = upload.receiver.reply(block.num, taken);
         uploads.timers.set(index, upload.receiver.due());

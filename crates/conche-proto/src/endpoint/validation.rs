@@ -13,6 +13,12 @@
 //!   in sets (RFC 9177), gets this
 //!   answer before the application hears of it.
 //!
+//! The challenge obeys the factor as well: a request that is too short for an answer with a value of 16 bytes, such as a
+//! GET of 8 bytes, gets one of 6 bytes, which has three times the bytes of the shortest request at most. Without it a client
+//! that asks in few bytes could never show where it is, unless it thought of asking in more. A MAC of 32 bits could be
+//! guessed: [`GUESSES`] brief values that are wrong, in [`LIFETIME`], end brief values until that is over. So a forger hits one
+//! address in some eight years; while he tries, requests that are so short are answered with a bare 4.01.
+//!
 //! Sources that have sent back their Echo value are remembered for a while, in a table of fixed size. Nobody gets into it by
 //! forging; whoever is displaced is asked once more.
 
@@ -22,6 +28,7 @@ use core::num::NonZeroU16;
 use core::time::Duration;
 
 use rand_core::RngCore;
+use smallvec::SmallVec;
 
 use super::Endpoint;
 use super::receive::Arrival;
@@ -37,6 +44,10 @@ use conche_cc::{Controller, Instant};
 /// So many times the bytes of a datagram may answer it.
 const FACTOR: usize = 3;
 
+/// The bytes of the option Echo with a value of 16 bytes, whose length takes a byte more, and with a brief one.
+const ECHO_BYTES: usize = 3 + Freshness::LENGTH;
+const BRIEF_ECHO_BYTES: usize = 2 + Freshness::BRIEF;
+
 /// For so long an Echo value is good, and a source that sent it back counts as validated: as long as a copy of its request
 /// can come (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
 const LIFETIME: Duration = Duration::from_secs(247);
@@ -44,12 +55,18 @@ const LIFETIME: Duration = Duration::from_secs(247);
 /// Sources that are remembered.
 const PLACES: usize = 4096;
 
+/// So many brief values that are wrong are looked at in each [`LIFETIME`].
+const GUESSES: u32 = 4096;
+
 /// What is known of sources.
 #[derive(Debug)]
 pub(super) struct Validation {
     freshness: Freshness,
     /// Keyed hashes of validated sources, each in the one place that it can have, and until when they count.
     validated: Box<[(u64, Instant)]>,
+    /// Brief values that were wrong, since this long before that time.
+    guessed: u32,
+    guessed_until: Instant,
 }
 
 impl Validation {
@@ -59,6 +76,8 @@ impl Validation {
         Self {
             freshness: Freshness::new(key, LIFETIME),
             validated: vec![(0, Instant::ZERO); PLACES].into_boxed_slice(),
+            guessed: 0,
+            guessed_until: Instant::ZERO,
         }
     }
 
@@ -71,17 +90,50 @@ impl Validation {
         message: &Message<'_>,
     ) -> Option<NonZeroU16> {
         let place = usize::try_from(hash % PLACES as u64).unwrap_or_default();
-        let place = &mut self.validated[place];
-        if place.0 == hash && now < place.1 {
+        let (validated, until) = self.validated[place];
+        if validated == hash && now < until {
             return None;
         }
-        let fresh = |value| self.freshness.check(now, from, value).ok();
-        let Some(age) = message.option(OptionNumber::ECHO).and_then(fresh) else {
+        let Some(age) = message.option(OptionNumber::ECHO).and_then(|value| self.age(now, from, value)) else {
             let bytes = message.as_bytes().len().saturating_mul(FACTOR);
             return NonZeroU16::new(u16::try_from(bytes).unwrap_or(u16::MAX));
         };
-        *place = (hash, now + LIFETIME.saturating_sub(age));
+        self.validated[place] = (hash, now + LIFETIME.saturating_sub(age));
         None
+    }
+
+    /// How long ago this source was given this value; `None` if it never was, or too long ago.
+    fn age<P: PeerKey>(&mut self, now: Instant, from: &P, value: &[u8]) -> Option<Duration> {
+        let Ok(brief) = <[u8; Freshness::BRIEF]>::try_from(value) else {
+            return self.freshness.check(now, from, value).ok();
+        };
+        if !self.takes_brief(now) {
+            return None;
+        }
+        let age = self.freshness.check_brief(now, from, brief);
+        if age.is_none() {
+            self.guessed += 1;
+        }
+        age
+    }
+
+    /// Not too many brief values were guessed lately.
+    fn takes_brief(&mut self, now: Instant) -> bool {
+        if now >= self.guessed_until {
+            (self.guessed, self.guessed_until) = (0, now + LIFETIME);
+        }
+        self.guessed < GUESSES
+    }
+
+    /// The value of Echo that a source is given, in an option of so many bytes at most.
+    fn value<P: PeerKey>(&mut self, now: Instant, from: &P, room: usize) -> Option<SmallVec<[u8; Freshness::LENGTH]>> {
+        match room {
+            ECHO_BYTES.. => Some(self.freshness.challenge(now, from).into()),
+            BRIEF_ECHO_BYTES.. if self.takes_brief(now) => {
+                Some(SmallVec::from_slice(&self.freshness.brief_challenge(now, from)))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -93,7 +145,7 @@ pub(super) fn allows(allowance: Option<NonZeroU16>, bytes: usize) -> bool {
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// How many bytes may answer this message; `None` if its source is validated, or nobody has to be.
     pub(super) fn allowance(&mut self, now: Instant, from: &P, hash: u64, message: &Message<'_>) -> Option<NonZeroU16> {
-        self.validation.as_mut()?.allowance(now, from, hash, message)
+        self.known.as_mut()?.validation.as_mut()?.allowance(now, from, hash, message)
     }
 
     /// A request of a source that is not validated and that must not go to the application: it could not be asked again
@@ -155,12 +207,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let _ = self.respond(now, request, Response::new(Code::UNAUTHORIZED, body));
     }
 
-    /// The Echo option, or nothing where not even that fits.
+    /// The Echo option, or nothing where not even a brief one fits.
     fn challenge(&mut self, now: Instant, from: &P, allowance: Option<NonZeroU16>, token_length: usize) -> Body {
         self.stats.challenged += 1;
-        let Some(validation) = &self.validation else { return Body::EMPTY };
-        let echo = validation.freshness.challenge(now, from);
-        let body = Body::builder().option(OptionNumber::ECHO, &echo).build().unwrap_or_default();
-        if allows(allowance, 4 + token_length + body.len()) { body } else { Body::EMPTY }
+        let most = allowance.map_or(usize::MAX, |allowance| allowance.get().into());
+        let room = most.saturating_sub(4 + token_length);
+        let validation = self.known.as_mut().and_then(|known| known.validation.as_mut());
+        let echo = validation.and_then(|validation| validation.value(now, from, room));
+        echo.and_then(|echo| Body::builder().option(OptionNumber::ECHO, &echo).build().ok()).unwrap_or_default()
     }
 }

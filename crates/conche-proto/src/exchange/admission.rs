@@ -119,7 +119,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.confirmable = confirmable;
         exchange.state = State::Departing;
         exchange.state_until = Instant::FAR_FUTURE;
-        exchange.ask_again = None;
+        exchange.ask_again = Instant::FAR_FUTURE;
         let name = exchange.id(index);
         let state = peers.get_mut(exchange.peer);
         state.occupy_slot(exchange.bytes);
@@ -134,7 +134,8 @@ impl<C: Controller> Exchanges<C> {
     /// controller says.
     fn ask_again(&mut self, index: u32, at: Option<Instant>) {
         let exchange = &mut self.slots[index];
-        let at = at.map(|at| at.min(exchange.submitted + self.config.times().longest_pause));
+        let longest = exchange.submitted + self.config.times().longest_pause;
+        let at = at.map_or(Instant::FAR_FUTURE, |at| at.min(longest));
         if exchange.ask_again != at {
             exchange.ask_again = at;
             let wake = exchange.wake();

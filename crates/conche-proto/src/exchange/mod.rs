@@ -90,8 +90,8 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) state: State,
     /// When the state's own timer is due.
     pub(crate) state_until: Instant,
-    /// While it waits for admission at the head of the queue: when to ask again, if that is known.
-    pub(crate) ask_again: Option<Instant>,
+    /// While it waits for admission at the head of the queue: when to ask again; the far future if that is not known.
+    pub(crate) ask_again: Instant,
     /// When the application's patience ends.
     pub(crate) deadline: Instant,
     pub(crate) content: Content,
@@ -199,9 +199,15 @@ impl<C: Controller> Exchange<C> {
         matches!(self.purpose, Purpose::Notification(_))
     }
 
+    /// It is known when to ask again whether it may leave.
+    pub(crate) fn asks_again(&self) -> bool {
+        self.ask_again < Instant::FAR_FUTURE
+    }
+
     /// When its timer is due next. One whose turn comes at a known time waits for that instead of its queue's lifetime.
     pub(crate) fn wake(&self) -> Instant {
-        self.ask_again.unwrap_or(self.state_until).min(self.deadline)
+        let until = if self.asks_again() { self.ask_again } else { self.state_until };
+        until.min(self.deadline)
     }
 
     #[inline]

@@ -85,7 +85,8 @@ impl<C: Controller> Exchanges<C> {
             State::Queued if now >= exchange.submitted + self.config.times().longest_pause => {
                 Next::Fail(exchange.expired())
             }
-            State::Queued if exchange.ask_again.take().is_some() => {
+            State::Queued if exchange.asks_again() => {
+                exchange.ask_again = Instant::FAR_FUTURE;
                 let wake = exchange.wake();
                 self.timers.set(index, wake);
                 Next::Admit

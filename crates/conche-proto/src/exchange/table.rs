@@ -145,7 +145,7 @@ impl<C: Controller> Exchanges<C> {
             purpose,
             state: State::Queued,
             state_until: now + patience,
-            ask_again: None,
+            ask_again: Instant::FAR_FUTURE,
             deadline: opening.deadline,
             content: Content { code: opening.code, body: opening.body },
             successor: None,

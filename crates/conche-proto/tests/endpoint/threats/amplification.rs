@@ -92,6 +92,58 @@ fn a_response_that_takes_long_is_replaced_by_a_challenge_that_is_sent_once() {
     assert_eq!(server.drain().message().code(), Code::UNAUTHORIZED);
 }
 
+/// A request of which nothing is left out but what makes it longer.
+fn shortest(code: Code, id: u16, token: &[u8], echo: &[u8]) -> Vec<u8> {
+    let options = [(OptionNumber::ECHO.0, echo)];
+    let options = if echo.is_empty() { &[][..] } else { &options };
+    wire::with_options(Type::Confirmable, code, id, token, options, b"")
+}
+
+// RFC 9175 §2.4 (Q304)
+#[test]
+fn a_source_that_asks_in_the_fewest_bytes_can_show_where_it_is_within_the_factor() {
+    for length in 0..=8 {
+        for code in [Code::GET, Code::POST] {
+            let (mut server, token) = (server(), &TOKEN[..length]);
+            let request = shortest(code, 1, token, b"");
+            let mut given = server.receive(1, &request);
+            if let [asked] = given.requests()[..] {
+                given = server.respond(asked, content(&"x".repeat(100)));
+            }
+            assert!(given.datagram().len() <= 3 * request.len(), "{} bytes", given.datagram().len());
+            let echo = echo_of(&given);
+            let somebody_else = server.receive(2, &shortest(Code::POST, 2, token, &echo));
+            assert_eq!(somebody_else.message().code(), Code::UNAUTHORIZED, "a value is for one address");
+            let asked = server.receive(1, &shortest(code, 2, token, &echo)).request();
+            let response = server.respond(asked, content(&"x".repeat(100)));
+            assert_eq!(response.message().payload().len(), 100, "{length} bytes of token");
+        }
+    }
+}
+
+const TOKEN: &[u8] = b"8 bytes!";
+
+#[test]
+fn brief_values_that_are_guessed_end_brief_values_until_their_lifetime_is_over() {
+    let mut server = server();
+    let brief = echo_of(&server.receive(1, &shortest(Code::POST, 1, b"", b"")));
+    let long = echo_of(&server.receive(1, &shortest(Code::POST, 1, TOKEN, b"")));
+    assert!(brief.len() < long.len());
+    for guess in 0..4_096_u32 {
+        let value = [&brief[..2], &guess.to_be_bytes()].concat();
+        let given = server.receive(2, &shortest(Code::POST, 2, b"", &value));
+        assert_eq!(given.message().code(), Code::UNAUTHORIZED);
+    }
+    let bare = server.receive(1, &shortest(Code::POST, 3, b"", &brief));
+    assert!(bare.requests().is_empty(), "what is right now could be a guess");
+    let bare = server.receive(1, &shortest(Code::POST, 4, b"", b""));
+    assert_eq!((bare.message().code(), bare.datagram().len()), (Code::UNAUTHORIZED, 4));
+    assert_eq!(server.receive(1, &shortest(Code::POST, 5, TOKEN, &long)).requests().len(), 1, "long values are none");
+    server.run(s(248));
+    let brief = echo_of(&server.receive(3, &shortest(Code::POST, 6, b"", b"")));
+    assert_eq!(server.receive(3, &shortest(Code::POST, 7, b"", &brief)).requests().len(), 1);
+}
+
 #[test]
 fn a_copy_that_is_shorter_than_its_original_is_not_answered_at_length() {
     let mut server = server();
