@@ -65,8 +65,10 @@ impl Freshness {
     /// The same as [`check`](Self::check) of a brief value.
     pub(crate) fn check_brief<P: Hash>(&self, now: Instant, peer: &P, value: [u8; Self::BRIEF]) -> Option<Duration> {
         let seconds = now.as_millis() / 1_000;
+        let [.., now_high, now_low] = seconds.to_be_bytes();
         let [high, low, ..] = value;
-        let age = u64::from((seconds as u16).wrapping_sub(u16::from_be_bytes([high, low])));
+        let elapsed = u16::from_be_bytes([now_high, now_low]).wrapping_sub(u16::from_be_bytes([high, low]));
+        let age = u64::from(elapsed);
         let made = self.brief(seconds.checked_sub(age)?, peer);
         let age = Duration::from_secs(age);
         (value == made && age <= self.lifetime).then_some(age)

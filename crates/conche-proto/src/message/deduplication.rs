@@ -98,8 +98,8 @@ pub(crate) struct Remembered {
 }
 
 const fn halves(what: Fingerprint) -> [u32; 2] {
-    let short = what.short();
-    [(short >> 32) as u32, short as u32]
+    let [a, b, c, d, e, f, g, h] = what.short().to_be_bytes();
+    [u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])]
 }
 
 /// The table is full, or the group has its share of it.
