@@ -158,6 +158,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 None => return,
             }
         } else if !said.asked.is_plain() {
+            if self.receive_of_stream(now, &arrival, message, said) {
+                return;
+            }
             match self.receive_block(now, &arrival, message, &said.asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
@@ -191,10 +194,22 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
         said: Said,
     ) -> Option<Waiting<P>> {
-        let &Arrival { source, what, group, allowance, .. } = arrival;
-        if !self.incoming.admits(group) {
+        if !self.incoming.admits(arrival.group) {
             return None;
         }
+        self.take_in_place(now, arrival, message, said)
+    }
+
+    /// The same for a message of a request that has its place already.
+    #[inline]
+    pub(super) fn take_in_place(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: Said,
+    ) -> Option<Waiting<P>> {
+        let &Arrival { source, what, group, allowance, .. } = arrival;
         let confirmable = message.ty() == Type::Confirmable;
         let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
         let reply = if confirmable { Reply::Pending } else { Reply::Silence };

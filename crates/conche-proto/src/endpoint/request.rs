@@ -31,12 +31,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             reliability: request.reliability,
             deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
             transfer: None,
-            whole: request.whole,
+            whole: request.whole || request.streamed,
+            streamed: request.streamed,
         };
-        if !self.cut_into_sets(peer, &mut opening, named) {
+        if let Some(rest) = request.rest {
+            self.begin_upload(&mut opening, rest)?;
+        } else if request.streamed || !self.cut_into_sets(peer, &mut opening, named) {
             self.cut_request(&mut opening)?;
         }
-        self.submit(now, peer, opening)
+        let exchange = self.submit(now, peer, opening)?;
+        if request.rest.is_some() {
+            self.tell_wanted(exchange);
+        }
+        Ok(exchange)
     }
 
     /// Pings a peer (RFC 7252 §4.3): its Reset comes as [`Event::Acknowledged`].

@@ -51,6 +51,7 @@ pub(crate) struct Opening {
     pub(crate) deadline: Instant,
     pub(crate) transfer: Option<Box<Transferring>>,
     pub(crate) whole: bool,
+    pub(crate) streamed: bool,
 }
 
 impl Opening {
@@ -65,6 +66,7 @@ impl Opening {
         deadline: Instant::FAR_FUTURE,
         transfer: None,
         whole: false,
+        streamed: false,
     };
 
     /// The bytes of its message.
@@ -150,6 +152,7 @@ impl<C: Controller> Exchanges<C> {
             successor: None,
             transfer: opening.transfer,
             whole: opening.whole,
+            streamed: opening.streamed,
             token,
             local: opening.local,
             id: MessageId(0),

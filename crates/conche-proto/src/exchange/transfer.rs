@@ -97,7 +97,7 @@ impl Transferring {
     }
 
     /// How all messages went, the last of which so.
-    pub(super) fn course(&self, now: Instant, last: Course) -> Course {
+    pub(crate) fn course(&self, now: Instant, last: Course) -> Course {
         let Some((first_sent, before)) = self.before else { return last };
         // Of a set each message is one.
         let last = if self.in_sets > 0 { Course { messages: 0, transmissions: 0, ..last } } else { last };
@@ -125,8 +125,52 @@ impl<C: Controller> Exchanges<C> {
         now: Instant,
         peers: &mut Peers<P, C>,
         index: u32,
-        (mut transfer, body): (Box<Transferring>, Body),
+        (transfer, body): (Box<Transferring>, Body),
         token: Option<Token>,
+    ) {
+        self.settle(now, peers, index, transfer);
+        if let Some(token) = token {
+            self.take_token(index, token);
+        }
+        let bytes = self.message_bytes(index, &body);
+        let patience = self.config.times().response_timeout;
+        let exchange = &mut self.slots[index];
+        (exchange.content.body, exchange.bytes) = (body, bytes);
+        exchange.state = State::Queued;
+        exchange.state_until = now + patience;
+        exchange.submitted = now;
+        exchange.confirmable &= !exchange.may_confirm;
+        let wake = exchange.wake();
+        self.timers.set(index, wake);
+        self.enqueue(peers, index, true);
+    }
+
+    /// The answer to one message of a request arrived, and the next is not known yet: it holds no slot and nothing of a
+    /// queue, for as long as its deadline is ahead.
+    pub(crate) fn pause<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        transfer: Box<Transferring>,
+    ) {
+        self.settle(now, peers, index, transfer);
+        let exchange = &mut self.slots[index];
+        exchange.state = State::Paused;
+        exchange.state_until = Instant::FAR_FUTURE;
+        match exchange.wake() {
+            Instant::FAR_FUTURE => self.timers.cancel(index),
+            wake => self.timers.set(index, wake),
+        }
+    }
+
+    /// A message of a request is over, and more follow: what it held is free, and what became of it is kept.
+    fn settle<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        mut transfer: Box<Transferring>,
     ) {
         let exchange = &self.slots[index];
         let first_sent = transfer.before.map_or(exchange.first_sent().unwrap_or(now), |(first, _)| first);
@@ -136,25 +180,12 @@ impl<C: Controller> Exchanges<C> {
         transfer.before = Some((first_sent, course));
         self.slots[index].free_slot(peers);
         self.unidentify(index);
-        if let Some(token) = token {
-            self.take_token(index, token);
-        }
         self.count_transfer(&mut transfer);
-        let bytes = self.message_bytes(index, &body);
-        let patience = self.config.times().response_timeout;
         let exchange = &mut self.slots[index];
         exchange.transfer = Some(transfer);
-        (exchange.content.body, exchange.bytes) = (body, bytes);
-        exchange.state = State::Queued;
-        exchange.state_until = now + patience;
-        exchange.submitted = now;
-        exchange.confirmable &= !exchange.may_confirm;
         exchange.doubtful_ack = false;
         exchange.sent.clear();
         (exchange.timeout, exchange.acknowledged, exchange.flight) = (None, None, C::Flight::default());
-        let wake = exchange.wake();
-        self.timers.set(index, wake);
-        self.enqueue(peers, index, true);
     }
 
     /// Counts the bytes that a transfer holds by now.
