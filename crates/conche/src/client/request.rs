@@ -39,7 +39,7 @@ pub struct RequestBuilder {
     client: Client,
     method: Code,
     uri: Result<Uri, UriError>,
-    body: BodyBuilder,
+    pub(super) body: BodyBuilder,
     reliability: Reliability,
     timeout: Option<Duration>,
     token: Option<Token>,
@@ -273,7 +273,7 @@ impl RequestBuilder {
         Ok((response, Registered { subscription, ready, address }))
     }
 
-    fn ready(self, patience: Patience) -> Result<(Ready, Uri), Error> {
+    pub(super) fn ready(self, patience: Patience) -> Result<(Ready, Uri), Error> {
         if let Some(Mistake { format, problem }) = self.mistake {
             return Err(Error::Encode { format, problem });
         }
@@ -286,7 +286,7 @@ impl RequestBuilder {
 }
 
 /// Tries a host's addresses one after the other, as long as a request certainly had no effect.
-async fn first_that_answers<T, F: Future<Output = Result<T, Error>>>(
+pub(super) async fn first_that_answers<T, F: Future<Output = Result<T, Error>>>(
     ready: &Ready,
     uri: &Uri,
     attempt: impl Fn(SocketAddr) -> F,
@@ -329,22 +329,22 @@ impl Registered {
 
 /// A request of which only the address is left open.
 #[derive(Clone)]
-struct Ready {
-    client: Client,
+pub(super) struct Ready {
+    pub(super) client: Client,
     method: Code,
-    body: Body,
+    pub(super) body: Body,
     reliability: Reliability,
     token: Option<Token>,
     whole: bool,
     /// What the cache has is not enough.
     fresh: bool,
-    deadline: Option<Instant>,
-    patience: Patience,
+    pub(super) deadline: Option<Instant>,
+    pub(super) patience: Patience,
 }
 
 /// How often a request is repeated for a server that asks with Echo: whether its address is no forged one, and whether it
 /// is fresh, which not the same part of a server asks.
-const CHALLENGES: usize = 2;
+pub(super) const CHALLENGES: usize = 2;
 
 impl Ready {
     /// Sends it, unless the cache has the response.
@@ -361,7 +361,7 @@ impl Ready {
     }
 
     /// What it is to the client's cache.
-    fn passage(&self, to: SocketAddr) -> Passage {
+    pub(super) fn passage(&self, to: SocketAddr) -> Passage {
         match &self.client.cache {
             Some(cache) => cache.admit(to, self.method, &self.body),
             None => Passage::Aside,
@@ -415,7 +415,7 @@ impl Ready {
         Ok((to, response, subscription))
     }
 
-    async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
+    pub(super) async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
         let request = |timeout| Opening::Request(self.request(body, timeout));
         response(to, self.client.open(to, request, self.deadline, self.patience).await?)
     }
@@ -428,7 +428,7 @@ impl Ready {
         Ok((response(to, begun.end().await?)?, subscription))
     }
 
-    fn request(&self, body: Body, timeout: Option<Duration>) -> Request {
+    pub(super) fn request(&self, body: Body, timeout: Option<Duration>) -> Request {
         let Self { method: code, reliability, token, whole, .. } = *self;
         let request = Request::new(code, body).with_reliability(reliability);
         Request { timeout, token, whole, ..request }
@@ -436,7 +436,7 @@ impl Ready {
 }
 
 /// What to send to a server that asks whether a request is fresh, unless that told it already.
-fn challenged(body: &Body, response: &Response) -> Result<Option<Body>, Error> {
+pub(super) fn challenged(body: &Body, response: &Response) -> Result<Option<Body>, Error> {
     let told = response.code() != Code::UNAUTHORIZED || body.option(OptionNumber::ECHO).is_some();
     let echo = response.option(OptionNumber::ECHO).filter(|_| !told);
     Ok(echo.map(|echo| body.to_builder().option(OptionNumber::ECHO, echo).build()).transpose()?)
@@ -449,7 +449,7 @@ fn received(asked: Instant, course: &Course) -> Instant {
 }
 
 /// What a request has come to.
-fn response(peer: SocketAddr, outcome: Outcome) -> Result<Response, Error> {
+pub(super) fn response(peer: SocketAddr, outcome: Outcome) -> Result<Response, Error> {
     match outcome {
         Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),
         Outcome::Unanswered { course } => Err(Error::Unanswered { peer, course }),
@@ -460,11 +460,11 @@ fn response(peer: SocketAddr, outcome: Outcome) -> Result<Response, Error> {
 }
 
 /// Many may listen at this address.
-fn is_group(address: SocketAddr) -> bool {
+pub(super) fn is_group(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_multicast()
 }
 
-async fn resolve_until(deadline: Option<Instant>, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
+pub(super) async fn resolve_until(deadline: Option<Instant>, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
     let Some(deadline) = deadline else { return resolve(uri).await };
     timeout_at(deadline, resolve(uri)).await.unwrap_or_else(|_| {
         let source =
