@@ -211,6 +211,9 @@ impl Shown<'_> {
 
     /// Writes the payload to a file while it comes. The file is made when the first of it is here.
     async fn save(&self, stream: ResponseStream, path: &Path, global: &Global) -> anyhow::Result<()> {
+        if global.verbose > 0 && !stream.code().is_success() {
+            render::course(stream.head(), self.reliability)?;
+        }
         let mut stream = stream.successful()?;
         let failed = || format!("the response cannot be written to {}", path.display());
         let mut out: Box<dyn Write> = match path == Path::new("-") {

@@ -101,6 +101,8 @@ impl Leaving {
         if offset > self.served {
             return Err(NoBlock::Missing(Missing::Gone));
         }
+        // The client may want larger ones than before, of which more has to be there.
+        self.size = asked.map_or(largest, |asked| asked.size.min(largest));
         let cut = self.whole.block(asked, block1, Some(largest), others, limit)?;
         self.whole.outflow().forget_before(offset);
         if let Some(block) = cut.block {

@@ -302,6 +302,22 @@ fn the_block_that_left_last_can_be_asked_for_again_and_no_other() {
     world.run_to_end();
 }
 
+// RFC 7959 §2.4
+#[test]
+fn blocks_may_become_larger_or_smaller_on_the_way() {
+    let mut world = asked_by_hand();
+    let large = body(300, 1);
+    let b16 = |num| Block { num, more: false, size: BlockSize::B16 };
+    for num in 0..4 {
+        let from = 16 * num as usize;
+        assert_eq!(ask(&mut world, num as u16, b16(num)).payload(), &large[from..from + 16]);
+    }
+    assert_eq!(ask(&mut world, 10, b64(1, false)).payload(), &large[64..128]);
+    assert_eq!(ask(&mut world, 11, b16(8)).payload(), &large[128..144]);
+    world.run_to_end();
+    assert_eq!(streamer(&mut world, SERVER).over, [StreamEnd::Abandoned]);
+}
+
 #[test]
 fn the_middle_of_a_body_that_nobody_asked_the_beginning_of_is_refused() {
     let mut world = asked_by_hand();
