@@ -12,6 +12,7 @@ mod json;
 mod logging;
 mod names;
 mod observe;
+mod pieces;
 mod ping;
 mod recording;
 mod relay;

@@ -4,7 +4,9 @@
 
 mod common;
 
+use std::io::Write;
 use std::net::SocketAddr;
+use std::process::Stdio;
 
 use common::{Ended, conche, run, serve};
 use serde_json::Value;
@@ -105,6 +107,31 @@ fn what_a_change_did_is_told_on_standard_error() {
         let ended = ask(arguments);
         assert_eq!((ended.status, ended.stderr.as_str()), (Some(0), told), "{arguments:?}");
     }
+}
+
+/// What follows the payload's first block, and whether it is the last, is not known before the pipe says so.
+#[test]
+fn a_pipe_is_sent_while_it_is_read_and_a_response_goes_to_its_file_while_it_comes() {
+    let (_server, address) = serve();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (large, file) = (uri(address, "/large-update"), directory.path().join("came"));
+    for lines in [1, 2_000] {
+        let sent = "all is well, and nothing else\n".repeat(lines);
+        let mut put = conche();
+        put.args(["put", &large, "-f", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut put = put.spawn().expect("it starts");
+        put.stdin.take().expect("a pipe").write_all(sent.as_bytes()).expect("it is read");
+        let put = put.wait_with_output().expect("it ends");
+        assert_eq!((put.status.code(), &put.stderr[..]), (Some(0), &b"2.04 Changed\n"[..]));
+        let get = run(conche().args(["get", "-v", &large, "-o"]).arg(&file));
+        assert_eq!((get.status, get.stdout.as_str()), (Some(0), ""));
+        assert_eq!(std::fs::read_to_string(&file).expect("it was written"), sent);
+        let blocks = get.stderr.contains("messages, since not all fits into one");
+        assert_eq!(blocks, lines > 1, "the course of all messages is told: {}", get.stderr);
+    }
+    std::fs::remove_file(&file).expect("it is there");
+    let get = run(conche().args(["get", &uri(address, "/nowhere"), "-o"]).arg(&file));
+    assert!(get.status != Some(0) && !file.exists(), "an error is no file: {}", get.stderr);
 }
 
 #[test]

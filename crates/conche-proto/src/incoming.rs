@@ -57,6 +57,9 @@ pub(crate) enum Came {
     NonConfirmable,
     /// To a group of which we are a member, not to us alone.
     ToGroup(Interest),
+    /// Its last message is answered, and the next one, with another block of its body or for one of its response, is still to
+    /// come: until then nothing can be answered.
+    Between,
 }
 
 /// Which responses the sender of a request to a group wants.
@@ -163,6 +166,41 @@ impl<P: Copy> Incoming<P> {
         if self.get(id).is_some_and(Waiting::can_piggyback) {
             self.disarm(id.index);
             self.slots[id.index].request.peer = Number::of(peer);
+        }
+    }
+
+    /// The last message of a request is about to be answered, and another one follows: the request keeps its place and share. The
+    /// answer is what was asked.
+    pub(crate) fn pause(&mut self, id: RequestId) -> Option<Waiting<P>> {
+        let request = self.get(id)?.clone();
+        if request.is_timed() {
+            self.disarm(id.index);
+        }
+        let paused = &mut self.slots[id.index].request;
+        (paused.came, paused.peer, paused.allowance) = (Came::Between, None, None);
+        Some(request)
+    }
+
+    /// The next message of a request that was [paused](Self::pause) arrived.
+    pub(crate) fn go_on(&mut self, now: Instant, id: RequestId, request: Waiting<P>) {
+        let Some(before) = self.get(id) else { return };
+        // Each token takes what its length takes.
+        let (group, places) = (before.group, before.token.places());
+        self.shares.give_back(group, places);
+        self.shares.take(request.group, request.token.places());
+        let is_timed = request.is_timed();
+        self.slots[id.index].request = Waiting { generation: id.generation, ..request };
+        if is_timed {
+            self.slots[id.index].separate_at = now + self.separate_after;
+            self.unacknowledged.push_back(&mut self.slots, id.index);
+            self.timers += 1;
+        }
+    }
+
+    /// What is answered to a request does not answer a block of its body.
+    pub(crate) fn answer_whole(&mut self, id: RequestId) {
+        if self.get(id).is_some() {
+            self.slots[id.index].request.asked.forget_block1();
         }
     }
 

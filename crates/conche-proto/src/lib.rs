@@ -56,10 +56,10 @@ pub use config::{
 };
 pub use echo::{Freshness, Stale};
 pub use endpoint::{
-    Datagram, Ecn, Endpoint, Event, Input, NotifyError, Occupancy, Output, RequestError, RespondError, Stats,
-    SupersedeError, Transmit, Undrained,
+    Datagram, Ecn, Endpoint, Event, Input, NotWanted, NotifyError, Occupancy, Output, RequestError, RespondError,
+    Stats, StreamEnd, SupersedeError, Transmit, Undrained, Unfinished,
 };
-pub use exchange::{Course, ExchangeId, Failure, Reliability, Request, Response};
+pub use exchange::{Course, ExchangeId, Failure, Reliability, Request, Response, Rest};
 pub use incoming::RequestId;
 pub use observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
 pub use peer::{ControllerId, PeerSnapshot, Survey};

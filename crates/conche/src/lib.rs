@@ -107,6 +107,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`client`] | [`Client`], requests and responses |
+//! | [`body`] | bodies that go block by block while they are made or used |
 //! | [`server`] | [`Server`], routing, handlers and what they take and return |
 //! | [`uri`] | `coap` URIs |
 //! | [`watch`] | what happens on the sockets, for logs and captures |
@@ -118,6 +119,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod body;
 mod builder;
 pub mod client;
 mod driver;
@@ -135,7 +137,7 @@ pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
     ControllerId, Course, Ecn, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, QBlock, Reliability,
-    RequestError, ResponseLimit, Stats, SubscriptionEnd, TransmissionParameters,
+    RequestError, ResponseLimit, Stats, StreamEnd, SubscriptionEnd, TransmissionParameters,
 };
 pub use ipnet::IpNet;
 pub use problem::Problem;

@@ -9,25 +9,29 @@ mod transfer;
 pub use progress::Progress;
 
 use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use conche::client::Response;
+use conche::client::{Response, ResponseStream};
 use conche::codec::BlockSize;
 use conche::watch::EventLog;
-use conche::{Client, Code, ContentFormat, EndpointConfig, QBlock, Reliability, Token};
+use conche::{Client, Code, ContentFormat, EndpointConfig, OptionNumber, QBlock, Reliability, Token};
 
 use crate::Global;
 use crate::exit::{Interrupted, Reported};
 use crate::formats;
 use crate::names::Control;
 use crate::observe::{Until, observe};
+use crate::pieces::Pieces;
 use crate::recording::Recording;
 use crate::runtime;
 use crate::serve::LARGEST;
 use option::RawOption;
+use payload::Payload;
 use progress::Told;
 use transfer::Bar;
 
@@ -60,7 +64,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Send and ask for a body in blocks of so many bytes: 16, 32, 64, 128, 256, 512 or 1024. By default only what does not
-    /// fit into a message goes in blocks, of 1024 bytes. Bodies may have 16 MiB.
+    /// fit into a message goes in blocks, of 1024 bytes. Bodies may have 16 MiB, those from and to files more.
     #[arg(short, long = "block", value_name = "SIZE", value_parser = option::parse_block)]
     block: Option<BlockSize>,
     /// Send and fetch large bodies in sets of Non-confirmable messages (Q-Block), if the server knows how.
@@ -97,7 +101,8 @@ pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -
 pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, progress: &Progress) -> anyhow::Result<()> {
     let reliability = if args.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
     let shown = Shown { method, uri: &args.uri, reliability, output: args.output.as_deref() };
-    let payload = args.payload.read()?;
+    // In sets go whole bodies.
+    let payload = args.payload.read(args.q_block)?;
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
     let outcome = runtime.block_on(async {
@@ -120,8 +125,14 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
         if let Some(format) = args.content_format {
             request = request.content_format(format);
         }
-        if let Some(payload) = payload {
-            request = request.bytes(payload);
+        let mut rest = None;
+        match payload {
+            Some(Payload::Whole(payload)) => request = request.bytes(payload),
+            Some(Payload::Read { from, bytes }) => {
+                request = bytes.into_iter().fold(request, |request, bytes| request.uint(OptionNumber::SIZE1, bytes));
+                rest = Some(Pieces::of(from).context("the payload cannot be read")?);
+            }
+            None => {}
         }
         if let Some(timeout) = args.timeout {
             request = request.timeout(timeout);
@@ -135,15 +146,24 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
         if let Some(until) = until {
             return observe(&client, request, until, args.timeout, (global, progress), &shown).await;
         }
-        let response = tokio::select! {
-            response = request.send() => response?,
+        let sends = async {
+            match (rest, shown.output) {
+                (Some(rest), _) => shown.response(request.send_stream(rest).await?, true, false, global),
+                // What goes to a file need not fit into memory.
+                (None, Some(path)) if !global.json && !args.q_block => {
+                    shown.save(request.stream().await?, path, global).await
+                }
+                _ => shown.response(request.send().await?, true, false, global),
+            }
+        };
+        tokio::select! {
+            ended = sends => ended,
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted.context("Ctrl-C cannot be caught")?;
-                return Err(Interrupted.into());
+                Err(Interrupted.into())
             }
             never = tell_progress(progress, args.timeout, global), if global.tells_progress() => match never {},
-        };
-        shown.response(response, true, false, global)
+        }
     });
     runtime.block_on(records.finish(outcome))
 }
@@ -186,10 +206,37 @@ impl Shown<'_> {
                 }
             }
         }
-        if let Some(happened) = render::happened(&response).filter(|_| !global.quiet) {
-            eprintln!("{happened}");
-        }
+        tell_what_happened(&response, global);
         Ok(())
+    }
+
+    /// Writes the payload to a file while it comes. The file is made when the first of it is here.
+    async fn save(&self, stream: ResponseStream, path: &Path, global: &Global) -> anyhow::Result<()> {
+        if global.verbose > 0 && !stream.code().is_success() {
+            render::course(stream.head(), self.reliability)?;
+        }
+        let mut stream = stream.successful()?;
+        let failed = || format!("the response cannot be written to {}", path.display());
+        let mut out: Box<dyn Write> = match path == Path::new("-") {
+            true => Box::new(io::stdout().lock()),
+            false => Box::new(File::create(path).with_context(failed)?),
+        };
+        while let Some(chunk) = stream.chunk().await? {
+            out.write_all(&chunk).with_context(failed)?;
+        }
+        out.flush().with_context(failed)?;
+        if global.verbose > 0 {
+            render::course(stream.head(), self.reliability)?;
+        }
+        tell_what_happened(stream.head(), global);
+        Ok(())
+    }
+}
+
+/// Tells what the payload does not say.
+fn tell_what_happened(response: &Response, global: &Global) {
+    if let Some(happened) = render::happened(response).filter(|_| !global.quiet) {
+        eprintln!("{happened}");
     }
 }
 

@@ -1,9 +1,15 @@
 //! The payload, from wherever it is.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+
+use crate::serve::LARGEST;
+
+/// Of what has no length, such as a pipe, no more than this is waited for before it is sent: the largest block.
+const FIRST: u64 = 1024;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "payload-source", multiple = false)]
@@ -11,7 +17,7 @@ pub struct Args {
     /// The payload as text.
     #[arg(short = 'e', value_name = "TEXT")]
     text: Option<String>,
-    /// The payload from a file; - is standard input.
+    /// The payload from a file; - is standard input. What is large is sent while it is read, and may have a GiB.
     #[arg(short = 'f', value_name = "FILE")]
     file: Option<PathBuf>,
     /// The payload as text, from a file (@FILE), or from standard input (@-).
@@ -19,24 +25,80 @@ pub struct Args {
     payload: Option<String>,
 }
 
+/// A payload.
+pub enum Payload {
+    Whole(Vec<u8>),
+    /// It is read while it is sent.
+    Read {
+        from: Box<dyn Read + Send>,
+        bytes: Option<u32>,
+    },
+}
+
 impl Args {
-    /// The payload's bytes, if there is one.
-    pub fn read(&self) -> anyhow::Result<Option<Vec<u8>>> {
+    /// The payload, if there is one; with `whole` all of it.
+    pub fn read(&self, whole: bool) -> anyhow::Result<Option<Payload>> {
         if let Some(path) = &self.file {
-            return read_from(path).map(Some);
+            return read_from(path, whole).map(Some);
         }
         if let Some(path) = self.payload.as_deref().and_then(|payload| payload.strip_prefix('@')) {
-            return read_from(Path::new(path)).map(Some);
+            return read_from(Path::new(path), whole).map(Some);
         }
-        Ok(self.text.as_ref().or(self.payload.as_ref()).map(|text| text.as_bytes().to_vec()))
+        let text = self.text.as_ref().or(self.payload.as_ref());
+        Ok(text.map(|text| Payload::Whole(text.as_bytes().to_vec())))
     }
 }
 
-fn read_from(path: &Path) -> anyhow::Result<Vec<u8>> {
+fn read_from(path: &Path, whole: bool) -> anyhow::Result<Payload> {
     if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).context("standard input cannot be read")?;
-        return Ok(bytes);
+        return read(io::stdin(), None, whole).context("standard input cannot be read");
     }
-    std::fs::read(path).with_context(|| format!("the payload cannot be read from {}", path.display()))
+    let opened = File::open(path).and_then(|file| {
+        let metadata = file.metadata()?;
+        read(file, metadata.is_file().then_some(metadata.len()), whole)
+    });
+    opened.with_context(|| format!("the payload cannot be read from {}", path.display()))
+}
+
+/// Reads what there is, unless it is large or nobody knows how large.
+fn read(mut from: impl Read + Send + 'static, length: Option<u64>, whole: bool) -> io::Result<Payload> {
+    let mut bytes = Vec::new();
+    if whole {
+        from.read_to_end(&mut bytes)?;
+        return Ok(Payload::Whole(bytes));
+    }
+    let first = length.map_or(FIRST, |length| length.min(LARGEST as u64));
+    // One byte more tells whether that is all.
+    from.by_ref().take(first + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 <= first {
+        return Ok(Payload::Whole(bytes));
+    }
+    let rest = Box::new(io::Cursor::new(bytes).chain(from));
+    Ok(Payload::Read { from: rest, bytes: length.and_then(|length| u32::try_from(length).ok()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_small_is_whole_and_what_has_no_length_is_not_waited_for() {
+        let is_whole = |count: usize, length: Option<u64>, whole| {
+            let payload = read(io::Cursor::new(vec![7; count]), length, whole).expect("memory can be read");
+            let (bytes, is_whole) = match payload {
+                Payload::Whole(bytes) => (bytes, true),
+                Payload::Read { mut from, .. } => {
+                    let mut bytes = Vec::new();
+                    from.read_to_end(&mut bytes).expect("memory can be read");
+                    (bytes, false)
+                }
+            };
+            assert_eq!(bytes, vec![7; count]);
+            is_whole
+        };
+        assert!(is_whole(1_024, None, false) && !is_whole(1_025, None, false) && is_whole(1_025, None, true));
+        assert!(is_whole(50_000, Some(50_000), false) && is_whole(0, Some(0), false));
+        let large = LARGEST + 1;
+        assert!(!is_whole(large, Some(large as u64), false), "{large} bytes are sent while they are read");
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! GET answers with a file's content, an ETag of that and a Content-Format by the file's extension; of a directory, with
 //! links to what is in it. What does not fit into a message goes block by block, of one state of the file: if that
-//! changes on the way, the blocks have another ETag, by which clients notice.
+//! changes on the way, the blocks have another ETag, by which clients notice. A file beyond [`LARGEST`] is read while it is
+//! sent; its ETag is of its length and time, and the transfer fails if it changes in its place.
 //! `/.well-known/core` lists all files. Names that begin with a dot are neither listed nor served.
 //!
 //! What is reached stays inside the directory: it is a capability ([`cap_std`]), and each path is resolved relative to it
@@ -12,10 +13,11 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, File, OpenOptions};
 use conche::server::{Conditions, Rejection, Request, Response, Router, State, get};
 use conche::{Code, ContentFormat};
 use tokio::sync::Semaphore;
@@ -26,6 +28,7 @@ use super::listing::{self, Entry};
 use super::place::{Place, not_found};
 use super::{LARGEST, etag};
 use crate::formats;
+use crate::pieces::Pieces;
 
 /// Files that `/.well-known/core` lists at most.
 const LISTED: usize = 1000;
@@ -66,7 +69,15 @@ struct Shared {
 
 /// What a path leads to.
 enum Found {
-    File { content: Vec<u8>, format: ContentFormat },
+    File {
+        content: Vec<u8>,
+        format: ContentFormat,
+    },
+    /// A file that is read while it is sent.
+    Large {
+        file: Unchanged,
+        format: ContentFormat,
+    },
     Directory(Vec<Entry>),
 }
 
@@ -76,6 +87,11 @@ async fn read(State(directory): State<Directory>, request: Request) -> Result<Re
     let found = directory.run(move |shared| shared.read(&place)).await?;
     let (content, format) = match found {
         Found::File { content, format } => (content, format),
+        Found::Large { file, format } => {
+            let (etag, size) = (file.etag(), u32::try_from(file.stamp.length).ok());
+            let pieces = Pieces::of(file).map_err(refused)?;
+            return Ok(Response::new(Code::CONTENT).stream(format, size, pieces).etag(&etag));
+        }
         Found::Directory(entries) => {
             (listing::links(&entries, request.queries())?.into_bytes(), ContentFormat::LINK_FORMAT)
         }
@@ -140,6 +156,10 @@ impl Shared {
         // Neither are devices and pipes served, nor is a file a directory.
         if !metadata.is_file() || place.is_directory {
             return Err(not_found());
+        }
+        if metadata.len() > LARGEST as u64 {
+            let file = Unchanged::of(self.root.open(place.relative()).map_err(refused)?).map_err(refused)?;
+            return Ok(Found::Large { file, format: format(&place.path).unwrap_or(ContentFormat::OCTET_STREAM) });
         }
         let content = self.content(place)?;
         let format = format(&place.path).unwrap_or_else(|| match std::str::from_utf8(&content) {
@@ -266,6 +286,46 @@ impl Shared {
     }
 }
 
+/// A file that is read as long as nobody changes it.
+struct Unchanged {
+    file: File,
+    stamp: Stamp,
+}
+
+/// What a change of a file changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: SystemTime,
+}
+
+impl Stamp {
+    fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self { length: metadata.len(), modified: metadata.modified()?.into_std() })
+    }
+}
+
+impl Unchanged {
+    fn of(file: File) -> io::Result<Self> {
+        let stamp = Stamp::of(&file)?;
+        Ok(Self { file, stamp })
+    }
+
+    /// Of its length and time, since its content would have to be read twice.
+    fn etag(&self) -> [u8; 8] {
+        let modified = self.stamp.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+        etag(&[&self.stamp.length.to_be_bytes()[..], &modified.as_nanos().to_be_bytes()].concat())
+    }
+}
+
+impl Read for Unchanged {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.file.read(buffer)?;
+        if Stamp::of(&self.file)? == self.stamp { Ok(bytes) } else { Err(io::Error::other("the file has changed")) }
+    }
+}
+
 /// The Content-Format of a file by its name.
 fn format(path: &str) -> Option<ContentFormat> {
     Path::new(path).extension().and_then(|extension| extension.to_str()).and_then(formats::of_extension)
@@ -308,5 +368,21 @@ mod tests {
             let others = request.await.expect("it ends").expect("it is done");
             assert!(others < TURNS as u64, "{others} others hold files");
         }
+    }
+
+    #[test]
+    fn a_file_beyond_the_limit_is_read_while_it_is_sent_and_no_more_of_it_once_it_changes() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("image.bin");
+        let length = LARGEST as u64 + 1;
+        std::fs::File::create(&path).and_then(|file| file.set_len(length)).expect("a file with holes");
+        let root = Dir::open_ambient_dir(directory.path(), ambient_authority()).expect("it can be opened");
+        let place = Place { path: "image.bin".into(), is_directory: false };
+        let Ok(Found::Large { mut file, format }) = Shared::of(root).read(&place) else { panic!("it is large") };
+        assert_eq!((format, file.stamp.length), (ContentFormat::OCTET_STREAM, length));
+        let mut buffer = [1; 1000];
+        assert_eq!(file.read(&mut buffer).expect("it is as it was"), 1000);
+        std::fs::File::options().append(true).open(&path).and_then(|mut file| file.write_all(b"more")).expect("room");
+        assert!(file.read(&mut buffer).is_err());
     }
 }

@@ -25,13 +25,13 @@ use crate::runtime;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Serve the files below this directory, of up to 16 MiB each.
+    /// Serve the files below this directory. Those beyond 16 MiB are read while they are sent, block by block.
     #[arg(value_name = "DIR", required_unless_present = "demo")]
     directory: Option<PathBuf>,
     /// Serve demonstration resources instead: /test, /separate and others that /.well-known/core lists.
     #[arg(long, conflicts_with = "directory")]
     demo: bool,
-    /// Let clients write files with PUT and remove them with DELETE.
+    /// Let clients write files of up to 16 MiB with PUT and remove them with DELETE.
     #[arg(long, requires = "directory")]
     writable: bool,
     /// Strangers can reach this server, such as from the Internet: nobody is sent more than three times what it sent before
@@ -82,8 +82,8 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     runtime.block_on(records.finish(outcome))
 }
 
-/// The bytes of a file that is served, and of a body that this command sends or receives, at most: 16 MiB. Four of them may be
-/// under way in each direction.
+/// The bytes of a body that is in memory as a whole, at most: 16 MiB. Four of them may be under way in each direction. What is
+/// larger goes while it is read.
 pub const LARGEST: usize = 16 << 20;
 
 /// The ETag of a representation.

@@ -8,6 +8,7 @@
 use core::cell::Cell;
 use core::time::Duration;
 
+use super::cut::PAYLOAD;
 use crate::shares::{Group, Shares};
 use crate::store::{Arena, Chain, Chained, Index, Linked, Links, List};
 use conche_cc::Instant;
@@ -158,6 +159,12 @@ impl<T> Contexts<T> {
         Some((index, &mut context.value))
     }
 
+    /// The context of this key, which does not count as used.
+    pub(crate) fn peek_mut(&mut self, key: Key) -> Option<&mut T> {
+        let index = self.find(key)?;
+        self.at_mut(index)
+    }
+
     /// How long ago the context of this key was used.
     pub(crate) fn idle(&mut self, now: Instant, key: Key) -> Option<Duration> {
         let index = self.find(key)?;
@@ -241,6 +248,12 @@ impl<T> Contexts<T> {
         last.get().map(|(_, key)| key)
     }
 
+    /// Of a FETCH without a payload: the key of the last one that differs from it in nothing else, since the payload need not
+    /// come again with the requests for further blocks (RFC 7959 §2.7, RFC 8132 §2.5).
+    pub(crate) fn fetched(&self, key: Key) -> Key {
+        self.last_begun(key.from, |kept| kept.what & !PAYLOAD == key.what & !PAYLOAD).unwrap_or(key)
+    }
+
     /// Takes out the context of this key.
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let index = self.find(key)?;
@@ -255,6 +268,12 @@ impl<T> Contexts<T> {
         if self.slots.len() == 0 && self.slots.places() > 0 {
             self.slots = Arena::new();
         }
+    }
+
+    /// The key of what has been idle for longest, if that is too long.
+    pub(crate) fn expired(&self, now: Instant) -> Option<Key> {
+        let index = self.by_use.first().filter(|&index| self.expiry(index) <= now)?;
+        self.slots.get(index).map(|context| context.key)
     }
 
     /// When something is over next.

@@ -60,6 +60,11 @@ impl Asked {
         self.block1.get().filter(|_| !self.block1.is_in_sets())
     }
 
+    /// It is not about a block of its body any more.
+    pub(crate) fn forget_block1(&mut self) {
+        self.block1 = Packed(None);
+    }
+
     /// The block of the response that it wants.
     pub(crate) fn block2(&self) -> Option<Block> {
         self.block2.get().filter(|_| !self.block2.is_in_sets())

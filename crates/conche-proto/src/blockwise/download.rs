@@ -6,7 +6,11 @@ use crate::codec::{Block, Code, Joined, Message, OptionNumber};
 /// A response that is not complete.
 #[derive(Debug)]
 pub(crate) struct Download {
-    joined: Joined,
+    code: Code,
+    /// Payload so far, in bytes.
+    len: usize,
+    /// `None` if each block was told on its own.
+    joined: Option<Joined>,
     /// Of all blocks.
     marks: Marks,
 }
@@ -30,24 +34,24 @@ impl Marks {
 }
 
 impl Download {
-    /// The first block arrived.
-    pub(crate) fn new(response: &Message<'_>) -> Self {
-        let joined = Joined::new(&response.content(), |number| !is_ours(number));
-        Self { joined, marks: Marks::of(response) }
+    /// The first block arrived. With `told` each goes to the application on its own, and nothing is joined.
+    pub(crate) fn new(response: &Message<'_>, told: bool) -> Self {
+        let joined = (!told).then(|| Joined::new(&response.content(), |number| !is_ours(number)));
+        Self { code: response.code(), len: 0, joined, marks: Marks::of(response) }
     }
 
     pub(crate) fn code(&self) -> Code {
-        self.joined.code()
+        self.code
     }
 
     /// Payload so far, in bytes.
     pub(crate) fn len(&self) -> usize {
-        self.joined.payload().len()
+        self.len
     }
 
     /// The bytes that it takes in memory.
     pub(crate) fn capacity(&self) -> usize {
-        self.joined.capacity()
+        self.joined.as_ref().map_or(0, Joined::capacity)
     }
 
     /// A block of the same body as the others.
@@ -57,15 +61,18 @@ impl Download {
 
     /// The block is the next one.
     pub(crate) fn follows(&self, block: Block) -> bool {
-        block.offset() == self.len()
+        block.offset() == self.len
     }
 
     /// The next block's payload; the body has `most` bytes at most.
     pub(crate) fn push(&mut self, payload: &[u8], most: usize) {
-        self.joined.push(payload, most);
+        self.len = self.len.saturating_add(payload.len());
+        if let Some(joined) = &mut self.joined {
+            joined.push(payload, most);
+        }
     }
 
-    pub(crate) fn into_joined(self) -> Joined {
+    pub(crate) fn into_joined(self) -> Option<Joined> {
         self.joined
     }
 }

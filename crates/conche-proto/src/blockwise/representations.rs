@@ -8,10 +8,9 @@
 
 use core::time::Duration;
 
-use bytes::Bytes;
-
 use super::contexts::{Bounds, Contexts, Key};
-use super::cut::{PAYLOAD, cut, is_ours, largest_fitting};
+use super::cut::{cut, is_ours, largest_fitting};
+use super::outflow::{Missing, Outflow};
 use crate::codec::{Block, BlockSize, Body, Code, OptionNumber, UintBytes, encode_uint};
 use crate::shares::Group;
 use conche_cc::Instant;
@@ -22,26 +21,40 @@ pub(crate) struct Representation {
     pub(crate) code: Code,
     /// Its options, without those that say which block it is.
     head: Body,
-    payload: Bytes,
+    payload: Outflow,
 }
 
 impl Representation {
     /// Of what the application answered.
     pub(crate) fn new(code: Code, body: &Body) -> Self {
-        // By Size1 a 4.13 says how large the request's body may be (RFC 7959 §4), which is for the application to say.
-        let is_kept = |number| number == OptionNumber::SIZE1 || !is_ours(number);
-        Self { code, head: body.rewritten(is_kept, &[], b""), payload: body.payload() }
+        Self::with(code, body, Outflow::whole(body.payload()))
     }
 
+    /// Of which there is no more than the beginning yet.
+    pub(crate) fn beginning(code: Code, body: &Body, announced: Option<u32>) -> Self {
+        Self::with(code, body, Outflow::beginning(body.payload(), announced))
+    }
+
+    fn with(code: Code, body: &Body, payload: Outflow) -> Self {
+        // By Size1 a 4.13 says how large the request's body may be (RFC 7959 §4), which is for the application to say.
+        let is_kept = |number| number == OptionNumber::SIZE1 || !is_ours(number);
+        Self { code, head: body.rewritten(is_kept, &[], b""), payload }
+    }
+
+    /// What is kept of its body, which is all of it unless the rest is supplied.
     pub(crate) fn payload(&self) -> &[u8] {
-        &self.payload
+        self.payload.kept()
+    }
+
+    pub(crate) fn outflow(&mut self) -> &mut Outflow {
+        &mut self.payload
     }
 
     /// Adds this ETag, if the application gave none: by it a client tells blocks of different bodies apart (RFC 7959 §2.4).
     pub(crate) fn tag(&mut self, etag: impl FnOnce(&[u8]) -> [u8; 8]) {
         let tagged = self.head.content(self.code).is_some_and(|head| head.option(OptionNumber::ETAG).is_some());
         if !tagged {
-            self.head = self.head.with_etag(&etag(&self.payload));
+            self.head = self.head.with_etag(&etag(self.payload.kept()));
         }
     }
 
@@ -57,32 +70,30 @@ impl Representation {
         limit: usize,
     ) -> Result<Cut, NoBlock> {
         let others = others + self.head.len() + block1.map_or(0, |_| BLOCK) + 1;
-        if largest.is_none() && others + self.payload.len() <= limit {
+        if largest.is_none() && others + self.payload().len() <= limit {
             let added = block1.map(|block1| (OptionNumber::BLOCK1, block1.encode()));
-            return Ok(Cut { body: self.head.rewritten(|_| true, added.as_slice(), &self.payload), partial: false });
+            let body = self.head.rewritten(|_| true, added.as_slice(), self.payload());
+            return Ok(Cut { body, block: None });
         }
         let largest = largest.unwrap_or_default();
         let wanted = asked.map_or(largest, |asked| asked.size.min(largest));
         let size = largest_fitting(wanted, others + BLOCK + SIZE, limit).ok_or(NoBlock::NoRoom)?;
         let offset = asked.map_or(0, Block::offset);
-        let (range, block) = cut(self.payload.len(), offset, size).ok_or(NoBlock::BeyondTheEnd)?;
+        let (payload, block) = self.payload.block(offset, size)?;
         let mut added: smallvec::SmallVec<[(OptionNumber, UintBytes); 3]> = smallvec::SmallVec::new();
         added.extend(block1.map(|block1| (OptionNumber::BLOCK1, block1.encode())));
-        let all = range.len() == self.payload.len();
+        let all = offset == 0 && !block.more;
         if asked.is_some() || !all {
             added.push((OptionNumber::BLOCK2, block.encode()));
         }
-        if offset == 0 && !all {
-            let bytes = u32::try_from(self.payload.len()).unwrap_or(u32::MAX);
-            added.push((OptionNumber::SIZE2, encode_uint(bytes)));
-        }
-        let payload = self.payload.get(range).unwrap_or_default();
-        Ok(Cut { body: self.head.rewritten(|_| true, &added, payload), partial: !all })
+        let announced = self.payload.announced().filter(|_| offset == 0 && !all);
+        added.extend(announced.map(|bytes| (OptionNumber::SIZE2, encode_uint(bytes))));
+        Ok(Cut { body: self.head.rewritten(|_| true, &added, &payload), block: (!all).then_some(block) })
     }
 
     /// All of it as one body.
     pub(crate) fn into_body(self) -> Body {
-        self.head.rewritten(|_| true, &[], &self.payload)
+        self.head.rewritten(|_| true, &[], self.payload.kept())
     }
 
     /// Block `number` of a body that goes in sets (RFC 9177 §4.4): each says how large the body is (§4.6). `None` if there is no
@@ -91,10 +102,11 @@ impl Representation {
         if largest_fitting(size, others + self.head.len() + BLOCK + SIZE + 1, limit)? < size {
             return None;
         }
-        let (range, block) = cut(self.payload.len(), number as usize * size.bytes(), size)?;
-        let bytes = u32::try_from(self.payload.len()).unwrap_or(u32::MAX);
+        let payload = self.payload();
+        let (range, block) = cut(payload.len(), number as usize * size.bytes(), size)?;
+        let bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let added = [(OptionNumber::Q_BLOCK2, block.encode()), (OptionNumber::SIZE2, encode_uint(bytes))];
-        Some(self.head.rewritten(|_| true, &added, self.payload.get(range)?))
+        Some(self.head.rewritten(|_| true, &added, payload.get(range)?))
     }
 
     /// The largest size of blocks that fit, of those that are wanted.
@@ -103,7 +115,7 @@ impl Representation {
     }
 
     fn bytes(&self) -> usize {
-        self.head.len() + self.payload.len()
+        self.head.len() + self.payload.kept().len()
     }
 }
 
@@ -111,8 +123,8 @@ impl Representation {
 #[derive(Debug)]
 pub(crate) struct Cut {
     pub(crate) body: Body,
-    /// There are other blocks.
-    pub(crate) partial: bool,
+    /// Which block it is, if there are others.
+    pub(crate) block: Option<Block>,
 }
 
 /// Why there is no such block.
@@ -120,8 +132,14 @@ pub(crate) struct Cut {
 pub(crate) enum NoBlock {
     /// Not even the smallest block fits into a message.
     NoRoom,
-    /// The body is shorter.
-    BeyondTheEnd,
+    /// It is not there.
+    Missing(Missing),
+}
+
+impl From<Missing> for NoBlock {
+    fn from(missing: Missing) -> Self {
+        Self::Missing(missing)
+    }
 }
 
 /// The most that a Block option takes, whatever stands before it: two bytes and its value.
@@ -149,12 +167,6 @@ impl Representations {
     pub(crate) fn purge(&mut self, now: Instant) -> Option<Instant> {
         self.contexts.purge(now);
         self.contexts.next_purge()
-    }
-
-    /// Of a FETCH without a payload: the key of the last one that differs from it in nothing else, since the payload need not
-    /// come again with the requests for further blocks (RFC 7959 §2.7, RFC 8132 §2.5).
-    pub(crate) fn fetched(&mut self, key: Key) -> Key {
-        self.contexts.last_begun(key.from, |kept| kept.what & !PAYLOAD == key.what & !PAYLOAD).unwrap_or(key)
     }
 
     /// What the response to this request was, if it is kept.

@@ -3,9 +3,11 @@
 //! It says what to send next when a response has come, and knows nothing of how messages travel.
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
-use super::cut::{cut, is_ours, largest_fitting};
+use super::cut::{is_ours, largest_fitting};
 use super::download::Download;
+use super::outflow::{Missing, Outflow};
 use crate::codec::{
     Block, BlockSize, Body, Code, Header, Message, OptionNumber, OwnedMessage, Token, UintBytes, encode_uint,
 };
@@ -26,6 +28,10 @@ pub(crate) struct Rules {
 pub(crate) enum Step {
     /// Send this next, under the same code.
     Next(Body),
+    /// The response is a block for the application, which says when to [go on](Transfer::resume).
+    Told,
+    /// The next block of the request's body is not there yet: when it is, [go on](Transfer::resume).
+    Awaited,
     /// This is the whole response.
     Done(OwnedMessage),
     /// The response itself is the answer to the request.
@@ -55,9 +61,13 @@ pub(crate) struct Transfer {
     /// The request's options, without those that say which block it is.
     head: Body,
     /// Of the request.
-    payload: Bytes,
+    payload: Outflow,
     upload: Option<Upload>,
     download: Option<Download>,
+    /// The application gets the response block by block.
+    tells: bool,
+    /// What follows when it is [resumed](Self::resume).
+    paused: Option<Paused>,
     fetched_again: u8,
     sent_again: bool,
 }
@@ -68,22 +78,83 @@ struct Upload {
     size: BlockSize,
     offset: usize,
     end: usize,
+    more: bool,
+}
+
+/// A block that a transfer waits with.
+#[derive(Clone, Copy, Debug)]
+enum Paused {
+    /// To send, as soon as it is there.
+    Send(usize, BlockSize),
+    /// To ask for, as soon as the application has taken the one before.
+    Ask(usize, BlockSize),
 }
 
 impl Transfer {
     /// Of a request that the application wants to send. Nothing of it has to go in blocks yet.
     pub(crate) fn new(code: Code, body: &Body) -> Self {
-        let head = body.rewritten(|number| !is_ours(number), &[], b"");
-        let payload = body.payload();
-        Self { code, head, payload, upload: None, download: None, fetched_again: 0, sent_again: false }
+        Self::with(code, body, Outflow::whole(body.payload()))
     }
 
-    /// The request's body goes in blocks from the start; the first message. `None` if no block fits into a message.
+    /// Of a request of whose body there is no more than the beginning yet.
+    pub(crate) fn beginning(code: Code, body: &Body, announced: Option<u32>) -> Self {
+        Self::with(code, body, Outflow::beginning(body.payload(), announced))
+    }
+
+    fn with(code: Code, body: &Body, payload: Outflow) -> Self {
+        let head = body.rewritten(|number| !is_ours(number), &[], b"");
+        let (upload, download, paused) = (None, None, None);
+        Self { code, head, payload, upload, download, tells: false, paused, fetched_again: 0, sent_again: false }
+    }
+
+    /// The application gets the response block by block, and says when to go on.
+    pub(crate) fn telling(self, tells: bool) -> Self {
+        Self { tells, ..self }
+    }
+
+    /// The request's body goes in blocks from the start; the first message. `None` if no block fits into a message, or the
+    /// first is not there.
     pub(crate) fn begin(&mut self, rules: &Rules) -> Option<Body> {
         // Block1, Size1 and the payload marker.
         let others = 4 + Token::MAX_LENGTH + self.head.len() + 5 + 6 + 1;
         let size = largest_fitting(rules.block_size, others, rules.message_bytes)?;
-        self.send(0, size)
+        self.send(0, size).ok()
+    }
+
+    /// More of the request's body; `false` if it was complete.
+    pub(crate) fn supply(&mut self, more: Bytes, last: bool) -> bool {
+        self.payload.supply(more, last)
+    }
+
+    /// How many bytes of the request's body are wanted to go on, if that is to be told.
+    pub(crate) fn wants(&mut self) -> Option<usize> {
+        let (offset, size) = match self.paused {
+            Some(Paused::Send(offset, size)) => (offset, size),
+            Some(Paused::Ask(..)) => return None,
+            // The response has begun, so that nobody waits for the rest.
+            None if self.download.is_some() => return None,
+            None => self.upload.filter(|upload| upload.more).map(|upload| (upload.end, upload.size))?,
+        };
+        self.payload.wants(offset, size)
+    }
+
+    /// It waits for the application to take a block of the response.
+    pub(crate) const fn is_told(&self) -> bool {
+        matches!(self.paused, Some(Paused::Ask(..)))
+    }
+
+    /// It waits for more of the request's body.
+    pub(crate) const fn awaits_supply(&self) -> bool {
+        matches!(self.paused, Some(Paused::Send(..)))
+    }
+
+    /// Goes on from where it paused, if it can.
+    pub(crate) fn resume(&mut self, rules: &Rules) -> Step {
+        match self.paused.take() {
+            Some(Paused::Send(offset, size)) => self.next(offset, size),
+            Some(Paused::Ask(offset, size)) => self.ask(offset, size, rules),
+            None => Step::Awaited,
+        }
     }
 
     /// The bytes that it takes in memory beside what it shares with others.
@@ -112,7 +183,9 @@ impl Transfer {
         match response.block(OptionNumber::BLOCK2) {
             Err(_) => Step::Failed(Trouble::Unacceptable),
             // An error in the middle is the response, and so is what became small enough.
-            Ok(None) => Step::AsItIs,
+            Ok(None) if !self.tells || self.download.is_none() || !response.code().is_success() => Step::AsItIs,
+            // What was told of the body is of another state.
+            Ok(None) => Step::Failed(Trouble::Changed),
             Ok(Some(block)) => self.answer_download(response, block, rules),
         }
     }
@@ -127,18 +200,18 @@ impl Transfer {
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
             // "with a smaller value for SZX", it is a hint to try again with that (RFC 7959 §2.9.3).
             let hint = block1?.size;
-            let smaller = upload.map_or(self.payload.len() > hint.bytes(), |upload| hint < upload.size);
-            return smaller.then(|| self.next(0, hint));
+            let smaller = upload.map_or(self.payload.kept().len() > hint.bytes(), |upload| hint < upload.size);
+            return (smaller && self.begins()).then(|| self.next(0, hint));
         }
         let upload = upload?;
-        if code == Code::REQUEST_ENTITY_INCOMPLETE && upload.offset > 0 && !self.sent_again {
+        if code == Code::REQUEST_ENTITY_INCOMPLETE && upload.offset > 0 && !self.sent_again && self.begins() {
             self.sent_again = true;
             return Some(self.next(0, upload.size));
         }
         // Success without Block1 answers the request, whatever of it has been sent; with it, this block was taken for
         // itself (RFC 7959 §2.3).
         let goes_on = code == Code::CONTINUE || (code.is_success() && block1.is_some());
-        if !goes_on || upload.end >= self.payload.len() {
+        if !goes_on || !upload.more {
             return None;
         }
         // The server may want smaller blocks from here on: late negotiation (RFC 7959 §2.3).
@@ -153,26 +226,35 @@ impl Transfer {
             return Step::Failed(Trouble::Unacceptable);
         }
         let announced = response.uint(OptionNumber::SIZE2).map_or(0, |size| size as usize);
+        let most = if self.tells { usize::MAX } else { rules.body_bytes };
         let download = match &mut self.download {
             None if block.num > 0 => return Step::Failed(Trouble::Unacceptable),
             None if !block.more => return Step::AsItIs,
-            None if announced > rules.body_bytes => return Step::Failed(Trouble::TooLarge),
-            None => self.download.insert(Download::new(response)),
+            None if announced > most => return Step::Failed(Trouble::TooLarge),
+            None => self.download.insert(Download::new(response, self.tells)),
             Some(download) if download.code() != response.code() => return Step::AsItIs,
             Some(download) if !download.belongs(response) => return self.fetch_again(rules),
             Some(download) if !download.follows(block) => return Step::Failed(Trouble::Unacceptable),
             Some(download) => download,
         };
-        if download.len().saturating_add(payload.len()) > rules.body_bytes {
+        if download.len().saturating_add(payload.len()) > most {
             return Step::Failed(Trouble::TooLarge);
         }
-        download.push(payload, if block.more { rules.body_bytes } else { 0 });
+        download.push(payload, if block.more { most } else { 0 });
         if block.more {
-            let offset = download.len();
-            return self.ask(offset, block.size.min(rules.block_size), rules);
+            let (offset, size) = (download.len(), block.size.min(rules.block_size));
+            if self.tells {
+                self.paused = Some(Paused::Ask(offset, size));
+                return Step::Told;
+            }
+            return self.ask(offset, size, rules);
+        }
+        if self.tells {
+            return Step::AsItIs;
         }
         let header = Header { ty: response.ty(), code: response.code(), id: response.id() };
-        let whole = self.download.take().and_then(|download| download.into_joined().finish(header, &response.token()));
+        let joined = self.download.take().and_then(Download::into_joined);
+        let whole = joined.and_then(|joined| joined.finish(header, &response.token()));
         whole.map_or(Step::Failed(Trouble::Unacceptable), Step::Done)
     }
 
@@ -180,32 +262,47 @@ impl Transfer {
     /// asking again could have another effect.
     fn fetch_again(&mut self, rules: &Rules) -> Step {
         self.fetched_again += 1;
-        if self.fetched_again > FETCHED_AGAIN || !self.code.is_safe() || self.upload.is_some() {
+        if self.fetched_again > FETCHED_AGAIN || !self.code.is_safe() || self.upload.is_some() || self.tells {
             return Step::Failed(Trouble::Changed);
         }
         self.download = None;
         self.ask(0, rules.block_size, rules)
     }
 
+    /// The request's body can be sent from its beginning.
+    fn begins(&self) -> bool {
+        self.payload.is_whole() || self.upload.is_none_or(|upload| upload.offset == 0)
+    }
+
     /// Sends a block of the request's body.
-    fn send(&mut self, offset: usize, size: BlockSize) -> Option<Body> {
-        let (range, block) = cut(self.payload.len(), offset, size)?;
-        self.upload = Some(Upload { size, offset, end: range.end });
-        let bytes = u32::try_from(self.payload.len()).unwrap_or(u32::MAX);
-        let added: [(OptionNumber, UintBytes); 2] =
-            [(OptionNumber::BLOCK1, block.encode()), (OptionNumber::SIZE1, encode_uint(bytes))];
-        let added = if offset == 0 { &added[..] } else { &added[..1] };
-        Some(self.head.rewritten(|_| true, added, self.payload.get(range)?))
+    fn send(&mut self, offset: usize, size: BlockSize) -> Result<Body, Missing> {
+        let (payload, block) = self.payload.block(offset, size)?;
+        if !self.payload.is_whole() {
+            self.payload.forget_before(offset);
+        }
+        self.upload = Some(Upload { size, offset, end: offset + payload.len(), more: block.more });
+        let mut added: SmallVec<[(OptionNumber, UintBytes); 2]> = SmallVec::new();
+        added.push((OptionNumber::BLOCK1, block.encode()));
+        let announced = self.payload.announced().filter(|_| offset == 0);
+        added.extend(announced.map(|bytes| (OptionNumber::SIZE1, encode_uint(bytes))));
+        Ok(self.head.rewritten(|_| true, &added, &payload))
     }
 
     fn next(&mut self, offset: usize, size: BlockSize) -> Step {
-        self.send(offset, size).map_or(Step::Failed(Trouble::TooLarge), Step::Next)
+        match self.send(offset, size) {
+            Ok(body) => Step::Next(body),
+            Err(Missing::Later(_)) => {
+                self.paused = Some(Paused::Send(offset, size));
+                Step::Awaited
+            }
+            Err(Missing::BeyondTheEnd | Missing::Gone) => Step::Failed(Trouble::TooLarge),
+        }
     }
 
     /// Asks for a block of the response's body. Of the request's own body nothing goes with it: the server has it. Only
     /// FETCH is what it is with its body, and has it again if that is all in one message.
     fn ask(&self, offset: usize, size: BlockSize, rules: &Rules) -> Step {
-        let payload: &[u8] = if self.code == Code::FETCH && self.upload.is_none() { &self.payload } else { &[] };
+        let payload: &[u8] = if self.code == Code::FETCH && self.upload.is_none() { self.payload.kept() } else { &[] };
         let Some(block) = Block::at(offset, false, size) else { return Step::Failed(Trouble::TooLarge) };
         // An observation is registered with the first block, and not once more with each (RFC 7959 §2.6).
         let kept = |number| number != OptionNumber::OBSERVE;

@@ -44,14 +44,14 @@ pub struct Limits {
     /// The largest message that is sent or accepted (RFC 7252 §4.6: 1152 for an unknown path MTU), at least 64.
     pub message_bytes: usize,
     /// The largest body that is sent, received or put together from blocks (RFC 7959), at most 2^30. What fits into one message
-    /// is not concerned.
+    /// is not concerned, nor are bodies that go [block by block](crate::Request::streamed) between endpoint and application.
     pub body_bytes: usize,
     /// Bodies of one peer's requests that are put together from blocks at the same time, and as many bodies of responses
-    /// to it of which blocks may be asked for.
+    /// to it of which blocks may be asked for, and as many bodies that go block by block between endpoint and application.
     pub transfers_per_peer: usize,
     /// The same over all peers. What has been idle longest makes room, request bodies only after 4.5 times ACK_TIMEOUT;
-    /// beyond that a first block is answered with 5.03 and Max-Age. No group of sources holds more than is free for
-    /// others.
+    /// beyond that a first block is answered with 5.03 and Max-Age. Bodies that go block by block between endpoint and
+    /// application make no room before EXCHANGE_LIFETIME is over. No group of sources holds more than is free for others.
     pub transfers: usize,
     /// Bytes of the bodies that are put together from blocks: for those of peers' requests, for those of responses kept
     /// for peers that ask for their blocks, and for those of responses to us, each.

@@ -32,6 +32,17 @@ pub enum RequestError {
         /// What is allowed.
         limit: usize,
     },
+    /// Less than the first block and a byte of what follows was given of a body whose [rest](crate::Rest) is to be supplied, or no
+    /// block fits into a message.
+    #[error(
+        "the beginning of the body has {given} bytes: {least} are enough, unless options leave no room for a block"
+    )]
+    TooShort {
+        /// What was given.
+        given: usize,
+        /// What is enough for the largest blocks.
+        least: usize,
+    },
     /// As many messages wait for this peer as [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) allows.
     #[error("{limit} messages wait for this peer already: wait for some to end, or raise queue_per_peer")]
     QueueFull {
@@ -119,6 +130,17 @@ pub enum RespondError {
     /// The code is not a response's.
     #[error("{0} is not a response code: its class must be 2, 4 or 5")]
     NotAResponse(crate::codec::Code),
+    /// What answers a request to a group does not go in parts: its sender asks a member for the rest of a body (RFC 7959
+    /// §2.8).
+    #[error("the request came to a group: its response has to be whole")]
+    ToGroup,
+    /// As many bodies of this group of sources go in parts as [`Limits::transfers`](crate::Limits::transfers) allows, or of
+    /// this peer as [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer) does.
+    #[error("too many bodies go in parts: {limit} are allowed in all, of one peer transfers_per_peer")]
+    TooManyStreams {
+        /// What is allowed in all.
+        limit: usize,
+    },
     /// The payload is larger than [`Limits::body_bytes`](crate::Limits::body_bytes); the request still waits for another
     /// response.
     #[error("the response's body takes {bytes} bytes, the limit body_bytes is {limit}")]

@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 
+use super::streams::{StreamEnd, Unfinished};
 use crate::codec::{OwnedMessage, Token};
 use crate::exchange::{Course, ExchangeId, Failure};
 use crate::incoming::RequestId;
@@ -141,6 +142,45 @@ pub enum Event<P> {
         message: OwnedMessage,
         /// How the exchange went.
         course: Course,
+    },
+    /// A block of the response to a [streamed](crate::Request::streamed) request arrived, with the options of the response; more
+    /// follow. The next one is asked for when [`Endpoint::fetch_next`](super::Endpoint::fetch_next) says so. No block is of
+    /// another body than those before: when it changes, the exchange fails.
+    Block {
+        /// The exchange that [`Endpoint::request`](super::Endpoint::request) opened.
+        exchange: ExchangeId,
+        /// Whom it came from.
+        from: P,
+        /// The block. Its Size2, if it has one, says how large the body will be, or about (RFC 7959 §4).
+        message: OwnedMessage,
+        /// How the exchange went so far.
+        course: Course,
+    },
+    /// A body that is [supplied](crate::Rest) in parts goes on with so many bytes, or with its end. Told once until something
+    /// is supplied.
+    Wanted {
+        /// Whose body it is.
+        body: Unfinished,
+        /// How many bytes are missing of what leaves next. More may be supplied.
+        bytes: usize,
+    },
+    /// Another block of a request's body arrived that the application
+    /// [wanted](super::Endpoint::stream_requests) as it comes. The client waits for
+    /// [`Endpoint::continue_request`](super::Endpoint::continue_request) or, with the last block, for the response.
+    Part {
+        /// The request, as [`Event::Request`] named it.
+        request: RequestId,
+        /// The block, with the options of the request.
+        message: OwnedMessage,
+        /// It is the last one.
+        last: bool,
+    },
+    /// A body that came, or left, in parts is over before its end. The request is not waiting for anything any more.
+    StreamOver {
+        /// The request, as [`Event::Request`] named it.
+        request: RequestId,
+        /// Why.
+        reason: StreamEnd,
     },
     /// The peer acknowledged a message of ours. For a request: it has the request, the response comes later and the
     /// exchange goes on. For a separate response or a ping (where the "acknowledgement" is a RST): the exchange is over.

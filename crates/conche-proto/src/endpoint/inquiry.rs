@@ -136,6 +136,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
             transfer: None,
             whole: false,
+            streamed: false,
         };
         let exchange = self.submit(now, peer, opening)?;
         self.inquiries.by_token.insert(token.as_u64(), Inquiry { exchange, id, told: BTreeSet::new() });

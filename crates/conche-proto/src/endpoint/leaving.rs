@@ -198,6 +198,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             deadline: Instant::FAR_FUTURE,
             transfer: Some(Box::new(Transferring::new(Work::Kept(sender, kept)))),
             whole: false,
+            streamed: false,
         };
         self.incoming.take_share(group, &token);
         let Some(exchange) = self.open(now, peer, opening) else { return self.incoming.give_back(group, &token) };

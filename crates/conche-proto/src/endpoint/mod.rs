@@ -49,6 +49,7 @@ mod request;
 mod respond;
 mod sets;
 mod stats;
+mod streams;
 mod subscription;
 mod transfer;
 mod uploads;
@@ -57,6 +58,7 @@ mod validation;
 pub use error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
 pub use event::{Datagram, Ecn, Event, Input, Output, Transmit};
 pub use stats::Stats;
+pub use streams::{NotWanted, StreamEnd, Unfinished};
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -84,6 +86,7 @@ use leisure::Leisure;
 use limit::Limiter;
 use outbox::Outbox;
 use sets::Sets;
+use streams::Streams;
 use validation::Validation;
 
 /// What was found out of addresses, where the configuration says that it matters.
@@ -126,6 +129,7 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     inquiries: OnDemand<Inquiries>,
     assemblies: OnDemand<Assemblies>,
     representations: OnDemand<Representations>,
+    streams: OnDemand<Streams>,
     /// Where the configuration has Q-Block.
     sets: Option<Box<Sets<P>>>,
     exchanges: Exchanges<C>,
@@ -178,6 +182,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             inquiries: OnDemand::new(()),
             assemblies: OnDemand::new(config.clone()),
             representations: OnDemand::new(config.clone()),
+            streams: OnDemand::new(config.clone()),
             sets: Sets::of(&config).map(Box::new),
             exchanges: Exchanges::new(config.clone(), hash),
             observers: OnDemand::new(hash),
@@ -254,6 +259,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.piggybacking_over(now, request);
             } else if self.leisure_over(now) {
                 // Its departure comes with the next turn.
+            } else if self.stream_expired(now) {
+                // It is told with the next turn.
             } else if self.upload_due(now) {
                 // What it asks for leaves with the next turn.
             } else if let Some(due) = self.subscriptions.made().and_then(|made| made.pop_due(now)) {
@@ -337,6 +344,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             transfers: self.exchanges.transfers(),
             assemblies: self.assemblies.contexts().len() + self.sets.as_ref().map_or(0, |sets| sets.len()),
             representations: self.representations.contexts().len(),
+            streams: self.streams.len(),
             body_bytes: self.body_bytes(),
             deduplication_entries: self.received.len(),
             deduplication_bytes: self.received.bytes(),
@@ -381,6 +389,8 @@ pub struct Occupancy {
     pub assemblies: usize,
     /// Bodies of responses that are kept for peers that ask for their blocks.
     pub representations: usize,
+    /// Requests of peers whose body, or whose response's body, goes block by block between endpoint and application.
+    pub streams: usize,
     /// The bytes of both, and of the responses to us that are being put together.
     pub body_bytes: usize,
     /// Messages remembered for deduplication.

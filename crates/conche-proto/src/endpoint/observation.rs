@@ -156,6 +156,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     deadline: Instant::FAR_FUTURE,
                     transfer: None,
                     whole: true,
+                    streamed: false,
                 };
                 if let Some(exchange) = self.open(now, peer, opening) {
                     self.observers.sending(observer, exchange);

@@ -157,6 +157,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 None => return,
             }
         } else if !said.asked.is_plain() {
+            if self.receive_of_stream(now, &arrival, message, said) {
+                return;
+            }
             match self.receive_block(now, &arrival, message, &said.asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
@@ -190,11 +193,22 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
         said: Said,
     ) -> Option<Waiting<P>> {
-        let &Arrival { source, what, group, allowance, .. } = arrival;
-        let token = message.token();
-        if !self.incoming.admits(group, &token) {
+        if !self.incoming.admits(arrival.group, &message.token()) {
             return None;
         }
+        self.take_in_place(now, arrival, message, said)
+    }
+
+    /// The same for a message of a request that has its place already.
+    #[inline]
+    pub(super) fn take_in_place(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: Said,
+    ) -> Option<Waiting<P>> {
+        let &Arrival { source, what, group, allowance, .. } = arrival;
         let confirmable = message.ty() == Type::Confirmable;
         let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
         let reply = if confirmable { Reply::Pending } else { Reply::Silence };
@@ -207,7 +221,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.peers.hold(peer);
         }
         let Source { from, local } = source;
-        let id = message.id();
+        let (id, token) = (message.id(), message.token());
         let Said { asked, unwanted } = said;
         let peer = peer.and_then(Number::of);
         let came = if confirmable { Came::Confirmable } else { Came::NonConfirmable };

@@ -34,15 +34,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             reliability: request.reliability,
             deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
             transfer: None,
-            whole: request.whole,
+            whole: request.whole || request.streamed,
+            streamed: request.streamed,
         };
-        // One thing is tried at a time.
-        if tried || !self.cut_into_sets(peer, &mut opening, named) {
+        if let Some(rest) = request.rest {
+            self.begin_upload(&mut opening, rest)?;
+        } else if tried || request.streamed || !self.cut_into_sets(peer, &mut opening, named) {
+            // One thing is tried at a time.
             self.cut_request(&mut opening)?;
         }
         let exchange = self.submit(now, peer, opening)?;
         if tried {
             self.exchanges.get_mut(exchange.index).tries_token = true;
+        }
+        if request.rest.is_some() {
+            self.tell_wanted(exchange);
         }
         Ok(exchange)
     }

@@ -1,7 +1,7 @@
 //! Requests of the peers: how the application answers them (RFC 7252 §5.2).
 
 use super::outbox::{Departure, Source, encode, encoded};
-use super::{Endpoint, RespondError, SupersedeError};
+use super::{Endpoint, RespondError, StreamEnd, SupersedeError};
 use crate::PeerKey;
 use crate::codec::{Code, Type};
 use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliability, Response};
@@ -37,6 +37,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(None);
         }
         self.check_code(&response)?;
+        if self.streams.len() > 0 && self.answered_at_once(now, request, &response)? {
+            return Ok(None);
+        }
         let observer = self.registered(request);
         // The Observe option is added to the block that is cut out, and not to those that follow (RFC 7959 §2.6).
         let beside = token_length + if observer.is_some() { OBSERVE_BYTES } else { 0 };
@@ -53,21 +56,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         self.check(&response, token_length)?;
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
-        let response = self.affordable(now, &waiting, response);
         let code = response.code;
-        let exchange = match waiting.peer.map(Number::get) {
-            Some(_) if waiting.is_to_group() => {
-                self.respond_at_leisure(now, waiting.clone(), response);
-                None
-            }
-            Some(peer) if !waiting.can_piggyback() => {
-                self.respond_separately(now, &waiting, (peer, observer), response)
-            }
-            _ => {
-                self.piggyback(&waiting, &response);
-                None
-            }
-        };
+        let exchange = self.send_response(now, &waiting, observer, response);
         if let Some(observer) = observer {
             self.registration_answered(now, observer, code, exchange);
         }
@@ -76,6 +66,31 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         // Of a Non-confirmable one that waits for a message ID nothing more is told.
         Ok(exchange.filter(|&exchange| self.exchanges.live(exchange).is_some_and(Exchange::is_told)))
+    }
+
+    /// Sends the answer to a message, which takes the share of its request.
+    #[inline]
+    pub(super) fn send_response(
+        &mut self,
+        now: Instant,
+        waiting: &Waiting<P>,
+        observer: Option<u32>,
+        response: Response,
+    ) -> Option<ExchangeId> {
+        let response = self.affordable(now, waiting, response);
+        match waiting.peer.map(Number::get) {
+            Some(_) if waiting.is_to_group() => {
+                self.respond_at_leisure(now, waiting.clone(), response);
+                None
+            }
+            Some(peer) if !waiting.can_piggyback() => {
+                self.respond_separately(now, waiting, (peer, observer), response)
+            }
+            _ => {
+                self.piggyback(waiting, &response);
+                None
+            }
+        }
     }
 
     /// Acknowledges a request with an Empty ACK now, because the response will take long. Without this call it happens
@@ -96,6 +111,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// No response will come: the request is acknowledged if it is Confirmable, and forgotten after its lifetime.
     pub fn ignore(&mut self, now: Instant, request: RequestId) {
         self.unregister(now, request);
+        self.forget_stream(request, None);
         let Some(waiting) = self.incoming.remove(request) else { return };
         if waiting.can_piggyback() {
             self.reply(&waiting, Reply::EmptyAck);
@@ -139,6 +155,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Err(_) => {
                 self.stats.overloaded += 1;
                 self.unregister(now, request);
+                self.forget_stream(request, Some(StreamEnd::Refused));
                 let body = self.try_later();
                 self.incoming.remove(request);
                 self.piggyback(&waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
@@ -146,7 +163,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    fn check_code(&self, response: &Response) -> Result<(), RespondError> {
+    pub(super) fn check_code(&self, response: &Response) -> Result<(), RespondError> {
         if response.code.is_response() { Ok(()) } else { Err(RespondError::NotAResponse(response.code)) }
     }
 
@@ -175,7 +192,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Sends a reply, to copies of the request as well as long as it is remembered.
     #[inline]
-    fn reply(&mut self, waiting: &Waiting<P>, reply: Reply) {
+    pub(super) fn reply(&mut self, waiting: &Waiting<P>, reply: Reply) {
         let (to, id) = (Source { from: waiting.from, local: waiting.local }, waiting.id);
         let forgotten = match waiting.remembered {
             Some(remembered) => match self.received.set_reply(remembered, reply) {
@@ -227,6 +244,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             deadline: Instant::FAR_FUTURE,
             transfer: None,
             whole: false,
+            streamed: false,
         };
         let exchange = self.open(now, peer, opening);
         self.peers.let_go(now, peer);

@@ -299,6 +299,17 @@ fn registration(
 ) -> Opening {
     let Content { code, body } = content;
     // What is observed may change before all blocks of a state are there: the application asks for the others.
-    let (transfer, whole) = (None, false);
-    Opening { purpose: Purpose::Request, code, body, token, local: None, reliability, deadline, transfer, whole }
+    let (transfer, whole, streamed) = (None, false, false);
+    Opening {
+        purpose: Purpose::Request,
+        code,
+        body,
+        token,
+        local: None,
+        reliability,
+        deadline,
+        transfer,
+        whole,
+        streamed,
+    }
 }

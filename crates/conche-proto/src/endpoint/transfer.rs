@@ -5,10 +5,11 @@ use alloc::boxed::Box;
 use super::outbox::{Departure, Source, encoded};
 use super::receive::Arrival;
 use super::respond::OBSERVE_BYTES;
-use super::{Endpoint, NotifyError, RequestError, RespondError};
+use super::{Endpoint, Event, NotifyError, RequestError, RespondError};
 use crate::PeerKey;
 use crate::blockwise::{
-    Asked, Assemblies, Bounds, Key, NoBlock, Part, Representation, Representations, Rules, Step, Transfer, Trouble,
+    Asked, Assemblies, Bounds, Key, Missing, NoBlock, Part, Representation, Representations, Rules, Step, Transfer,
+    Trouble,
 };
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::SharedConfig;
@@ -84,7 +85,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let assemblies = self.assemblies.made().and_then(|assemblies| assemblies.purge(now));
         let representations = self.representations.made().and_then(|representations| representations.purge(now));
         let in_sets = self.sets.as_mut().and_then(|sets| sets.purge(now));
-        [assemblies, representations, in_sets].into_iter().flatten().min()
+        let streams = self.streams.made().and_then(|streams| streams.purge(now));
+        [assemblies, representations, in_sets, streams].into_iter().flatten().min()
     }
 
     /// Bytes of all bodies that are not complete or not all asked for.
@@ -113,7 +115,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             if payload > limit {
                 return Err(RequestError::BodyTooLarge { bytes: payload, limit });
             }
-            let mut transfer = Transfer::new(opening.code, &opening.body);
+            let mut transfer = Transfer::new(opening.code, &opening.body).telling(opening.streamed);
             // If not even the smallest block fits, the message is refused for its size.
             if let Some(first) = transfer.begin(&self.transfer_rules(&opening.token)) {
                 opening.body = first;
@@ -140,11 +142,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         {
             return Some(OwnedMessage::from(*response));
         }
-        let mut transfer = match self.exchanges.take_transfer(index) {
+        let taken = self.exchanges.take_transfer(index);
+        let exchange = self.exchanges.get(index);
+        let mut transfer = match taken {
             Some(transfer) => transfer,
             None => {
-                let content = &self.exchanges.get(index).content;
-                Box::new(Transferring::new(Work::Blocks(Transfer::new(content.code, &content.body))))
+                let (content, tells) = (&exchange.content, exchange.streamed);
+                Box::new(Transferring::new(Work::Blocks(Transfer::new(content.code, &content.body).telling(tells))))
             }
         };
         let rules = self.transfer_rules(&self.exchanges.get(index).token);
@@ -152,28 +156,47 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Work::Blocks(transfer) => transfer.answer(response, &rules),
             Work::Sets(_) | Work::Kept(..) => Step::AsItIs,
         };
-        let reason = match step {
-            Step::Next(body) if self.fits_all_transfers(&transfer) => {
-                let peer = self.exchanges.get(index).peer;
-                let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
-                self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), token);
-                self.admit_waiting(now, peer);
+        let message = match step {
+            Step::Done(whole) => Some(whole),
+            Step::AsItIs => Some(OwnedMessage::from(*response)),
+            Step::Told => {
+                let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+                let course = transfer.course(now, course);
+                self.events.push_back(Event::Block { exchange, from, message: OwnedMessage::from(*response), course });
+                self.take_step(now, index, transfer, step);
                 return None;
             }
-            Step::Next(_) => Failure::BodyTooLarge,
-            Step::Done(whole) => {
-                self.exchanges.end_transfer(index, transfer);
-                return Some(whole);
+            step => {
+                self.take_step(now, index, transfer, step);
+                return None;
             }
-            Step::AsItIs => {
-                self.exchanges.end_transfer(index, transfer);
-                return Some(OwnedMessage::from(*response));
+        };
+        self.exchanges.end_transfer(index, transfer);
+        message
+    }
+
+    /// A transfer goes on, waits for the application, or fails.
+    pub(super) fn take_step(&mut self, now: Instant, index: u32, transfer: Box<Transferring>, step: Step) {
+        let peer = self.exchanges.get(index).peer;
+        let reason = match step {
+            Step::Next(body) if self.fits_all_transfers(&transfer) => {
+                let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
+                self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), token);
+                let exchange = self.exchanges.get(index).id(index);
+                self.tell_wanted(exchange);
+                return self.admit_waiting(now, peer);
+            }
+            Step::Told | Step::Awaited => {
+                self.exchanges.pause(now, &mut self.peers, index, transfer);
+                let exchange = self.exchanges.get(index).id(index);
+                self.tell_wanted(exchange);
+                return self.admit_waiting(now, peer);
             }
             Step::Failed(trouble) => failure_of(trouble),
+            Step::Next(_) | Step::Done(_) | Step::AsItIs => Failure::BodyTooLarge,
         };
         self.exchanges.end_transfer(index, transfer);
         self.fail(now, index, reason);
-        None
     }
 
     /// There is room for what the transfers of all requests hold.
@@ -226,6 +249,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match kept.block(Some(block), None, Some(wanted), others, limit) {
             // Nothing has to be remembered: a copy finds the same block.
             Ok(cut) => self.answer_at_once(now, arrival, message, code, &cut.body),
+            Err(NoBlock::Missing(Missing::Gone)) => {
+                self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER));
+            }
             Err(_) => self.refuse(now, arrival, message, (Code::BAD_REQUEST, BEYOND)),
         }
         None
@@ -234,7 +260,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Under which key the response is kept of which this request asks for more.
     pub(super) fn kept_key(&mut self, key: Key, message: &Message<'_>) -> Key {
         let repeats = message.code() == Code::FETCH && message.payload().is_empty();
-        if repeats { self.representations.fetched(key) } else { key }
+        if repeats { self.representations.contexts().fetched(key) } else { key }
     }
 
     /// A response of which a block is asked for is not kept any more: the application is asked again, unless that would have
@@ -330,14 +356,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let largest = if goes_whole && block2.is_none() { None } else { Some(self.config.block_size) };
         match whole.block(block2, block1, largest, others, limits.message_bytes) {
             Ok(cut) => {
-                if cut.partial {
+                if cut.block.is_some() {
                     self.representations.keep(now, to.key, to.group, whole);
                 } else {
                     self.representations.forget(to.key);
                 }
                 Ok(Response { body: cut.body, ..response })
             }
-            Err(NoBlock::BeyondTheEnd) => {
+            Err(NoBlock::Missing(_)) => {
                 let body = Body::builder().payload(BEYOND).build().unwrap_or_default();
                 Ok(Response { code: Code::BAD_REQUEST, body, ..response })
             }
@@ -408,6 +434,10 @@ pub(super) const fn failure_of(trouble: Trouble) -> Failure {
         Trouble::Unacceptable => Failure::UnacceptableResponse,
     }
 }
+
+/// Of a body that is made while it is asked for, RFC 7959 §2.9.2 has the code nearest to this: blocks that did not come "in the
+/// order required by the server".
+pub(super) const IN_ORDER: &str = "this body is served from its beginning, one block after the other";
 
 pub(super) const BEYOND: &str = "the body ends before this block";
 

@@ -30,8 +30,8 @@ use core::time::Duration;
 use rand_core::RngCore;
 use smallvec::SmallVec;
 
-use super::Endpoint;
 use super::receive::Arrival;
+use super::{Endpoint, StreamEnd};
 use crate::PeerKey;
 use crate::blockwise::Asked;
 use crate::codec::{Body, Code, Message, OptionNumber};
@@ -160,10 +160,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let follows = || message.uint(OptionNumber::OBSERVE) == Some(REGISTER) || asked.is_in_sets();
         let challenged = arrival.allowance.is_some() && (!message.code().is_idempotent() || follows());
         if challenged {
-            let body = self.challenge(now, &arrival.source.from, arrival.allowance, message.encoded_token_len());
-            self.answer_at_once(now, arrival, message, Code::UNAUTHORIZED, &body);
+            self.challenge_at_once(now, arrival, message);
         }
         challenged
+    }
+
+    /// Asks the source of a request to show that its address is its own, instead of an answer.
+    pub(super) fn challenge_at_once(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) {
+        let body = self.challenge(now, &arrival.source.from, arrival.allowance, message.encoded_token_len());
+        self.answer_at_once(now, arrival, message, Code::UNAUTHORIZED, &body);
     }
 
     /// What can be sent instead of an answer that is larger than the allowance: of an error its code, and else 4.01.
@@ -203,6 +208,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// application says comes too late.
     pub(super) fn challenge_late(&mut self, now: Instant, request: RequestId, waiting: &Waiting<P>) {
         let body = self.challenge(now, &waiting.from, waiting.allowance, waiting.token.encoded_len());
+        self.forget_stream(request, Some(StreamEnd::Challenged));
         // It waits, and the code is that of a response.
         let _ = self.respond(now, request, Response::new(Code::UNAUTHORIZED, body));
     }

@@ -8,6 +8,8 @@
 //!                            └──── expired ─────┘
 //! ```
 //!
+//! A request with a body that is streamed is `Paused` between two messages, for as long as the application takes.
+//!
 //! An exchange is a *sender*: it yields messages one after the other and keeps its place in the peer's queue until it has
 //! no more. A request yields one; a response that is superseded before it was acknowledged yields the next at once. A
 //! transfer of blocks yields the next when the last was answered, and stands at the end of the queue then.
@@ -31,7 +33,7 @@ mod table;
 mod transfer;
 
 pub use course::{Course, ExchangeId, Failure};
-pub use request::{Reliability, Request, Response};
+pub use request::{Reliability, Request, Response, Rest};
 pub(crate) use retransmission::Next;
 pub(crate) use sets::Left;
 pub(crate) use table::{Exchanges, Opening, token_hash};
@@ -72,6 +74,8 @@ pub(crate) enum State {
     AwaitingAck,
     /// No acknowledgement is due any more, but a response is.
     AwaitingResponse,
+    /// The application has to take a block, or to supply one, before the next message.
+    Paused,
 }
 
 /// What a message carries beside its token: what one yielded by the same sender changes.
@@ -101,6 +105,8 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) transfer: Option<Box<Transferring>>,
     /// A response that is a block of a larger body is fetched on.
     pub(crate) whole: bool,
+    /// The application gets the response block by block.
+    pub(crate) streamed: bool,
     pub(crate) token: Token,
     /// Nobody knows whether the peer understands this token.
     pub(crate) tries_token: bool,

@@ -21,13 +21,42 @@ pub struct Request {
     /// a block of a larger body the rest is fetched (RFC 7959). With `false` the application asks for single blocks and
     /// gets them. A request that asks for a block in the middle gets that one either way.
     pub whole: bool,
+    /// The response's body is told as it comes, `false` by default: each block but the last by
+    /// [`Event::Block`](crate::Event::Block), and the next one is asked for when
+    /// [`Endpoint::fetch_next`](crate::Endpoint::fetch_next) says so. The last one, or what comes in the place of blocks, is
+    /// the [`Event::Response`](crate::Event::Response). Then no limit holds for the body.
+    pub streamed: bool,
+    /// The payload is only the beginning of the request's body, and this is known of the rest, which
+    /// [`Endpoint::supply`](crate::Endpoint::supply) brings. It goes in blocks, of which the first must be there, and a byte
+    /// more: [`EndpointConfig::block_size`](crate::EndpointConfig::block_size) at most. `None`, the default: it is all there.
+    pub rest: Option<Rest>,
+}
+
+/// What is known of the rest of a body that is supplied block by block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// The bytes of the whole body, or an estimate, which the peer is told in Size1 or Size2 (RFC 7959 §4).
+    pub size: Option<u32>,
 }
 
 impl Request {
     /// A Confirmable request without a deadline of its own.
     #[must_use]
     pub fn new(code: Code, body: Body) -> Self {
-        Self { code, body, reliability: Reliability::Confirmable, timeout: None, token: None, whole: true }
+        let (reliability, timeout, token) = (Reliability::Confirmable, None, None);
+        Self { code, body, reliability, timeout, token, whole: true, streamed: false, rest: None }
+    }
+
+    /// The same request, with a response that is told block by block.
+    #[must_use]
+    pub fn streamed(self) -> Self {
+        Self { streamed: true, ..self }
+    }
+
+    /// The same request, of whose body the payload is only the beginning.
+    #[must_use]
+    pub fn with_rest(self, rest: Rest) -> Self {
+        Self { rest: Some(rest), ..self }
     }
 
     /// The same request, sent in this way.

@@ -96,6 +96,7 @@ impl<C: Controller> Exchanges<C> {
                 self.give_up(now, peers, index)
             }
             State::Departing => Next::Depart,
+            State::Paused => Next::Wait,
             State::AwaitingAck if exchange.confirmable => self.acknowledgement_overdue(now, peers, index),
             State::AwaitingAck if exchange.notifies() => Next::Over,
             State::AwaitingAck => self.response_to_non_overdue(now, peers, index),

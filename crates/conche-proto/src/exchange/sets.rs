@@ -163,7 +163,7 @@ impl<C: Controller> Exchanges<C> {
     pub(crate) fn set_missing<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         match self.slots[index].state {
             // They leave with the rest.
-            State::Queued | State::Departing => Next::Wait,
+            State::Queued | State::Departing | State::Paused => Next::Wait,
             State::AwaitingAck | State::AwaitingResponse => self.send_set_again(now, peers, index),
         }
     }

@@ -52,6 +52,7 @@ pub(crate) struct Opening {
     pub(crate) deadline: Instant,
     pub(crate) transfer: Option<Box<Transferring>>,
     pub(crate) whole: bool,
+    pub(crate) streamed: bool,
 }
 
 impl Opening {
@@ -66,6 +67,7 @@ impl Opening {
         deadline: Instant::FAR_FUTURE,
         transfer: None,
         whole: false,
+        streamed: false,
     };
 
     /// The bytes of its message.
@@ -151,6 +153,7 @@ impl<C: Controller> Exchanges<C> {
             successor: None,
             transfer: opening.transfer,
             whole: opening.whole,
+            streamed: opening.streamed,
             token: opening.token,
             tries_token: false,
             local: opening.local,

@@ -97,7 +97,7 @@ impl Transferring {
     }
 
     /// How all messages went, the last of which so.
-    pub(super) fn course(&self, now: Instant, last: Course) -> Course {
+    pub(crate) fn course(&self, now: Instant, last: Course) -> Course {
         let Some((first_sent, before)) = self.before else { return last };
         // Of a set each message is one.
         let last = if self.in_sets > 0 { Course { messages: 0, transmissions: 0, ..last } } else { last };
@@ -125,25 +125,19 @@ impl<C: Controller> Exchanges<C> {
         now: Instant,
         peers: &mut Peers<P, C>,
         index: u32,
-        (mut transfer, body): (Box<Transferring>, Body),
+        (transfer, body): (Box<Transferring>, Body),
         token: Option<Token>,
     ) {
-        let exchange = &self.slots[index];
-        let first_sent = transfer.before.map_or(exchange.first_sent().unwrap_or(now), |(first, _)| first);
-        self.transfers += usize::from(transfer.before.is_none());
-        let course = transfer.course(now, exchange.course_of_message(now));
-        transfer.in_sets = 0;
-        transfer.before = Some((first_sent, course));
+        self.settle(now, peers, index, transfer);
         if let Some(token) = token {
             self.take_token(index, token);
         }
-        self.count_transfer(&mut transfer);
-        self.slots[index].transfer = Some(transfer);
         self.send_next(now, peers, index, body);
     }
 
     /// A message has to go once more, with this token, since the peer does not understand the one that it had.
     pub(crate) fn send_anew<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, token: Token) {
+        self.release(peers, index);
         self.take_token(index, token);
         let body = self.slots[index].content.body.clone();
         self.send_next(now, peers, index, body);
@@ -151,8 +145,6 @@ impl<C: Controller> Exchanges<C> {
 
     /// The next message of a request waits for its turn.
     fn send_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, body: Body) {
-        self.slots[index].free_slot(peers);
-        self.unidentify(index);
         let bytes = self.message_bytes(index, &body);
         let patience = self.config.times().response_timeout;
         let exchange = &mut self.slots[index];
@@ -161,12 +153,57 @@ impl<C: Controller> Exchanges<C> {
         exchange.state_until = now + patience;
         exchange.submitted = now;
         exchange.confirmable &= !exchange.may_confirm;
-        exchange.doubtful_ack = false;
-        exchange.sent.clear();
-        (exchange.timeout, exchange.acknowledged, exchange.flight) = (None, None, C::Flight::default());
         let wake = exchange.wake();
         self.timers.set(index, wake);
         self.enqueue(peers, index, true);
+    }
+
+    /// The answer to one message of a request arrived, and the next is not known yet: it holds no slot and nothing of a
+    /// queue, for as long as its deadline is ahead.
+    pub(crate) fn pause<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        transfer: Box<Transferring>,
+    ) {
+        self.settle(now, peers, index, transfer);
+        let exchange = &mut self.slots[index];
+        exchange.state = State::Paused;
+        exchange.state_until = Instant::FAR_FUTURE;
+        match exchange.wake() {
+            Instant::FAR_FUTURE => self.timers.cancel(index),
+            wake => self.timers.set(index, wake),
+        }
+    }
+
+    /// A message of a request is over, and more follow: what it held is free, and what became of it is kept.
+    fn settle<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        mut transfer: Box<Transferring>,
+    ) {
+        let exchange = &self.slots[index];
+        let first_sent = transfer.before.map_or(exchange.first_sent().unwrap_or(now), |(first, _)| first);
+        self.transfers += usize::from(transfer.before.is_none());
+        let course = transfer.course(now, exchange.course_of_message(now));
+        transfer.in_sets = 0;
+        transfer.before = Some((first_sent, course));
+        self.count_transfer(&mut transfer);
+        self.slots[index].transfer = Some(transfer);
+        self.release(peers, index);
+    }
+
+    /// Frees what a message of a request held that is over.
+    fn release<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
+        self.slots[index].free_slot(peers);
+        self.unidentify(index);
+        let exchange = &mut self.slots[index];
+        exchange.doubtful_ack = false;
+        exchange.sent.clear();
+        (exchange.timeout, exchange.acknowledged, exchange.flight) = (None, None, C::Flight::default());
     }
 
     /// Counts the bytes that a transfer holds by now.

@@ -8,6 +8,7 @@ use conche_proto::codec::{BuildError, Code, Escaped};
 use conche_proto::{Course, Failure, RequestError};
 use thiserror::Error;
 
+use crate::body::BoxError;
 use crate::driver::{Busy, ExchangeError, is_unreachable};
 use crate::settings::{ConfigError, StartError};
 use crate::uri::UriError;
@@ -79,6 +80,9 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// The payload of the request could not be made to its end, so that the transfer was ended.
+    #[error("the payload of the request failed on its way")]
+    Body(#[source] BoxError),
     /// Something is full, so that the request was not taken in.
     #[error(transparent)]
     Busy(#[from] Busy),
@@ -212,6 +216,8 @@ impl Error {
             Self::Failed { course, .. } | Self::ResponseTooLarge { course, .. } => course.transmissions > 0,
             Self::Send { transmissions, .. } => *transmissions > 0,
             Self::Response { .. } | Self::Decode { .. } | Self::Unanswered { .. } | Self::Stopped => true,
+            // Some of it may have been.
+            Self::Body(_) => true,
             _ => false,
         }
     }

@@ -9,6 +9,7 @@ mod ready;
 mod request;
 mod response;
 mod sockets;
+mod stream;
 
 pub use builder::{ClientBuilder, ClientRole};
 pub use cache::CacheLimits;
@@ -17,11 +18,15 @@ pub use group::GroupResponses;
 pub use observation::Observation;
 pub use request::RequestBuilder;
 pub use response::Response;
+pub use stream::ResponseStream;
 
 pub use crate::driver::{Busy, Full, Waiting};
 
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use conche_proto::codec::Code;
@@ -252,15 +257,19 @@ struct Begun {
 
 impl Begun {
     /// Waits for its end.
-    async fn end(self) -> Result<Outcome, Error> {
+    async fn end(mut self) -> Result<Outcome, Error> {
+        poll_fn(|context| self.poll_end(context)).await
+    }
+
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Result<Outcome, Error>> {
         let Self { exchange, to, waited, body_limit } = self;
-        let mut outcome = exchange.await;
+        let mut outcome = ready!(Pin::new(exchange).poll(context));
         if let Ok(Outcome::Response { course, .. } | Outcome::Pong { course } | Outcome::Unanswered { course })
         | Err(ExchangeError::Failed { course, .. }) = &mut outcome
         {
-            course.queued += waited;
+            course.queued += *waited;
         }
-        outcome.map_err(|error| Error::exchange(to, error, body_limit))
+        Poll::Ready(outcome.map_err(|error| Error::exchange(*to, error, *body_limit)))
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Ready {
 
 /// How often a request is repeated for a server that asks with Echo: whether its address is no forged one, and whether it
 /// is fresh, which not the same part of a server asks.
-const CHALLENGES: usize = 2;
+pub(super) const CHALLENGES: usize = 2;
 
 impl Ready {
     /// Sends it, unless the cache has the response.
@@ -45,7 +45,7 @@ impl Ready {
     }
 
     /// What it is to the client's cache.
-    fn passage(&self, to: SocketAddr) -> Passage {
+    pub(super) fn passage(&self, to: SocketAddr) -> Passage {
         match &self.client.cache {
             Some(cache) => cache.admit(to, self.method, &self.body),
             None => Passage::Aside,
@@ -99,7 +99,7 @@ impl Ready {
         Ok((to, response, subscription))
     }
 
-    async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
+    pub(super) async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
         let request = |timeout| Opening::Request(self.request(body, timeout));
         response(to, self.client.open(to, request, self.deadline, self.patience).await?)
     }
@@ -112,7 +112,7 @@ impl Ready {
         Ok((response(to, begun.end().await?)?, subscription))
     }
 
-    fn request(&self, body: Body, timeout: Option<Duration>) -> Request {
+    pub(super) fn request(&self, body: Body, timeout: Option<Duration>) -> Request {
         let Self { method: code, reliability, whole, .. } = *self;
         let token = self.token.clone();
         let request = Request::new(code, body).with_reliability(reliability);
@@ -121,7 +121,7 @@ impl Ready {
 }
 
 /// What to send to a server that asks whether a request is fresh, unless that told it already.
-fn challenged(body: &Body, response: &Response) -> Result<Option<Body>, Error> {
+pub(super) fn challenged(body: &Body, response: &Response) -> Result<Option<Body>, Error> {
     let told = response.code() != Code::UNAUTHORIZED || body.option(OptionNumber::ECHO).is_some();
     let echo = response.option(OptionNumber::ECHO).filter(|_| !told);
     Ok(echo.map(|echo| body.to_builder().option(OptionNumber::ECHO, echo).build()).transpose()?)
@@ -134,7 +134,7 @@ fn received(asked: Instant, course: &Course) -> Instant {
 }
 
 /// What a request has come to.
-fn response(peer: SocketAddr, outcome: Outcome) -> Result<Response, Error> {
+pub(super) fn response(peer: SocketAddr, outcome: Outcome) -> Result<Response, Error> {
     match outcome {
         Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),
         Outcome::Unanswered { course } => Err(Error::Unanswered { peer, course }),

@@ -39,7 +39,7 @@ pub struct RequestBuilder {
     client: Client,
     method: Code,
     uri: Result<Uri, UriError>,
-    body: BodyBuilder,
+    pub(super) body: BodyBuilder,
     reliability: Reliability,
     timeout: Option<Duration>,
     token: Option<Token>,
@@ -274,7 +274,7 @@ impl RequestBuilder {
         Ok((response, Registered { subscription, ready, address }))
     }
 
-    fn ready(self, patience: Patience) -> Result<(Ready, Uri), Error> {
+    pub(super) fn ready(self, patience: Patience) -> Result<(Ready, Uri), Error> {
         if let Some(Mistake { format, problem }) = self.mistake {
             return Err(Error::Encode { format, problem });
         }
@@ -287,7 +287,7 @@ impl RequestBuilder {
 }
 
 /// Tries a host's addresses one after the other, as long as a request certainly had no effect.
-async fn first_that_answers<T, F: Future<Output = Result<T, Error>>>(
+pub(super) async fn first_that_answers<T, F: Future<Output = Result<T, Error>>>(
     ready: &Ready,
     uri: &Uri,
     attempt: impl Fn(SocketAddr) -> F,
@@ -329,11 +329,11 @@ impl Registered {
 }
 
 /// Many may listen at this address.
-fn is_group(address: SocketAddr) -> bool {
+pub(super) fn is_group(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_multicast()
 }
 
-async fn resolve_until(deadline: Option<Instant>, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
+pub(super) async fn resolve_until(deadline: Option<Instant>, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
     let Some(deadline) = deadline else { return resolve(uri).await };
     timeout_at(deadline, resolve(uri)).await.unwrap_or_else(|_| {
         let source =

@@ -31,6 +31,11 @@ impl Response {
         Self { age: Some(age), ..self }
     }
 
+    /// The exchange has gone on like this.
+    pub(super) fn set_course(&mut self, course: Course) {
+        self.course = course;
+    }
+
     /// Who sent it.
     #[must_use]
     pub fn from(&self) -> SocketAddr {

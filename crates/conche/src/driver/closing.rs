@@ -55,7 +55,8 @@ impl<C: SharedController> Driver<C> {
     pub(super) fn is_done(&self) -> bool {
         let late = self.closing.as_ref().is_some_and(|closing| closing.end <= Instant::now());
         // Who has a place in a line will open an exchange, or has told so already.
-        let idle = self.serving.is_idle() && self.turns.is_empty() && self.commands.is_empty();
+        let idle =
+            self.serving.is_idle() && !self.bodies.are_leaving() && self.turns.is_empty() && self.commands.is_empty();
         late || (idle && self.endpoint.occupancy().exchanges == 0)
     }
 }

@@ -37,6 +37,7 @@ impl<C: SharedController> Driver<C> {
             Command::Open { outcome, .. } if outcome.is_closed() => {}
             Command::Open { what, ticket, place, outcome } => self.open(what, ticket, place, outcome),
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
+            Command::Body(what) => self.go_on_with_body(what),
             Command::Stats { answer } => {
                 let _ = answer.send(*self.endpoint.stats());
             }
@@ -69,9 +70,14 @@ impl<C: SharedController> Driver<C> {
         let to = place.destination();
         // Logs count from 1, as people do.
         let id = ticket + 1;
-        let mut responses = None;
+        let (mut responses, mut told) = (None, None);
         let (opened, ping, span) = match what {
             Opening::Request(request) => {
+                let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
+                (self.endpoint.request(self.now, to, request), false, span)
+            }
+            Opening::Streamed { request, told: sender } => {
+                told = Some(sender);
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
                 (self.endpoint.request(self.now, to, request), false, span)
             }
@@ -94,7 +100,7 @@ impl<C: SharedController> Driver<C> {
         match opened {
             Ok(exchange) => {
                 let waiting =
-                    Waiting { ticket, ping, responses, outcome, place: Some(place), peer: to.canonical(), span };
+                    Waiting { ticket, ping, responses, told, outcome, place: Some(place), peer: to.canonical(), span };
                 self.exchanges.insert(exchange, waiting);
             }
             Err(refusal) => {

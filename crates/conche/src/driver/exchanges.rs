@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{Level, Span, debug, enabled};
 
 use super::Address;
-use super::handle::{ExchangeError, Outcome};
+use super::handle::{ExchangeError, Outcome, Told};
 use super::turns::Place;
 
 /// All exchanges of a driver that somebody waits for.
@@ -29,6 +29,8 @@ pub(super) struct Waiting {
     pub(super) ping: bool,
     /// Where the responses of a group go.
     pub(super) responses: Option<mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>>,
+    /// Where goes what is to be known of a body that goes block by block.
+    pub(super) told: Option<mpsc::UnboundedSender<Told>>,
     pub(super) outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
     /// Held until the first datagram leaves.
     pub(super) place: Option<Place>,
@@ -72,6 +74,7 @@ impl Exchanges {
         });
         // If the receiver is gone, the cancellation is on its way and comes too late.
         drop(waiting.responses);
+        drop(waiting.told);
         let _ = waiting.outcome.send(outcome(waiting.peer));
     }
 
@@ -89,6 +92,19 @@ impl Exchanges {
         if let Some(responses) = &waiting.responses {
             // If the receiver is gone, the cancellation is on its way.
             let _ = responses.send((from.canonical(), message));
+        }
+    }
+
+    /// The exchange that somebody with this ticket waits for.
+    pub(super) fn of(&self, ticket: u64) -> Option<ExchangeId> {
+        self.tickets.get(&ticket).copied()
+    }
+
+    /// Something is to be known of a body that goes block by block.
+    pub(super) fn tell(&self, exchange: ExchangeId, what: Told) {
+        if let Some(told) = self.waiting.get(&exchange).and_then(|waiting| waiting.told.as_ref()) {
+            // If the receiver is gone, the cancellation is on its way.
+            let _ = told.send(what);
         }
     }
 

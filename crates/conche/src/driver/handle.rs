@@ -12,12 +12,13 @@ use std::time::Duration;
 #[cfg(feature = "metrics")]
 use conche_proto::Survey;
 use conche_proto::codec::OwnedMessage;
-use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, Stats};
+use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, RequestId, Stats};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Address;
 use super::feed::{Feed, News, Teller};
 use super::turns::{Busy, Patience, Place, Turns};
+use crate::body::{BoxError, Piece};
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
 
@@ -28,6 +29,8 @@ pub(super) enum Command {
     Open { what: Opening, ticket: u64, place: Place, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
     /// End an observation, known by its ticket, and wait for what the server says.
     Unsubscribe { observed: u64, ticket: u64, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
+    /// Go on with a body that goes block by block.
+    Body(OfBody),
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Go on with a search for the busiest peers; at its end tell what is known of them, and everything that can be counted.
@@ -50,9 +53,36 @@ pub(crate) enum Opening {
         request: Request,
         responses: mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>,
     },
+    /// A request with a body, or for one, that goes block by block, as it is told there.
+    Streamed {
+        request: Request,
+        told: mpsc::UnboundedSender<Told>,
+    },
     /// A request to be told of changes, too.
     Observe(Request, Teller),
     Ping,
+}
+
+/// What is told of an exchange with a body that goes block by block, before its end.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// A block of the response came; it waits to be taken.
+    Block { from: SocketAddr, message: OwnedMessage, course: Course },
+    /// So many bytes of the request are wanted next.
+    Wanted(usize),
+}
+
+/// How a body goes on. Each of these was asked for by what was told, so that there are never more than there are bodies.
+#[derive(Debug)]
+pub(super) enum OfBody {
+    /// The block of a response was taken.
+    Taken { ticket: u64 },
+    /// More of a request.
+    Supplied { ticket: u64, piece: Piece },
+    /// The block of a request that is served here was taken.
+    TakenHere { request: RequestId },
+    /// More of a response that is given here, or no more, since its source failed.
+    SuppliedHere { request: RequestId, piece: Result<Piece, BoxError> },
 }
 
 /// How an exchange ended well.
@@ -206,6 +236,11 @@ impl Handle {
         }
     }
 
+    fn of_body(&self, what: OfBody) {
+        // If the driver is gone, so is the exchange, whose end says so.
+        let _ = self.commands.send(Command::Body(what));
+    }
+
     pub(crate) fn shutdown(&self, within: Duration) {
         // An error says that the driver has ended already.
         let _ = self.commands.send(Command::Shutdown { within });
@@ -230,6 +265,16 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
+    /// The last block of the response was taken, and the next is wanted.
+    pub(crate) fn fetch_next(&self) {
+        self.handle.of_body(OfBody::Taken { ticket: self.ticket });
+    }
+
+    /// More of the request's body.
+    pub(crate) fn supply(&self, piece: Piece) {
+        self.handle.of_body(OfBody::Supplied { ticket: self.ticket, piece });
+    }
+
     /// What this exchange registers, as something to be kept.
     pub(crate) fn subscription(&self, feed: Feed) -> Subscription {
         Subscription { ticket: self.ticket, feed, farewell: Some(Farewell::Told), handle: self.handle.clone() }

@@ -4,6 +4,7 @@
 //! it polls the endpoint until that has nothing more to do. It decides nothing about the protocol.
 
 mod address;
+mod bodies;
 mod clock;
 mod closing;
 mod commands;
@@ -21,8 +22,9 @@ mod traffic;
 mod turns;
 
 pub(crate) use address::{Address, Role};
+pub(crate) use bodies::Inlet;
 pub(crate) use feed::{End, Feed, News, State};
-pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription};
+pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription, Told};
 pub(crate) use serving::Handlers;
 pub(crate) use socket::{Binding, is_unreachable};
 pub use turns::{Busy, Full, Waiting};
@@ -33,7 +35,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conche_proto::codec::{Body, Code};
+use conche_proto::codec::{Body, Code, OwnedMessage};
 use conche_proto::{
     Endpoint, Event, ExchangeId, Input, Instant, Limits, Output, RequestId, RespondError, Transmit, Undrained,
 };
@@ -44,6 +46,7 @@ use tracing::{debug, warn};
 use crate::server::{Response, Router};
 use crate::settings::SharedController;
 use crate::watch::Watchers;
+use bodies::Bodies;
 use clock::Clock;
 use closing::Closing;
 use exchanges::Exchanges;
@@ -83,6 +86,7 @@ pub(crate) struct Driver<C: SharedController> {
     exchanges: Exchanges,
     observations: Observations,
     topics: Topics,
+    bodies: Bodies,
     retry_unreachable: bool,
     closing: Option<Closing>,
     incoming: Box<[u8]>,
@@ -112,7 +116,7 @@ pub(crate) struct Start {
 
 impl<C: SharedController> Driver<C> {
     /// Opens a socket and starts to drive an endpoint on it. The task ends when the last handle is dropped.
-    pub(crate) fn start(start: Start, endpoint: Endpoint<Address, C>) -> io::Result<(Handle, JoinHandle<()>)> {
+    pub(crate) fn start(start: Start, mut endpoint: Endpoint<Address, C>) -> io::Result<(Handle, JoinHandle<()>)> {
         let socket = Socket::open(&start.binding, start.interface.as_deref(), start.role)?;
         start.groups.iter().try_for_each(|&(group, interface)| socket.join(group, interface))?;
         let cancelled = Arc::new(Cancelled::default());
@@ -120,22 +124,29 @@ impl<C: SharedController> Driver<C> {
         let (sender, commands) = mpsc::unbounded_channel();
         let local = (socket.local(), socket.reaches_v4());
         let bounds = (start.queue_lifetime, start.limits.body_bytes);
+        let bodies = Bodies::new(&sender);
+        let router = Arc::new(start.router);
+        if router.takes_streams() {
+            let router = Arc::clone(&router);
+            endpoint.stream_requests(Box::new(move |message| router.takes_stream(&OwnedMessage::from(*message))));
+        }
         let handle = Handle::new(sender, Arc::clone(&cancelled), Arc::clone(&turns), local, bounds);
         let clock = Clock::start();
-        let topics = Topics::new(&start.router);
+        let topics = Topics::new(&router);
         let driver = Self {
             traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock },
             socket,
             endpoint,
             clock,
             now: clock.now(),
-            serving: Serving::new(start.router, start.handlers),
+            serving: Serving::new(router, start.handlers),
             commands,
             cancelled,
             turns,
             exchanges: Exchanges::default(),
             observations: Observations::default(),
             topics,
+            bodies,
             retry_unreachable: start.retry_unreachable,
             closing: None,
             incoming: vec![0; LARGEST_DATAGRAM].into(),
@@ -314,7 +325,8 @@ impl<C: SharedController> Driver<C> {
         match event {
             Event::Request { id, from, message } => {
                 self.register(id, from, &message);
-                if let Some(response) = self.serving.start(id, from, message) {
+                let rest = self.bodies.begun(id, &message);
+                if let Some(response) = self.serving.start(id, from, message, rest) {
                     // A handler has run, for as long as it wanted.
                     self.now = self.clock.now();
                     self.respond(id, response);
@@ -324,6 +336,13 @@ impl<C: SharedController> Driver<C> {
                 let code = message.code();
                 self.exchanges.end(exchange, code, course, |from| Ok(Outcome::Response { from, message, course }));
             }
+            Event::Block { exchange, from, message, course } => {
+                let from = from.canonical();
+                self.exchanges.tell(exchange, Told::Block { from, message, course });
+            }
+            Event::Wanted { body, bytes } => self.body_wanted(body, bytes),
+            Event::Part { request, message, last } => self.bodies.part(request, &message, last),
+            Event::StreamOver { request, reason } => self.bodies.over(request, reason),
             Event::GroupResponse { exchange, from, message } => self.exchanges.group_response(exchange, from, message),
             Event::GroupOver { exchange, responses, course, .. } => {
                 self.exchanges.end(exchange, format_args!("{responses} responses"), course, |_| {
@@ -358,15 +377,20 @@ impl<C: SharedController> Driver<C> {
     }
 
     fn respond(&mut self, request: RequestId, response: Response) {
+        self.bodies.answered(request);
         self.send_response(request, response);
         self.registration_answered(request);
     }
 
-    fn send_response(&mut self, request: RequestId, response: Response) {
-        let code = response.code();
-        let answered = match response.build() {
-            Ok(response) => self.endpoint.respond(self.now, request, response).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
+    fn send_response(&mut self, request: RequestId, mut response: Response) {
+        let (code, stream) = (response.code(), response.take_stream());
+        let answered = match (response.build(), stream) {
+            (Ok(head), Some(stream)) => self.respond_in_parts(request, head, stream).map_err(|error| error.to_string()),
+            (Ok(response), None) => {
+                let answered = self.endpoint.respond(self.now, request, response);
+                answered.map(drop).map_err(|error| error.to_string())
+            }
+            (Err(error), _) => Err(error.to_string()),
         };
         let Err(error) = answered else { return };
         let replacement = conche_proto::Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY);

@@ -279,6 +279,8 @@ impl<C: SharedController> Driver<C> {
 
     /// Tells the observers of something its new state.
     fn publish(&mut self, topic: u64, response: Response) {
+        // One stream could not make the payload for all of them.
+        let response = if response.is_stream() { Response::new(Code::INTERNAL_SERVER_ERROR) } else { response };
         let code = response.code();
         let told = match response.build() {
             Ok(response) => self.endpoint.notify(self.now, topic, response).map_err(|error| error.to_string()),

@@ -113,7 +113,8 @@ impl<C: SharedController> Driver<C> {
             Some((subscription, peer)) => match self.endpoint.unsubscribe(self.now, subscription) {
                 Ok(exchange) => {
                     let span = debug_span!("deregistration", %peer, id = ticket + 1);
-                    let waiting = Waiting { ticket, ping: false, responses: None, outcome, place: None, peer, span };
+                    let waiting =
+                        Waiting { ticket, ping: false, responses: None, told: None, outcome, place: None, peer, span };
                     return self.exchanges.insert(exchange, waiting);
                 }
                 Err(refusal) => {

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span, debug_span, error, warn};
 
 use super::Address;
+use super::bodies::Inlet;
 use super::throttle::Throttle;
 use crate::server::{Dispatch, Notifier, Request, Response, Router};
 
@@ -68,9 +69,9 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    pub(super) fn new(router: Router, handlers: Handlers) -> Self {
+    pub(super) fn new(router: Arc<Router>, handlers: Handlers) -> Self {
         Self {
-            router: Arc::new(router),
+            router,
             handlers,
             running: JoinSet::new(),
             askers: HashMap::new(),
@@ -114,7 +115,13 @@ impl Serving {
     }
 
     /// Starts to answer a request. Most handlers wait for nothing: what is ready at once is returned and costs no task.
-    pub(super) fn start(&mut self, id: RequestId, from: Address, message: OwnedMessage) -> Option<Response> {
+    pub(super) fn start(
+        &mut self,
+        id: RequestId,
+        from: Address,
+        message: OwnedMessage,
+        rest: Option<Inlet>,
+    ) -> Option<Response> {
         if self.refusing {
             return Some(unavailable());
         }
@@ -126,14 +133,14 @@ impl Serving {
             if full {
                 return Some(self.full());
             }
-            self.spawn(id, Some(group), span, move |router| router.dispatch(from, message));
+            self.spawn(id, Some(group), span, move |router| router.dispatch(from, message, rest));
             return None;
         }
         // Its handler could do half of what it does before it would have to wait, and the client would ask again.
         if full && !message.code().is_idempotent() {
             return Some(self.full());
         }
-        self.first(id, Some(group), full, span, |router| router.dispatch(from, message))
+        self.first(id, Some(group), full, span, |router| router.dispatch(from, message, rest))
     }
 
     /// Who tells of changes of what this request asks for. Nobody does any more while new requests are refused.

@@ -228,7 +228,8 @@
 //! What does not fit into a message goes block by block (RFC 7959), without the handler's doing: it gets the whole payload and
 //! returns the whole response. Both may have 64 KiB, which [`ServerBuilder::body_limit`] changes; [`Router::max_payload`]
 //! sets a lower limit for payloads, beyond which the answer is 4.13. [`ServerBuilder::concurrency`] bounds the handlers that wait at the same time; beyond
-//! that the answer is 5.03. A handler that computes for long holds up all others: such work belongs into
+//! that the answer is 5.03. What is larger than memory goes as a stream: a [`BodyStream`] takes a payload of any size as it
+//! comes, and [`Response::stream`] makes one while it is sent. A handler that computes for long holds up all others: such work belongs into
 //! `tokio::task::spawn_blocking`.
 //!
 //! # Congestion control
@@ -252,8 +253,8 @@ pub use extract::Cbor;
 #[cfg(feature = "json")]
 pub use extract::Json;
 pub use extract::{
-    Arguments, Conditions, Extension, FromRef, FromRequest, FromRequestParts, Path, Payload, Peer, Query, Rejection,
-    State, Text,
+    Arguments, BodyStream, Conditions, Extension, FromRef, FromRequest, FromRequestParts, Path, Payload, Peer, Query,
+    Rejection, State, Text,
 };
 pub use fresh::{NoRandomness, RequireFresh};
 pub use handler::Handler;
@@ -266,4 +267,5 @@ pub use routing::{
     RequestService, Resource, Route, RouteError, RouteFuture, Router, delete, fetch, get, ipatch, patch, post, put,
 };
 
+pub(crate) use extract::Rest;
 pub(crate) use routing::Dispatch;

@@ -7,6 +7,8 @@ mod etsi;
 pub mod fairness;
 mod fetch;
 mod server;
+mod streams;
+mod streams_script;
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};

@@ -310,6 +310,12 @@ impl Checker {
                 assert!(course.timeout <= self.config.envelope.timeout_cap, "a timeout of {:?}", course.timeout);
                 self.ended(now, *exchange);
             }
+            Event::Block { exchange, from, .. } => {
+                let track = &self.exchanges[exchange];
+                assert!(track.to == *from && !track.ended, "a block of somebody else, or after the end");
+            }
+            // Whose they are is for the application to know.
+            Event::Wanted { .. } | Event::Part { .. } | Event::StreamOver { .. } => {}
             Event::Rejected { from, token } => {
                 let left = self.rejectable.iter().position(|(to, sent)| (to, sent) == (from, token));
                 self.rejectable.swap_remove(left.expect("a response that left, and was not rejected before"));

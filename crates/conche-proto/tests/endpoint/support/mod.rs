@@ -3,11 +3,13 @@
 pub mod direct;
 pub mod fixture;
 pub mod statistics;
+pub mod streamer;
 pub mod wire;
 pub mod world;
 
 pub use direct::Direct;
 pub use fixture::Fixture;
+pub use streamer::Streamer;
 pub use world::World;
 
 use std::time::Duration;

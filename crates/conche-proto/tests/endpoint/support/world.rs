@@ -10,7 +10,7 @@ use conche_proto::{Endpoint, EndpointConfig, Event, ExchangeId, Input, Instant, 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-use super::{CLIENT, Fixture, SERVER, ms};
+use super::{CLIENT, Fixture, SERVER, Streamer, ms};
 use crate::model::Address;
 use crate::model::checker::Checker;
 
@@ -41,6 +41,8 @@ pub struct Node<C: Controller> {
     pub checker: Checker,
     /// Answers requests; without one they are only recorded.
     pub app: Option<Fixture>,
+    /// The same for bodies that go block by block.
+    pub streamer: Option<Streamer>,
     pub events: Vec<(Instant, Event<Address>)>,
     /// What the endpoint said last.
     wake: Option<Instant>,
@@ -117,7 +119,8 @@ impl<C: Controller> World<C> {
     pub fn add(&mut self, address: Address, config: EndpointConfig, controller: C, seed: u64) {
         let checker = Checker::new(&config);
         let endpoint = Endpoint::new(config, controller, seed_of(seed)).expect("legal parameters");
-        self.nodes.insert(address, Node { endpoint, checker, app: None, events: Vec::new(), wake: None });
+        self.nodes
+            .insert(address, Node { endpoint, checker, app: None, streamer: None, events: Vec::new(), wake: None });
     }
 
     /// The node at this address.
@@ -192,7 +195,11 @@ impl<C: Controller> World<C> {
     pub fn next(&self) -> Option<Instant> {
         let arrival = self.arrivals.keys().next().map(|(at, _)| *at);
         let nodes = self.nodes.values();
-        let wakes = nodes.flat_map(|node| [node.wake, node.app.as_ref().and_then(Fixture::next)]).flatten();
+        let wakes = nodes.flat_map(|node| {
+            let apps = [node.app.as_ref().and_then(Fixture::next), node.streamer.as_ref().and_then(Streamer::next)];
+            apps.into_iter().chain([node.wake])
+        });
+        let wakes = wakes.flatten();
         wakes.chain(arrival).min()
     }
 
@@ -234,7 +241,8 @@ impl<C: Controller> World<C> {
             assert_eq!((occupancy.exchanges, occupancy.queued, occupancy.timers), (0, 0, 0));
             assert_eq!((occupancy.deduplication_entries, occupancy.deduplication_bytes), (0, 0));
             assert_eq!((occupancy.transfers, occupancy.assemblies, occupancy.representations), (0, 0, 0));
-            assert_eq!(occupancy.body_bytes, 0);
+            assert_eq!((occupancy.body_bytes, occupancy.streams), (0, 0));
+            assert!(node.streamer.is_none() || occupancy.incoming == 0, "{occupancy:?}");
         }
     }
 
@@ -289,6 +297,9 @@ impl<C: Controller> World<C> {
                             _ => assert_eq!(exchange, None, "quick responses are piggybacked or Non-confirmable"),
                         }
                     }
+                    if let Some(streamer) = &mut node.streamer {
+                        streamer.event(now, &mut node.endpoint, &event);
+                    }
                     node.events.push((now, event));
                 }
                 Output::Wait(wake) => {
@@ -304,6 +315,9 @@ impl<C: Controller> World<C> {
     fn let_app_respond(&mut self, address: Address) {
         let now = self.now;
         let node = self.node(address);
+        if let Some(streamer) = &mut node.streamer {
+            streamer.due(now, &mut node.endpoint);
+        }
         for (id, response) in node.app.as_mut().map(|app| app.due(now)).unwrap_or_default() {
             let from = node.events.iter().find_map(|(_, event)| match event {
                 Event::Request { id: request, from, .. } if *request == id => Some(*from),

@@ -11,6 +11,7 @@
 //! | [`Payload`], [`Bytes`] | the payload, not copied | |
 //! | [`Text`], [`String`] | the payload as text | 4.15, 4.00 |
 //! | `Json`, `Cbor` | the payload as a type of the program's (features `json`, `cbor`) | 4.15, 4.00 |
+//! | [`BodyStream`] | the payload as it comes, of any size | |
 //! | [`Request`] | everything | |
 //! | [`Result`] of one of these | the argument, or why it cannot be had | |
 //!
@@ -37,9 +38,10 @@
 //! let router: Router = Router::new().route("/hello", get(async |Client(name): Client| format!("hello, {name}")));
 //! ```
 //!
-//! Extraction is not async: a request is handled when all of it has arrived. What has to wait, for a database for
+//! Extraction is not async: a request is handled when all of it has arrived, or the first block for [`BodyStream`]. What has to wait, for a database for
 //! example, is the affair of a handler or of a layer.
 
+mod body_stream;
 #[cfg(feature = "cbor")]
 mod cbor;
 mod conditions;
@@ -52,6 +54,8 @@ mod payload;
 mod query;
 mod rejection;
 
+pub(crate) use body_stream::Rest;
+pub use body_stream::{BodyError, BodyStream};
 #[cfg(feature = "cbor")]
 pub use cbor::Cbor;
 pub use conditions::Conditions;

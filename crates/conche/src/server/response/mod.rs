@@ -4,11 +4,15 @@ mod into_response;
 
 pub use into_response::IntoResponse;
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use conche_proto::Reliability;
 use conche_proto::codec::{BodyBuilder, BuildError, Code, ContentFormat, OptionNumber};
+use futures_core::Stream;
+
+use crate::body::{BoxError, Source};
 
 /// A response to send.
 ///
@@ -31,12 +35,20 @@ pub struct Response {
     /// All other options. Most responses have none, and a response is small wherever it may stand for an error.
     options: Option<Box<BodyBuilder>>,
     reliability: Option<Reliability>,
+    stream: Option<Arc<Made>>,
+}
+
+/// A body that a stream makes. Of the clones of a response the first that is sent has it.
+#[derive(Debug)]
+struct Made {
+    source: Mutex<Option<Source>>,
+    size: Option<u32>,
 }
 
 impl Response {
     /// A response without options and payload.
     pub fn new(code: Code) -> Self {
-        Self { code, format: None, payload: Bytes::new(), options: None, reliability: None }
+        Self { code, format: None, payload: Bytes::new(), options: None, reliability: None, stream: None }
     }
 
     /// An error with a diagnostic payload for humans (RFC 7252 §5.5.2).
@@ -62,7 +74,48 @@ impl Response {
 
     /// A payload and what it is.
     pub fn payload(self, format: ContentFormat, payload: impl Into<Bytes>) -> Self {
-        Self { format: Some(format), payload: payload.into(), ..self }
+        Self { format: Some(format), payload: payload.into(), stream: None, ..self }
+    }
+
+    /// A payload that is made while it is sent, and may have any size: see [`body`](crate::body). `size` is how many bytes it
+    /// will have, or about, if that is known; clients are told (RFC 7959 §4).
+    ///
+    /// ```
+    /// use conche::server::{Response, Router, get};
+    /// use conche::{Code, ContentFormat, body};
+    ///
+    /// async fn noise() -> Response {
+    ///     let endless = body::from_reader(tokio::io::repeat(7));
+    ///     Response::new(Code::CONTENT).stream(ContentFormat::OCTET_STREAM, None, endless)
+    /// }
+    ///
+    /// let router: Router = Router::new().route("/noise", get(noise));
+    /// ```
+    ///
+    /// The client has to ask for the blocks in their order, as clients do; the last one it may ask for again. What is not
+    /// asked for within 247 s is dropped, as is what the same client asks for anew. An [`etag`](Self::etag) that names the
+    /// representation has two transfers of one client at the same time be the same; without one the second takes
+    /// the place of the first, which the client learns. An error of the stream is a 5.00 in the place of a block. It is not for
+    /// what is observed, or asked of a group: those get 5.00.
+    pub fn stream<S, E>(self, format: ContentFormat, size: Option<u32>, payload: S) -> Self
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        let made = Made { source: Mutex::new(Some(Source::new(payload))), size };
+        Self { format: Some(format), payload: Bytes::new(), stream: Some(Arc::new(made)), ..self }
+    }
+
+    /// The payload is made by a stream.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// The stream that makes the payload, and how large that will be.
+    pub(crate) fn take_stream(&mut self) -> Option<(Source, Option<u32>)> {
+        let made = self.stream.take()?;
+        let source = made.source.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some((source, made.size))
     }
 
     /// What the payload is.
@@ -84,7 +137,7 @@ impl Response {
 
     /// The same without the representation, which the client has already (RFC 7252 §5.9.1.3).
     pub(super) fn into_valid(self) -> Self {
-        Self { code: Code::VALID, format: None, payload: Bytes::new(), ..self }
+        Self { code: Code::VALID, format: None, payload: Bytes::new(), stream: None, ..self }
     }
 
     /// Adds an ETag: 1 to 8 bytes that name this representation (RFC 7252 §5.10.6). To a client that has it already,

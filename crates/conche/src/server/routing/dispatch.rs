@@ -11,8 +11,9 @@ use super::router::{Entry, Fallback, lesser};
 use super::tree::Captures;
 use super::validation::Validation;
 use super::{Route, RouteError, Router};
+use crate::driver::Inlet;
 use crate::server::handler::Answer;
-use crate::server::{Notifier, Request, Response};
+use crate::server::{Notifier, Request, Response, Rest};
 
 /// What becomes of a request.
 pub(crate) enum Dispatch {
@@ -65,8 +66,30 @@ impl Router {
         Ok(self.with_state(()))
     }
 
-    pub(crate) fn dispatch(&self, peer: SocketAddr, message: OwnedMessage) -> Dispatch {
-        self.handle(Request::new(peer, message))
+    /// Answers a request, of whose payload the rest may come later.
+    pub(crate) fn dispatch(&self, peer: SocketAddr, message: OwnedMessage, rest: Option<Inlet>) -> Dispatch {
+        let mut request = Request::new(peer, message);
+        if let Some(rest) = rest {
+            request.extend(Rest::new(rest));
+        }
+        self.handle(request)
+    }
+
+    /// Some handler takes payloads as they come.
+    pub(crate) fn takes_streams(&self) -> bool {
+        let fallbacks = self.fallbacks.iter().map(|fallback| &fallback.callee);
+        let handlers = self.entries.iter().flat_map(|entry| entry.resource.callees());
+        fallbacks.chain(handlers).any(|callee| callee.needs().takes_stream())
+    }
+
+    /// The handler of this request takes its payload as it comes.
+    pub(crate) fn takes_stream(&self, message: &OwnedMessage) -> bool {
+        let callee = match self.find(message, &mut Captures::new()) {
+            Found::Entry(entry) => entry.resource.handler(message.code()),
+            Found::Fallback(fallback) => Some(&fallback.callee),
+            Found::WellKnown | Found::Nothing(_) => None,
+        };
+        callee.is_some_and(|callee| callee.needs().takes_stream())
     }
 
     /// Who tells of changes of what this request asks for.

@@ -160,6 +160,11 @@ impl<S> Resource<S> {
         self.methods.iter().find(|(other, _)| *other == method).map(|(_, callee)| callee)
     }
 
+    /// What answers any method.
+    pub(super) fn callees(&self) -> impl Iterator<Item = &Callee<S>> {
+        self.methods.iter().map(|(_, callee)| callee)
+    }
+
     /// What answers the other methods with 4.05, if there are layers to do so through.
     pub(super) fn others(&self) -> Option<&Callee<S>> {
         self.others.as_ref()

@@ -1,0 +1,158 @@
+//! Requests of peers whose body comes block by block.
+
+use alloc::boxed::Box;
+
+use super::StreamEnd;
+use super::table::{Coming, Fit, Phase, Stream};
+use crate::PeerKey;
+use crate::blockwise::Key;
+use crate::codec::{Block, Body, Code, Message, OptionNumber, OwnedMessage};
+use crate::endpoint::options::Said;
+use crate::endpoint::receive::Arrival;
+use crate::endpoint::{Endpoint, Event, RespondError};
+use crate::exchange::{ExchangeId, Response};
+use crate::incoming::RequestId;
+use conche_cc::{Controller, Instant};
+
+const NOT_IN_ORDER: &str = "this block is not the next one of the body: begin anew";
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Tells of which requests the application wants the body as it comes (RFC 7959 §2.5): it is asked with the first block of
+    /// a body that has several. [`Event::Request`] then brings that block, whose Block1 says that more follow, and the others
+    /// follow with [`Event::Part`]. Bodies in sets (RFC 9177), and to groups, are whole all the same.
+    ///
+    /// There may be [`Limits::transfers`](crate::Limits::transfers) of them, together with responses
+    /// [in parts](Self::respond_in_parts); beyond, 5.03 is the answer. [`Limits::body_bytes`](crate::Limits::body_bytes)
+    /// does not hold for them.
+    pub fn stream_requests(&mut self, wanted: Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>) {
+        self.streams.wanted = Some(wanted);
+    }
+
+    /// The application has taken a block of a request's body, and the client may send the next one: 2.31 Continue. An exchange
+    /// is returned as by [`respond`](Self::respond).
+    ///
+    /// Instead of taking a block, the application may [respond](Self::respond) at any time, which ends the body (RFC 7959
+    /// §2.9.3: 4.13). It has to, to the last one.
+    ///
+    /// # Errors
+    /// If the request does not wait for this.
+    pub fn continue_request(&mut self, now: Instant, request: RequestId) -> Result<Option<ExchangeId>, RespondError> {
+        let key = self.stream_of(request).ok_or(RespondError::NotPending)?;
+        let comes = self.streams.find(now, key).is_some_and(|stream| matches!(stream.phase, Phase::Coming(_)));
+        let waiting = self.open_message(request).filter(|_| comes).ok_or(RespondError::NotPending)?;
+        let block = waiting.asked.block1().filter(|block| block.more).ok_or(RespondError::NotPending)?;
+        Ok(self.answer_part(now, request, Response::new(Code::CONTINUE, self.continuing(block))))
+    }
+
+    /// A block of a request's body.
+    pub(super) fn receive_part(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: Said,
+        (key, block): (Key, Block),
+    ) -> bool {
+        let (code, payload) = (message.code(), message.payload());
+        let digest = self.hash.digest(code.0, payload);
+        let known = self.streams.find(now, key).is_some();
+        let begins = block.num == 0 && block.more && self.streams.wants(message);
+        if !known && !begins {
+            return false;
+        }
+        // "The size of the payload matches exactly, except for the last block" (RFC 7959 §2.2).
+        let fits = if block.more { payload.len() == block.size.bytes() } else { payload.len() <= block.size.bytes() };
+        if !fits {
+            let why = "the payload is not as long as the block's size says";
+            self.refuse(now, arrival, message, (Code::BAD_REQUEST, why));
+            return true;
+        }
+        let Some(stream) = self.streams.find(now, key) else {
+            self.begin_stream(now, arrival, message, said, (key, digest));
+            return true;
+        };
+        let request = stream.request;
+        let fit = match &mut stream.phase {
+            Phase::Coming(coming) => coming.fit(code, block, payload.len(), digest),
+            Phase::Answered(_) if block.num > 0 => Fit::Next,
+            Phase::Answered(_) | Phase::Leaving(_) => Fit::Elsewhere,
+        };
+        let answered = matches!(stream.phase, Phase::Answered(_));
+        let open = self.open_message(request).is_some();
+        match fit {
+            Fit::Next if answered => self.answer_late(now, arrival, message, said, key),
+            Fit::Next if !open => {
+                if self.reopen(now, request, (&validated(arrival), message, said)) {
+                    self.streams.find(now, key).into_iter().for_each(|stream| {
+                        let next = block.offset().saturating_add(payload.len());
+                        stream.phase = Phase::Coming(Coming { code, next, last: digest });
+                    });
+                    let message = OwnedMessage::pooled(*message, &mut self.requests);
+                    self.events.push_back(Event::Part { request, message, last: !block.more });
+                }
+            }
+            // The application has it still: what it says answers this message.
+            Fit::Again if open => {
+                self.reopen(now, request, (&validated(arrival), message, said));
+            }
+            Fit::Again => {
+                let body = self.continuing(block);
+                self.answer_remembered(now, arrival, message, Code::CONTINUE, &body);
+            }
+            _ if block.num == 0 => {
+                self.end_stream(now, key, StreamEnd::BegunAnew);
+                if !begins {
+                    return false;
+                }
+                self.begin_stream(now, arrival, message, said, (key, digest));
+            }
+            Fit::Next | Fit::Elsewhere => {
+                self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, NOT_IN_ORDER));
+            }
+        }
+        true
+    }
+
+    /// The first block of a body that the application wants as it comes.
+    fn begin_stream(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: Said,
+        (key, digest): (Key, u64),
+    ) {
+        if arrival.allowance.is_some() {
+            // Later there would be no room for a question.
+            return self.challenge_at_once(now, arrival, message);
+        }
+        let waiting = self.take_in(now, arrival, message, said);
+        let Some(id) = waiting.and_then(|waiting| self.incoming.insert(now, waiting)) else {
+            self.stats.overloaded += 1;
+            return self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
+        };
+        let coming = Coming::begun(message.code(), message.payload().len(), digest);
+        let stream = Stream { request: id, phase: Phase::Coming(coming) };
+        if self.streams.contexts.insert(now, key, arrival.group, (stream, 0), false).is_err() {
+            self.stats.overloaded += 1;
+            let body = self.try_later();
+            // It waits, and fits.
+            let _ = self.respond(now, id, Response::new(Code::SERVICE_UNAVAILABLE, body));
+            return;
+        }
+        self.stats.requests_received += 1;
+        let message = OwnedMessage::pooled(*message, &mut self.requests);
+        self.events.push_back(Event::Request { id, from: arrival.source.from, message });
+    }
+
+    /// What 2.31 says of a block (RFC 7959 §2.3).
+    fn continuing(&self, block: Block) -> Body {
+        let block = Block { size: block.size.min(self.config.block_size), ..block };
+        Body::EMPTY.rewritten(|_| true, &[(OptionNumber::BLOCK1, block.encode())], b"")
+    }
+}
+
+/// An arrival whose source was looked at when its body began.
+fn validated<P: Copy>(arrival: &Arrival<P>) -> Arrival<P> {
+    Arrival { allowance: None, ..*arrival }
+}

@@ -1,0 +1,203 @@
+//! Responses whose body leaves block by block.
+
+use alloc::boxed::Box;
+
+use bytes::Bytes;
+use rand_core::RngCore;
+
+use super::table::{Leaving, Phase, Stream};
+use super::{NotWanted, StreamEnd, Unfinished};
+use crate::PeerKey;
+use crate::blockwise::{Key, Missing, NoBlock, Representation};
+use crate::codec::{Block, Body, Code, Message};
+use crate::endpoint::options::Said;
+use crate::endpoint::receive::Arrival;
+use crate::endpoint::transfer::{BEYOND, IN_ORDER};
+use crate::endpoint::{Endpoint, Event, RespondError};
+use crate::exchange::{Response, Rest};
+use crate::incoming::{Came, RequestId};
+use conche_cc::{Controller, Instant};
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Answers a request with a body of which the payload is only the beginning, or nothing. It goes in blocks, as the client
+    /// asks for them one after the other; [`supply`](Self::supply) brings the rest. `false` if the client shall have another
+    /// answer, which it gets at once: it has no use for this one, or asks for the middle of a body that is not kept (4.08),
+    /// or for sets (4.02: it will ask for blocks, RFC 9177 §4.1).
+    ///
+    /// The block that left last can be asked for again. Any other is answered with 4.08, since it does not come "in the order
+    /// required by the server" (RFC 7959 §2.9.2). Without an ETag of the application's it has one that no other body has, so
+    /// that a client does not take blocks of two for one (§2.4). It is not observed.
+    ///
+    /// # Errors
+    /// If the request does not wait for a response or came to a group, the code is not that of a response, or as many bodies
+    /// are under way as there may be; then the request still waits.
+    pub fn respond_in_parts(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        response: Response,
+        rest: Rest,
+    ) -> Result<bool, RespondError> {
+        let waiting = self.open_message(request).ok_or(RespondError::NotPending)?;
+        self.check_code(&response)?;
+        if waiting.is_to_group() {
+            return Err(RespondError::ToGroup);
+        }
+        if Self::is_unwanted(&waiting, &response) {
+            self.ignore(now, request);
+            return Ok(false);
+        }
+        let refusal = match waiting.asked.block2() {
+            _ if waiting.asked.q_block2().is_some() => Some(Response::new(Code::BAD_OPTION, Body::EMPTY)),
+            Some(block) if block.num > 0 => Some(diagnosed(Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER)),
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            return self.respond(now, request, refusal).map(|_| false);
+        }
+        let mut whole = Representation::beginning(response.code, &response.body, rest.size);
+        let tag = self.random.next_u64().to_be_bytes();
+        whole.tag(|_| tag);
+        let key = self.recipient(&waiting, 0).key;
+        let phase = Phase::Leaving(Box::new(Leaving::new(whole, self.config.block_size)));
+        match self.streams.find(now, key) {
+            Some(stream) if stream.request == request => stream.phase = phase,
+            before => {
+                if before.is_some() {
+                    self.end_stream(now, key, StreamEnd::BegunAnew);
+                }
+                let limit = self.config.limits.transfers;
+                let stream = Stream { request, phase };
+                let entered = self.streams.contexts.insert(now, key, waiting.group, (stream, 0), false);
+                entered.map_err(|_| RespondError::TooManyStreams { limit })?;
+            }
+        }
+        if waiting.asked.block1().is_some_and(|block| block.more) {
+            self.incoming.answer_whole(request);
+        }
+        self.unregister(now, request);
+        self.representations.forget(key);
+        self.serve(now, key);
+        Ok(true)
+    }
+
+    /// A block of a response is asked for.
+    pub(super) fn receive_ask(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: Said,
+        (key, block): (Key, Block),
+    ) -> bool {
+        let repeats = message.code() == Code::FETCH && message.payload().is_empty();
+        let key = if repeats { self.streams.contexts.fetched(key) } else { key };
+        let others = 4 + usize::from(message.token().len());
+        let (largest, limit) = (self.config.block_size, self.config.limits.message_bytes);
+        let Some(stream) = self.streams.find(now, key) else { return false };
+        let request = stream.request;
+        let leaving = match &mut stream.phase {
+            Phase::Coming(_) => return false,
+            Phase::Answered(_) => {
+                self.answer_late(now, arrival, message, said, key);
+                return true;
+            }
+            Phase::Leaving(leaving) => leaving,
+        };
+        let code = leaving.whole.code;
+        match leaving.cut(Some(block), None, largest, (others, limit)) {
+            Ok(cut) => {
+                // Nothing has to be remembered: a copy finds the same block.
+                self.answer_at_once(now, arrival, message, code, &cut.body);
+                self.release(now, request);
+                match cut.block.is_some_and(|block| block.more) {
+                    true => self.tell_wanted_of(now, key),
+                    false => self.finish(now, key),
+                }
+            }
+            Err(NoBlock::Missing(Missing::Later(_))) => {
+                self.reopen(now, request, (arrival, message, said));
+                self.tell_wanted_of(now, key);
+            }
+            Err(NoBlock::Missing(Missing::Gone)) => {
+                self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER));
+            }
+            Err(_) => self.refuse(now, arrival, message, (Code::BAD_REQUEST, BEYOND)),
+        }
+        true
+    }
+
+    /// More of the body of a response.
+    pub(super) fn supply_response(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        more: Bytes,
+        last: bool,
+    ) -> Result<(), NotWanted> {
+        let key = self.stream_of(request).ok_or(NotWanted)?;
+        // That the application goes on is no sign of the client.
+        let taken = match self.streams.contexts.peek_mut(key).map(|stream| &mut stream.phase) {
+            Some(Phase::Leaving(leaving)) => leaving.whole.outflow().supply(more, last),
+            _ => false,
+        };
+        if !taken {
+            return Err(NotWanted);
+        }
+        self.serve(now, key);
+        Ok(())
+    }
+
+    /// Serves what was supplied of a response, if the client waits for it.
+    pub(super) fn serve(&mut self, now: Instant, key: Key) {
+        let (largest, limit) = (self.config.block_size, self.config.limits.message_bytes);
+        let Some(stream) = self.streams.made().and_then(|streams| streams.find(now, key)) else { return };
+        let (request, Phase::Leaving(leaving)) = (stream.request, &mut stream.phase) else { return };
+        let open = self.incoming.get(request).filter(|waiting| waiting.came != Came::Between);
+        let Some(waiting) = open else { return self.tell_wanted_of(now, key) };
+        let (asked, others) = (&waiting.asked, 4 + usize::from(waiting.token.len()));
+        let code = leaving.whole.code;
+        match leaving.cut(asked.block2(), asked.block1(), largest, (others, limit)) {
+            Ok(cut) if cut.block.is_some_and(|block| block.more) => {
+                self.answer_part(now, request, Response::new(code, cut.body));
+                self.tell_wanted_of(now, key);
+            }
+            Ok(cut) => {
+                self.answer_part(now, request, Response::new(code, cut.body));
+                self.finish(now, key);
+            }
+            Err(NoBlock::Missing(Missing::Later(_))) => self.tell_wanted_of(now, key),
+            Err(NoBlock::NoRoom | NoBlock::Missing(_)) => {
+                let code = Code::INTERNAL_SERVER_ERROR;
+                self.answer_part(now, request, Response::new(code, Body::EMPTY));
+                self.end_stream(now, key, StreamEnd::TooLarge);
+            }
+        }
+    }
+
+    fn tell_wanted_of(&mut self, now: Instant, key: Key) {
+        let Some(stream) = self.streams.find(now, key) else { return };
+        let body = Unfinished::Response(stream.request);
+        if let Phase::Leaving(leaving) = &mut stream.phase
+            && let Some(bytes) = leaving.wants()
+        {
+            self.events.push_back(Event::Wanted { body, bytes });
+        }
+    }
+
+    /// The last block of a response has left. It may be asked for again, as that of any response.
+    fn finish(&mut self, now: Instant, key: Key) {
+        let Some(stream) = self.streams.contexts.remove(key) else { return };
+        let group = self.incoming.get(stream.request).map(|waiting| waiting.group);
+        if let (Phase::Leaving(leaving), Some(group)) = (stream.phase, group)
+            && leaving.served > 0
+        {
+            self.representations.keep(now, key, group, leaving.whole);
+        }
+        self.give_up_place(now, stream.request);
+    }
+}
+
+fn diagnosed(code: Code, why: &'static str) -> Response {
+    Response::new(code, Body::builder().payload(why).build().unwrap_or_default())
+}

@@ -1,0 +1,184 @@
+//! Requests of peers whose body, or whose response's body, goes block by block.
+//!
+//! Each block is a request of its own, with its own message ID, deduplication and answer: in time that is piggybacked, and
+//! later it is a message of its own, as for any handler that is slow. So a peer waits as long as the application does, and
+//! retransmits nothing meanwhile. The request as a whole keeps one place among those that wait for a response, which is
+//! what [`RequestId`] names from its first block to its last.
+
+use super::StreamEnd;
+use super::table::{Phase, Stream};
+use crate::PeerKey;
+use crate::blockwise::Key;
+use crate::codec::{Body, Code, Message};
+use crate::endpoint::options::Said;
+use crate::endpoint::receive::Arrival;
+use crate::endpoint::{Endpoint, Event, RespondError};
+use crate::exchange::{ExchangeId, Response};
+use crate::incoming::{Came, RequestId, Waiting};
+use crate::message::Reply;
+use crate::store::Number;
+use conche_cc::{Controller, Instant};
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// A request that is about a block of such a body, and has been dealt with. `false`: it is none.
+    pub(in crate::endpoint) fn receive_of_stream(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: Said,
+    ) -> bool {
+        if self.streams.made().is_none() {
+            return false;
+        }
+        let key = self.key(arrival.hash, arrival.source, &said.asked);
+        match (said.asked.block1(), said.asked.block2().filter(|block| block.num > 0)) {
+            (Some(block), _) => self.receive_part(now, arrival, message, said, (key, block)),
+            (None, Some(block)) => self.receive_ask(now, arrival, message, said, (key, block)),
+            (None, None) => false,
+        }
+    }
+
+    /// What the application said in advance answers this message, and ends the body.
+    pub(super) fn answer_late(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: Said,
+        key: Key,
+    ) {
+        let Some(Stream { request, phase: Phase::Answered(response) }) = self.streams.contexts.remove(key) else {
+            return;
+        };
+        if self.reopen(now, request, (arrival, message, said)) {
+            self.incoming.answer_whole(request);
+            if self.respond(now, request, response).is_err() {
+                let _ = self.respond(now, request, Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY));
+            }
+        } else {
+            self.give_up_place(now, request);
+        }
+    }
+
+    /// The next message of a request that keeps its place; `false` if it was refused.
+    pub(super) fn reopen(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        (arrival, message, said): (&Arrival<P>, &Message<'_>, Said),
+    ) -> bool {
+        // A longer token than that of the message before takes more of the share.
+        let known = self.incoming.get(request).map_or(0, |waiting| waiting.token.places());
+        let token = message.token();
+        let fits = token.places() <= known || self.incoming.admits(arrival.group, &token);
+        let taken = if fits { self.take_in_place(now, arrival, message, said) } else { None };
+        let Some(mut waiting) = taken else {
+            self.stats.overloaded += 1;
+            self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
+            return false;
+        };
+        if let Some(before) = self.release(now, request) {
+            // Of what it asks for: a FETCH need not repeat its payload.
+            waiting.asked.what = before.asked.what;
+        }
+        self.incoming.go_on(now, request, waiting);
+        true
+    }
+
+    /// The open message of a request, if there is one, gets no answer but an Empty ACK: a later one stands for it.
+    pub(super) fn release(&mut self, now: Instant, request: RequestId) -> Option<Waiting<P>> {
+        let waiting = self.incoming.pause(request)?;
+        if waiting.can_piggyback() {
+            self.reply(&waiting, Reply::EmptyAck);
+        }
+        if let Some(peer) = waiting.peer.map(Number::get) {
+            self.peers.let_go(now, peer);
+        }
+        Some(waiting)
+    }
+
+    /// Answers the open message of a request that keeps its place: the answer takes a share of its own.
+    pub(super) fn answer_part(&mut self, now: Instant, request: RequestId, response: Response) -> Option<ExchangeId> {
+        let waiting = self.incoming.pause(request)?;
+        self.incoming.take_share(waiting.group, &waiting.token);
+        self.send_response(now, &waiting, None, response)
+    }
+
+    /// A body is over before its end, and the application has to know.
+    pub(super) fn end_stream(&mut self, now: Instant, key: Key, reason: StreamEnd) {
+        let Some(Stream { request, phase }) = self.streams.contexts.remove(key) else { return };
+        self.give_up_place(now, request);
+        if !matches!(phase, Phase::Answered(_)) {
+            self.events.push_back(Event::StreamOver { request, reason });
+        }
+    }
+
+    pub(super) fn give_up_place(&mut self, now: Instant, request: RequestId) {
+        self.release(now, request);
+        if let Some(waiting) = self.incoming.remove(request) {
+            self.answered(now, &waiting);
+        }
+    }
+
+    /// The application answers a request all at once: a body that came or left in parts ends with that. `true` if the client
+    /// will hear only when it asks for more.
+    pub(in crate::endpoint) fn answered_at_once(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        response: &Response,
+    ) -> Result<bool, RespondError> {
+        let Some(key) = self.stream_of(request) else { return Ok(false) };
+        let Some(waiting) = self.open_message(request) else {
+            match self.streams.find(now, key) {
+                Some(stream) if !matches!(stream.phase, Phase::Answered(_)) => {
+                    stream.phase = Phase::Answered(response.clone());
+                    return Ok(true);
+                }
+                _ => return Err(RespondError::NotPending),
+            }
+        };
+        self.streams.contexts.remove(key);
+        if waiting.asked.block1().is_some_and(|block| block.more) {
+            // "This block" is not what was successful (RFC 7959 §2.3).
+            self.incoming.answer_whole(request);
+        }
+        Ok(false)
+    }
+
+    /// A request will get no answer, or another one than the application's: a body of it is over. It is told if there is a
+    /// reason to tell.
+    pub(in crate::endpoint) fn forget_stream(&mut self, request: RequestId, reason: Option<StreamEnd>) {
+        if let Some(key) = self.stream_of(request) {
+            self.streams.contexts.remove(key);
+            self.events.extend(reason.map(|reason| Event::StreamOver { request, reason }));
+        }
+    }
+
+    /// A body that the client has not gone on with for too long is over; `false` if there is none. Where the client waits for
+    /// the application, there is no hurry.
+    pub(in crate::endpoint) fn stream_expired(&mut self, now: Instant) -> bool {
+        let Some(key) = self.streams.made().and_then(|streams| streams.contexts.expired(now)) else { return false };
+        let Some(stream) = self.streams.find(now, key) else { return true };
+        let request = stream.request;
+        if self.open_message(request).is_none() {
+            self.end_stream(now, key, StreamEnd::Abandoned);
+        }
+        true
+    }
+
+    /// Under which key the body of this request is found that goes in parts.
+    pub(super) fn stream_of(&mut self, request: RequestId) -> Option<Key> {
+        if self.streams.len() == 0 {
+            return None;
+        }
+        let key = self.recipient(self.incoming.get(request)?, 0).key;
+        self.streams.contexts.peek_mut(key).filter(|stream| stream.request == request).map(|_| key)
+    }
+
+    /// The message of a request that waits for its answer.
+    pub(super) fn open_message(&self, request: RequestId) -> Option<Waiting<P>> {
+        self.incoming.get(request).cloned().filter(|waiting| waiting.came != Came::Between)
+    }
+}

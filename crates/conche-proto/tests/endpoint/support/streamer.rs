@@ -1,0 +1,164 @@
+//! [`Streamer`]: an application, client or server, whose bodies go block by block.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use conche_proto::cc::Controller;
+use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
+use conche_proto::{Endpoint, Event, ExchangeId, Instant, RequestId, Response, Rest, StreamEnd, Unfinished};
+
+use crate::model::Address;
+
+/// Takes what comes, and supplies what is wanted, each after a while. A server's `/in` takes a body, its `/out` has one.
+#[derive(Debug, Default)]
+pub struct Streamer {
+    /// How long everything takes.
+    pub delay: Duration,
+    /// The body to send.
+    pub body: Vec<u8>,
+    /// It is supplied in pieces of so many bytes, or of as many as are wanted if that is 0.
+    pub piece: usize,
+    /// The body ends by an error after so many bytes.
+    pub breaks_at: Option<usize>,
+    /// A request is answered with 4.13 when so much of it has come.
+    pub refuses_at: Option<usize>,
+    /// The ETag of `/out`.
+    pub etag: Option<Vec<u8>>,
+    /// What has come.
+    pub came: Vec<u8>,
+    /// Blocks in which it came.
+    pub blocks: usize,
+    /// What was told of ends.
+    pub over: Vec<StreamEnd>,
+    /// The most that was asked for at once.
+    pub wanted: usize,
+    /// How much of the body was supplied.
+    pub supplied: usize,
+    /// What it will do.
+    pub later: Vec<(Instant, Action)>,
+}
+
+/// What the endpoint waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Action {
+    Fetch(ExchangeId),
+    Continue(RequestId),
+    Answer(RequestId, Code),
+    Supply(Unfinished, usize),
+}
+
+impl Streamer {
+    /// One that sends this body.
+    pub fn with(body: Vec<u8>) -> Self {
+        Self { body, ..Self::default() }
+    }
+
+    /// The application wants this request as it comes.
+    pub fn wants(path: &str) -> bool {
+        path == "/in"
+    }
+
+    /// Looks at an event, and does what it calls for, now or later.
+    pub fn event<C: Controller>(&mut self, now: Instant, endpoint: &mut Endpoint<Address, C>, event: &Event<Address>) {
+        let action = match event {
+            Event::Request { id, message, .. } if message.uri_path() == "/out" => {
+                return self.respond(now, endpoint, *id);
+            }
+            Event::Request { id, message, .. } => {
+                self.came.clear();
+                let block = message.content().block(OptionNumber::BLOCK1).expect("legal");
+                self.part(*id, message, !block.is_some_and(|block| block.more))
+            }
+            Event::Part { request, message, last } => self.part(*request, message, *last),
+            Event::Block { exchange, message, .. } => {
+                self.take(message);
+                Action::Fetch(*exchange)
+            }
+            Event::Response { message, .. } => return self.take(message),
+            Event::Wanted { body, bytes } => {
+                self.wanted = self.wanted.max(*bytes);
+                Action::Supply(*body, *bytes)
+            }
+            Event::StreamOver { reason, .. } => return self.over.push(*reason),
+            _ => return,
+        };
+        if self.delay.is_zero() {
+            self.perform(now, endpoint, action);
+        } else {
+            self.later.push((now + self.delay, action));
+        }
+    }
+
+    /// When it does something next.
+    pub fn next(&self) -> Option<Instant> {
+        self.later.iter().map(|(at, _)| *at).min()
+    }
+
+    /// Does what is due.
+    pub fn due<C: Controller>(&mut self, now: Instant, endpoint: &mut Endpoint<Address, C>) {
+        for (_, action) in self.later.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
+            self.perform(now, endpoint, action);
+        }
+    }
+
+    /// The next piece of the body, and whether it is the last.
+    pub fn piece(&mut self, wanted: usize) -> (Bytes, bool) {
+        let bytes = if self.piece == 0 { wanted } else { self.piece };
+        let end = (self.supplied + bytes).min(self.body.len());
+        let piece = Bytes::copy_from_slice(&self.body[self.supplied..end]);
+        self.supplied = end;
+        (piece, end == self.body.len())
+    }
+
+    fn take(&mut self, message: &OwnedMessage) {
+        self.came.extend_from_slice(message.payload());
+        self.blocks += 1;
+    }
+
+    fn part(&mut self, id: RequestId, message: &OwnedMessage, last: bool) -> Action {
+        self.take(message);
+        match self.refuses_at {
+            Some(most) if self.came.len() > most => Action::Answer(id, Code::REQUEST_ENTITY_TOO_LARGE),
+            _ if last => Action::Answer(id, Code::CHANGED),
+            _ => Action::Continue(id),
+        }
+    }
+
+    fn respond<C: Controller>(&mut self, now: Instant, endpoint: &mut Endpoint<Address, C>, id: RequestId) {
+        self.supplied = 0;
+        let body = match &self.etag {
+            Some(etag) => Body::builder().option(OptionNumber::ETAG, etag).build().expect("legal"),
+            None => Body::EMPTY,
+        };
+        let size = u32::try_from(self.body.len()).ok();
+        let begun = endpoint.respond_in_parts(now, id, Response::new(Code::CONTENT, body), Rest { size });
+        if begun.is_err() {
+            endpoint.respond(now, id, Response::new(Code::SERVICE_UNAVAILABLE, Body::EMPTY)).expect("it waits");
+        }
+    }
+
+    // What is over in the meantime wants nothing any more.
+    fn perform<C: Controller>(&mut self, now: Instant, endpoint: &mut Endpoint<Address, C>, action: Action) {
+        match action {
+            Action::Fetch(exchange) => {
+                endpoint.fetch_next(now, exchange);
+            }
+            Action::Continue(request) => {
+                let _ = endpoint.continue_request(now, request);
+            }
+            Action::Answer(request, code) => {
+                let _ = endpoint.respond(now, request, Response::new(code, Body::EMPTY));
+            }
+            Action::Supply(Unfinished::Response(request), _)
+                if self.breaks_at.is_some_and(|at| self.supplied >= at) =>
+            {
+                let error = Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY);
+                let _ = endpoint.respond(now, request, error);
+            }
+            Action::Supply(body, wanted) => {
+                let (piece, last) = self.piece(wanted);
+                let _ = endpoint.supply(now, body, piece, last);
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Bodies that are sent, or received, block by block.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use conche_proto::codec::{Body, Code, OptionNumber, decode_uint};
+use conche_proto::{Failure, Request, Rest};
+use futures_core::Stream;
+use tokio::sync::mpsc;
+
+use super::cache::Passage;
+use super::ready::{CHALLENGES, Ready, challenged, response};
+use super::request::{RequestBuilder, first_that_answers, is_group, resolve_until};
+use super::{Begun, Error, Response, name};
+use crate::body::{BoxError, Piece, Source};
+use crate::driver::{Opening, Patience, Told};
+
+/// Enough for the largest block and the byte behind it, by which it is known not to be the last.
+const BEGINNING: usize = 1025;
+
+/// A response whose body comes while it is read: the head is here, with the first block.
+///
+/// ```no_run
+/// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// use std::io::Write;
+///
+/// let mut firmware = client.get("coap://example.com/firmware").stream().await?.successful()?;
+/// let mut file = std::fs::File::create("firmware.bin")?;
+/// while let Some(chunk) = firmware.chunk().await? {
+///     file.write_all(&chunk)?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The next block is asked for when a chunk has been taken, so that one is on its way while the last is used and no more is
+/// held than that. A server need not keep a response that nobody asks for any more; those that keep to RFC 7252's
+/// EXCHANGE_LIFETIME leave 247 s between two chunks.
+///
+/// No chunk is of another state of the resource than those before: when it changes on the way, what comes is
+/// [`Error::Failed`] with [`Failure::BodyChanged`]. Dropping the stream ends the transfer.
+#[must_use = "the body comes when it is asked for"]
+pub struct ResponseStream {
+    head: Response,
+    size: Option<u32>,
+    state: State,
+}
+
+enum State {
+    /// A chunk that nobody has taken yet, and whether others follow.
+    Here(Bytes, Option<Coming>),
+    Coming(Coming),
+    Over,
+}
+
+/// The rest of a body.
+struct Coming {
+    told: mpsc::UnboundedReceiver<Told>,
+    begun: Begun,
+}
+
+impl ResponseStream {
+    fn new(head: Response, rest: Option<Coming>) -> Self {
+        let size = head.message().uint(OptionNumber::SIZE2);
+        let size = if rest.is_some() { size } else { u32::try_from(head.payload().len()).ok() };
+        let chunk = head.bytes();
+        Self { head, size, state: State::Here(chunk, rest) }
+    }
+
+    /// Its code, such as [`Code::CONTENT`].
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.head.code()
+    }
+
+    /// Its options, and as payload the first chunk. Its course is that of all messages so far.
+    #[must_use]
+    pub fn head(&self) -> &Response {
+        &self.head
+    }
+
+    /// How many bytes the whole body has, if the server says so: with Size2 (RFC 7959 §4), which may be an estimate.
+    #[must_use]
+    pub fn size(&self) -> Option<u32> {
+        self.size
+    }
+
+    /// The response itself if its code is one of success.
+    ///
+    /// # Errors
+    /// [`Error::Response`] if the code is 4.xx or 5.xx.
+    pub fn successful(self) -> Result<Self, Error> {
+        match self.code().is_success() {
+            true => Ok(self),
+            false => Err(refusal(self.head)),
+        }
+    }
+
+    /// The next part of the body; `None` at its end. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// If the rest does not come. After that there is nothing more.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        poll_fn(|context| self.poll_chunk(context)).await.transpose()
+    }
+
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Over) {
+                State::Here(chunk, rest) => {
+                    if let Some(coming) = rest {
+                        coming.begun.exchange.fetch_next();
+                        self.state = State::Coming(coming);
+                    }
+                    if !chunk.is_empty() {
+                        return Poll::Ready(Some(Ok(chunk)));
+                    }
+                }
+                State::Coming(mut coming) => match coming.poll(context) {
+                    Poll::Ready(Ok((part, more))) => {
+                        // A block of the body has its code; anything else is an answer in the place of one.
+                        if part.code() != self.code() {
+                            return Poll::Ready(Some(Err(refusal(part))));
+                        }
+                        self.head.set_course(*part.course());
+                        self.state = State::Here(part.bytes(), more.then_some(coming));
+                    }
+                    Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+                    Poll::Pending => {
+                        self.state = State::Coming(coming);
+                        return Poll::Pending;
+                    }
+                },
+                State::Over => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+/// The error that a response with another code is.
+fn refusal(response: Response) -> Error {
+    let (peer, course) = (response.from(), *response.course());
+    match response.successful() {
+        Ok(_) => Error::Failed { peer, failure: Failure::BodyChanged, course },
+        Err(error) => error,
+    }
+}
+
+impl Coming {
+    /// The next block, and whether others follow.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(Response, bool), Error>> {
+        while let Poll::Ready(Some(told)) = self.told.poll_recv(context) {
+            if let Told::Block { from, message, course } = told {
+                return Poll::Ready(Ok((Response::new(from, message, course), true)));
+            }
+        }
+        let (peer, outcome) = (self.begun.to, ready!(self.begun.poll_end(context)));
+        Poll::Ready(outcome.and_then(|outcome| response(peer, outcome)).map(|response| (response, false)))
+    }
+}
+
+impl Stream for ResponseStream {
+    type Item = Result<Bytes, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_chunk(context)
+    }
+}
+
+impl fmt::Debug for ResponseStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseStream").field("head", &self.head).field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+impl RequestBuilder {
+    /// As [`send`](Self::send), but the response's body comes while it is read, and may have any size: the answer is its head,
+    /// as soon as the first block is here. The client's cache is not asked, and keeps nothing of it. The
+    /// [`timeout`](Self::timeout) is for all of the body.
+    ///
+    /// # Errors
+    /// If no response comes. A response with an error code is a response.
+    pub async fn stream(self) -> Result<ResponseStream, Error> {
+        let (ready, uri) = self.ready(Patience::Wait)?;
+        let (stream, to) = first_that_answers(&ready, &uri, async |to| Ok((ready.stream(to).await?, to))).await?;
+        if let Passage::Change(change) = ready.passage(to) {
+            change.answered(stream.head());
+        }
+        Ok(stream)
+    }
+
+    /// As [`send`](Self::send), with a payload that is made while it is sent, and may have any size: see
+    /// [`body`](crate::body). An option [`OptionNumber::SIZE1`] says how large it will be, if that is known. A response that comes before the end, such as
+    /// 4.13, ends it.
+    ///
+    /// ```no_run
+    /// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use conche::{ContentFormat, body};
+    ///
+    /// # let file = tokio::io::empty();
+    /// let log = client.post("coap://example.com/log").content_format(ContentFormat::TEXT_PLAIN);
+    /// log.send_stream(body::from_reader(file)).await?.successful()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Body`] if the payload's source fails, which ends the transfer; and as for [`send`](Self::send).
+    pub async fn send_stream<S, E>(self, payload: S) -> Result<Response, Error>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        let size = self.body.value(OptionNumber::SIZE1).and_then(decode_uint);
+        let (ready, uri) = self.ready(Patience::Wait)?;
+        let mut upload = Upload::of(Source::new(payload), size).await?;
+        let mut failure = None;
+        for to in resolve_until(ready.deadline, &uri).await? {
+            if is_group(to) {
+                return Err(Error::Group { peer: to });
+            }
+            match ready.upload(to, &mut upload).await {
+                Ok(response) => {
+                    if let Passage::Change(change) = ready.passage(to) {
+                        change.answered(&response);
+                    }
+                    return Ok(response);
+                }
+                Err(error) if error.is_worth_another_address() && upload.can_begin_anew() => failure = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failure.unwrap_or_else(|| Error::NoAddress { host: name(&uri) }))
+    }
+}
+
+impl Ready {
+    /// Asks for a response whose body comes while it is read.
+    pub(super) async fn stream(&self, to: SocketAddr) -> Result<ResponseStream, Error> {
+        let mut stream = self.begin_stream(to, self.body.clone()).await?;
+        for _ in 0..CHALLENGES {
+            let Some(body) = challenged(&self.body, &stream.head)? else { break };
+            stream = self.begin_stream(to, body).await?;
+        }
+        Ok(stream)
+    }
+
+    async fn begin_stream(&self, to: SocketAddr, body: Body) -> Result<ResponseStream, Error> {
+        let request = self.request(body, None).streamed();
+        let mut coming = self.open_stream(to, request).await?;
+        let (head, more) = poll_fn(|context| coming.poll(context)).await?;
+        Ok(ResponseStream::new(head, more.then_some(coming)))
+    }
+
+    async fn open_stream(&self, to: SocketAddr, request: Request) -> Result<Coming, Error> {
+        let (teller, told) = mpsc::unbounded_channel();
+        let opening = |timeout| Opening::Streamed { request: Request { timeout, ..request }, told: teller };
+        let begun = self.client.begin(to, opening, self.deadline, self.patience).await?;
+        Ok(Coming { told, begun })
+    }
+
+    /// Sends a request whose body is made meanwhile. Once the server has had more than the beginning of it, it cannot be sent
+    /// again.
+    pub(super) async fn upload(&self, to: SocketAddr, upload: &mut Upload) -> Result<Response, Error> {
+        let mut response = self.upload_once(to, &self.body, upload).await?;
+        for _ in 0..CHALLENGES {
+            let Some(body) = challenged(&self.body, &response)?.filter(|_| upload.can_begin_anew()) else { break };
+            response = self.upload_once(to, &body, upload).await?;
+        }
+        Ok(response)
+    }
+
+    async fn upload_once(&self, to: SocketAddr, body: &Body, upload: &mut Upload) -> Result<Response, Error> {
+        upload.gone = 0;
+        let Piece { bytes, last } = upload.beginning.clone();
+        let whole = last && bytes.len() < BEGINNING;
+        let body = body.to_builder().payload(bytes).build()?;
+        if whole {
+            return self.exchange(to, body).await;
+        }
+        let request = self.request(body, None);
+        let mut coming = self.open_stream(to, request.with_rest(Rest { size: upload.size })).await?;
+        let mut wanted = None;
+        loop {
+            tokio::select! {
+                biased;
+                outcome = poll_fn(|context| coming.begun.poll_end(context)) => return response(to, outcome?),
+                told = coming.told.recv(), if wanted.is_none() => match told {
+                    Some(Told::Wanted(bytes)) => wanted = Some(bytes),
+                    Some(Told::Block { .. }) => {}
+                    // The end follows.
+                    None => wanted = Some(usize::MAX),
+                },
+                piece = upload.more(wanted.unwrap_or_default()), if wanted.is_some_and(|wanted| wanted < usize::MAX) => {
+                    wanted = None;
+                    coming.begun.exchange.supply(piece?);
+                }
+            }
+        }
+    }
+}
+
+/// A body that is being sent.
+#[derive(Debug)]
+pub(super) struct Upload {
+    source: Source,
+    beginning: Piece,
+    size: Option<u32>,
+    /// What follows the beginning, as long as it is little: a server that asks with Echo, or an address that nothing
+    /// reaches, has had no more.
+    kept: Vec<Piece>,
+    /// So much of that has gone in this attempt.
+    gone: usize,
+    /// There was more, so that this attempt is the last one.
+    lost: bool,
+}
+
+/// So many pieces are kept.
+const KEPT: usize = 3;
+
+impl Upload {
+    pub(super) async fn of(mut source: Source, size: Option<u32>) -> Result<Self, Error> {
+        let beginning = source.piece(BEGINNING).await.map_err(Error::Body)?;
+        Ok(Self { source, beginning, size, kept: Vec::new(), gone: 0, lost: false })
+    }
+
+    /// It can be sent from its beginning.
+    pub(super) const fn can_begin_anew(&self) -> bool {
+        !self.lost
+    }
+
+    async fn more(&mut self, wanted: usize) -> Result<Piece, Error> {
+        if self.beginning.last {
+            return Ok(Piece { bytes: Bytes::new(), last: true });
+        }
+        if let Some(piece) = self.kept.get(self.gone) {
+            self.gone += 1;
+            return Ok(piece.clone());
+        }
+        let piece = self.source.piece(wanted).await.map_err(Error::Body)?;
+        if self.kept.len() < KEPT {
+            self.kept.push(piece.clone());
+            self.gone = self.kept.len();
+        } else {
+            self.lost = true;
+        }
+        Ok(piece)
+    }
+}
