@@ -69,7 +69,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 use crate::PeerKey;
-use crate::blockwise::{Assemblies, Representations};
+use crate::blockwise::Representations;
 use crate::codec::MessagePool;
 use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
 use crate::exchange::Exchanges;
@@ -86,7 +86,7 @@ use leisure::Leisure;
 use limit::Limiter;
 use outbox::Outbox;
 use sets::Sets;
-use streams::Streams;
+use streams::Parts;
 use validation::Validation;
 
 /// What was found out of addresses, where the configuration says that it matters.
@@ -127,9 +127,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     incoming: Incoming<P>,
     leisure: OnDemand<Leisure<P>>,
     inquiries: OnDemand<Inquiries>,
-    assemblies: OnDemand<Assemblies>,
+    parts: OnDemand<Parts>,
     representations: OnDemand<Representations>,
-    streams: OnDemand<Streams>,
     /// Where the configuration has Q-Block.
     sets: Option<Box<Sets<P>>>,
     exchanges: Exchanges<C>,
@@ -180,9 +179,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             incoming: Incoming::new(limits.incoming, config.separate_after),
             leisure: OnDemand::new(()),
             inquiries: OnDemand::new(()),
-            assemblies: OnDemand::new(config.clone()),
+            parts: OnDemand::new(config.clone()),
             representations: OnDemand::new(config.clone()),
-            streams: OnDemand::new(config.clone()),
             sets: Sets::of(&config).map(Box::new),
             exchanges: Exchanges::new(config.clone(), hash),
             observers: OnDemand::new(hash),
@@ -342,9 +340,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 + self.subscriptions.timers()
                 + self.observers.timers(),
             transfers: self.exchanges.transfers(),
-            assemblies: self.assemblies.contexts().len() + self.sets.as_ref().map_or(0, |sets| sets.len()),
+            assemblies: self.parts.assemblies.contexts().len() + self.sets.as_ref().map_or(0, |sets| sets.len()),
             representations: self.representations.contexts().len(),
-            streams: self.streams.len(),
+            streams: self.parts.streams.len(),
             body_bytes: self.body_bytes(),
             deduplication_entries: self.received.len(),
             deduplication_bytes: self.received.bytes(),

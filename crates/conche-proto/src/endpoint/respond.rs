@@ -37,7 +37,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(None);
         }
         self.check_code(&response)?;
-        if self.streams.len() > 0 && self.answered_at_once(now, request, &response)? {
+        if self.parts.streams.len() > 0 && self.answered_at_once(now, request, &response)? {
             return Ok(None);
         }
         let observer = self.registered(request);

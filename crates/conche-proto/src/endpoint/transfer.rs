@@ -8,8 +8,7 @@ use super::respond::OBSERVE_BYTES;
 use super::{Endpoint, Event, NotifyError, RequestError, RespondError};
 use crate::PeerKey;
 use crate::blockwise::{
-    Asked, Assemblies, Bounds, Key, Missing, NoBlock, Part, Representation, Representations, Rules, Step, Transfer,
-    Trouble,
+    Asked, Bounds, Key, Missing, NoBlock, Part, Representation, Representations, Rules, Step, Transfer, Trouble,
 };
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::SharedConfig;
@@ -20,18 +19,6 @@ use crate::observe::Notification;
 use crate::shares::Group;
 use crate::store::Seldom;
 use conche_cc::{Controller, Instant};
-
-impl Seldom for Assemblies {
-    type Recipe = SharedConfig;
-
-    fn empty<'a>() -> &'a Self {
-        const { &Self::new(Bounds::NONE) }
-    }
-
-    fn make(config: &SharedConfig) -> Self {
-        Self::new(bounds(config))
-    }
-}
 
 impl Seldom for Representations {
     type Recipe = SharedConfig;
@@ -82,17 +69,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Drops bodies that nobody has asked for or gone on with for long; when to look again.
     pub(super) fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
-        let assemblies = self.assemblies.made().and_then(|assemblies| assemblies.purge(now));
+        let assemblies = self.parts.made().and_then(|parts| parts.assemblies.purge(now));
         let representations = self.representations.made().and_then(|representations| representations.purge(now));
         let in_sets = self.sets.as_mut().and_then(|sets| sets.purge(now));
-        let streams = self.streams.made().and_then(|streams| streams.purge(now));
+        let streams = self.parts.made().and_then(|parts| parts.streams.purge(now));
         [assemblies, representations, in_sets, streams].into_iter().flatten().min()
     }
 
     /// Bytes of all bodies that are not complete or not all asked for.
     pub(super) fn body_bytes(&self) -> usize {
         let in_sets = self.sets.as_ref().map_or(0, |sets| sets.bytes());
-        let kept = self.assemblies.contexts().bytes() + self.representations.contexts().bytes() + in_sets;
+        let kept = self.parts.assemblies.contexts().bytes() + self.representations.contexts().bytes() + in_sets;
         kept + self.exchanges.transfer_bytes()
     }
 
@@ -218,7 +205,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let key = self.key(arrival.hash, arrival.source, asked);
         if let Some(block) = asked.block1() {
             let (content, largest) = (message.content(), self.config.block_size);
-            match self.assemblies.receive(now, key, arrival.group, &content, block, largest) {
+            match self.parts.assemblies.receive(now, key, arrival.group, &content, block, largest) {
                 Part::Whole => return Some(Whole::AsItIs),
                 Part::Last => return Some(Whole::Joined(key)),
                 Part::Kept(block) => {
@@ -286,7 +273,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The request whose last block this is.
     pub(super) fn joined(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
-        let joined = self.assemblies.complete(key, &message.content())?;
+        let joined = self.parts.assemblies.complete(key, &message.content())?;
         joined.finish(message.header(), &message.token())
     }
 

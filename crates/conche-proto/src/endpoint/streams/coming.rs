@@ -25,7 +25,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// [in parts](Self::respond_in_parts); beyond, 5.03 is the answer. [`Limits::body_bytes`](crate::Limits::body_bytes)
     /// does not hold for them.
     pub fn stream_requests(&mut self, wanted: Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>) {
-        self.streams.wanted = Some(wanted);
+        self.parts.streams.wanted = Some(wanted);
     }
 
     /// The application has taken a block of a request's body, and the client may send the next one: 2.31 Continue. An exchange
@@ -38,7 +38,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// If the request does not wait for this.
     pub fn continue_request(&mut self, now: Instant, request: RequestId) -> Result<Option<ExchangeId>, RespondError> {
         let key = self.stream_of(request).ok_or(RespondError::NotPending)?;
-        let comes = self.streams.find(now, key).is_some_and(|stream| matches!(stream.phase, Phase::Coming(_)));
+        let comes = self.parts.streams.find(now, key).is_some_and(|stream| matches!(stream.phase, Phase::Coming(_)));
         let waiting = self.open_message(request).filter(|_| comes).ok_or(RespondError::NotPending)?;
         let block = waiting.asked.block1().filter(|block| block.more).ok_or(RespondError::NotPending)?;
         Ok(self.answer_part(now, request, Response::new(Code::CONTINUE, self.continuing(block))))
@@ -55,8 +55,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) -> bool {
         let (code, payload) = (message.code(), message.payload());
         let digest = self.hash.digest(code.0, payload);
-        let known = self.streams.find(now, key).is_some();
-        let begins = block.num == 0 && block.more && self.streams.wants(message);
+        let known = self.parts.streams.find(now, key).is_some();
+        let begins = block.num == 0 && block.more && self.parts.streams.wants(message);
         if !known && !begins {
             return false;
         }
@@ -67,7 +67,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.refuse(now, arrival, message, (Code::BAD_REQUEST, why));
             return true;
         }
-        let Some(stream) = self.streams.find(now, key) else {
+        let Some(stream) = self.parts.streams.find(now, key) else {
             self.begin_stream(now, arrival, message, said, (key, digest));
             return true;
         };
@@ -83,7 +83,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Fit::Next if answered => self.answer_late(now, arrival, message, said, key),
             Fit::Next if !open => {
                 if self.reopen(now, request, (&validated(arrival), message, said)) {
-                    self.streams.find(now, key).into_iter().for_each(|stream| {
+                    self.parts.streams.find(now, key).into_iter().for_each(|stream| {
                         let next = block.offset().saturating_add(payload.len());
                         stream.phase = Phase::Coming(Coming { code, next, last: digest });
                     });
@@ -133,7 +133,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let coming = Coming::begun(message.code(), message.payload().len(), digest);
         let stream = Stream { request: id, phase: Phase::Coming(coming) };
-        if self.streams.contexts.insert(now, key, arrival.group, (stream, 0), false).is_err() {
+        if self.parts.streams.contexts.insert(now, key, arrival.group, (stream, 0), false).is_err() {
             self.stats.overloaded += 1;
             let body = self.try_later();
             // It waits, and fits.

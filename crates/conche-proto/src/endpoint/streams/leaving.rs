@@ -60,7 +60,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         whole.tag(|_| tag);
         let key = self.recipient(&waiting, 0).key;
         let phase = Phase::Leaving(Box::new(Leaving::new(whole, self.config.block_size)));
-        match self.streams.find(now, key) {
+        match self.parts.streams.find(now, key) {
             Some(stream) if stream.request == request => stream.phase = phase,
             before => {
                 if before.is_some() {
@@ -68,7 +68,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 }
                 let limit = self.config.limits.transfers;
                 let stream = Stream { request, phase };
-                let entered = self.streams.contexts.insert(now, key, waiting.group, (stream, 0), false);
+                let entered = self.parts.streams.contexts.insert(now, key, waiting.group, (stream, 0), false);
                 entered.map_err(|_| RespondError::TooManyStreams { limit })?;
             }
         }
@@ -91,10 +91,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (key, block): (Key, Block),
     ) -> bool {
         let repeats = message.code() == Code::FETCH && message.payload().is_empty();
-        let key = if repeats { self.streams.contexts.fetched(key) } else { key };
+        let key = if repeats { self.parts.streams.contexts.fetched(key) } else { key };
         let others = 4 + usize::from(message.token().len());
         let (largest, limit) = (self.config.block_size, self.config.limits.message_bytes);
-        let Some(stream) = self.streams.find(now, key) else { return false };
+        let Some(stream) = self.parts.streams.find(now, key) else { return false };
         let request = stream.request;
         let leaving = match &mut stream.phase {
             Phase::Coming(_) => return false,
@@ -137,7 +137,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) -> Result<(), NotWanted> {
         let key = self.stream_of(request).ok_or(NotWanted)?;
         // That the application goes on is no sign of the client.
-        let taken = match self.streams.contexts.peek_mut(key).map(|stream| &mut stream.phase) {
+        let taken = match self.parts.streams.contexts.peek_mut(key).map(|stream| &mut stream.phase) {
             Some(Phase::Leaving(leaving)) => leaving.whole.outflow().supply(more, last),
             _ => false,
         };
@@ -151,7 +151,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Serves what was supplied of a response, if the client waits for it.
     pub(super) fn serve(&mut self, now: Instant, key: Key) {
         let (largest, limit) = (self.config.block_size, self.config.limits.message_bytes);
-        let Some(stream) = self.streams.made().and_then(|streams| streams.find(now, key)) else { return };
+        let Some(stream) = self.parts.made().and_then(|parts| parts.streams.find(now, key)) else { return };
         let (request, Phase::Leaving(leaving)) = (stream.request, &mut stream.phase) else { return };
         let open = self.incoming.get(request).filter(|waiting| waiting.came != Came::Between);
         let Some(waiting) = open else { return self.tell_wanted_of(now, key) };
@@ -176,7 +176,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn tell_wanted_of(&mut self, now: Instant, key: Key) {
-        let Some(stream) = self.streams.find(now, key) else { return };
+        let Some(stream) = self.parts.streams.find(now, key) else { return };
         let body = Unfinished::Response(stream.request);
         if let Phase::Leaving(leaving) = &mut stream.phase
             && let Some(bytes) = leaving.wants()
@@ -187,7 +187,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The last block of a response has left. It may be asked for again, as that of any response.
     fn finish(&mut self, now: Instant, key: Key) {
-        let Some(stream) = self.streams.contexts.remove(key) else { return };
+        let Some(stream) = self.parts.streams.contexts.remove(key) else { return };
         let group = self.incoming.get(stream.request).map(|waiting| waiting.group);
         if let (Phase::Leaving(leaving), Some(group)) = (stream.phase, group)
             && leaving.served > 0

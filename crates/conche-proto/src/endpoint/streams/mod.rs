@@ -18,7 +18,7 @@ mod leaving;
 mod server;
 mod table;
 
-pub(super) use table::Streams;
+pub(super) use table::Parts;
 
 use thiserror::Error;
 

@@ -28,7 +28,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
         said: Said,
     ) -> bool {
-        if self.streams.made().is_none() {
+        if self.parts.made().is_none() {
             return false;
         }
         let key = self.key(arrival.hash, arrival.source, &said.asked);
@@ -48,7 +48,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         said: Said,
         key: Key,
     ) {
-        let Some(Stream { request, phase: Phase::Answered(response) }) = self.streams.contexts.remove(key) else {
+        let Some(Stream { request, phase: Phase::Answered(response) }) = self.parts.streams.contexts.remove(key) else {
             return;
         };
         if self.reopen(now, request, (arrival, message, said)) {
@@ -107,7 +107,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A body is over before its end, and the application has to know.
     pub(super) fn end_stream(&mut self, now: Instant, key: Key, reason: StreamEnd) {
-        let Some(Stream { request, phase }) = self.streams.contexts.remove(key) else { return };
+        let Some(Stream { request, phase }) = self.parts.streams.contexts.remove(key) else { return };
         self.give_up_place(now, request);
         if !matches!(phase, Phase::Answered(_)) {
             self.events.push_back(Event::StreamOver { request, reason });
@@ -131,7 +131,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) -> Result<bool, RespondError> {
         let Some(key) = self.stream_of(request) else { return Ok(false) };
         let Some(waiting) = self.open_message(request) else {
-            match self.streams.find(now, key) {
+            match self.parts.streams.find(now, key) {
                 Some(stream) if !matches!(stream.phase, Phase::Answered(_)) => {
                     stream.phase = Phase::Answered(response.clone());
                     return Ok(true);
@@ -139,7 +139,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 _ => return Err(RespondError::NotPending),
             }
         };
-        self.streams.contexts.remove(key);
+        self.parts.streams.contexts.remove(key);
         if waiting.asked.block1().is_some_and(|block| block.more) {
             // "This block" is not what was successful (RFC 7959 §2.3).
             self.incoming.answer_whole(request);
@@ -151,7 +151,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// reason to tell.
     pub(in crate::endpoint) fn forget_stream(&mut self, request: RequestId, reason: Option<StreamEnd>) {
         if let Some(key) = self.stream_of(request) {
-            self.streams.contexts.remove(key);
+            self.parts.streams.contexts.remove(key);
             self.events.extend(reason.map(|reason| Event::StreamOver { request, reason }));
         }
     }
@@ -159,8 +159,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A body that the client has not gone on with for too long is over; `false` if there is none. Where the client waits for
     /// the application, there is no hurry.
     pub(in crate::endpoint) fn stream_expired(&mut self, now: Instant) -> bool {
-        let Some(key) = self.streams.made().and_then(|streams| streams.contexts.expired(now)) else { return false };
-        let Some(stream) = self.streams.find(now, key) else { return true };
+        let Some(key) = self.parts.made().and_then(|parts| parts.streams.contexts.expired(now)) else { return false };
+        let Some(stream) = self.parts.streams.find(now, key) else { return true };
         let request = stream.request;
         if self.open_message(request).is_none() {
             self.end_stream(now, key, StreamEnd::Abandoned);
@@ -170,11 +170,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Under which key the body of this request is found that goes in parts.
     pub(super) fn stream_of(&mut self, request: RequestId) -> Option<Key> {
-        if self.streams.len() == 0 {
+        if self.parts.streams.len() == 0 {
             return None;
         }
         let key = self.recipient(self.incoming.get(request)?, 0).key;
-        self.streams.contexts.peek_mut(key).filter(|stream| stream.request == request).map(|_| key)
+        self.parts.streams.contexts.peek_mut(key).filter(|stream| stream.request == request).map(|_| key)
     }
 
     /// The message of a request that waits for its answer.

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use crate::blockwise::{Bounds, Contexts, Cut, Key, Missing, NoBlock, Representation};
+use crate::blockwise::{Assemblies, Bounds, Contexts, Cut, Key, Missing, NoBlock, Representation};
 use crate::codec::{Block, BlockSize, Code, Message};
 use crate::config::SharedConfig;
 use crate::endpoint::transfer::bounds;
@@ -120,6 +120,10 @@ impl Leaving {
 }
 
 impl Streams {
+    const fn new(bounds: Bounds) -> Self {
+        Self { contexts: Contexts::new(bounds), wanted: None }
+    }
+
     /// The stream of this key, which counts as used.
     pub(super) fn find(&mut self, now: Instant, key: Key) -> Option<&mut Stream> {
         self.contexts.use_of(now, key).map(|(_, stream)| stream)
@@ -141,16 +145,23 @@ impl Streams {
     }
 }
 
-impl Seldom for Streams {
+/// Bodies that are not complete: those that are put together, and those that go on as they are.
+pub(in crate::endpoint) struct Parts {
+    pub(in crate::endpoint) assemblies: Assemblies,
+    pub(in crate::endpoint) streams: Streams,
+}
+
+impl Seldom for Parts {
     type Recipe = SharedConfig;
 
     fn empty<'a>() -> &'a Self {
-        const { &Self { contexts: Contexts::new(Bounds::NONE), wanted: None } }
+        const { &Self { assemblies: Assemblies::new(Bounds::NONE), streams: Streams::new(Bounds::NONE) } }
     }
 
-    /// What goes on has its time, however long it takes all in all, and nobody else's body makes room.
     fn make(config: &SharedConfig) -> Self {
-        let bounds = Bounds { longest: Duration::MAX, stale: Duration::MAX, ..bounds(config) };
-        Self { contexts: Contexts::new(bounds), wanted: None }
+        let bounds = bounds(config);
+        // What goes on has its time, however long it takes all in all, and nobody else's body makes room.
+        let of_streams = Bounds { longest: Duration::MAX, stale: Duration::MAX, ..bounds };
+        Self { assemblies: Assemblies::new(bounds), streams: Streams::new(of_streams) }
     }
 }
