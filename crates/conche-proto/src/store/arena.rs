@@ -123,11 +123,7 @@ impl<T> Arena<T> {
 
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        let place = match self.first.get(index as usize) {
-            Some(place) => place,
-            None => &self.further.get(further(index))?[offset(index)],
-        };
-        match place {
+        match self.place(index)? {
             Place::Taken(value) => Some(value),
             Place::Free(_) => None,
         }
@@ -152,12 +148,21 @@ impl<T> Arena<T> {
     }
 
     #[inline]
+    fn place(&self, index: u32) -> Option<&Place<T>> {
+        match self.first.get(index as usize) {
+            Some(place) => Some(place),
+            None => further(&self.further, index),
+        }
+    }
+
+    #[inline]
     fn place_mut(&mut self, index: u32) -> Option<&mut Place<T>> {
         match self.first.get_mut(index as usize) {
             Some(place) => Some(place),
-            None => Some(&mut self.further.get_mut(further(index))?[offset(index)]),
+            None => further_mut(&mut self.further, index),
         }
     }
+
 
     /// A place that was never taken. All that were are taken, so their number is the next one's name.
     fn new_place(&mut self) -> Option<u32> {
@@ -191,8 +196,21 @@ impl<T> IndexMut<u32> for Arena<T> {
     }
 }
 
+/// A place that is not in the first chunk. A function of its own, since this would be in the way of the first chunk's at
+/// each of many uses.
+#[cold]
+fn further<T>(chunks: &[Box<[Place<T>; CHUNK]>], index: u32) -> Option<&Place<T>> {
+    chunks.get(chunk(index)).map(|chunk| &chunk[offset(index)])
+}
+
+/// The same, to be changed.
+#[cold]
+fn further_mut<T>(chunks: &mut [Box<[Place<T>; CHUNK]>], index: u32) -> Option<&mut Place<T>> {
+    chunks.get_mut(chunk(index)).map(|chunk| &mut chunk[offset(index)])
+}
+
 /// Which of the further chunks a place is in, if it is not in the first one.
-const fn further(index: u32) -> usize {
+const fn chunk(index: u32) -> usize {
     (index as usize / CHUNK).wrapping_sub(1)
 }
 
