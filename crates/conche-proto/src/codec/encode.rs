@@ -116,6 +116,7 @@ impl<'b> Encoder<'b> {
     ///
     /// [`EncodeError::OptionOrder`] after an option, [`EncodeError::AfterPayload`], [`EncodeError::EmptyWithContent`],
     /// [`EncodeError::BufferTooSmall`].
+    #[inline]
     pub fn body(&mut self, body: &Body) -> Result<&mut Self, EncodeError> {
         match self.stage {
             _ if body.is_empty() => return Ok(self),

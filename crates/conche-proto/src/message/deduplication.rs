@@ -344,8 +344,8 @@ impl Deduplication {
     /// The room for an entry with a reply of so many bytes.
     #[inline]
     fn room(&self, reply_bytes: usize) -> Room {
-        let growth = self.entries.growth() * Self::ENTRY_BYTES;
         let places = self.entries.places() * Self::ENTRY_BYTES;
+        let growth = self.entries.growth() * Self::ENTRY_BYTES;
         let crowds = places.min(growth) > 0 && places + growth > self.capacity - self.capacity / 4;
         match places + growth + self.reply_bytes + reply_bytes <= self.capacity {
             true if crowds => Room::Last,

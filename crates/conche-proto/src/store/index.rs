@@ -122,6 +122,7 @@ impl<L> Index<L> {
     }
 
     /// Takes out what is in the index.
+    #[inline]
     pub(crate) fn remove<T: Chained<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
         if let Some(table) = &mut self.table {
             table.remove(arena, index);
@@ -138,42 +139,62 @@ impl Table {
         (content == MANY || content == byte_of(hash)).then(|| self.first(bucket))
     }
 
+    #[inline]
     fn remove<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
-        let Chain { hash, next } = arena[index].chain();
-        let Some(bucket) = self.bucket(hash) else { return };
-        if self.contents[bucket] != MANY {
-            self.contents[bucket] = NOTHING;
-        } else {
-            let mut first = self.first(bucket);
-            if first == index {
-                first = next;
-                *self.first_mut(bucket) = next;
-            } else {
-                let mut before = first;
-                while arena[before].chain().next != index {
-                    before = arena[before].chain().next;
-                }
-                let before = &mut arena[before];
-                before.set_chain(Chain { next, ..before.chain() });
-            }
-            let left = arena[first].chain();
-            self.contents[bucket] = if left.next == NIL { byte_of(left.hash) } else { MANY };
+        let chain = arena[index].chain();
+        if let Some(bucket) = self.leave(chain.hash) {
+            self.unlink(arena, bucket, index, chain.next);
         }
+    }
+
+    /// One entry less, with this hash: the bucket that it has to be taken out of, if others are in there.
+    #[inline]
+    fn leave(&mut self, hash: u32) -> Option<usize> {
+        let bucket = self.bucket(hash)?;
         self.len -= 1;
+        if self.contents[bucket] == MANY {
+            return Some(bucket);
+        }
+        self.contents[bucket] = NOTHING;
         if self.len == 0 && self.contents.len() > KEPT {
             // What grew under load is given back when it is over.
-            (self.contents, self.firsts) = (Vec::new(), Vec::new());
+            (self.contents, self.firsts, self.mask) = (Vec::new(), Vec::new(), 0);
         }
+        None
+    }
+
+    #[inline(never)]
+    fn unlink<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>, bucket: usize, index: u32, next: u32) {
+        let mut first = self.first(bucket);
+        if first == index {
+            first = next;
+            *self.first_mut(bucket) = next;
+        } else {
+            let mut before = first;
+            while arena[before].chain().next != index {
+                before = arena[before].chain().next;
+            }
+            let before = &mut arena[before];
+            before.set_chain(Chain { next, ..before.chain() });
+        }
+        let left = arena[first].chain();
+        self.contents[bucket] = if left.next == NIL { byte_of(left.hash) } else { MANY };
     }
 
     #[inline]
     fn link<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>, hash: u32, index: u32) {
-        let Some(bucket) = self.bucket(hash) else { return };
+        arena[index].set_chain(self.enter(hash, index));
+    }
+
+    /// Puts an entry with this hash before those in its bucket; its place there.
+    #[inline]
+    fn enter(&mut self, hash: u32, index: u32) -> Chain {
+        let Some(bucket) = self.bucket(hash) else { return Chain { hash, next: NIL } };
         let before = core::mem::replace(self.first_mut(bucket), index);
         let content = &mut self.contents[bucket];
         let next = if *content == NOTHING { NIL } else { before };
         *content = if next == NIL { byte_of(hash) } else { MANY };
-        arena[index].set_chain(Chain { hash, next });
+        Chain { hash, next }
     }
 
     /// The bucket of a hash: as many of its bits as there are buckets, less one where that bucket is not there yet.
@@ -205,16 +226,23 @@ impl Table {
     /// Adds a bucket, and moves to it what belongs there from the one that it splits.
     fn split<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>) {
         let added = self.contents.len();
-        if added.is_multiple_of(CHUNK) {
-            self.firsts.push(if added == 0 { Vec::new() } else { Vec::with_capacity(CHUNK) });
-        }
-        if let Some(last) = self.firsts.last_mut() {
-            last.push(NIL);
+        match self.firsts.last_mut() {
+            Some(last) if !added.is_multiple_of(CHUNK) => last.push(NIL),
+            last => {
+                let mut chunk = Vec::with_capacity(if last.is_none() { 1 } else { CHUNK });
+                chunk.push(NIL);
+                self.firsts.push(chunk);
+            }
         }
         self.contents.push(NOTHING);
-        self.mask = self.contents.len().next_power_of_two() - 1;
-        let Some(bit) = added.checked_ilog2() else { return };
-        let split = added - (1 << bit);
+        if added > self.mask {
+            self.mask = 2 * self.mask + 1;
+        }
+        if added == 0 {
+            return;
+        }
+        // The bucket whose number has the same bits but the highest.
+        let split = added & (self.mask >> 1);
         let content = self.contents[split];
         if content == NOTHING {
             return;
