@@ -132,7 +132,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let exchange = self.exchanges.open(now, &mut self.peers, peer, opening)?;
         self.stats.exchanges += 1;
         self.exchanges.tell_starvation(now, &mut self.peers, peer);
-        self.admit_waiting(now, peer);
+        if let Some(admitted) = self.exchanges.admit_new(now, &mut self.peers, peer, exchange.index) {
+            self.outbox.push_back(Departure::Exchange(admitted));
+            self.admit_waiting(now, peer);
+        }
         self.exchanges.wait(exchange);
         Some(exchange)
     }

@@ -37,7 +37,28 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    #[inline]
+    /// The same for an exchange that has just been opened: if nobody waits it may leave at once, and else it stands at the end
+    /// of the queue.
+    pub(crate) fn admit_new<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        peer: u32,
+        index: u32,
+    ) -> Option<ExchangeId> {
+        if !peers.get(peer).work().queue.is_empty() {
+            self.enqueue(peers, index, true);
+            return self.admit_next(now, peers, peer);
+        }
+        let turn = self.turn(now, peers, peer, index);
+        if let Turn::Leave { confirmable } = turn {
+            return Some(self.admit(now, peers, index, confirmable));
+        }
+        self.enqueue(peers, index, true);
+        self.postpone(index, &turn);
+        None
+    }
+
     fn admit_first<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -45,11 +66,14 @@ impl<C: Controller> Exchanges<C> {
         peer: u32,
         index: u32,
     ) -> Option<ExchangeId> {
-        match self.turn(now, peers, peer, index) {
-            Turn::Leave { confirmable } => return Some(self.admit(now, peers, index, confirmable)),
-            Turn::Until(at) => self.ask_again(index, Some(at)),
-            Turn::OnEvent => self.ask_again(index, None),
+        let turn = self.turn(now, peers, peer, index);
+        if let Turn::Leave { confirmable } = turn {
+            self.dequeue(peers, index);
+            // Its departure takes the timer's place: that comes with the next poll, and before any timer.
+            self.timers.cancel(index);
+            return Some(self.admit(now, peers, index, confirmable));
         }
+        self.postpone(index, &turn);
         None
     }
 
@@ -113,7 +137,6 @@ impl<C: Controller> Exchanges<C> {
         index: u32,
         confirmable: bool,
     ) -> ExchangeId {
-        self.dequeue(peers, index);
         let exchange = &mut self.slots[index];
         exchange.holds_slot = true;
         exchange.confirmable = confirmable;
@@ -125,17 +148,18 @@ impl<C: Controller> Exchanges<C> {
         state.occupy_slot(exchange.bytes);
         let id = state.ids.allocate(now, self.config.times().exchange_lifetime).unwrap_or(exchange.id);
         self.identify(index, id);
-        // Its departure takes the timer's place: that comes with the next poll, and before any timer.
-        self.timers.cancel(index);
         name
     }
 
     /// When to ask again about the first message of a queue: then, or at the next event. A pause has an end, whatever the
     /// controller says.
-    fn ask_again(&mut self, index: u32, at: Option<Instant>) {
+    fn postpone(&mut self, index: u32, turn: &Turn) {
         let exchange = &mut self.slots[index];
         let longest = exchange.submitted + self.config.times().longest_pause;
-        let at = at.map_or(Instant::FAR_FUTURE, |at| at.min(longest));
+        let at = match *turn {
+            Turn::Until(at) => at.min(longest),
+            Turn::OnEvent | Turn::Leave { .. } => Instant::FAR_FUTURE,
+        };
         if exchange.ask_again != at {
             exchange.ask_again = at;
             let wake = exchange.wake();

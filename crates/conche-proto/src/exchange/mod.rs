@@ -45,9 +45,8 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, NoResponse, OptionNumber, Token, Type};
-use crate::peer::{Peers, Queue};
+use crate::peer::{Peer, Queue};
 use crate::shares::Group;
 use crate::store::{Chain, Linked, Links};
 use conche_cc::{Controller, Instant};
@@ -165,9 +164,9 @@ impl<C: Controller> Exchange<C> {
     }
 
     /// It occupies no slot any more.
-    fn free_slot<P: PeerKey>(&mut self, peers: &mut Peers<P, C>) {
+    fn free_slot<P>(&mut self, peer: &mut Peer<P, C>) {
         if core::mem::take(&mut self.holds_slot) {
-            peers.get_mut(self.peer).free_slot(self.bytes);
+            peer.free_slot(self.bytes);
         }
     }
 

@@ -111,14 +111,14 @@ impl<C: Controller> Exchanges<C> {
     #[inline]
     pub(crate) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
         let exchange = &mut self.slots[index];
+        let (peer, controller) = peers.controlled(exchange.peer);
         if exchange.acknowledged.is_none() && exchange.is_answered() && !exchange.sent.is_empty() {
-            let (peer, controller) = peers.controlled(exchange.peer);
             let copy = if exchange.sent.len() == 1 { AckedCopy::Exact(0) } else { AckedCopy::Unknown };
             let event = Acknowledged { now, sent: &exchange.sent, copy, kind, load: peer.load_without(exchange.bytes) };
             controller.acknowledged(&mut peer.control, &exchange.flight, &event);
         }
         exchange.acknowledged.get_or_insert(now);
-        exchange.free_slot(peers);
+        exchange.free_slot(peer);
     }
 
     /// A request was acknowledged; its response comes later.
@@ -156,7 +156,8 @@ impl<C: Controller> Exchanges<C> {
         if self.slots[index].successor.is_none() {
             return false;
         }
-        self.slots[index].free_slot(peers);
+        let exchange = &mut self.slots[index];
+        exchange.free_slot(peers.get_mut(exchange.peer));
         self.unidentify(index);
         self.replace(peers, index);
         let patience = self.config.times().response_timeout;
@@ -224,7 +225,7 @@ impl<C: Controller> Exchanges<C> {
         let exchange = &mut self.slots[index];
         // Somebody acknowledged the request. If it was the peer after all, the response is still to come.
         if exchange.doubtful_ack && exchange.purpose == Purpose::Request {
-            exchange.free_slot(peers);
+            exchange.free_slot(peers.get_mut(exchange.peer));
             self.await_response(now, index);
             return Next::Admit;
         }
@@ -238,7 +239,7 @@ impl<C: Controller> Exchanges<C> {
         if exchange.wants_no_response() {
             return Next::Fail(Failure::NoResponse);
         }
-        exchange.free_slot(peers);
+        exchange.free_slot(peers.get_mut(exchange.peer));
         let first = exchange.first_sent().unwrap_or(now);
         self.await_response(first, index);
         Next::Admit

@@ -200,7 +200,8 @@ impl<C: Controller> Exchanges<C> {
             Some(Follows::Set) => self.send_set_again(now, peers, index),
             Some(Follows::Nothing) => {
                 // All of the body has left, and its response is still to come.
-                self.slots[index].free_slot(peers);
+                let exchange = &mut self.slots[index];
+        exchange.free_slot(peers.get_mut(exchange.peer));
                 self.await_response(now, index);
                 Next::Admit
             }
@@ -230,7 +231,7 @@ impl<C: Controller> Exchanges<C> {
         self.count_transfer(&mut transfer);
         let exchange = &mut self.slots[index];
         exchange.transfer = Some(transfer);
-        exchange.free_slot(peers);
+        exchange.free_slot(peers.get_mut(exchange.peer));
         exchange.state = State::AwaitingResponse;
         exchange.state_until = due;
         let wake = exchange.wake();

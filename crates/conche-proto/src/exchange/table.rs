@@ -120,8 +120,8 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Opens an exchange with a peer, which it holds; its first message waits for admission, without a timer as long as
-    /// nobody says that it [has to wait](Self::wait).
+    /// Opens an exchange with a peer, which it holds; its first message is [to be admitted](Self::admit_new), without a timer
+    /// as long as nobody says that it [has to wait](Self::wait).
     #[inline]
     pub(crate) fn open<P: PeerKey>(
         &mut self,
@@ -184,7 +184,6 @@ impl<C: Controller> Exchanges<C> {
             Purpose::Notification(_) => {}
         }
         peers.hold(peer);
-        self.enqueue(peers, index, true);
         Some(ExchangeId { index, generation: self.generation })
     }
 
@@ -206,13 +205,18 @@ impl<C: Controller> Exchanges<C> {
     #[inline]
     pub(crate) fn close<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> (Purpose, u32) {
         let exchange = &mut self.slots[index];
-        exchange.free_slot(peers);
+        if exchange.holds_slot {
+            exchange.free_slot(peers.get_mut(exchange.peer));
+        }
         let &mut Exchange { state, purpose, peer, identified, .. } = exchange;
+        let transfers = exchange.transfer.is_some();
         self.timers.cancel(index);
         if state == State::Queued {
             self.dequeue(peers, index);
         }
-        self.free_transfer(index);
+        if transfers {
+            self.free_transfer(index);
+        }
         if identified {
             self.by_id.remove(&mut self.slots, index);
         }

@@ -191,18 +191,20 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     /// Something needs this peer until it lets go: an exchange, or a request whose response will.
     #[inline]
     pub(crate) fn hold(&mut self, index: u32) {
-        if let Usage::Busy { holds, .. } = &mut self.get_mut(index).usage {
-            *holds = holds.saturating_add(1);
-            return;
+        let usage = &mut self.get_mut(index).usage;
+        match usage {
+            Usage::Busy { holds, .. } => *holds = holds.saturating_add(1),
+            &mut Usage::Idle { links, .. } => {
+                *usage = Usage::BUSY;
+                self.idle.unlink(&mut self.slots, links);
+            }
         }
-        self.idle.remove(&mut self.slots, index);
-        self.get_mut(index).usage = Usage::BUSY;
     }
 
     /// A peer was used that nothing holds: it moves to the young end.
     pub(crate) fn touch(&mut self, now: Instant, index: u32) {
-        if let Usage::Idle { .. } = self.get(index).usage {
-            self.idle.remove(&mut self.slots, index);
+        if let Usage::Idle { links, .. } = self.get(index).usage {
+            self.idle.unlink(&mut self.slots, links);
             self.make_idle(now, index);
         }
     }
@@ -219,8 +221,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     fn make_idle(&mut self, now: Instant, index: u32) {
-        self.get_mut(index).usage = Usage::idle(now);
-        self.idle.push_back(&mut self.slots, index);
+        let links = self.idle.append(&mut self.slots, index);
+        self.get_mut(index).usage = Usage::Idle { last_used: now, links };
     }
 
     pub(crate) fn snapshot(&self, index: u32) -> PeerSnapshot {

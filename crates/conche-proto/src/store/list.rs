@@ -45,12 +45,19 @@ impl<L> List<L> {
 
     #[inline]
     pub(crate) fn push_back<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
-        *arena[index].links() = Links { before: self.last, after: NIL };
-        match self.last {
+        *arena[index].links() = self.append(arena, index);
+    }
+
+    /// The same for who has the thing at hand: it is the last from now on, with these links.
+    #[inline]
+    #[must_use]
+    pub(crate) fn append<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) -> Links {
+        let before = core::mem::replace(&mut self.last, index);
+        match before {
             NIL => self.first = index,
             last => arena[last].links().after = index,
         }
-        self.last = index;
+        Links { before, after: NIL }
     }
 
     pub(crate) fn push_front<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
@@ -74,7 +81,13 @@ impl<L> List<L> {
     /// Takes out a thing that is in this list.
     #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
-        let Links { before, after } = core::mem::take(arena[index].links());
+        let links = core::mem::take(arena[index].links());
+        self.unlink(arena, links);
+    }
+
+    /// The same for who has the thing at hand, which had these links.
+    #[inline]
+    pub(crate) fn unlink<T: Linked<L>>(&mut self, arena: &mut Arena<T>, Links { before, after }: Links) {
         match before {
             NIL => self.first = after,
             before => arena[before].links().after = after,
