@@ -311,8 +311,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let mut transfer = Transfer::new(code, &whole);
         let peer = self.exchanges.get(index).peer;
         let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
-        let cut = 4 + usize::from(self.exchanges.get(index).token.len()) + whole.len()
-            > self.config.limits.message_bytes
+        let cut = 4 + self.exchanges.get(index).token.encoded_len() + whole.len() > self.config.limits.message_bytes
             || whole.payload().len() > self.config.block_size.bytes();
         let first =
             if cut { transfer.begin(&self.transfer_rules(&self.exchanges.get(index).token)) } else { Some(whole) };
