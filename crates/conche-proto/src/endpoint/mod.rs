@@ -251,35 +251,46 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 }
             } else if let Some(event) = self.events.pop_front() {
                 return Output::Event(event);
-            } else if let Some(index) = self.exchanges.pop_due(now) {
-                self.exchange_due(now, index);
-            } else if let Some(request) = self.incoming.due(now) {
-                self.piggybacking_over(now, request);
-            } else if self.leisure_over(now) {
-                // Its departure comes with the next turn.
-            } else if self.stream_expired(now) {
-                // It is told with the next turn.
-            } else if self.upload_due(now) {
-                // What it asks for leaves with the next turn.
-            } else if let Some(due) = self.subscriptions.made().and_then(|made| made.pop_due(now)) {
-                self.subscription_due(due);
-            } else if let Some(observer) = self.observers.made().and_then(|made| made.visit(now)) {
-                self.notify_observer(now, observer);
-            } else {
-                self.received.purge(now);
-                let next = [
-                    self.exchanges.next_due(),
-                    self.incoming.next_due(),
-                    self.leisure.next_due(),
-                    self.subscriptions.next_due(),
-                    self.observers.next_due(),
-                    self.received.next_purge(now),
-                    self.purge_bodies(now),
-                    self.sets.as_ref().and_then(|sets| sets.next_due()),
-                ];
-                return Output::Wait(next.into_iter().flatten().min());
+            } else if !self.do_what_is_due(now) {
+                return Output::Wait(self.next_due(now));
             }
         }
+    }
+
+    /// Does one thing whose time has come; `false` if there is none. What it makes leave comes with the next turn. A function
+    /// of its own, since most polls end before it.
+    #[inline(never)]
+    fn do_what_is_due(&mut self, now: Instant) -> bool {
+        if let Some(index) = self.exchanges.pop_due(now) {
+            self.exchange_due(now, index);
+        } else if let Some(request) = self.incoming.due(now) {
+            self.piggybacking_over(now, request);
+        } else if self.leisure_over(now) || self.stream_expired(now) || self.upload_due(now) {
+            // Done.
+        } else if let Some(due) = self.subscriptions.made().and_then(|made| made.pop_due(now)) {
+            self.subscription_due(due);
+        } else if let Some(observer) = self.observers.made().and_then(|made| made.visit(now)) {
+            self.notify_observer(now, observer);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Forgets what is over, and tells when the next thing is due.
+    fn next_due(&mut self, now: Instant) -> Option<Instant> {
+        self.received.purge(now);
+        let next = [
+            self.exchanges.next_due(),
+            self.incoming.next_due(),
+            self.leisure.next_due(),
+            self.subscriptions.next_due(),
+            self.observers.next_due(),
+            self.received.next_purge(now),
+            self.purge_bodies(now),
+            self.sets.as_ref().and_then(|sets| sets.next_due()),
+        ];
+        next.into_iter().flatten().min()
     }
 
     /// Forgets what was learnt of the path to a peer, as if it had never been used. Message IDs go on as they were, and
