@@ -7,6 +7,11 @@ use crate::rng::Stream;
 use crate::units::nanos;
 
 /// The random part of a link's delay, drawn for each frame and added to the constant part.
+///
+/// ```toml
+/// jitter = { uniform = ["10ms", "20ms"], order = "free" }
+/// jitter = { exponential = "20ms" }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter {
     /// What is drawn.
@@ -16,6 +21,12 @@ pub struct Jitter {
 }
 
 /// How a span of time is distributed.
+///
+/// ```toml
+/// wait = "none"
+/// wait = { uniform = ["10ms", "20ms"] }
+/// wait = { exponential = "20ms" }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Distribution {
     /// Always zero.

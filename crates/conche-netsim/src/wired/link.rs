@@ -12,6 +12,16 @@ use crate::{BitRate, Instant, LinkId, NodeId};
 
 /// How a link behaves. The default is a link without rate, delay, loss or limit: what is sent over it is there at once,
 /// and costs no event.
+///
+/// ```toml
+/// rate = "30kbit/s"
+/// delay = "200ms"
+/// jitter = { uniform = ["10ms", "20ms"], order = "free" }
+/// queue = "2500B"
+/// loss = 0.01
+/// stalls = { probability = 0.002, mean = "1300ms" }
+/// header_bytes = 28
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkConfig {
     /// How fast frames are serialised; `None`: in no time, so that nothing ever waits.

@@ -7,6 +7,13 @@ use crate::Instant;
 /// A first-in first-out queue that drops what does not fit.
 ///
 /// A frame that finds the link idle goes straight into service; it never waits.
+///
+/// ```toml
+/// queue = "unlimited"
+/// queue = "2500B"
+/// queue = { bytes = "2500B", in_service = "included" }
+/// queue = { packets = 16 }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DropTail {
     /// How much fits.
