@@ -237,6 +237,9 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             Event::Wired(wired::Event::Lose { packet, link }) => {
                 return self.network.lose(&mut around!(self), packet, link);
             }
+            Event::Wired(wired::Event::Resume { link, number }) => {
+                return self.network.resume(&mut around!(self), link, number);
+            }
             Event::Radio(event) => self.happen_on_air(event),
             Event::Wake(node) => return self.wake(node),
             Event::Transmitted(radio) => return self.tell(radio),

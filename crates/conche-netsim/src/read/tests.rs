@@ -107,6 +107,18 @@ fn parts_of_links_read_as_documented() {
 }
 
 #[test]
+fn queue_managements_read_as_documented() {
+    let managements =
+        [Aqm::CoDel(CoDel::default()), Aqm::Pie(Pie { target: ms(20), ..Pie::default() }), Aqm::Red(Red::default())];
+    assert_eq!(values!(enum Aqm in "../wired/aqm/mod.rs"), managements);
+    assert_eq!(table!(CoDel in "../wired/aqm/codel.rs"), CoDel::default());
+    assert_eq!(table!(Pie in "../wired/aqm/pie.rs"), Pie::default());
+    assert_eq!(table!(Red in "../wired/aqm/red.rs"), Red::default());
+    assert_eq!(read::<LinkConfig>("aqm = 'codel'").aqm, Some(Aqm::CoDel(CoDel::default())));
+    assert_eq!(read::<LinkConfig>("aqm = 'none'").aqm, None);
+}
+
+#[test]
 fn media_read_as_documented() {
     let log_distance = |exponent, shadowing_sigma_db| PathLoss::LogDistance {
         reference_loss_db: 40.0,

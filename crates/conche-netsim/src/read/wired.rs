@@ -4,12 +4,18 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::{Key, OnlyKey, Patched, all_of, as_whole, fields, names};
+use super::{Key, OnlyKey, Patched, all_of, as_whole, fields, kinds, names};
 use crate::units::{Size, Span};
-use crate::wired::{Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Service, Stalls};
+use crate::wired::{
+    Aqm, CoDel, Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Pie, Red, Service, Stalls,
+};
 
-fields!(LinkConfig { rate, service, stalls, delay, jitter, queue, loss, duplicate, header_bytes });
+fields!(LinkConfig { rate, service, stalls, delay, jitter, queue, aqm, loss, duplicate, header_bytes });
 fields!(Stalls { probability, mean });
+kinds!(Aqm: "active queue management" { "red" => Red(Red), "codel" => CoDel(CoDel), "pie" => Pie(Pie) });
+fields!(Red { min_packets, max_packets, max_probability, weight, mean_packet_bytes });
+fields!(CoDel { target, interval, mtu_bytes });
+fields!(Pie { target, update, alpha, beta, max_burst, mean_packet_bytes });
 names!(Service { "exact" => Exact, "rayleigh" => Rayleigh, "exponential" => Exponential });
 names!(Order { "kept" => Kept, "free" => Free });
 names!(InService { "excluded" => Excluded, "included" => Included });

@@ -33,6 +33,8 @@ pub trait Observer {
 pub enum DropReason {
     /// The queue of this link was full.
     QueueFull(LinkId),
+    /// The active queue management of this link dropped it.
+    DroppedEarly(LinkId),
     /// It was lost on this link or hop.
     Lost(LinkId),
     /// It was given up at this hop because the radio channel was busy.

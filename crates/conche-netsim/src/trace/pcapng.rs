@@ -144,6 +144,9 @@ impl<W: Write> Observer for PcapNg<W> {
     fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {
         let (place, why) = match reason {
             DropReason::QueueFull(link) => (Place::On(link), format!("queue of {} full", self.links[link.index()])),
+            DropReason::DroppedEarly(link) => {
+                (Place::On(link), format!("dropped early by {}", self.links[link.index()]))
+            }
             DropReason::Lost(link) => (Place::On(link), format!("lost on {}", self.links[link.index()])),
             DropReason::ChannelBusy(link) => (Place::On(link), format!("channel of {} busy", self.links[link.index()])),
             DropReason::Unacknowledged(link) => {

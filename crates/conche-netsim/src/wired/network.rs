@@ -1,5 +1,6 @@
 //! The network at work: packets go from link to link until they reach their node.
 
+use super::buffer::Done;
 use super::link::{Fate, Kind, Link};
 use crate::mac::Hop;
 use crate::packet::{PacketRef, Packets};
@@ -18,6 +19,8 @@ pub(crate) struct Network {
     routes: Vec<Route>,
     pub(crate) dropped: u64,
     pub(crate) duplicated: u64,
+    /// What a link has just done; empty in between.
+    done: Vec<Done>,
 }
 
 /// Where a node sends a packet.
@@ -40,6 +43,13 @@ pub(crate) enum Event {
         packet: PacketRef,
         /// Which node.
         at: NodeId,
+    },
+    /// A link goes on with what waits for it.
+    Resume {
+        /// Which link.
+        link: LinkId,
+        /// Which of its events this is.
+        number: u32,
     },
     /// A packet is lost on a wire.
     Lose {
@@ -70,7 +80,7 @@ pub(crate) struct Surroundings<'a, O> {
 
 impl Network {
     pub(super) fn new(links: Vec<Link>, routes: Vec<Route>) -> Self {
-        Self { links, routes, dropped: 0, duplicated: 0 }
+        Self { links, routes, dropped: 0, duplicated: 0, done: Vec::new() }
     }
 
     /// Sends a packet on its way from the node `at`, until something other than a wire has to carry it.
@@ -96,7 +106,12 @@ impl Network {
             match &mut link.kind {
                 Kind::Transparent => at = link.to,
                 Kind::Wire(wire) => {
-                    let duplicate = wire.duplicates_next().then(|| around.packets.duplicate(packet));
+                    let duplicate = wire.line().duplicates_next().then(|| around.packets.duplicate(packet));
+                    self.cross(around, packet, duplicate, id);
+                    return Forwarded::Taken;
+                }
+                Kind::Buffer(buffer) => {
+                    let duplicate = buffer.line().duplicates_next().then(|| around.packets.duplicate(packet));
                     self.cross(around, packet, duplicate, id);
                     return Forwarded::Taken;
                 }
@@ -137,13 +152,51 @@ impl Network {
     fn offer<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId) {
         let now = around.scheduler.now();
         let payload_bytes = around.packets.get(packet).bytes.len();
-        let Link { to, kind: Kind::Wire(wire) } = &mut self.links[id.index()] else {
-            unreachable!("packets are offered to wires only")
-        };
-        match wire.offer(now, payload_bytes) {
+        match &mut self.links[id.index()].kind {
+            Kind::Wire(wire) => {
+                let fate = wire.offer(now, payload_bytes);
+                self.follow(around, packet, id, fate);
+            }
+            Kind::Buffer(buffer) => {
+                buffer.offer(now, packet, payload_bytes, &mut self.done);
+                self.settle(around, id);
+            }
+            Kind::Transparent | Kind::Hop(_) => unreachable!("packets are offered to wires only"),
+        }
+    }
+
+    /// The event of a link that [`Event::Resume`] announced.
+    #[inline(never)]
+    pub(crate) fn resume<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId, number: u32) {
+        let now = around.scheduler.now();
+        if let Kind::Buffer(buffer) = &mut self.links[link.index()].kind {
+            buffer.resume(now, number, &mut self.done);
+            self.settle(around, link);
+        }
+    }
+
+    /// Lets what a link has done happen.
+    fn settle<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId) {
+        let mut all = std::mem::take(&mut self.done);
+        for done in all.drain(..) {
+            match done {
+                Done::Refused(packet) => self.drop(around, packet, DropReason::QueueFull(link)),
+                Done::DroppedEarly(packet) => self.drop(around, packet, DropReason::DroppedEarly(link)),
+                Done::Left(packet, fate) => self.follow(around, packet, link, fate),
+                Done::Resumes(at, number) => around.scheduler.schedule(at, Event::Resume { link, number }.into()),
+            }
+        }
+        self.done = all;
+    }
+
+    fn follow<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId, fate: Fate) {
+        match fate {
             Fate::Refused => self.drop(around, packet, DropReason::QueueFull(id)),
             Fate::Lost(at) => around.scheduler.schedule(at, Event::Lose { packet, link: id }.into()),
-            Fate::Arrives(at) => around.scheduler.schedule(at, Event::Arrive { packet, at: *to }.into()),
+            Fate::Arrives(at) => {
+                let to = self.links[id.index()].to;
+                around.scheduler.schedule(at, Event::Arrive { packet, at: to }.into());
+            }
         }
     }
 

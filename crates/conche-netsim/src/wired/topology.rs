@@ -3,13 +3,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use thiserror::Error;
 
+use super::aqm::Aqm;
 use super::delay::Distribution;
-use super::link::{Link, LinkConfig};
+use super::link::{Equipment, Link, LinkConfig};
 use super::network::{Network, Route};
+use super::opportunities::LinkTrace;
 use crate::mac::{Hop, RadioConfig, RadioNetwork};
 use crate::radio::{Layout, Position, RadioError};
 use crate::rng::Streams;
@@ -44,6 +46,8 @@ pub struct Topology {
     links: Vec<Edge>,
     routes: Vec<StaticRoute>,
     radios: Vec<Layout>,
+    /// Of the few links that have any.
+    equipment: BTreeMap<LinkId, Equipment>,
 }
 
 #[derive(Clone, Debug)]
@@ -89,6 +93,9 @@ pub enum TopologyError {
     /// A uniform distribution has its bounds the wrong way round.
     #[error("link {0:?}: the jitter's low bound is above its high bound")]
     EmptyJitter(String),
+    /// A hop of a radio network was given what only a link has.
+    #[error("{0:?} is a hop of a radio network, which has no trace")]
+    NoWire(String),
     /// A node or link of another topology was named.
     #[error("{0} does not exist in this topology")]
     Unknown(String),
@@ -134,6 +141,22 @@ impl Topology {
     pub fn duplex(&mut self, name: impl AsRef<str>, a: NodeId, b: NodeId, config: LinkConfig) -> (LinkId, LinkId) {
         let name = name.as_ref();
         (self.link(format!("{name}>"), a, b, config), self.link(format!("{name}<"), b, a, config))
+    }
+
+    /// Lets the frames of a link leave when a trace says so, in place of its rate, `service` and `stalls`.
+    ///
+    /// ```
+    /// use conche_netsim::wired::{LinkConfig, LinkTrace, Topology};
+    ///
+    /// let mut net = Topology::new();
+    /// let (phone, internet) = (net.node("phone"), net.node("internet"));
+    /// let uplink = net.link("uplink", phone, internet, LinkConfig::default());
+    /// let recorded: LinkTrace = "17\n30\n30\n94\n".parse()?;
+    /// net.trace(uplink, recorded);
+    /// # Ok::<(), conche_netsim::wired::TraceError>(())
+    /// ```
+    pub fn trace(&mut self, link: LinkId, trace: LinkTrace) {
+        self.equipment.entry(link).or_default().trace = Some(trace);
     }
 
     /// Adds a radio network, whose stations are placed by [`Topology::place`].
@@ -198,6 +221,12 @@ impl Topology {
                 check_wire(&edge.name, config)?;
             }
         }
+        for link in self.equipment.keys() {
+            let edge = self.links.get(link.index()).ok_or_else(|| TopologyError::Unknown(link.to_string()))?;
+            if matches!(edge.kind, EdgeKind::Hop(_)) {
+                return Err(TopologyError::NoWire(edge.name.clone()));
+            }
+        }
         let outgoing = self.outgoing();
         let mut routes: Vec<Route> = outgoing.iter().map(|links| self.routes_of(links, &outgoing)).collect();
         for route in &self.routes {
@@ -206,7 +235,10 @@ impl Topology {
         }
         let link = |(id, edge): (u32, &Edge)| {
             Ok(match edge.kind {
-                EdgeKind::Wire(config) => Link::new(LinkId(id), edge.to, config, streams),
+                EdgeKind::Wire(config) => {
+                    let equipment = self.equipment.get(&LinkId(id)).cloned().unwrap_or_default();
+                    Link::new(LinkId(id), edge.to, config, equipment, streams)
+                }
                 EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, radio)?),
             })
         };
@@ -316,6 +348,9 @@ fn check_wire(link: &str, config: &LinkConfig) -> Result<(), TopologyError> {
     }
     let mut probabilities = config.loss.probabilities();
     probabilities.extend([("duplicate", config.duplicate), ("stalls", config.stalls.probability)]);
+    if let Some(Aqm::Red(red)) = config.aqm {
+        probabilities.extend([("max_probability", red.max_probability), ("weight", red.weight)]);
+    }
     for (parameter, value) in probabilities {
         if !(0.0..=1.0).contains(&value) {
             return Err(TopologyError::Probability { link: link.to_owned(), parameter, value });

@@ -3,6 +3,7 @@
 //! | module | what is compared |
 //! |---|---|
 //! | [`queueing`] | waiting times of M/D/1 and M/G/1; what a drop-tail queue holds |
+//! | [`managed`] | queues under RED, CoDel and PIE; recorded links |
 //! | [`bottleneck`] | completion times and conservation of copies of ANRW'18's topology |
 //! | [`loss`] | loss over hops; Gilbert-Elliott; duplication |
 //! | [`exchange`] | durations and transmissions of RFC 7252's default under independent loss |
@@ -19,6 +20,7 @@ mod conservation;
 mod exchange;
 mod jitter;
 mod loss;
+mod managed;
 mod plain;
 mod queueing;
 mod roles;
