@@ -101,5 +101,5 @@ pub mod wired;
 
 pub use conche_proto::Instant;
 pub use ids::{LinkId, NodeId, PacketId, RadioId};
-pub use sim::{Counters, Ended, Simulation};
+pub use sim::{ChangeError, Counters, Ended, Simulation};
 pub use units::BitRate;

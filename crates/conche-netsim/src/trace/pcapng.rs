@@ -147,6 +147,7 @@ impl<W: Write> Observer for PcapNg<W> {
             DropReason::DroppedEarly(link) => {
                 (Place::On(link), format!("dropped early by {}", self.links[link.index()]))
             }
+            DropReason::LinkDown(link) => (Place::On(link), format!("{} down", self.links[link.index()])),
             DropReason::Lost(link) => (Place::On(link), format!("lost on {}", self.links[link.index()])),
             DropReason::ChannelBusy(link) => (Place::On(link), format!("channel of {} busy", self.links[link.index()])),
             DropReason::Unacknowledged(link) => {
@@ -157,6 +158,7 @@ impl<W: Write> Observer for PcapNg<W> {
                 (Place::Inside(packet.meta.from), format!("not transmitted in {radio}"))
             }
             DropReason::NoRoute(node) => (Place::Inside(node), "no route".to_owned()),
+            DropReason::NodeDown(node) => (Place::Inside(node), "cut off".to_owned()),
             DropReason::NoHost(node) => (Place::Inside(node), "no host".to_owned()),
             DropReason::HopLimit(node) => (Place::Inside(node), "hop limit".to_owned()),
         };

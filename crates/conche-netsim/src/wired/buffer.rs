@@ -1,10 +1,10 @@
 //! A link whose frames wait in a real queue until they are transmitted, with an event for each that leaves: one with
-//! active queue management, or with a trace for a rate.
+//! active queue management, with a trace for a rate, or that changes during the run.
 
 use std::collections::VecDeque;
 
 use super::aqm::{AnyAqm, Found};
-use super::link::{Fate, Line};
+use super::link::{Fate, Line, LinkConfig};
 use super::opportunities::{LinkTrace, OPPORTUNITY_BYTES, Opportunities};
 use crate::packet::PacketRef;
 use crate::rng::Stream;
@@ -52,6 +52,8 @@ pub(super) enum Done {
     DroppedEarly(PacketRef),
     /// This one left the queue and is lost on the wire, or arrives.
     Left(PacketRef, Fate),
+    /// The link went down over this one.
+    Interrupted(PacketRef),
     /// It wants to go on at this time, and to be given this number then.
     Resumes(Instant, u32),
 }
@@ -72,6 +74,8 @@ pub(super) struct Buffer {
     waiting: Fifo,
     served: Option<Served>,
     aqm: AnyAqm,
+    /// What the stream of the queue management begins with after each change of it.
+    management: Stream,
     /// The number of the event that goes on; another one is of a transmission that was interrupted.
     resumption: Option<u32>,
     resumptions: u32,
@@ -81,11 +85,12 @@ impl Buffer {
     pub(super) fn new(line: Line, trace: Option<LinkTrace>, management: Stream) -> Self {
         let trace = trace.map(Opportunities::new);
         Self {
-            aqm: AnyAqm::new(line.config.aqm, mean_rate(&line, trace.as_ref()), management),
+            aqm: AnyAqm::new(line.config.aqm, mean_rate(&line, trace.as_ref()), management.clone()),
             line,
             trace,
             waiting: Fifo::default(),
             served: None,
+            management,
             resumption: None,
             resumptions: 0,
         }
@@ -93,6 +98,21 @@ impl Buffer {
 
     pub(super) fn line(&mut self) -> &mut Line {
         &mut self.line
+    }
+
+    pub(super) fn config(&self) -> &LinkConfig {
+        &self.line.config
+    }
+
+    /// From now on the link behaves in this way. The frame in transmission is transmitted as it began.
+    pub(super) fn change(&mut self, config: LinkConfig, now: Instant, done: &mut Vec<Done>) {
+        let managed = self.line.config.aqm;
+        self.line.change(config);
+        if managed != config.aqm {
+            let rate = mean_rate(&self.line, self.trace.as_ref());
+            self.aqm = AnyAqm::new(config.aqm, rate, self.management.clone());
+        }
+        self.go_on(now, done);
     }
 
     /// Takes a packet with this many bytes of UDP payload.
@@ -132,6 +152,16 @@ impl Buffer {
             self.aqm.idle(now);
         }
         self.go_on(now, done);
+    }
+
+    /// Everything that waits or is in transmission is dropped.
+    pub(super) fn interrupt(&mut self, now: Instant, done: &mut Vec<Done>) {
+        self.resumption = None;
+        done.extend(self.served.take().map(|served| Done::Interrupted(served.frame.packet)));
+        while let Some(frame) = self.waiting.pop() {
+            done.push(Done::Interrupted(frame.packet));
+        }
+        self.aqm.idle(now);
     }
 
     /// Begins what can begin now.

@@ -92,6 +92,11 @@ impl DelayLine {
         Self { constant, jitter, stream, last_arrival: Instant::ZERO }
     }
 
+    /// What enters from now on is delayed in this way.
+    pub(super) fn change(&mut self, constant: Duration, jitter: Jitter) {
+        (self.constant, self.jitter) = (constant, jitter);
+    }
+
     pub(super) fn arrival(&mut self, departure: Instant) -> Instant {
         let arrival = departure + self.constant + self.jitter.distribution.sample(&mut self.stream);
         match self.jitter.order {

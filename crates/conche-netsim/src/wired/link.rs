@@ -70,6 +70,8 @@ impl Default for LinkConfig {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pub(super) to: NodeId,
+    /// It takes frames.
+    pub(super) up: bool,
     pub(super) kind: Kind,
 }
 
@@ -89,6 +91,8 @@ pub(super) enum Kind {
 /// What a link is beside its configuration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Equipment {
+    /// It may change during the run.
+    pub(super) changing: bool,
     /// When its frames may leave.
     pub(super) trace: Option<LinkTrace>,
 }
@@ -129,9 +133,9 @@ impl Link {
             && config.jitter.distribution == Distribution::Zero
             && config.loss == Loss::None
             && config.duplicate <= 0.0;
-        let Equipment { trace } = equipment;
+        let Equipment { changing, trace } = equipment;
         let line = || Line::new(id, config, streams);
-        let kind = if trace.is_some() || config.aqm.is_some() {
+        let kind = if changing || trace.is_some() || config.aqm.is_some() {
             let management = streams.stream(Entity::Link(id), Purpose::named("aqm"));
             Kind::Buffer(Box::new(Buffer::new(line(), trace, management)))
         } else if transparent {
@@ -139,12 +143,12 @@ impl Link {
         } else {
             Kind::Wire(Box::new(Wire { line: line(), backlog: Backlog::new(config.queue) }))
         };
-        Self { to, kind }
+        Self { to, up: true, kind }
     }
 
     /// A hop of a radio network.
     pub(super) const fn hop(to: NodeId, hop: Hop) -> Self {
-        Self { to, kind: Kind::Hop(hop) }
+        Self { to, up: true, kind: Kind::Hop(hop) }
     }
 }
 
@@ -178,6 +182,13 @@ impl Line {
             fading: stream("service"),
             stalling: stream("stalls"),
         }
+    }
+
+    /// What comes from now on is treated in this way.
+    pub(super) fn change(&mut self, config: LinkConfig) {
+        self.loss.change(config.loss);
+        self.delay.change(config.delay, config.jitter);
+        self.config = config;
     }
 
     /// Whether the next frame enters the queue twice.

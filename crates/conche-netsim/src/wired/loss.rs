@@ -61,6 +61,11 @@ impl LossProcess {
         Self { model, bad: false, stream }
     }
 
+    /// The next frames are lost by this model. Its chain goes on in the state in which the other one's was.
+    pub(super) fn change(&mut self, model: Loss) {
+        self.model = model;
+    }
+
     /// Whether the next frame is lost.
     pub fn next_is_lost(&mut self) -> bool {
         match self.model {

@@ -9,7 +9,8 @@
 //! `limit` counts both). A frame that is lost on the wire has used its share of the link.
 //!
 //! A first-in first-out queue before a constant rate needs no event for a frame's departure, which is known when the frame
-//! comes. Links with active queue management, or with a [`LinkTrace`] for a rate, have one for each.
+//! comes. Links with active queue management, with a [`LinkTrace`] for a rate, or that change during the run have one for
+//! each.
 
 mod aqm;
 mod buffer;

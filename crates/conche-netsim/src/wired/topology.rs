@@ -94,7 +94,7 @@ pub enum TopologyError {
     #[error("link {0:?}: the jitter's low bound is above its high bound")]
     EmptyJitter(String),
     /// A hop of a radio network was given what only a link has.
-    #[error("{0:?} is a hop of a radio network, which has no trace")]
+    #[error("{0:?} is a hop of a radio network, which has no trace and does not change")]
     NoWire(String),
     /// A node or link of another topology was named.
     #[error("{0} does not exist in this topology")]
@@ -141,6 +141,12 @@ impl Topology {
     pub fn duplex(&mut self, name: impl AsRef<str>, a: NodeId, b: NodeId, config: LinkConfig) -> (LinkId, LinkId) {
         let name = name.as_ref();
         (self.link(format!("{name}>"), a, b, config), self.link(format!("{name}<"), b, a, config))
+    }
+
+    /// Lets a link change during the run, by [`Simulation::change_link`](crate::Simulation::change_link) and
+    /// [`Simulation::set_link_up`](crate::Simulation::set_link_up). Each frame then takes an event more.
+    pub fn changing(&mut self, link: LinkId) {
+        self.equipment.entry(link).or_default().changing = true;
     }
 
     /// Lets the frames of a link leave when a trace says so, in place of its rate, `service` and `stalls`.
@@ -342,7 +348,7 @@ impl Topology {
     }
 }
 
-fn check_wire(link: &str, config: &LinkConfig) -> Result<(), TopologyError> {
+pub(super) fn check_wire(link: &str, config: &LinkConfig) -> Result<(), TopologyError> {
     if config.rate.is_some_and(|rate| rate.as_bits() == 0) {
         return Err(TopologyError::ZeroRate(link.to_owned()));
     }

@@ -141,25 +141,72 @@ fn links() -> impl Strategy<Value = LinkConfig> {
         })
 }
 
+/// What happens at a time.
+#[derive(Clone, Debug)]
+enum Change {
+    Link(LinkConfig),
+    LinkUp(bool),
+    /// Of a source or an echo.
+    NodeUp(usize, bool),
+    Reboot(usize),
+}
+
+fn changes() -> impl Strategy<Value = Vec<(u64, Change)>> {
+    let change = prop_oneof![
+        links().prop_map(Change::Link),
+        any::<bool>().prop_map(Change::LinkUp),
+        (0..4_usize, any::<bool>()).prop_map(|(node, up)| Change::NodeUp(node, up)),
+        (0..4_usize).prop_map(Change::Reboot),
+    ];
+    prop::collection::vec((0..300_u64, change), 0..12)
+}
+
+impl Network {
+    /// Makes a change now.
+    fn change<O: Observer>(&self, sim: &mut Simulation<Plain, O>, change: &Change) {
+        let node = |index: usize| [self.sources, self.echoes].concat()[index];
+        match change {
+            Change::Link(config) => sim.change_link(self.middle, *config).expect("it changes"),
+            Change::LinkUp(up) => sim.set_link_up(self.middle, *up).expect("it changes"),
+            Change::NodeUp(index, up) => sim.set_node_up(node(*index), *up).expect("a node"),
+            Change::Reboot(index) => {
+                // Two that echo would never end.
+                let fresh = if *index < 2 { Plain::Sink(Vec::new()) } else { Plain::Echo };
+                let before = sim.reboot(node(*index), fresh).expect("a node");
+                assert!(before.is_some());
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn traces_lose_no_packet_either(
-        middle in links(), access in links(), trace in prop::collection::vec(0..20_u64, 1..20),
-        seed: u64,
+    fn changes_and_traces_lose_no_packet_either(
+        middle in links(), access in links(), trace in prop::collection::vec(0..20_u64, 1..20), traced: bool,
+        changes in changes(), seed: u64,
     ) {
         let mut net = network(middle, access);
-        let mut time_ms = 1;
-        let lines: Vec<String> = trace.iter().map(|gap| { time_ms += gap; time_ms.to_string() }).collect();
-        net.topology.trace(net.middle, lines.join("\n").parse::<LinkTrace>().expect("a trace"));
-        // In pieces of so many milliseconds, or at once.
+        net.topology.changing(net.middle);
+        if traced {
+            let mut time_ms = 1;
+            let lines: Vec<String> = trace.iter().map(|gap| { time_ms += gap; time_ms.to_string() }).collect();
+            net.topology.trace(net.middle, lines.join("\n").parse::<LinkTrace>().expect("a trace"));
+        }
+        // Each change after a further time; in pieces of so many milliseconds, or at once.
         let run = |piece_ms: u64| {
             let mut sim = simulate(&net, seed, (Tally::default(), Digest::default()));
             let mut now = Instant::ZERO;
-            while now < Instant::from_millis(2_000) {
-                now += Duration::from_millis(piece_ms);
-                sim.run_until(now);
+            for (gap_ms, change) in &changes {
+                let at = now + Duration::from_millis(*gap_ms);
+                while now < at {
+                    now = (now + Duration::from_millis(piece_ms)).min(at);
+                    sim.run_until(now);
+                    assert_eq!(sim.now(), now);
+                    check(&sim);
+                }
+                net.change(&mut sim, change);
                 check(&sim);
             }
             assert_eq!(sim.run(), Ended::Idle);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`queueing`] | waiting times of M/D/1 and M/G/1; what a drop-tail queue holds |
 //! | [`managed`] | queues under RED, CoDel and PIE; recorded links |
+//! | [`changes`] | links that change, go down and come up; nodes that are cut off and rebooted |
 //! | [`bottleneck`] | completion times and conservation of copies of ANRW'18's topology |
 //! | [`loss`] | loss over hops; Gilbert-Elliott; duplication |
 //! | [`exchange`] | durations and transmissions of RFC 7252's default under independent loss |
@@ -16,6 +17,7 @@
 
 mod bottleneck;
 mod causes;
+mod changes;
 mod conservation;
 mod exchange;
 mod jitter;
