@@ -99,7 +99,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// Puts another host on a node during the run, and starts it; the answer is the one before, with what it has gathered.
     ///
     /// The timers and wake-ups of the old host die with it. What is on its way to the node arrives at the new one, and so
-    /// does the word of how frames ended that the old one had handed to a radio.
+    /// does the word of how frames ended that the old one had handed to a radio. An endpoint that starts anew needs another seed
+    /// than the one before, or it repeats its tokens and message IDs.
     ///
     /// # Errors
     /// If the node is of another topology.

@@ -27,7 +27,8 @@ use crate::{BitRate, Instant, LinkId, NodeId};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// How fast frames are serialised; `None`: in no time, so that nothing ever waits.
+    /// How fast frames are serialised; `None`: in no time, so that nothing ever waits. A trace takes its place
+    /// ([`Topology::trace`](super::Topology::trace)).
     pub rate: Option<BitRate>,
     /// How the time that a frame takes at this rate differs from frame to frame.
     pub service: Service,

@@ -58,9 +58,10 @@ struct Edge {
     kind: EdgeKind,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum EdgeKind {
-    Wire(LinkConfig),
+    /// `None`: the default, as a million links have it.
+    Wire(Option<Box<LinkConfig>>),
     Hop(RadioId),
 }
 
@@ -134,6 +135,7 @@ impl Topology {
 
     /// Adds a link that carries frames from one node to another, and none back.
     pub fn link(&mut self, name: impl Into<String>, from: NodeId, to: NodeId, config: LinkConfig) -> LinkId {
+        let config = (config != LinkConfig::default()).then(|| Box::new(config));
         self.add(name.into(), from, to, EdgeKind::Wire(config))
     }
 
@@ -223,7 +225,7 @@ impl Topology {
         for edge in &self.links {
             self.name(edge.from)?;
             self.name(edge.to)?;
-            if let EdgeKind::Wire(config) = &edge.kind {
+            if let EdgeKind::Wire(Some(config)) = &edge.kind {
                 check_wire(&edge.name, config)?;
             }
         }
@@ -240,12 +242,13 @@ impl Topology {
             routes[route.at.index()].set(self.nodes.len(), route.to, route.via);
         }
         let link = |(id, edge): (u32, &Edge)| {
-            Ok(match edge.kind {
+            Ok(match &edge.kind {
                 EdgeKind::Wire(config) => {
                     let equipment = self.equipment.get(&LinkId(id)).cloned().unwrap_or_default();
+                    let config = config.as_deref().copied().unwrap_or_default();
                     Link::new(LinkId(id), edge.to, config, equipment, streams)
                 }
-                EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, radio)?),
+                EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, *radio)?),
             })
         };
         let links = (0..).zip(&self.links).map(link).collect::<Result<_, TopologyError>>()?;

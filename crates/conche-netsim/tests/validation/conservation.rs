@@ -144,7 +144,7 @@ fn links() -> impl Strategy<Value = LinkConfig> {
 /// What happens at a time.
 #[derive(Clone, Debug)]
 enum Change {
-    Link(LinkConfig),
+    Link(Box<LinkConfig>),
     LinkUp(bool),
     /// Of a source or an echo.
     NodeUp(usize, bool),
@@ -153,7 +153,7 @@ enum Change {
 
 fn changes() -> impl Strategy<Value = Vec<(u64, Change)>> {
     let change = prop_oneof![
-        links().prop_map(Change::Link),
+        links().prop_map(|config| Change::Link(Box::new(config))),
         any::<bool>().prop_map(Change::LinkUp),
         (0..4_usize, any::<bool>()).prop_map(|(node, up)| Change::NodeUp(node, up)),
         (0..4_usize).prop_map(Change::Reboot),
@@ -166,7 +166,7 @@ impl Network {
     fn change<O: Observer>(&self, sim: &mut Simulation<Plain, O>, change: &Change) {
         let node = |index: usize| [self.sources, self.echoes].concat()[index];
         match change {
-            Change::Link(config) => sim.change_link(self.middle, *config).expect("it changes"),
+            Change::Link(config) => sim.change_link(self.middle, **config).expect("it changes"),
             Change::LinkUp(up) => sim.set_link_up(self.middle, *up).expect("it changes"),
             Change::NodeUp(index, up) => sim.set_node_up(node(*index), *up).expect("a node"),
             Change::Reboot(index) => {
