@@ -27,5 +27,6 @@ pub mod run;
 pub mod scenario;
 pub mod simulate;
 pub mod stats;
-pub mod units;
 pub mod workload;
+
+pub use conche_netsim::units;

@@ -24,6 +24,9 @@
 //! | [`mote`], [`transport`] | the host that routes by itself; a bulk transfer over TCP |
 //! | [`sim`] | the simulation: one network, its hosts and an observer |
 //! | [`trace`] | observers: digest, pcapng |
+//! | [`units`] | times, rates and sizes as people write them |
+//!
+//! With the feature `serde` configurations are read from a file; the documentation of each shows how it is written there.
 //!
 //! A run is one thread and reads no clock: the same topology, hosts and seed give the same events on every machine.
 //! Replications run in parallel as separate simulations.
@@ -82,6 +85,8 @@ pub mod mote;
 pub mod node;
 pub mod packet;
 pub mod radio;
+#[cfg(feature = "serde")]
+mod read;
 pub mod rng;
 pub mod routing;
 pub mod scheduler;
@@ -90,11 +95,11 @@ pub mod sixlowpan;
 mod timers;
 pub mod trace;
 pub mod transport;
-mod units;
+pub mod units;
 mod wake_up;
 pub mod wired;
 
 pub use conche_proto::Instant;
 pub use ids::{LinkId, NodeId, PacketId, RadioId};
-pub use sim::{Counters, Ended, Simulation};
+pub use sim::{ChangeError, Counters, Ended, Simulation};
 pub use units::BitRate;

@@ -76,7 +76,7 @@ impl PacketMeta {
 }
 
 /// Where a packet is in the slab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketRef(u32);
 
 /// The packets that are in the network now.

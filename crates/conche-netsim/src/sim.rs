@@ -84,6 +84,10 @@ macro_rules! around {
     };
 }
 
+mod changes;
+
+pub use changes::ChangeError;
+
 // With its 16-byte key an entry of the scheduler is then half a cache line, and moving one costs two words and a half.
 const _: () = assert!(size_of::<Event>() <= 12);
 
@@ -134,17 +138,18 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.run_until(Instant::FAR_FUTURE)
     }
 
-    /// Runs until `limit`, what happens at this very time included. A run can be continued.
+    /// Runs until `limit`, what happens at this very time included. The present is then `limit`, unless a host has stopped
+    /// the run or nothing is left to happen before the end of time. A run can be continued.
     pub fn run_until(&mut self, limit: Instant) -> Ended {
         self.world.stopped = false;
         self.start();
         while !self.world.stopped {
             let Some(event) = self.world.scheduler.next(limit) else {
-                if self.world.scheduler.pending() == 0 {
-                    return Ended::Idle;
+                let idle = self.world.scheduler.pending() == 0;
+                if !idle || limit != Instant::FAR_FUTURE {
+                    self.world.scheduler.advance(limit);
                 }
-                self.world.scheduler.advance(limit);
-                return Ended::Limit;
+                return if idle { Ended::Idle } else { Ended::Limit };
             };
             self.happen(event);
         }
@@ -236,6 +241,9 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             Event::Wired(wired::Event::Arrive { packet, at }) => self.network.forward(&mut around!(self), packet, at),
             Event::Wired(wired::Event::Lose { packet, link }) => {
                 return self.network.lose(&mut around!(self), packet, link);
+            }
+            Event::Wired(wired::Event::Resume { link, number }) => {
+                return self.network.resume(&mut around!(self), link, number);
             }
             Event::Radio(event) => self.happen_on_air(event),
             Event::Wake(node) => return self.wake(node),

@@ -15,6 +15,12 @@ use thiserror::Error;
 use crate::radio::phy::A_MAX_PHY_PACKET_SIZE;
 
 /// Which headers stand before a UDP payload, and in what form.
+///
+/// ```toml
+/// context_identifier = true
+/// destination = "identifier"
+/// udp = { compressed = { port_octets = 1 } }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sixlowpan {
     /// The addresses in the MAC header.

@@ -66,6 +66,15 @@ impl<T> Timers<T> {
         its_own
     }
 
+    /// Cancels all timers of this node.
+    pub(crate) fn cancel_all(&mut self, node: NodeId) {
+        for slot in 0..self.slots.len() {
+            // No slot has a number that does not fit: `set` has counted them.
+            let id = TimerId { slot: u32::try_from(slot).unwrap_or(u32::MAX), generation: self.slots[slot].generation };
+            self.cancel(node, id);
+        }
+    }
+
     pub(crate) fn is_armed(&self, id: TimerId) -> bool {
         self.slots.get(id.slot as usize).is_some_and(|slot| slot.generation == id.generation && slot.armed.is_some())
     }
@@ -113,6 +122,20 @@ mod tests {
         let timer = timers.set(NODE, ());
         assert!(!timers.cancel(NodeId(2), timer));
         assert!(timers.is_armed(timer));
+    }
+
+    #[test]
+    fn all_timers_of_a_host_can_be_cancelled_and_no_other() {
+        let mut timers = Timers::new();
+        let [first, other, second] = [NODE, NodeId(2), NODE].map(|node| timers.set(node, ()));
+        timers.cancel_all(NODE);
+        assert_eq!([first, other, second].map(|id| timers.is_armed(id)), [false, true, false]);
+        assert_eq!((timers.fire(first), timers.fire(other), timers.fire(second)), (None, Some((NodeId(2), ())), None));
+        assert_eq!(timers.dead_events, 0);
+        (0..3).for_each(|_| {
+            timers.set(NODE, ());
+        });
+        assert_eq!(timers.slots.len(), 3, "their slots are used again");
     }
 
     #[test]

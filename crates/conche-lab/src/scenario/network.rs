@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{AtLeastOne, NonEmpty, ScenarioError};
-use crate::units::{Rate, Size, Span, SpanRange};
+use crate::units::{BitRate, Size, Span, SpanRange};
 
 /// The kind of network, written as the name of a table: `[network.shared-bottleneck]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -41,7 +41,7 @@ pub struct SharedBottleneck {
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// How fast it sends.
-    pub rate: Rate,
+    pub rate: BitRate,
     /// From the end of sending to arrival.
     pub delay: Span,
 }
@@ -61,7 +61,7 @@ pub struct Core {
 #[serde(deny_unknown_fields)]
 pub struct Downlink {
     /// How fast it sends.
-    pub rate: Rate,
+    pub rate: BitRate,
     /// From the end of sending to arrival.
     pub delay: Span,
     /// Sizes of the buffer, each a cell of the experiment.
@@ -84,7 +84,7 @@ impl Network {
         let place = |name: &str| format!("network.shared-bottleneck.{name}");
         super::distinct(&place("downlink.buffers"), network.downlink.buffers.iter().map(|buffer| &buffer.name))?;
         for (name, rate) in [("uplink.rate", network.uplink.rate), ("downlink.rate", network.downlink.rate)] {
-            if rate.0 == 0 {
+            if rate.as_bits() == 0 {
                 return Err(ScenarioError::new(
                     place(name),
                     "0bit/s sends nothing; write it as in 30kbit/s".to_owned(),

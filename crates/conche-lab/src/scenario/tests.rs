@@ -25,7 +25,7 @@ fn the_paper_of_2018_is_as_published() {
     assert_eq!(clients, [1, 10, 50, 100, 200, 400]);
     let buffers: Vec<_> = network.downlink.buffers.iter().map(|buffer| buffer.size.0).collect();
     assert_eq!(buffers, [2_500, 14_100, 28_200, 1_410_000]);
-    assert_eq!((network.uplink.rate.0, network.downlink.rate.0), (60_000, 30_000));
+    assert_eq!((network.uplink.rate.as_bits(), network.downlink.rate.as_bits()), (60_000, 30_000));
     assert_eq!((scenario.replications.get(), scenario.endpoint.max_retransmit), (20, 20));
     let cocoa = scenario.scheme("cocoa").expect("a scheme of the paper").build().expect("valid options");
     assert_eq!(cocoa, Cocoa::anrw18().into());

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use conche_netsim::NodeId;
 use conche_netsim::wired::{Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Order, Topology};
-use conche_netsim::{BitRate, NodeId};
 
 use crate::scenario::{Buffer, Network, Server, SharedBottleneck};
 use crate::units::SpanRange;
@@ -28,10 +28,9 @@ fn shared_bottleneck(network: &SharedBottleneck, host: &Server, clients: u32, bu
     let mut topology = Topology::new();
     let (hub, router) = (topology.node("hub"), topology.node("router"));
     let (interface, server) = (topology.node("interface"), topology.node("server"));
-    let uplink =
-        LinkConfig { rate: Some(BitRate::bit(network.uplink.rate.0)), delay: network.uplink.delay.0, ..plain() };
+    let uplink = LinkConfig { rate: Some(network.uplink.rate), delay: network.uplink.delay.0, ..plain() };
     let downlink = LinkConfig {
-        rate: Some(BitRate::bit(network.downlink.rate.0)),
+        rate: Some(network.downlink.rate),
         delay: network.downlink.delay.0,
         queue: DropTail { limit: Limit::Bytes(buffer.size.0), in_service: InService::Excluded },
         ..plain()

@@ -67,6 +67,11 @@ pub(crate) trait Access {
 }
 
 /// A channel access algorithm with its parameters.
+///
+/// ```toml
+/// access = "ieee802154"
+/// access = { contiki30 = { max_doublings = 2 } }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AccessConfig {
     /// Unslotted CSMA-CA of the standard.

@@ -13,6 +13,11 @@ use crate::radio::{MediumConfig, RadioError, check};
 use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
 
 /// A radio network: a medium, and the MAC that all its stations run.
+///
+/// ```toml
+/// medium = "mrm31"
+/// mac = { preset = "contiki31" }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioConfig {
     /// How signals spread and disturb each other.
@@ -22,6 +27,16 @@ pub struct RadioConfig {
 }
 
 /// A MAC. [`MacConfig::ieee802154`] and its neighbours are presets to start from.
+///
+/// In TOML a preset has its method's name in kebab case (without one it is the standard's), and every value that is given
+/// replaces the preset's, down to single ones within tables. `contikimac` stands for [`MacConfig::contikimac`].
+///
+/// ```toml
+/// preset = "contiki30"
+/// contikimac = { check_rate_hz = 16, with_bursts = false }
+/// queue = { packets = 4 }
+/// unload = "2ms"
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MacConfig {
     /// Backoff and retries.
@@ -47,6 +62,11 @@ pub struct MacConfig {
 }
 
 /// One attempt to get a frame over the air. Of a duty-cycled radio's attempts only the turnarounds are here.
+///
+/// ```toml
+/// cca = "128us"
+/// acknowledgment = "none"
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptConfig {
     /// How long clear channel assessment takes; its result is the channel's state at the end. `None`: no assessment.
@@ -64,6 +84,12 @@ pub struct AttemptConfig {
 }
 
 /// Acknowledged frames.
+///
+/// ```toml
+/// turnaround = "1ms"
+/// wait = "2ms"
+/// another_ends_the_wait = false
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgment {
     /// From the end of a frame to the begin of its acknowledgment, with the receiver off.
@@ -76,6 +102,12 @@ pub struct Acknowledgment {
 }
 
 /// Interframe spacing (IEEE Std 802.15.4-2006, §7.5.1.3): time for the receiver to process a frame.
+///
+/// ```toml
+/// short = "192us"
+/// long = "640us"
+/// max_short_octets = 18
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterframeSpacing {
     /// SIFS: after a short frame.
@@ -87,6 +119,11 @@ pub struct InterframeSpacing {
 }
 
 /// The frames that wait in a station, the one in transmission included.
+///
+/// ```toml
+/// packets = 8
+/// neighbours = 2
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueConfig {
     /// How many there is room for in all. `None`: no limit.

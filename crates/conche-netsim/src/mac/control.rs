@@ -13,6 +13,11 @@ use crate::units::nanos;
 /// Divergence: none is suppressed because others sent the same; a redundancy constant shows in a longer interval.
 ///
 /// It never ends: run until a time, or let a host stop the run.
+///
+/// ```toml
+/// interval = "60s"
+/// psdu_octets = 90
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlTraffic {
     /// The interval.

@@ -8,6 +8,12 @@ use crate::rng::Stream;
 /// A two-state chain for each directed link. In the bad state a frame is lost with `loss_bad`, whatever its signal.
 ///
 /// The share of lost frames is `loss_bad · mean_bad/(mean_good + mean_bad)`.
+///
+/// ```toml
+/// mean_good = "9s"
+/// mean_bad = "1s"
+/// loss_bad = 0.9
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gilbert {
     /// How long a good state lasts in the mean; it is exponentially distributed.

@@ -58,6 +58,12 @@ pub(crate) enum Arrival {
 }
 
 /// A radio medium with its parameters.
+///
+/// ```toml
+/// medium = "mrm31"
+/// medium = { udgm = { transmission_range_m = 10, interference_range_m = 20 } }
+/// medium = { sinr = { noise_dbm = -98, path_loss = { log-distance = { exponent = 3.5 } } } }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum MediumConfig {
     /// Unit disks: any overlap destroys both frames.

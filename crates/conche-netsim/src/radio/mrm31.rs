@@ -23,6 +23,11 @@ use crate::Instant;
 use crate::rng::Stream;
 
 /// Free space with random gain, and capture as Contiki 3.1 has it.
+///
+/// ```toml
+/// tx_power_dbm = 1.5
+/// sensitivity_dbm = -64
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mrm31 {
     /// Transmission power, in dBm.

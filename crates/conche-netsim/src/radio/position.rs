@@ -1,6 +1,10 @@
 //! Where stations stand.
 
 /// A place in the plane, in metres.
+///
+/// ```toml
+/// position = [3, 4.5]
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Position {
     /// To the east.

@@ -3,6 +3,12 @@
 use super::power::to_db;
 
 /// Which curve leads from the signal-to-noise ratio to the packet reception ratio.
+///
+/// ```toml
+/// curve = "oqpsk"
+/// curve = "cc2420"
+/// curve = { transitional = { middle_db = 4.6, width_db = 1.9 } }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ReceptionCurve {
     /// The bit error rate of O-QPSK with direct sequence spreading in white noise (IEEE Std 802.15.4-2006, annex E.4.1.8),

@@ -15,6 +15,14 @@ use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{Instant, NodeId};
 
 /// A medium with interference.
+///
+/// ```toml
+/// tx_power_dbm = 0
+/// path_loss = { log-distance = { exponent = 3.5, shadowing_sigma_db = 4 } }
+/// capture_threshold_db = 3
+/// curve = "cc2420"
+/// fading = { mean_good = "9s", mean_bad = "1s", loss_bad = 0.9 }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sinr {
     /// Transmission power of all stations, in dBm.
@@ -41,6 +49,11 @@ pub struct Sinr {
 }
 
 /// What a signal loses between two stations.
+///
+/// ```toml
+/// path_loss = { log-distance = { reference_loss_db = 40, exponent = 3 } }
+/// path_loss = { matrix = [[inf, 70], [72.5, inf]] }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum PathLoss {
     /// `reference + 10·exponent·log10(d/1 m)`, plus shadowing.

@@ -14,6 +14,11 @@ use crate::Instant;
 use crate::rng::Stream;
 
 /// Unit disks.
+///
+/// ```toml
+/// transmission_range_m = 10
+/// interference_range_m = 20
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Udgm {
     /// Frames are received up to this distance, in metres. Cooja's default: 50.

@@ -13,6 +13,11 @@ use crate::wired::Topology;
 use crate::{NodeId, RadioId};
 
 /// How parents are chosen.
+///
+/// ```toml
+/// objective = "hop-count"
+/// min_ratio = 0.9
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RplConfig {
     /// What is minimised on the way to the root.

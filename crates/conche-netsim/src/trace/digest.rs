@@ -43,6 +43,9 @@ impl Observer for Digest {
     fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {
         let (kind, place) = match reason {
             DropReason::QueueFull(link) => (2, link.index()),
+            DropReason::DroppedEarly(link) => (13, link.index()),
+            DropReason::LinkDown(link) => (14, link.index()),
+            DropReason::NodeDown(node) => (15, node.index()),
             DropReason::Lost(link) => (3, link.index()),
             DropReason::ChannelBusy(link) => (9, link.index()),
             DropReason::Unacknowledged(link) => (10, link.index()),

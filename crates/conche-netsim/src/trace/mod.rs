@@ -33,6 +33,10 @@ pub trait Observer {
 pub enum DropReason {
     /// The queue of this link was full.
     QueueFull(LinkId),
+    /// The active queue management of this link dropped it.
+    DroppedEarly(LinkId),
+    /// This link was or went down.
+    LinkDown(LinkId),
     /// It was lost on this link or hop.
     Lost(LinkId),
     /// It was given up at this hop because the radio channel was busy.
@@ -47,6 +51,8 @@ pub enum DropReason {
     NoRoute(NodeId),
     /// There is no host on this node, which is its destination.
     NoHost(NodeId),
+    /// It came from, to or through this node, which is cut off.
+    NodeDown(NodeId),
     /// It had crossed too many links when it came to this node: the routes form a loop.
     HopLimit(NodeId),
 }

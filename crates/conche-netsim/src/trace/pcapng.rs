@@ -144,6 +144,10 @@ impl<W: Write> Observer for PcapNg<W> {
     fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {
         let (place, why) = match reason {
             DropReason::QueueFull(link) => (Place::On(link), format!("queue of {} full", self.links[link.index()])),
+            DropReason::DroppedEarly(link) => {
+                (Place::On(link), format!("dropped early by {}", self.links[link.index()]))
+            }
+            DropReason::LinkDown(link) => (Place::On(link), format!("{} down", self.links[link.index()])),
             DropReason::Lost(link) => (Place::On(link), format!("lost on {}", self.links[link.index()])),
             DropReason::ChannelBusy(link) => (Place::On(link), format!("channel of {} busy", self.links[link.index()])),
             DropReason::Unacknowledged(link) => {
@@ -154,6 +158,7 @@ impl<W: Write> Observer for PcapNg<W> {
                 (Place::Inside(packet.meta.from), format!("not transmitted in {radio}"))
             }
             DropReason::NoRoute(node) => (Place::Inside(node), "no route".to_owned()),
+            DropReason::NodeDown(node) => (Place::Inside(node), "cut off".to_owned()),
             DropReason::NoHost(node) => (Place::Inside(node), "no host".to_owned()),
             DropReason::HopLimit(node) => (Place::Inside(node), "hop limit".to_owned()),
         };

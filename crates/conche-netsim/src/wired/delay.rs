@@ -7,6 +7,11 @@ use crate::rng::Stream;
 use crate::units::nanos;
 
 /// The random part of a link's delay, drawn for each frame and added to the constant part.
+///
+/// ```toml
+/// jitter = { uniform = ["10ms", "20ms"], order = "free" }
+/// jitter = { exponential = "20ms" }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter {
     /// What is drawn.
@@ -16,6 +21,12 @@ pub struct Jitter {
 }
 
 /// How a span of time is distributed.
+///
+/// ```toml
+/// wait = "none"
+/// wait = { uniform = ["10ms", "20ms"] }
+/// wait = { exponential = "20ms" }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Distribution {
     /// Always zero.
@@ -79,6 +90,11 @@ pub(super) struct DelayLine {
 impl DelayLine {
     pub(super) fn new(constant: Duration, jitter: Jitter, stream: Stream) -> Self {
         Self { constant, jitter, stream, last_arrival: Instant::ZERO }
+    }
+
+    /// What enters from now on is delayed in this way.
+    pub(super) fn change(&mut self, constant: Duration, jitter: Jitter) {
+        (self.constant, self.jitter) = (constant, jitter);
     }
 
     pub(super) fn arrival(&mut self, departure: Instant) -> Instant {

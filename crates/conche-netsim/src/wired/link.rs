@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use super::aqm::Aqm;
+use super::buffer::Buffer;
 use super::delay::{DelayLine, Distribution, Jitter};
 use super::loss::{Loss, LossProcess};
+use super::opportunities::LinkTrace;
 use super::queue::{Backlog, DropTail};
 use super::service::{Service, Stalls};
 use crate::mac::Hop;
@@ -12,9 +15,20 @@ use crate::{BitRate, Instant, LinkId, NodeId};
 
 /// How a link behaves. The default is a link without rate, delay, loss or limit: what is sent over it is there at once,
 /// and costs no event.
+///
+/// ```toml
+/// rate = "30kbit/s"
+/// delay = "200ms"
+/// jitter = { uniform = ["10ms", "20ms"], order = "free" }
+/// queue = "2500B"
+/// loss = 0.01
+/// stalls = { probability = 0.002, mean = "1300ms" }
+/// header_bytes = 28
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// How fast frames are serialised; `None`: in no time, so that nothing ever waits.
+    /// How fast frames are serialised; `None`: in no time, so that nothing ever waits. A trace takes its place
+    /// ([`Topology::trace`](super::Topology::trace)).
     pub rate: Option<BitRate>,
     /// How the time that a frame takes at this rate differs from frame to frame.
     pub service: Service,
@@ -26,6 +40,8 @@ pub struct LinkConfig {
     pub jitter: Jitter,
     /// What waits for the link.
     pub queue: DropTail,
+    /// Which frames are dropped before the queue is full. Default: none.
+    pub aqm: Option<Aqm>,
     /// Loss on the wire, after the queue.
     pub loss: Loss,
     /// Probability that a frame enters the queue twice.
@@ -43,6 +59,7 @@ impl Default for LinkConfig {
             delay: Duration::ZERO,
             jitter: Jitter::default(),
             queue: DropTail::default(),
+            aqm: None,
             loss: Loss::None,
             duplicate: 0.0,
             header_bytes: 28,
@@ -54,6 +71,8 @@ impl Default for LinkConfig {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pub(super) to: NodeId,
+    /// It takes frames.
+    pub(super) up: bool,
     pub(super) kind: Kind,
 }
 
@@ -62,17 +81,34 @@ pub(super) struct Link {
 pub(super) enum Kind {
     /// It does nothing at all to a frame.
     Transparent,
-    /// A wire with its queue. Elsewhere, so that a million links that have none take little memory.
+    /// A wire with its queue, in which the departure of a frame is known when it comes. Elsewhere, so that a million links that have none take little memory.
     Wire(Box<Wire>),
+    /// A wire whose frames wait for events.
+    Buffer(Box<Buffer>),
     /// A hop of a radio network, which is told to carry the frame.
     Hop(Hop),
+}
+
+/// What a link is beside its configuration.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Equipment {
+    /// It may change during the run.
+    pub(super) changing: bool,
+    /// When its frames may leave.
+    pub(super) trace: Option<LinkTrace>,
 }
 
 /// A wire at work.
 #[derive(Clone, Debug)]
 pub(super) struct Wire {
-    config: LinkConfig,
+    line: Line,
     backlog: Backlog,
+}
+
+/// What a wire does to frames beside letting them wait.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) config: LinkConfig,
     loss: LossProcess,
     delay: DelayLine,
     duplication: Stream,
@@ -81,6 +117,7 @@ pub(super) struct Wire {
 }
 
 /// What becomes of a frame.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Fate {
     /// The queue is full.
     Refused,
@@ -91,28 +128,55 @@ pub(super) enum Fate {
 }
 
 impl Link {
-    pub(super) fn new(id: LinkId, to: NodeId, config: LinkConfig, streams: &Streams) -> Self {
+    pub(super) fn new(id: LinkId, to: NodeId, config: LinkConfig, equipment: Equipment, streams: &Streams) -> Self {
         let transparent = config.rate.is_none()
             && config.delay.is_zero()
             && config.jitter.distribution == Distribution::Zero
             && config.loss == Loss::None
             && config.duplicate <= 0.0;
-        let kind = if transparent { Kind::Transparent } else { Kind::Wire(Box::new(Wire::new(id, config, streams))) };
-        Self { to, kind }
+        let Equipment { changing, trace } = equipment;
+        let line = || Line::new(id, config, streams);
+        let kind = if changing || trace.is_some() || config.aqm.is_some() {
+            let management = streams.stream(Entity::Link(id), Purpose::named("aqm"));
+            Kind::Buffer(Box::new(Buffer::new(line(), trace, management)))
+        } else if transparent {
+            Kind::Transparent
+        } else {
+            Kind::Wire(Box::new(Wire { line: line(), backlog: Backlog::new(config.queue) }))
+        };
+        Self { to, up: true, kind }
     }
 
     /// A hop of a radio network.
     pub(super) const fn hop(to: NodeId, hop: Hop) -> Self {
-        Self { to, kind: Kind::Hop(hop) }
+        Self { to, up: true, kind: Kind::Hop(hop) }
     }
 }
 
 impl Wire {
+    pub(super) fn line(&mut self) -> &mut Line {
+        &mut self.line
+    }
+
+    /// Takes a frame with this many bytes of UDP payload.
+    pub(super) fn offer(&mut self, now: Instant, payload_bytes: usize) -> Fate {
+        let departure = match self.line.config.rate {
+            None => Some(now),
+            Some(rate) => {
+                let bytes = self.line.frame_bytes(payload_bytes);
+                let nanos = self.line.service_nanos(rate, bytes);
+                self.backlog.accept(now, bytes, nanos)
+            }
+        };
+        departure.map_or(Fate::Refused, |departure| self.line.leave(departure))
+    }
+}
+
+impl Line {
     fn new(id: LinkId, config: LinkConfig, streams: &Streams) -> Self {
         let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));
         Self {
             config,
-            backlog: Backlog::new(config.queue),
             loss: LossProcess::new(config.loss, stream("loss")),
             delay: DelayLine::new(config.delay, config.jitter, stream("jitter")),
             duplication: stream("duplication"),
@@ -121,27 +185,31 @@ impl Wire {
         }
     }
 
+    /// What comes from now on is treated in this way.
+    pub(super) fn change(&mut self, config: LinkConfig) {
+        self.loss.change(config.loss);
+        self.delay.change(config.delay, config.jitter);
+        self.config = config;
+    }
+
     /// Whether the next frame enters the queue twice.
     pub(super) fn duplicates_next(&mut self) -> bool {
         self.config.duplicate > 0.0 && self.duplication.chance(self.config.duplicate)
     }
 
-    /// Takes a frame with this many bytes of UDP payload.
-    pub(super) fn offer(&mut self, now: Instant, payload_bytes: usize) -> Fate {
-        let departure = match self.config.rate {
-            None => Some(now),
-            Some(rate) => {
-                let payload = u32::try_from(payload_bytes).unwrap_or(u32::MAX);
-                let bytes = payload.saturating_add(self.config.header_bytes);
-                let service_nanos = self.config.service.nanos(rate.serialisation_nanos(bytes), &mut self.fading);
-                let stall_nanos = self.config.stalls.nanos(&mut self.stalling);
-                self.backlog.accept(now, bytes, service_nanos.saturating_add(stall_nanos))
-            }
-        };
-        match departure {
-            None => Fate::Refused,
-            Some(departure) if self.loss.next_is_lost() => Fate::Lost(departure),
-            Some(departure) => Fate::Arrives(self.delay.arrival(departure)),
-        }
+    /// The bytes of a frame with so many of UDP payload.
+    pub(super) fn frame_bytes(&self, payload_bytes: usize) -> u32 {
+        u32::try_from(payload_bytes).unwrap_or(u32::MAX).saturating_add(self.config.header_bytes)
+    }
+
+    /// How long the next frame occupies the link.
+    pub(super) fn service_nanos(&mut self, rate: BitRate, bytes: u32) -> u64 {
+        let service_nanos = self.config.service.nanos(rate.serialisation_nanos(bytes), &mut self.fading);
+        service_nanos.saturating_add(self.config.stalls.nanos(&mut self.stalling))
+    }
+
+    /// What becomes of a frame that leaves the queue at this time.
+    pub(super) fn leave(&mut self, departure: Instant) -> Fate {
+        if self.loss.next_is_lost() { Fate::Lost(departure) } else { Fate::Arrives(self.delay.arrival(departure)) }
     }
 }

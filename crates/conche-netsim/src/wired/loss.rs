@@ -3,6 +3,12 @@
 use crate::rng::Stream;
 
 /// Which frames are lost after they left the queue.
+///
+/// ```toml
+/// loss = "none"
+/// loss = 0.01
+/// loss = { gilbert-elliott = { to_bad = 0.02, to_good = 0.25, loss_good = 0, loss_bad = 1 } }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Loss {
     /// No frame.
@@ -53,6 +59,11 @@ impl LossProcess {
     #[must_use]
     pub fn new(model: Loss, stream: Stream) -> Self {
         Self { model, bad: false, stream }
+    }
+
+    /// The next frames are lost by this model. Its chain goes on in the state in which the other one's was.
+    pub(super) fn change(&mut self, model: Loss) {
+        self.model = model;
     }
 
     /// Whether the next frame is lost.

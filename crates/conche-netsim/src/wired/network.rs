@@ -1,10 +1,14 @@
 //! The network at work: packets go from link to link until they reach their node.
 
-use super::link::{Fate, Kind, Link};
+use std::collections::BTreeSet;
+
+use super::buffer::Done;
+use super::link::{Fate, Kind, Link, LinkConfig};
+use super::topology::check_wire;
 use crate::mac::Hop;
 use crate::packet::{PacketRef, Packets};
 use crate::scheduler::Scheduler;
-use crate::sim;
+use crate::sim::{self, ChangeError};
 use crate::trace::{DropReason, Observer};
 use crate::{LinkId, NodeId};
 
@@ -18,6 +22,10 @@ pub(crate) struct Network {
     routes: Vec<Route>,
     pub(crate) dropped: u64,
     pub(crate) duplicated: u64,
+    /// Nodes that are cut off.
+    cut_off: BTreeSet<NodeId>,
+    /// What a link has just done; empty in between.
+    done: Vec<Done>,
 }
 
 /// Where a node sends a packet.
@@ -40,6 +48,13 @@ pub(crate) enum Event {
         packet: PacketRef,
         /// Which node.
         at: NodeId,
+    },
+    /// A link goes on with what waits for it.
+    Resume {
+        /// Which link.
+        link: LinkId,
+        /// Which of its events this is.
+        number: u32,
     },
     /// A packet is lost on a wire.
     Lose {
@@ -70,7 +85,7 @@ pub(crate) struct Surroundings<'a, O> {
 
 impl Network {
     pub(super) fn new(links: Vec<Link>, routes: Vec<Route>) -> Self {
-        Self { links, routes, dropped: 0, duplicated: 0 }
+        Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), done: Vec::new() }
     }
 
     /// Sends a packet on its way from the node `at`, until something other than a wire has to carry it.
@@ -81,7 +96,14 @@ impl Network {
         at: NodeId,
     ) -> Forwarded {
         let (to, mut at) = (around.packets.get(packet).meta.to, at);
-        while at != to {
+        loop {
+            if !self.cut_off.is_empty() && self.cut_off.contains(&at) {
+                self.drop(around, packet, DropReason::NodeDown(at));
+                return Forwarded::Taken;
+            }
+            if at == to {
+                return Forwarded::Arrived(packet);
+            }
             let Some(id) = self.routes[at.index()].to(to) else {
                 self.drop(around, packet, DropReason::NoRoute(at));
                 return Forwarded::Taken;
@@ -93,17 +115,76 @@ impl Network {
                 return Forwarded::Taken;
             }
             let link = &mut self.links[id.index()];
+            if !link.up {
+                self.drop(around, packet, DropReason::LinkDown(id));
+                return Forwarded::Taken;
+            }
             match &mut link.kind {
                 Kind::Transparent => at = link.to,
                 Kind::Wire(wire) => {
-                    let duplicate = wire.duplicates_next().then(|| around.packets.duplicate(packet));
+                    let duplicate = wire.line().duplicates_next().then(|| around.packets.duplicate(packet));
+                    self.cross(around, packet, duplicate, id);
+                    return Forwarded::Taken;
+                }
+                Kind::Buffer(buffer) => {
+                    let duplicate = buffer.line().duplicates_next().then(|| around.packets.duplicate(packet));
                     self.cross(around, packet, duplicate, id);
                     return Forwarded::Taken;
                 }
                 Kind::Hop(hop) => return Forwarded::Hop(packet, *hop, id),
             }
         }
-        Forwarded::Arrived(packet)
+    }
+
+    /// How a link that can change behaves.
+    pub(crate) fn config(&self, id: LinkId) -> Result<LinkConfig, ChangeError> {
+        match &self.links.get(id.index()).ok_or(ChangeError::NoSuchLink(id))?.kind {
+            Kind::Buffer(buffer) => Ok(*buffer.config()),
+            Kind::Transparent | Kind::Wire(_) | Kind::Hop(_) => Err(ChangeError::Fixed(id)),
+        }
+    }
+
+    /// Lets a link behave otherwise.
+    pub(crate) fn change<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        id: LinkId,
+        config: LinkConfig,
+    ) -> Result<(), ChangeError> {
+        let link = self.links.get_mut(id.index()).ok_or(ChangeError::NoSuchLink(id))?;
+        let Kind::Buffer(buffer) = &mut link.kind else { return Err(ChangeError::Fixed(id)) };
+        check_wire(&id.to_string(), &config)?;
+        buffer.change(config, around.scheduler.now(), &mut self.done);
+        self.settle(around, id);
+        Ok(())
+    }
+
+    /// Takes a link down or up.
+    pub(crate) fn set_up<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        id: LinkId,
+        up: bool,
+    ) -> Result<(), ChangeError> {
+        let link = self.links.get_mut(id.index()).ok_or(ChangeError::NoSuchLink(id))?;
+        match &mut link.kind {
+            // What waits for it is as good as gone already.
+            Kind::Wire(_) => return Err(ChangeError::Fixed(id)),
+            Kind::Buffer(buffer) if !up => buffer.interrupt(around.scheduler.now(), &mut self.done),
+            Kind::Buffer(_) | Kind::Transparent | Kind::Hop(_) => {}
+        }
+        link.up = up;
+        self.settle(around, id);
+        Ok(())
+    }
+
+    /// Cuts a node off, or ends that.
+    pub(crate) fn cut_off(&mut self, node: NodeId, cut: bool) {
+        if cut {
+            self.cut_off.insert(node);
+        } else {
+            self.cut_off.remove(&node);
+        }
     }
 
     /// A packet that [`Event::Lose`] announced is lost.
@@ -137,13 +218,52 @@ impl Network {
     fn offer<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId) {
         let now = around.scheduler.now();
         let payload_bytes = around.packets.get(packet).bytes.len();
-        let Link { to, kind: Kind::Wire(wire) } = &mut self.links[id.index()] else {
-            unreachable!("packets are offered to wires only")
-        };
-        match wire.offer(now, payload_bytes) {
+        match &mut self.links[id.index()].kind {
+            Kind::Wire(wire) => {
+                let fate = wire.offer(now, payload_bytes);
+                self.follow(around, packet, id, fate);
+            }
+            Kind::Buffer(buffer) => {
+                buffer.offer(now, packet, payload_bytes, &mut self.done);
+                self.settle(around, id);
+            }
+            Kind::Transparent | Kind::Hop(_) => unreachable!("packets are offered to wires only"),
+        }
+    }
+
+    /// The event of a link that [`Event::Resume`] announced.
+    #[inline(never)]
+    pub(crate) fn resume<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId, number: u32) {
+        let now = around.scheduler.now();
+        if let Kind::Buffer(buffer) = &mut self.links[link.index()].kind {
+            buffer.resume(now, number, &mut self.done);
+            self.settle(around, link);
+        }
+    }
+
+    /// Lets what a link has done happen.
+    fn settle<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId) {
+        let mut all = std::mem::take(&mut self.done);
+        for done in all.drain(..) {
+            match done {
+                Done::Refused(packet) => self.drop(around, packet, DropReason::QueueFull(link)),
+                Done::Interrupted(packet) => self.drop(around, packet, DropReason::LinkDown(link)),
+                Done::DroppedEarly(packet) => self.drop(around, packet, DropReason::DroppedEarly(link)),
+                Done::Left(packet, fate) => self.follow(around, packet, link, fate),
+                Done::Resumes(at, number) => around.scheduler.schedule(at, Event::Resume { link, number }.into()),
+            }
+        }
+        self.done = all;
+    }
+
+    fn follow<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId, fate: Fate) {
+        match fate {
             Fate::Refused => self.drop(around, packet, DropReason::QueueFull(id)),
             Fate::Lost(at) => around.scheduler.schedule(at, Event::Lose { packet, link: id }.into()),
-            Fate::Arrives(at) => around.scheduler.schedule(at, Event::Arrive { packet, at: *to }.into()),
+            Fate::Arrives(at) => {
+                let to = self.links[id.index()].to;
+                around.scheduler.schedule(at, Event::Arrive { packet, at: to }.into());
+            }
         }
     }
 

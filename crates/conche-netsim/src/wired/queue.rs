@@ -7,6 +7,13 @@ use crate::Instant;
 /// A first-in first-out queue that drops what does not fit.
 ///
 /// A frame that finds the link idle goes straight into service; it never waits.
+///
+/// ```toml
+/// queue = "unlimited"
+/// queue = "2500B"
+/// queue = { bytes = "2500B", in_service = "included" }
+/// queue = { packets = 16 }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DropTail {
     /// How much fits.
@@ -38,6 +45,20 @@ pub enum InService {
 }
 
 impl DropTail {
+    /// Whether a further frame fits beside those that wait and the one that is being transmitted.
+    pub(super) fn has_room(&self, waiting: u64, waiting_bytes: u64, in_service: Option<u32>, bytes: u32) -> bool {
+        let (frames, in_service_bytes) = match (self.in_service, in_service) {
+            (_, None) if waiting == 0 => return true,
+            (InService::Included, Some(in_service)) => (1, u64::from(in_service)),
+            _ => (0, 0),
+        };
+        match self.limit {
+            Limit::Unlimited => true,
+            Limit::Bytes(limit) => waiting_bytes + in_service_bytes + u64::from(bytes) <= limit,
+            Limit::Packets(limit) => waiting + frames < limit,
+        }
+    }
+
     /// A queue for so many bytes of waiting frames.
     #[must_use]
     pub const fn bytes(bytes: u64) -> Self {
@@ -93,15 +114,8 @@ impl Backlog {
 
     fn has_room(&self, bytes: u32) -> bool {
         let Some((_, in_service)) = self.frames.front() else { return true };
-        let (uncounted_frames, uncounted_bytes) = match self.queue.in_service {
-            InService::Excluded => (1, u64::from(*in_service)),
-            InService::Included => (0, 0),
-        };
-        match self.queue.limit {
-            Limit::Unlimited => true,
-            Limit::Bytes(limit) => self.bytes - uncounted_bytes + u64::from(bytes) <= limit,
-            Limit::Packets(limit) => (self.frames.len() as u64) - uncounted_frames < limit,
-        }
+        let (waiting, waiting_bytes) = (self.frames.len() as u64 - 1, self.bytes - u64::from(*in_service));
+        self.queue.has_room(waiting, waiting_bytes, Some(*in_service), bytes)
     }
 }
 

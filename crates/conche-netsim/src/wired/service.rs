@@ -8,6 +8,10 @@ use crate::units::nanos;
 /// How the time that a link takes to serialise a frame deviates from the frame's size over the link's rate.
 ///
 /// The mean is that quotient under each of them, so that the link's long-term rate stays what it says.
+///
+/// ```toml
+/// service = "rayleigh"
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Service {
     /// Not at all.
@@ -24,6 +28,11 @@ pub enum Service {
 
 /// Pauses of a link: some frames take much longer than their size says, and what waits behind them waits as well, as where
 /// a radio link is lost and set up again.
+///
+/// ```toml
+/// probability = 0.002
+/// mean = "1300ms"
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stalls {
     /// Probability that a frame meets one. 0, the default: never.

@@ -3,13 +3,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use thiserror::Error;
 
+use super::aqm::Aqm;
 use super::delay::Distribution;
-use super::link::{Link, LinkConfig};
+use super::link::{Equipment, Link, LinkConfig};
 use super::network::{Network, Route};
+use super::opportunities::LinkTrace;
 use crate::mac::{Hop, RadioConfig, RadioNetwork};
 use crate::radio::{Layout, Position, RadioError};
 use crate::rng::Streams;
@@ -44,6 +46,8 @@ pub struct Topology {
     links: Vec<Edge>,
     routes: Vec<StaticRoute>,
     radios: Vec<Layout>,
+    /// Of the few links that have any.
+    equipment: BTreeMap<LinkId, Equipment>,
 }
 
 #[derive(Clone, Debug)]
@@ -54,9 +58,10 @@ struct Edge {
     kind: EdgeKind,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum EdgeKind {
-    Wire(LinkConfig),
+    /// `None`: the default, as a million links have it.
+    Wire(Option<Box<LinkConfig>>),
     Hop(RadioId),
 }
 
@@ -89,6 +94,9 @@ pub enum TopologyError {
     /// A uniform distribution has its bounds the wrong way round.
     #[error("link {0:?}: the jitter's low bound is above its high bound")]
     EmptyJitter(String),
+    /// A hop of a radio network was given what only a link has.
+    #[error("{0:?} is a hop of a radio network, which has no trace and does not change")]
+    NoWire(String),
     /// A node or link of another topology was named.
     #[error("{0} does not exist in this topology")]
     Unknown(String),
@@ -127,6 +135,7 @@ impl Topology {
 
     /// Adds a link that carries frames from one node to another, and none back.
     pub fn link(&mut self, name: impl Into<String>, from: NodeId, to: NodeId, config: LinkConfig) -> LinkId {
+        let config = (config != LinkConfig::default()).then(|| Box::new(config));
         self.add(name.into(), from, to, EdgeKind::Wire(config))
     }
 
@@ -134,6 +143,28 @@ impl Topology {
     pub fn duplex(&mut self, name: impl AsRef<str>, a: NodeId, b: NodeId, config: LinkConfig) -> (LinkId, LinkId) {
         let name = name.as_ref();
         (self.link(format!("{name}>"), a, b, config), self.link(format!("{name}<"), b, a, config))
+    }
+
+    /// Lets a link change during the run, by [`Simulation::change_link`](crate::Simulation::change_link) and
+    /// [`Simulation::set_link_up`](crate::Simulation::set_link_up). Each frame then takes an event more.
+    pub fn changing(&mut self, link: LinkId) {
+        self.equipment.entry(link).or_default().changing = true;
+    }
+
+    /// Lets the frames of a link leave when a trace says so, in place of its rate, `service` and `stalls`.
+    ///
+    /// ```
+    /// use conche_netsim::wired::{LinkConfig, LinkTrace, Topology};
+    ///
+    /// let mut net = Topology::new();
+    /// let (phone, internet) = (net.node("phone"), net.node("internet"));
+    /// let uplink = net.link("uplink", phone, internet, LinkConfig::default());
+    /// let recorded: LinkTrace = "17\n30\n30\n94\n".parse()?;
+    /// net.trace(uplink, recorded);
+    /// # Ok::<(), conche_netsim::wired::TraceError>(())
+    /// ```
+    pub fn trace(&mut self, link: LinkId, trace: LinkTrace) {
+        self.equipment.entry(link).or_default().trace = Some(trace);
     }
 
     /// Adds a radio network, whose stations are placed by [`Topology::place`].
@@ -194,8 +225,14 @@ impl Topology {
         for edge in &self.links {
             self.name(edge.from)?;
             self.name(edge.to)?;
-            if let EdgeKind::Wire(config) = &edge.kind {
+            if let EdgeKind::Wire(Some(config)) = &edge.kind {
                 check_wire(&edge.name, config)?;
+            }
+        }
+        for link in self.equipment.keys() {
+            let edge = self.links.get(link.index()).ok_or_else(|| TopologyError::Unknown(link.to_string()))?;
+            if matches!(edge.kind, EdgeKind::Hop(_)) {
+                return Err(TopologyError::NoWire(edge.name.clone()));
             }
         }
         let outgoing = self.outgoing();
@@ -205,9 +242,13 @@ impl Topology {
             routes[route.at.index()].set(self.nodes.len(), route.to, route.via);
         }
         let link = |(id, edge): (u32, &Edge)| {
-            Ok(match edge.kind {
-                EdgeKind::Wire(config) => Link::new(LinkId(id), edge.to, config, streams),
-                EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, radio)?),
+            Ok(match &edge.kind {
+                EdgeKind::Wire(config) => {
+                    let equipment = self.equipment.get(&LinkId(id)).cloned().unwrap_or_default();
+                    let config = config.as_deref().copied().unwrap_or_default();
+                    Link::new(LinkId(id), edge.to, config, equipment, streams)
+                }
+                EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, *radio)?),
             })
         };
         let links = (0..).zip(&self.links).map(link).collect::<Result<_, TopologyError>>()?;
@@ -310,12 +351,15 @@ impl Topology {
     }
 }
 
-fn check_wire(link: &str, config: &LinkConfig) -> Result<(), TopologyError> {
+pub(super) fn check_wire(link: &str, config: &LinkConfig) -> Result<(), TopologyError> {
     if config.rate.is_some_and(|rate| rate.as_bits() == 0) {
         return Err(TopologyError::ZeroRate(link.to_owned()));
     }
     let mut probabilities = config.loss.probabilities();
     probabilities.extend([("duplicate", config.duplicate), ("stalls", config.stalls.probability)]);
+    if let Some(Aqm::Red(red)) = config.aqm {
+        probabilities.extend([("max_probability", red.max_probability), ("weight", red.weight)]);
+    }
     for (parameter, value) in probabilities {
         if !(0.0..=1.0).contains(&value) {
             return Err(TopologyError::Probability { link: link.to_owned(), parameter, value });

@@ -11,7 +11,8 @@ use std::time::Duration;
 use conche_netsim::packet::Packet;
 use conche_netsim::trace::{Digest, DropReason, Observer};
 use conche_netsim::wired::{
-    Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Service, Stalls, Topology,
+    Aqm, CoDel, Distribution, DropTail, InService, Jitter, Limit, LinkConfig, LinkTrace, Loss, Order, Pie, Red,
+    Service, Stalls, Topology,
 };
 use conche_netsim::{BitRate, Counters, Ended, Instant, LinkId, NodeId, Simulation};
 use proptest::prelude::*;
@@ -20,6 +21,7 @@ use crate::plain::{Interval, Plain};
 
 struct Network {
     topology: Topology,
+    middle: LinkId,
     sources: [NodeId; 2],
     echoes: [NodeId; 2],
 }
@@ -28,7 +30,7 @@ struct Network {
 fn network(middle: LinkConfig, access: LinkConfig) -> Network {
     let mut topology = Topology::new();
     let (left, right) = (topology.node("left"), topology.node("right"));
-    topology.duplex("middle", left, right, middle);
+    let (middle, _) = topology.duplex("middle", left, right, middle);
     let sources = ["source a", "source b"].map(|name| topology.node(name));
     let echoes = ["echo a", "echo b"].map(|name| topology.node(name));
     topology.duplex("access a", sources[0], left, access);
@@ -36,7 +38,7 @@ fn network(middle: LinkConfig, access: LinkConfig) -> Network {
     for echo in echoes {
         topology.duplex(format!("{echo}"), right, echo, LinkConfig::default());
     }
-    Network { topology, sources, echoes }
+    Network { topology, middle, sources, echoes }
 }
 
 fn simulate<O: Observer>(network: &Network, seed: u64, observer: O) -> Simulation<Plain, O> {
@@ -61,6 +63,7 @@ fn rough() -> LinkConfig {
             order: Order::Free,
         },
         queue: DropTail::bytes(500),
+        aqm: None,
         loss: Loss::GilbertElliott { to_bad: 0.05, to_good: 0.4, loss_good: 0.01, loss_bad: 0.7 },
         duplicate: 0.05,
         header_bytes: 28,
@@ -92,6 +95,15 @@ impl Observer for Tally {
     }
 }
 
+fn check<O>(sim: &Simulation<Plain, (Tally, O)>)
+where
+    O: Observer,
+{
+    let counters = sim.counters();
+    assert_eq!(counters.sent + counters.duplicated, counters.delivered + counters.dropped + counters.in_flight);
+    assert_eq!(counters, sim.observer().0.0);
+}
+
 fn links() -> impl Strategy<Value = LinkConfig> {
     let limit =
         prop_oneof![Just(Limit::Unlimited), (0..2000_u64).prop_map(Limit::Bytes), (0..20_u64).prop_map(Limit::Packets)];
@@ -99,27 +111,111 @@ fn links() -> impl Strategy<Value = LinkConfig> {
     let loss = prop_oneof![Just(Loss::None), (0.0..=1.0).prop_map(Loss::Bernoulli)];
     let rate = prop::option::of((1..1000_u64).prop_map(BitRate::kbit));
     let order = prop_oneof![Just(Order::Kept), Just(Order::Free)];
+    let aqm = prop_oneof![
+        Just(None),
+        Just(Some(Aqm::Red(Red { weight: 0.1, min_packets: 1.0, max_packets: 3.0, ..Red::default() }))),
+        (1..50_u64).prop_map(|ms| {
+            let (target, interval) = (Duration::from_millis(ms), Duration::from_millis(10 * ms));
+            Some(Aqm::CoDel(CoDel { target, interval, mtu_bytes: 100 }))
+        }),
+        Just(Some(Aqm::Pie(Pie { mean_packet_bytes: 50, max_burst: Duration::ZERO, ..Pie::default() }))),
+    ];
     let service = prop_oneof![Just(Service::Exact), Just(Service::Rayleigh), Just(Service::Exponential)];
-    (rate, (service, 0.0..=0.1_f64), 0..50_u64, 0..50_u64, order, limit, in_service, loss, 0.0..=0.5_f64).prop_map(
-        |(rate, (service, stalls), delay, high, order, limit, in_service, loss, duplicate)| LinkConfig {
-            rate,
-            service,
-            stalls: Stalls { probability: stalls, mean: Duration::from_millis(500) },
-            delay: Duration::from_millis(delay),
-            jitter: Jitter {
-                distribution: Distribution::Uniform { low: Duration::ZERO, high: Duration::from_millis(high) },
-                order,
-            },
-            queue: DropTail { limit, in_service },
-            loss,
-            duplicate,
-            header_bytes: 28,
-        },
-    )
+    (rate, (service, 0.0..=0.1_f64), 0..50_u64, 0..50_u64, order, (limit, aqm), in_service, loss, 0.0..=0.5_f64)
+        .prop_map(|(rate, (service, stalls), delay, high, order, (limit, aqm), in_service, loss, duplicate)| {
+            LinkConfig {
+                rate,
+                service,
+                stalls: Stalls { probability: stalls, mean: Duration::from_millis(500) },
+                delay: Duration::from_millis(delay),
+                jitter: Jitter {
+                    distribution: Distribution::Uniform { low: Duration::ZERO, high: Duration::from_millis(high) },
+                    order,
+                },
+                queue: DropTail { limit, in_service },
+                aqm,
+                loss,
+                duplicate,
+                header_bytes: 28,
+            }
+        })
+}
+
+/// What happens at a time.
+#[derive(Clone, Debug)]
+enum Change {
+    Link(Box<LinkConfig>),
+    LinkUp(bool),
+    /// Of a source or an echo.
+    NodeUp(usize, bool),
+    Reboot(usize),
+}
+
+fn changes() -> impl Strategy<Value = Vec<(u64, Change)>> {
+    let change = prop_oneof![
+        links().prop_map(|config| Change::Link(Box::new(config))),
+        any::<bool>().prop_map(Change::LinkUp),
+        (0..4_usize, any::<bool>()).prop_map(|(node, up)| Change::NodeUp(node, up)),
+        (0..4_usize).prop_map(Change::Reboot),
+    ];
+    prop::collection::vec((0..300_u64, change), 0..12)
+}
+
+impl Network {
+    /// Makes a change now.
+    fn change<O: Observer>(&self, sim: &mut Simulation<Plain, O>, change: &Change) {
+        let node = |index: usize| [self.sources, self.echoes].concat()[index];
+        match change {
+            Change::Link(config) => sim.change_link(self.middle, **config).expect("it changes"),
+            Change::LinkUp(up) => sim.set_link_up(self.middle, *up).expect("it changes"),
+            Change::NodeUp(index, up) => sim.set_node_up(node(*index), *up).expect("a node"),
+            Change::Reboot(index) => {
+                // Two that echo would never end.
+                let fresh = if *index < 2 { Plain::Sink(Vec::new()) } else { Plain::Echo };
+                let before = sim.reboot(node(*index), fresh).expect("a node");
+                assert!(before.is_some());
+            }
+        }
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn changes_and_traces_lose_no_packet_either(
+        middle in links(), access in links(), trace in prop::collection::vec(0..20_u64, 1..20), traced: bool,
+        changes in changes(), seed: u64,
+    ) {
+        let mut net = network(middle, access);
+        net.topology.changing(net.middle);
+        if traced {
+            let mut time_ms = 1;
+            let lines: Vec<String> = trace.iter().map(|gap| { time_ms += gap; time_ms.to_string() }).collect();
+            net.topology.trace(net.middle, lines.join("\n").parse::<LinkTrace>().expect("a trace"));
+        }
+        // Each change after a further time; in pieces of so many milliseconds, or at once.
+        let run = |piece_ms: u64| {
+            let mut sim = simulate(&net, seed, (Tally::default(), Digest::default()));
+            let mut now = Instant::ZERO;
+            for (gap_ms, change) in &changes {
+                let at = now + Duration::from_millis(*gap_ms);
+                while now < at {
+                    now = (now + Duration::from_millis(piece_ms)).min(at);
+                    sim.run_until(now);
+                    assert_eq!(sim.now(), now);
+                    check(&sim);
+                }
+                net.change(&mut sim, change);
+                check(&sim);
+            }
+            assert_eq!(sim.run(), Ended::Idle);
+            check(&sim);
+            assert_eq!(sim.counters().in_flight, 0);
+            (sim.observer().1, sim.events())
+        };
+        prop_assert_eq!(run(7), run(100_000));
+    }
 
     #[test]
     fn at_all_times_packets_are_delivered_dropped_or_in_flight(middle in links(), access in links(), seed: u64) {

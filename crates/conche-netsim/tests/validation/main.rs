@@ -3,6 +3,8 @@
 //! | module | what is compared |
 //! |---|---|
 //! | [`queueing`] | waiting times of M/D/1 and M/G/1; what a drop-tail queue holds |
+//! | [`managed`] | queues under RED, CoDel and PIE; recorded links |
+//! | [`changes`] | links that change, go down and come up; nodes that are cut off and rebooted |
 //! | [`bottleneck`] | completion times and conservation of copies of ANRW'18's topology |
 //! | [`loss`] | loss over hops; Gilbert-Elliott; duplication |
 //! | [`exchange`] | durations and transmissions of RFC 7252's default under independent loss |
@@ -15,10 +17,12 @@
 
 mod bottleneck;
 mod causes;
+mod changes;
 mod conservation;
 mod exchange;
 mod jitter;
 mod loss;
+mod managed;
 mod plain;
 mod queueing;
 mod roles;

@@ -67,13 +67,13 @@ fn configured(link: &Link, bits: u64, header_bytes: u32) -> LinkConfig {
 ///
 /// Whole bits: what the last places of the logarithm's inverse are on one machine or another does not matter.
 fn rate(link: &Link, name: &str, streams: &Streams, replication: Replication) -> u64 {
-    let Some(spread) = link.spread else { return link.rate.0 };
+    let Some(spread) = link.spread else { return link.rate.as_bits() };
     let z = match spread.draw {
         Draw::Independent => streams.stream(Entity::Run, Purpose::named(name)).normal(),
         Draw::Stratified => normal_quantile((f64::from(replication.index) + 0.5) / f64::from(replication.count)),
     };
     // exp(μ + σ²/2) is the mean of a lognormal distribution.
-    let drawn = link.rate.0 as f64 * (spread.sigma * z - spread.sigma * spread.sigma / 2.0).exp();
+    let drawn = link.rate.as_bits() as f64 * (spread.sigma * z - spread.sigma * spread.sigma / 2.0).exp();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, and casts saturate
     let bits = drawn.round() as u64;
     bits.max(1)
@@ -88,7 +88,7 @@ mod tests {
     fn rates(draw: Draw, count: u32) -> Vec<f64> {
         let scenario = Scenario::from_toml(SCENARIO).expect("valid");
         let spread = Some(Spread { sigma: 0.5, draw });
-        let link = Link { rate: crate::units::Rate(15_000), spread, ..scenario.gprs.expect("it is there").uplink };
+        let link = Link { rate: BitRate::kbit(15), spread, ..scenario.gprs.expect("it is there").uplink };
         let rate = |index| {
             let replication = Replication { index, count, seed: u64::from(index) };
             rate(&link, "uplink", &Streams::new(replication.seed), replication) as f64

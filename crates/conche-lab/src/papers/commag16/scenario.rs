@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::experiment::Effort;
 use crate::papers::flocklab::{ContikiMac, Metric, Testbed};
 use crate::scenario::{AtLeastOne, Endpoint, NonEmpty, SCHEMA, ScenarioError, Scheme, distinct, select};
-use crate::units::{Rate, Size, Span};
+use crate::units::{BitRate, Size, Span};
 
 /// The replications of a first impression.
 const QUICK_REPLICATIONS: u32 = 3;
@@ -79,7 +79,7 @@ pub struct FlockLab {
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// How fast it sends, in the mean over runs.
-    pub rate: Rate,
+    pub rate: BitRate,
     /// How the rate of a run is drawn; without, it is always the mean.
     pub spread: Option<Spread>,
     /// How the time of a frame deviates from its size over the rate.
@@ -223,7 +223,7 @@ impl FlockLab {
 
 impl Link {
     fn validate(&self, place: &str) -> Result<(), ScenarioError> {
-        if self.rate.0 == 0 {
+        if self.rate.as_bits() == 0 {
             let problem = "0bit/s sends nothing; write it as in 15kbit/s".to_owned();
             return Err(ScenarioError::new(format!("{place}.rate"), problem));
         }

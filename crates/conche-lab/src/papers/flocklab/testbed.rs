@@ -9,13 +9,13 @@ use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::routing::{LinkQuality, Objective, RplConfig, RplTree};
 use conche_netsim::sixlowpan::Sixlowpan;
 use conche_netsim::wired::{LinkConfig, Loss, Topology};
-use conche_netsim::{BitRate, NodeId, RadioId};
+use conche_netsim::{NodeId, RadioId};
 use serde::Deserialize;
 
 use super::links::{self, MOTES};
 use super::measured::POSITIONS_M;
 use crate::scenario::ScenarioError;
-use crate::units::{Rate, Size, Span};
+use crate::units::{BitRate, Size, Span};
 
 /// FlockLab: its radio links, the stack of its motes, and how it is joined to the Internet.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -50,7 +50,7 @@ pub struct Testbed {
     /// Each mote broadcasts a DIO in each such interval: RPL in a network that has converged.
     pub dio_interval: Span,
     /// The serial line between border router and gateway.
-    pub slip: Rate,
+    pub slip: BitRate,
     /// The share of packets that this line loses, either way: it has no flow control.
     pub slip_loss: f64,
     /// One way between gateway and cloud.
@@ -149,7 +149,7 @@ impl Testbed {
         if self.dio_interval.0.is_zero() {
             return refuse("dio_interval", "0s would send nothing but DIOs; write it as in \"260s\"".to_owned());
         }
-        if self.slip.0 == 0 {
+        if self.slip.as_bits() == 0 {
             return refuse("slip", "0bit/s sends nothing; write it as in 115.2kbit/s".to_owned());
         }
         // The rest is checked where the network is built; trying it now shows the error at once.
@@ -205,7 +205,7 @@ impl Testbed {
         tree.install(&mut topology, radio);
         let plain = LinkConfig { header_bytes: HEADER_BYTES, ..LinkConfig::default() };
         let loss = Loss::Bernoulli(self.slip_loss);
-        let slip = LinkConfig { rate: Some(BitRate::bit(self.slip.0)), loss, ..plain };
+        let slip = LinkConfig { rate: Some(self.slip), loss, ..plain };
         topology.duplex("slip", root, gateway, slip);
         topology.duplex("internet", gateway, cloud, LinkConfig { delay: self.internet.0, ..plain });
         let (mut servers, mut hops) = (Vec::new(), Vec::new());

@@ -7,6 +7,11 @@
 use std::cmp::Ordering;
 
 /// What makes one route better than another.
+///
+/// ```toml
+/// metric = "hop-count"
+/// metric = { path-dr = { snr_db = [0, 20], lqi = [50, 110], delivery_ratio = [[50, 0.0], [110, 1]] } }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Metric {
     /// Fewer hops.

@@ -10,6 +10,15 @@ use crate::rng::Stream;
 use crate::{Instant, NodeId, units};
 
 /// The protocol's parameters, by RFC 3561's names where it has them (§10).
+///
+/// ```toml
+/// metric = "hop-count"
+/// reply_wait = "0ms"
+/// net_traversal_time = "2800ms"
+/// rreq_retries = 2
+/// forward_jitter = "10ms"
+/// net_diameter = 35
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct AodvConfig {
     /// Which of two routes is better.

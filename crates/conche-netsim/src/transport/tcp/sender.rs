@@ -19,6 +19,15 @@ use crate::Instant;
 use crate::rng::Stream;
 
 /// The parameters of a transfer.
+///
+/// ```toml
+/// segments = 100
+/// segment_bytes = 48
+/// window_limit = 4
+/// min_rto = "1s"
+/// max_timeouts = 10
+/// acknowledgments = "positive"
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
     /// How many segments of data there are.

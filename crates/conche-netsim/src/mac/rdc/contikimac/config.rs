@@ -5,6 +5,13 @@ use std::time::Duration;
 /// ContikiMAC. A receiver is woken by what its clear channel assessment hears: over a link whose signal is below the
 /// medium's threshold it cannot be reached, though it could receive frames there. The times are multiples of the motes' rtimer tick, 1/32768 s, as in the source, whose expressions stand
 /// beside them.
+///
+/// In TOML the cycle time is given as its rate, `check_rate_hz`.
+///
+/// ```toml
+/// check_rate_hz = 16
+/// with_phase_optimization = false
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContikiMac {
     /// CYCLE_TIME: between two channel checks. Default: `RTIMER_ARCH_SECOND / NETSTACK_RDC_CHANNEL_CHECK_RATE`, 125 ms at

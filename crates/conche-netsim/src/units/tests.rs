@@ -1,10 +1,12 @@
 //! Units: what is read, and what a bare number is told.
 
+use ::serde::Deserialize;
+
 use super::*;
 
 #[derive(Debug, Deserialize)]
 struct Link {
-    rate: Rate,
+    rate: BitRate,
     delay: SpanRange,
     buffer: Size,
 }
@@ -16,7 +18,7 @@ fn link(text: &str) -> Result<Link, String> {
 #[test]
 fn quantities_carry_their_units() {
     let link = link("rate = '30kbit/s'\ndelay = '10ms..20ms'\nbuffer = '2.5kB'").expect("a valid link");
-    assert_eq!(link.rate, Rate(30_000));
+    assert_eq!(link.rate, BitRate::kbit(30));
     assert_eq!(link.delay.as_nanos(), 10_000_000..=20_000_000);
     assert_eq!(link.buffer, Size(2500));
 }
@@ -41,7 +43,7 @@ fn a_bare_number_is_refused_with_what_would_be_right() {
 
 #[test]
 fn unknown_units_are_named_beside_the_known_ones() {
-    let error = "30kbps".parse::<Rate>().expect_err("not a unit of ours").to_string();
+    let error = "30kbps".parse::<BitRate>().expect_err("not a unit of ours").to_string();
     assert!(error.contains("unknown unit `kbps`, the units are bit/s, kbit/s, Mbit/s, Gbit/s"), "{error}");
 }
 

@@ -1,9 +1,11 @@
-//! Rates with their unit, and the conversion of spans into the scheduler's nanoseconds.
+//! Data rates.
 
-use std::fmt;
 use std::time::Duration;
 
-/// How fast a link puts frames on the wire, in bits a second (10³ = 1 kbit/s).
+use super::quantity::{Quantity, quantity};
+
+/// How fast a link puts frames on the wire, in bits a second (10³ = 1 kbit/s), such as `"30kbit/s"`; units: bit/s, kbit/s,
+/// Mbit/s, Gbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BitRate(u64);
 
@@ -45,20 +47,22 @@ impl BitRate {
     }
 }
 
-impl fmt::Display for BitRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            bits if bits >= 1_000_000 && bits.is_multiple_of(1_000_000) => write!(f, "{}Mbit/s", bits / 1_000_000),
-            bits if bits >= 1_000 && bits.is_multiple_of(1_000) => write!(f, "{}kbit/s", bits / 1_000),
-            bits => write!(f, "{bits}bit/s"),
-        }
+impl Quantity for BitRate {
+    const WHAT: &'static str = "a data rate";
+    const EXAMPLE: &'static str = "30kbit/s";
+    const UNITS: &'static [(&'static str, u64)] =
+        &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
+
+    fn from_base(base: u64) -> Self {
+        Self(base)
+    }
+
+    fn to_base(&self) -> u64 {
+        self.0
     }
 }
 
-/// Whole nanoseconds, saturating after 584 years.
-pub(crate) fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
-}
+quantity!(BitRate);
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,181 @@
+//! How the kinds of types are read that most configurations are. The macros expand to implementations for a type; the
+//! names of its fields are its keys.
+
+/// Types whose values are read as a whole.
+macro_rules! as_whole {
+    ($($type:ty),* $(,)?) => {
+        $(impl $crate::read::Read for $type {
+            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<$crate::read::Patch<Self>, D::Error> {
+                <Self as serde::Deserialize>::deserialize(deserializer).map($crate::read::whole)
+            }
+        })*
+    };
+}
+
+/// Structs whose fields have defaults: any of them may be left out. In the long form there is the base that a default is
+/// not, keys that are no fields, which are put over the base first and in this order, and fields that are no keys.
+macro_rules! fields {
+    ($type:ident { $($field:ident),* $(,)? }) => {
+        $crate::read::fields!($type over $type::default(); first {} then { $($field),* } hidden {});
+    };
+    (
+        $type:ident over $base:expr;
+        first { $($key:ident: $of:ty => $put:expr),* $(,)? }
+        then { $($field:ident),* $(,)? }
+        hidden { $($hidden:ident),* $(,)? }
+    ) => {
+        impl $crate::read::Read for $type {
+            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<$crate::read::Patch<Self>, D::Error> {
+                struct Table;
+                impl<'de> serde::de::Visitor<'de> for Table {
+                    type Value = $crate::read::Patch<$type>;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(f, "a table of {}", KEYS.join(", "))
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                        $(let mut $key: Option<$crate::read::Patch<$of>> = None;)*
+                        let mut patches: Vec<Box<dyn FnOnce(&mut $type)>> = Vec::new();
+                        while let Some(key) = map.next_key_seed($crate::read::Key(KEYS))? {
+                            $(if key == stringify!($key) {
+                                $key = Some(map.next_value_seed($crate::read::Patched::seed())?);
+                            })*
+                            $(if key == stringify!($field) {
+                                let patch = map.next_value_seed($crate::read::Patched::seed())?;
+                                patches.push(Box::new(|to: &mut $type| to.$field = patch(Some(to.$field.clone()))));
+                            })*
+                        }
+                        Ok(Box::new(|base| {
+                            let mut value = base.unwrap_or_else(|| $base);
+                            $(if let Some(patch) = $key {
+                                let put: fn(&mut $type, $crate::read::Patch<$of>) = $put;
+                                put(&mut value, patch);
+                            })*
+                            patches.into_iter().for_each(|patch| patch(&mut value));
+                            value
+                        }))
+                    }
+                }
+                const KEYS: &[&str] = &[$(stringify!($key),)* $(stringify!($field)),*];
+                // A field that is in neither list is an error here.
+                let _ = |$type { $($field: _,)* $($hidden: _),* }: $type| ();
+                deserializer.deserialize_any(Table)
+            }
+        }
+
+        $crate::read::deserialize!($type);
+    };
+}
+
+/// Reads a struct, or a variant with fields, whose fields must all be there.
+macro_rules! all_of {
+    ($($path:ident)::+ as $type:ty { $($field:ident),* $(,)? } from $deserializer:expr) => {{
+        struct Table;
+        impl<'de> serde::de::Visitor<'de> for Table {
+            type Value = $type;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "a table of {}", KEYS.join(", "))
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                $(let mut $field = None;)*
+                while let Some(key) = map.next_key_seed($crate::read::Key(KEYS))? {
+                    $(if key == stringify!($field) {
+                        $field = Some(map.next_value_seed($crate::read::Patched::seed())?(None));
+                    })*
+                }
+                let missing = <A::Error as serde::de::Error>::missing_field;
+                Ok($($path)::+ { $($field: $field.ok_or_else(|| missing(stringify!($field)))?),* })
+            }
+        }
+        const KEYS: &[&str] = &[$(stringify!($field)),*];
+        $deserializer.deserialize_any(Table)
+    }};
+}
+
+/// Structs whose fields must all be there.
+macro_rules! required {
+    ($type:ident { $($field:ident),* $(,)? }) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::read::all_of!($type as $type { $($field),* } from deserializer)
+            }
+        }
+
+        $crate::read::as_whole!($type);
+    };
+}
+
+/// Enums without parameters.
+macro_rules! names {
+    ($type:ident { $($name:literal => $variant:ident),* $(,)? }) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let name = deserializer.deserialize_any($crate::read::Name(&[$($name),*]))?;
+                Ok(match name {
+                    $($name => Self::$variant,)*
+                    _ => unreachable!("a name is one of those that it was looked for among"),
+                })
+            }
+        }
+
+        $crate::read::as_whole!($type);
+    };
+}
+
+/// Enums whose variants are configurations with defaults: a name, or a table of one.
+macro_rules! kinds {
+    ($type:ident: $what:literal { $($name:literal => $variant:ident($inner:ty)),* $(,)? }) => {
+        impl $crate::read::Read for $type {
+            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<$crate::read::Patch<Self>, D::Error> {
+                struct Kind;
+                impl<'de> serde::de::Visitor<'de> for Kind {
+                    type Value = $crate::read::Patch<$type>;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(f, "{}, or a table of one of them with its parameters", $crate::read::one_of($what, NAMES))
+                    }
+
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                        let name = $crate::read::Name(NAMES).visit_str(text)?;
+                        $(if name == $name {
+                            return Ok($crate::read::whole($type::$variant(<$inner>::default())));
+                        })*
+                        unreachable!("a name is one of those that it was looked for among")
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                        let mut map = $crate::read::OnlyKey::of(map, &self, NAMES)?;
+                        $(if map.key == $name {
+                            let patch = map.value($crate::read::Patched::<$inner>::seed())?;
+                            return Ok(Box::new(|base| $type::$variant(patch(match base {
+                                Some($type::$variant(base)) => Some(base),
+                                _ => None,
+                            }))));
+                        })*
+                        unreachable!("a key is one of those that it was looked for among")
+                    }
+                }
+                const NAMES: &[&str] = &[$($name),*];
+                deserializer.deserialize_any(Kind)
+            }
+        }
+
+        $crate::read::deserialize!($type);
+    };
+}
+
+/// What is read as a patch is read by serde as what the patch makes of nothing.
+macro_rules! deserialize {
+    ($($type:ty),*) => {
+        $(impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::read::fresh(deserializer)
+            }
+        })*
+    };
+}
+
+pub(super) use {all_of, as_whole, deserialize, fields, kinds, names, required};

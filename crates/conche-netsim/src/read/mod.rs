@@ -1,0 +1,210 @@
+//! Configurations as serde reads them.
+//!
+//! | Rust | TOML |
+//! |---|---|
+//! | a struct | a table of its fields, by their names; one that is left out keeps what it was |
+//! | a time, a rate, a size | a string with its unit: `"400ms"`, `"30kbit/s"`, `"2500B"` |
+//! | what has its unit in its name | a number: `noise_dbm = -98` |
+//! | an enum | its variant in kebab case, as a string or, with parameters, as a table of one: `{ exponential = "20ms" }` |
+//! | `None` | `"none"` |
+//!
+//! What a field keeps is its type's default or, in a MAC, the preset's: so a table is read into a *patch* first, which is
+//! put over a value later. Errors are raised where they are, so that a format that knows its places can name them.
+
+mod mac;
+mod macros;
+mod radio;
+mod routing;
+mod wired;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+
+use self::macros::{all_of, as_whole, deserialize, fields, kinds, names, required};
+use crate::units::{BitRate, Span};
+
+/// What was read of a value, to be put over what is there, if anything is.
+type Patch<T> = Box<dyn FnOnce(Option<T>) -> T>;
+
+/// What can be read as a patch.
+trait Read: Sized + 'static {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Self>, D::Error>;
+}
+
+/// A patch that keeps nothing of what is there.
+fn whole<T: 'static>(value: T) -> Patch<T> {
+    Box::new(|_| value)
+}
+
+as_whole!(
+    bool,
+    u8,
+    u16,
+    u32,
+    u64,
+    usize,
+    NonZeroU32,
+    f64,
+    BitRate,
+    Vec<Vec<f64>>,
+    Vec<(f64, f64)>,
+    (f64, f64),
+    (u16, u16)
+);
+
+impl Read for Duration {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Self>, D::Error> {
+        Span::deserialize(deserializer).map(|span| whole(span.0))
+    }
+}
+
+/// Reads a patch where serde asks for a seed.
+struct Patched<T>(PhantomData<T>);
+
+impl<T> Patched<T> {
+    const fn seed() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<'de, T: Read> DeserializeSeed<'de> for Patched<T> {
+    type Value = Patch<T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Patch<T>, D::Error> {
+        T::read(deserializer)
+    }
+}
+
+/// A value without anything to put it over.
+fn fresh<'de, T: Read, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    T::read(deserializer).map(|patch| patch(None))
+}
+
+/// One of a table's keys.
+struct Key(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = &'static str;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = &'static str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "one of {}", self.0.join(", "))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<&'static str, E> {
+        self.0.iter().find(|key| **key == text).copied().ok_or_else(|| E::unknown_field(text, self.0))
+    }
+}
+
+/// One of some names.
+struct Name(&'static [&'static str]);
+
+impl Visitor<'_> for Name {
+    type Value = &'static str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&one_of("", self.0))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<&'static str, E> {
+        self.0.iter().find(|name| **name == text).copied().ok_or_else(|| E::unknown_variant(text, self.0))
+    }
+}
+
+/// `one of "a", "b"`, with what they are.
+fn one_of(what: &str, names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    let what = if what.is_empty() { String::new() } else { format!("{what}: ") };
+    format!("{what}one of {}", names.join(", "))
+}
+
+/// A table of one key.
+struct OnlyKey<A> {
+    key: &'static str,
+    map: A,
+    names: &'static [&'static str],
+}
+
+impl<'de, A: MapAccess<'de>> OnlyKey<A> {
+    fn of<V: Visitor<'de>>(mut map: A, expected: &V, names: &'static [&'static str]) -> Result<Self, A::Error> {
+        let key = map.next_key_seed(Key(names))?.ok_or_else(|| de::Error::invalid_length(0, expected))?;
+        Ok(Self { key, map, names })
+    }
+
+    fn value<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
+        let value = self.map.next_value_seed(seed)?;
+        match self.map.next_key_seed(Key(self.names))? {
+            None => Ok(value),
+            Some(other) => {
+                Err(de::Error::custom(format_args!("{other:?} stands beside {:?}; give one of them", self.key)))
+            }
+        }
+    }
+}
+
+/// `"none"`, or a value.
+impl<T: Read> Read for Option<T> {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Self>, D::Error> {
+        struct Optional<T>(PhantomData<T>);
+
+        impl<T: Read> Optional<T> {
+            fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Option<T>>, D::Error> {
+                let patch = T::read(deserializer)?;
+                Ok(Box::new(|base: Option<Option<T>>| Some(patch(base.flatten()))))
+            }
+        }
+
+        impl<'de, T: Read> Visitor<'de> for Optional<T> {
+            type Value = Patch<Option<T>>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value, or \"none\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                if text == "none" { Ok(whole(None)) } else { Self::some(text.into_deserializer()) }
+            }
+
+            fn visit_bool<E: de::Error>(self, value: bool) -> Result<Self::Value, E> {
+                Self::some(value.into_deserializer())
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
+                Self::some(number.into_deserializer())
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
+                Self::some(number.into_deserializer())
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
+                Self::some(number.into_deserializer())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<Self::Value, A::Error> {
+                Self::some(SeqAccessDeserializer::new(sequence))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                Self::some(MapAccessDeserializer::new(map))
+            }
+        }
+
+        deserializer.deserialize_any(Optional(PhantomData))
+    }
+}

@@ -1,0 +1,183 @@
+//! Links: rate, service, delay, queue and loss.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+
+use super::{Key, OnlyKey, Patched, all_of, as_whole, fields, kinds, names};
+use crate::units::{Size, Span};
+use crate::wired::{
+    Aqm, CoDel, Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Pie, Red, Service, Stalls,
+};
+
+fields!(LinkConfig { rate, service, stalls, delay, jitter, queue, aqm, loss, duplicate, header_bytes });
+fields!(Stalls { probability, mean });
+kinds!(Aqm: "active queue management" { "red" => Red(Red), "codel" => CoDel(CoDel), "pie" => Pie(Pie) });
+fields!(Red { min_packets, max_packets, max_probability, weight, mean_packet_bytes });
+fields!(CoDel { target, interval, mtu_bytes });
+fields!(Pie { target, update, alpha, beta, max_burst, mean_packet_bytes });
+names!(Service { "exact" => Exact, "rayleigh" => Rayleigh, "exponential" => Exponential });
+names!(Order { "kept" => Kept, "free" => Free });
+names!(InService { "excluded" => Excluded, "included" => Included });
+
+/// A distribution, and what else there may be in its table.
+struct Jittered(&'static [&'static str]);
+
+const JITTER: &str = "{ uniform = [\"10ms\", \"20ms\"] } or { exponential = \"20ms\" }";
+
+impl<'de> Visitor<'de> for Jittered {
+    type Value = Jitter;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"none\", {JITTER}")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Jitter, E> {
+        if text == "none" { Ok(Jitter::default()) } else { Err(E::invalid_value(de::Unexpected::Str(text), &self)) }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Jitter, A::Error> {
+        let (mut drawn, mut order) = (None, Order::default());
+        while let Some(key) = map.next_key_seed(Key(self.0))? {
+            let distribution = match key {
+                "uniform" => map
+                    .next_value::<[Span; 2]>()
+                    .map(|[low, high]| Distribution::Uniform { low: low.0, high: high.0 })?,
+                "exponential" => Distribution::Exponential { mean: map.next_value::<Span>()?.0 },
+                _ => {
+                    order = map.next_value()?;
+                    continue;
+                }
+            };
+            if drawn.replace(distribution).is_some() {
+                return Err(de::Error::custom("a span has one distribution, `uniform` or `exponential`"));
+            }
+        }
+        let distribution = drawn.ok_or_else(|| de::Error::custom(format_args!("no distribution; write {JITTER}")))?;
+        Ok(Jitter { distribution, order })
+    }
+}
+
+impl<'de> Deserialize<'de> for Jitter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Jittered(&["uniform", "exponential", "order"]))
+    }
+}
+
+impl<'de> Deserialize<'de> for Distribution {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Jittered(&["uniform", "exponential"])).map(|jitter| jitter.distribution)
+    }
+}
+
+/// A limit, and what else there may be in its table.
+struct Queued(&'static [&'static str]);
+
+impl Queued {
+    fn bare<E: de::Error>(number: impl fmt::Display) -> E {
+        E::custom(format_args!(
+            "the bare number {number} has no unit; write \"{number}B\", or {{ packets = {number} }} for whole frames"
+        ))
+    }
+}
+
+impl<'de> Visitor<'de> for Queued {
+    type Value = DropTail;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a queue as in \"2500B\", { packets = 16 } or \"unlimited\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<DropTail, E> {
+        match text {
+            "unlimited" => Ok(DropTail::default()),
+            text => text.parse().map(|size: Size| DropTail::bytes(size.0)).map_err(E::custom),
+        }
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<DropTail, E> {
+        Err(Self::bare(number))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<DropTail, E> {
+        Err(Self::bare(number))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DropTail, A::Error> {
+        let (mut limit, mut in_service) = (None, InService::default());
+        while let Some(key) = map.next_key_seed(Key(self.0))? {
+            let of = match key {
+                "bytes" => Limit::Bytes(map.next_value::<Size>()?.0),
+                "packets" => Limit::Packets(map.next_value()?),
+                _ => {
+                    in_service = map.next_value()?;
+                    continue;
+                }
+            };
+            if limit.replace(of).is_some() {
+                return Err(de::Error::custom("a queue is limited in `bytes` or in `packets`, not in both"));
+            }
+        }
+        let missing = || de::Error::custom("no limit; write bytes = \"2500B\" or packets = 16");
+        Ok(DropTail { limit: limit.ok_or_else(missing)?, in_service })
+    }
+}
+
+impl<'de> Deserialize<'de> for DropTail {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Queued(&["bytes", "packets", "in_service"]))
+    }
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Queued(&["bytes", "packets"])).map(|queue| queue.limit)
+    }
+}
+
+impl<'de> Deserialize<'de> for Loss {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Lossy)
+    }
+}
+
+struct Lossy;
+
+impl<'de> Visitor<'de> for Lossy {
+    type Value = Loss;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a probability such as 0.01, \"none\", or { gilbert-elliott = { .. } }")
+    }
+
+    fn visit_f64<E: de::Error>(self, probability: f64) -> Result<Loss, E> {
+        Ok(if probability == 0.0 { Loss::None } else { Loss::Bernoulli(probability) })
+    }
+
+    fn visit_i64<E: de::Error>(self, probability: i64) -> Result<Loss, E> {
+        self.visit_f64(probability as f64)
+    }
+
+    fn visit_u64<E: de::Error>(self, probability: u64) -> Result<Loss, E> {
+        self.visit_f64(probability as f64)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Loss, E> {
+        if text == "none" { Ok(Loss::None) } else { Err(E::invalid_value(de::Unexpected::Str(text), &self)) }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
+        struct GilbertElliott(Loss);
+        impl<'de> Deserialize<'de> for GilbertElliott {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                all_of!(Loss::GilbertElliott as Loss { to_bad, to_good, loss_good, loss_bad } from deserializer)
+                    .map(Self)
+            }
+        }
+        as_whole!(GilbertElliott);
+        let mut map = OnlyKey::of(map, &self, &["gilbert-elliott"])?;
+        map.value(Patched::<GilbertElliott>::seed()).map(|patch| patch(None).0)
+    }
+}
+
+as_whole!(Jitter, DropTail, Loss);

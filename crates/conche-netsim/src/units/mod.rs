@@ -1,0 +1,131 @@
+//! Quantities as people write them: `"400ms"`, `"30kbit/s"`, `"2500B"`.
+//!
+//! A number without a unit is refused, in a scenario file as on the command line. Times are held as integer nanoseconds,
+//! rates as bits a second and sizes as bytes; a value that does not fit exactly is an error, never rounded. With the feature
+//! `serde` quantities are read and written as such strings.
+
+mod quantity;
+mod rate;
+#[cfg(feature = "serde")]
+mod strings;
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use std::time::Duration;
+
+pub use self::quantity::UnitError;
+use self::quantity::{Quantity, quantity};
+pub use self::rate::BitRate;
+
+/// A span of time, such as `"400ms"`; units: ns, us, ms, s, min, h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub Duration);
+
+/// A size in bytes, such as `"2500B"`; units: B, kB, MB (powers of ten), KiB, MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+/// A span that is drawn uniformly from a range, such as `"10ms..20ms"`, or one that is always the same, `"15ms"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpanRange {
+    least: Duration,
+    most: Duration,
+}
+
+impl SpanRange {
+    /// Every span from `least` to `most`, or `None` if `least` is the longer one.
+    #[must_use]
+    pub fn new(least: Duration, most: Duration) -> Option<Self> {
+        (least <= most).then_some(Self { least, most })
+    }
+
+    /// The range as nanoseconds.
+    #[must_use]
+    pub fn as_nanos(&self) -> RangeInclusive<u64> {
+        nanos(self.least)..=nanos(self.most)
+    }
+
+    /// The shortest span of the range.
+    #[must_use]
+    pub fn least(&self) -> Duration {
+        self.least
+    }
+
+    /// The longest span of the range.
+    #[must_use]
+    pub fn most(&self) -> Duration {
+        self.most
+    }
+}
+
+impl Quantity for Span {
+    const WHAT: &'static str = "a time";
+    const EXAMPLE: &'static str = "400ms";
+    const UNITS: &'static [(&'static str, u64)] = &[
+        ("ns", 1),
+        ("us", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("min", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ];
+
+    fn from_base(base: u64) -> Self {
+        Self(Duration::from_nanos(base))
+    }
+
+    fn to_base(&self) -> u64 {
+        nanos(self.0)
+    }
+}
+
+impl Quantity for Size {
+    const WHAT: &'static str = "a size";
+    const EXAMPLE: &'static str = "2500B";
+    const UNITS: &'static [(&'static str, u64)] =
+        &[("B", 1), ("kB", 1_000), ("MB", 1_000_000), ("KiB", 1 << 10), ("MiB", 1 << 20)];
+
+    fn from_base(base: u64) -> Self {
+        Self(base)
+    }
+
+    fn to_base(&self) -> u64 {
+        self.0
+    }
+}
+
+impl FromStr for SpanRange {
+    type Err = UnitError;
+
+    fn from_str(input: &str) -> Result<Self, UnitError> {
+        let (least, most) = input.split_once("..").unwrap_or((input, input));
+        let (least, most) = (Span::parse(least)?, Span::parse(most)?);
+        Self::new(least.0, most.0).ok_or_else(|| UnitError {
+            input: input.to_owned(),
+            what: "a range of times",
+            problem: "it ends before it begins".to_owned(),
+            example: "10ms..20ms",
+        })
+    }
+}
+
+impl fmt::Display for SpanRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.least == self.most {
+            return Span(self.least).fmt(f);
+        }
+        write!(f, "{}..{}", Span(self.least), Span(self.most))
+    }
+}
+
+/// Whole nanoseconds, saturating after 584 years.
+pub(crate) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+quantity!(Span);
+quantity!(Size);
+
+#[cfg(all(test, feature = "serde"))]
+mod tests;
