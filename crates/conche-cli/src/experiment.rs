@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use conche_lab::campaign::{Cost, ExperimentError, Progress, RunOptions};
 use conche_lab::experiment::{Effort, Experiment};
+use conche_lab::papers::Summary;
 use conche_lab::results::{Figure, write_json};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -119,6 +120,11 @@ impl Done {
             false => write!(out, "{}", show::colour_verdicts(&self.to_string())),
         };
         printed.and_then(|()| out.flush()).context("cannot write to standard output")
+    }
+
+    /// How well it was reproduced.
+    pub fn summary(&self) -> Summary {
+        Summary::new(&*self.experiment, &self.figures)
     }
 
     /// What simulating has cost, in a line.

@@ -57,8 +57,8 @@ fn all(options: &Options, global: &Global) -> anyhow::Result<()> {
         done.push(one);
     }
     bars.clear().context("cannot write to standard error")?;
-    let summaries: Vec<(&Paper, Summary)> =
-        PAPERS.iter().zip(&done).map(|(paper, done)| (paper, Summary::new(paper, &done.figures))).collect();
+    let summaries: Vec<(&str, Summary)> =
+        PAPERS.iter().zip(&done).map(|(paper, done)| (paper.name, done.summary())).collect();
     if global.json {
         done.iter().try_for_each(|done| done.print(global))?;
     } else {
@@ -68,7 +68,7 @@ fn all(options: &Options, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn summarise(summaries: &[(&Paper, Summary)]) -> io::Result<()> {
+fn summarise(summaries: &[(&str, Summary)]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (paper, summary) in summaries {
         let table = misses(paper, summary);

@@ -23,8 +23,14 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(&args.file)
         .map_err(|error| UsageError(format!("cannot read {}: {error}", args.file.display())))?;
-    let experiment = papers::read(&text).map_err(|error| diagnosis(&args.file, &text, &error))?;
+    let experiment = papers::read(&text, |name| beside(&args.file, name)).map_err(|error| diagnosis(&args.file, &text, &error))?;
     args.options.execute(experiment, global).with_context(|| format!("scenario {}", args.file.display()))
+}
+
+/// The text of a file that a scenario names, which stands beside it.
+fn beside(scenario: &Path, name: &str) -> Result<String, String> {
+    let path = scenario.parent().unwrap_or_else(|| Path::new("")).join(name);
+    std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 /// The error with the place in the file that it is about.

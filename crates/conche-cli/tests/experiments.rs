@@ -15,16 +15,23 @@ replications = 2
 seed = 1
 time_limit = "1h"
 
-[network.shared-bottleneck]
-clients = [2]
-header = "28B"
-uplink = { rate = "60kbit/s", delay = "200ms" }
-core = { to_server = "10ms..20ms", from_server = "10ms..20ms" }
-downlink = { rate = "30kbit/s", delay = "400ms", buffers = [{ name = "large", size = "1MB" }] }
+nodes = [{ name = "client", count = 2 }, { name = "hub" }, { name = "server" }]
 
-[server]
-processing = "2ms"
-response = "66B"
+[[links]]
+name = "access"
+between = ["client", "hub"]
+
+[[links]]
+name = "uplink"
+from = "hub"
+to = "server"
+wire = { rate = "60kbit/s", delay = "215ms" }
+
+[[links]]
+name = "downlink"
+from = "server"
+to = "hub"
+wire = { rate = "30kbit/s", delay = "417ms", queue = "1MB" }
 
 [endpoint]
 max_retransmit = 4
@@ -32,9 +39,22 @@ nstart = 1
 timeout_cap = "60s"
 token_length = 0
 
-[[workloads]]
-name = "continuous"
+[[traffic]]
+name = "gets"
+from = "client"
+to = "server"
 exchanges = 10
+response = "66B"
+
+[[sweep]]
+name = "clients"
+path = "nodes.client.count"
+values = [2]
+
+[[values]]
+column = "fct_median_s"
+metric = "completion-time"
+statistic = { percentile = 50 }
 
 [[schemes]]
 name = "mine"
@@ -79,7 +99,7 @@ fn a_scenario_file_runs_and_gives_one_object_a_line() {
     let lines: Vec<serde_json::Value> =
         stdout(&output).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let median = lines.iter().find(|line| line["column"] == "fct_median_s").expect("a median");
-    assert_eq!((&median["row"], &median["paper"]), (&"mine/continuous/2/large".into(), &"small".into()));
+    assert_eq!((&median["row"], &median["paper"]), (&"mine/2".into(), &"small".into()));
     let seconds = median["measured"].as_f64().expect("a number");
     assert!((6.5..6.8).contains(&seconds), "ten exchanges of 0.66 s: {seconds} s");
     assert!(output.stderr.is_empty(), "no progress where there is no terminal: {}", stderr(&output));
@@ -109,12 +129,12 @@ fn other_controllers_and_an_output_directory_can_be_named() {
     let output =
         files.run(&["--controllers", "mine,linux", "--output", results.to_str().expect("a plain path"), "--runs", "1"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    for row in ["mine/continuous/2/large", "linux/continuous/2/large"] {
+    for row in ["mine/2", "linux/2"] {
         assert!(stdout(&output).contains(row), "{}", stdout(&output));
     }
     let text = std::fs::read_to_string(results.join("small.txt")).expect("written");
     assert!(text.ends_with(&stdout(&output)), "the file says what the terminal said");
-    assert!(std::fs::read_to_string(results.join("small.ndjson")).expect("written").contains("linux/continuous"));
+    assert!(std::fs::read_to_string(results.join("small.ndjson")).expect("written").contains("linux/2"));
 }
 
 #[test]
@@ -123,7 +143,7 @@ fn an_error_in_a_scenario_shows_the_place_and_what_would_be_right() {
     assert_eq!(output.status.code(), Some(2));
     let message = stderr(&output);
     assert!(message.contains("write a data rate as in \"30kbit/s\""), "{message}");
-    assert!(message.contains("scenario.toml:14"), "{message}");
+    assert!(message.contains("scenario.toml:27"), "{message}");
 }
 
 #[test]

@@ -26,6 +26,31 @@ pub trait Experiment: Send + Sync {
 
     /// Its figures as tables of text.
     fn tables(&self, figures: &[Figure]) -> Vec<Table>;
+
+    /// How near a figure must be to what was published; `None` where nothing is promised.
+    fn bar(&self, figure: &Figure) -> Option<Bar>;
+
+    /// Why a figure is beyond its bar, or a claim does not hold, where that is known.
+    fn reason(&self, figure: &Figure) -> Option<&str>;
+
+    /// Whether a figure is as near to what was published as it must be; `None` where nothing is promised.
+    fn within(&self, figure: &Figure) -> Option<bool> {
+        let published = figure.published?;
+        let most = match self.bar(figure)? {
+            Bar::Percent(percent) => published.abs() * percent / 100.0,
+            Bar::Within(most) => most,
+        };
+        Some((figure.measured - published).abs() <= most)
+    }
+}
+
+/// How near a measured value must be to the published one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bar {
+    /// By so many per cent of it at most.
+    Percent(f64),
+    /// By so much at most, in the figure's unit: the half-width of the confidence interval that was published.
+    Within(f64),
 }
 
 /// What an experiment is, and how much of it will be run.
@@ -54,7 +79,7 @@ pub(crate) fn replications(number: u32) -> String {
 }
 
 /// How much of an experiment is run, and of which schemes. The default is all that the scenario says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
     /// A first impression: few replications, and shorter or fewer cells where the scenario says so.
     pub quick: bool,

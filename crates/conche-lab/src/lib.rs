@@ -6,9 +6,9 @@
 //! | [`experiment`] | what every experiment offers, whatever its network |
 //! | [`campaign`] | many runs, in parallel, with results that do not depend on how many threads there are |
 //! | [`workload`] | CoAP applications that send and answer requests, and record what becomes of them |
-//! | [`simulate`] | one run of clients behind one bottleneck: a cell under one seed, in virtual time |
-//! | [`run`](mod@run) | all runs of such a scenario |
-//! | [`metrics`] | what is measured of them |
+//! | [`compose`] | one run of a scenario's cell: its network and hosts in virtual time, and what is left of it |
+//! | [`metrics`] | what is measured of a run, and what is made of the replications |
+//! | [`composed`] | the experiment that a scenario composes: cells, figures, claims, tables |
 //! | [`results`] | what an experiment ends in: one [`Figure`](results::Figure) per measured value, and its line of JSON |
 //! | [`papers`] | papers regenerated: what was published beside what is measured |
 //! | [`report`] | tables of text |
@@ -17,15 +17,15 @@
 //! | [`units`] | `"30kbit/s"`, `"400ms"`, `"2500B"` |
 
 pub mod campaign;
+pub mod compose;
+pub mod composed;
 pub mod emulate;
 pub mod experiment;
 pub mod metrics;
 pub mod papers;
 pub mod report;
 pub mod results;
-pub mod run;
 pub mod scenario;
-pub mod simulate;
 pub mod stats;
 pub mod workload;
 

@@ -14,7 +14,7 @@ pub struct Claim {
     /// What is claimed of what, such as `default_nearly_twice_cocoa/continuous/100/inf`.
     pub row: String,
     /// What was compared, such as `fct_median_ratio`.
-    pub column: &'static str,
+    pub column: String,
     /// What that counts.
     pub unit: Unit,
     /// The value that the claim is about.
@@ -30,12 +30,12 @@ impl Claim {
     #[must_use]
     pub fn in_range(
         row: impl Into<String>,
-        column: &'static str,
+        column: impl Into<String>,
         unit: Unit,
         (measured, runs): (f64, u32),
         range: &RangeInclusive<f64>,
     ) -> Self {
-        Self { row: row.into(), column, unit, measured, runs, holds: range.contains(&measured) }
+        Self { row: row.into(), column: column.into(), unit, measured, runs, holds: range.contains(&measured) }
     }
 
     /// One value is above another, as means are: what is shown is their ratio.
@@ -54,10 +54,10 @@ impl Claim {
         Self::ratio(row.into(), "ratio_apart", higher, lower, apart)
     }
 
-    fn ratio(row: String, column: &'static str, higher: &Figure, lower: &Figure, holds: bool) -> Self {
+    fn ratio(row: String, column: impl Into<String>, higher: &Figure, lower: &Figure, holds: bool) -> Self {
         // Nothing is infinitely more than nothing; what matters is the verdict.
         let measured = if lower.measured == 0.0 { 0.0 } else { higher.measured / lower.measured };
-        Self { row, column, unit: Unit::Ratio, measured, runs: higher.runs.min(lower.runs), holds }
+        Self { row, column: column.into(), unit: Unit::Ratio, measured, runs: higher.runs.min(lower.runs), holds }
     }
 
     /// The compared value and the verdict, as figures of this paper.
@@ -67,7 +67,7 @@ impl Claim {
             paper: paper.to_owned(),
             item: "claims".to_owned(),
             row: self.row,
-            column: self.column.to_owned(),
+            column: self.column.clone(),
             unit: self.unit,
             published: None,
             measured: self.measured,
@@ -104,7 +104,7 @@ impl<'a> Values<'a> {
 }
 
 /// The claims among figures as a table of text.
-pub(super) fn table(figures: &[Figure]) -> Table {
+pub(crate) fn table(figures: &[Figure]) -> Table {
     let claims = figures.iter().filter(|figure| figure.item == "claims");
     let (values, verdicts): (Vec<_>, Vec<_>) = claims.partition(|figure| figure.unit != Unit::Verdict);
     let rows = values.iter().zip(verdicts).map(|(value, verdict)| {

@@ -1,6 +1,5 @@
 //! Papers on CoAP congestion control, regenerated: a scenario, what was published, and the tables that show both.
 
-pub mod anrw18;
 pub mod bdp19;
 mod claim;
 pub mod commag16;
@@ -9,15 +8,15 @@ pub mod flocklab;
 mod summary;
 pub mod wiopt12;
 
+pub(crate) use claim::table as claim_table;
 pub use claim::{Claim, Values};
 pub use summary::{Miss, Summary, misses, overview};
 
 use serde::Deserialize;
 
 use crate::experiment::Experiment;
-use crate::report;
-use crate::results::Figure;
-use crate::scenario::{Scenario, ScenarioError};
+use crate::composed::Composed;
+use crate::scenario::ScenarioError;
 
 /// A paper whose experiment conche repeats.
 #[derive(Clone, Copy, Debug)]
@@ -28,23 +27,25 @@ pub struct Paper {
     pub scenario: &'static str,
     /// Reads a scenario with the network and workloads of this paper, which may be a user's own.
     pub read: fn(&str) -> Result<Box<dyn Experiment>, ScenarioError>,
-    /// How near a figure must be to what was published; `None` where nothing is promised.
-    pub bar: fn(&Figure) -> Option<Bar>,
-    /// Why a figure is beyond its bar, or a claim does not hold, where that is known.
-    pub reason: fn(&Figure) -> Option<&'static str>,
-}
-
-/// How near a measured value must be to the published one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bar {
-    /// By so many per cent of it at most.
-    Percent(f64),
-    /// By so much at most, in the figure's unit: the half-width of the confidence interval that was published.
-    Within(f64),
 }
 
 /// All papers, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[etfa14::PAPER, commag16::PAPER, bdp19::PAPER, wiopt12::PAPER, anrw18::PAPER];
+pub const PAPERS: &[Paper] = &[etfa14::PAPER, commag16::PAPER, bdp19::PAPER, wiopt12::PAPER, ANRW18];
+
+/// Järvinen, Raitahila, Cao, Kojo, "Is CoAP Congestion Safe?", ANRW 2018.
+pub const ANRW18: Paper = Paper {
+    name: "anrw18",
+    scenario: include_str!("../../../../scenarios/anrw18.toml"),
+    read: |text| Ok(Box::new(Composed::read(text, paper_file)?)),
+};
+
+/// The files beside the scenarios of papers.
+pub(crate) fn paper_file(name: &str) -> Result<String, String> {
+    match name {
+        "anrw18.csv" => Ok(include_str!("../../../../scenarios/anrw18.csv").to_owned()),
+        _ => Err("there is no such file".to_owned()),
+    }
+}
 
 impl Paper {
     /// The paper of this name.
@@ -61,32 +62,21 @@ impl Paper {
     pub fn experiment(&self) -> Box<dyn Experiment> {
         (self.read)(self.scenario).expect("the scenarios of papers are valid: a test reads them all")
     }
-
-    /// Whether a figure is as near to what was published as it must be; `None` where nothing is promised.
-    #[must_use]
-    pub fn within(&self, figure: &Figure) -> Option<bool> {
-        let published = figure.published?;
-        let most = match (self.bar)(figure)? {
-            Bar::Percent(percent) => published.abs() * percent / 100.0,
-            Bar::Within(most) => most,
-        };
-        Some((figure.measured - published).abs() <= most)
-    }
 }
 
-/// Reads a user's scenario: of the network and workloads of the paper that its `model` names, and of clients behind one
-/// bottleneck without it.
+/// Reads a user's scenario: one that composes its network and traffic or, with a `model`, one of the network and workloads
+/// of that paper. `file` gives the texts of files that it names.
 ///
 /// # Errors
 /// What is wrong, where, and what would be right.
-pub fn read(text: &str) -> Result<Box<dyn Experiment>, ScenarioError> {
+pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Box<dyn Experiment>, ScenarioError> {
     #[derive(Deserialize)]
     struct Header {
         model: Option<String>,
     }
     let Header { model } = toml::from_str(text)?;
     let Some(model) = model else {
-        return Ok(Box::new(report::Plain(Scenario::from_toml(text)?)));
+        return Ok(Box::new(Composed::read(text, file)?));
     };
     match Paper::by_name(&model) {
         Some(paper) => (paper.read)(text),
@@ -115,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_figure_is_within_its_bar_or_beyond_it() {
-        let figure = Figure {
+        let figure = crate::results::Figure {
             paper: "anrw18".to_owned(),
             item: "table1".to_owned(),
             row: "default/continuous/50/14100".to_owned(),
@@ -126,9 +116,9 @@ mod tests {
             ci95: None,
             runs: 20,
         };
-        let paper = Paper::by_name("anrw18").expect("a paper");
+        let paper = ANRW18.experiment();
         assert_eq!(paper.within(&figure), Some(true));
-        assert_eq!(paper.within(&Figure { measured: 62.80, ..figure.clone() }), Some(false));
-        assert_eq!(paper.within(&Figure { published: None, ..figure }), None);
+        assert_eq!(paper.within(&crate::results::Figure { measured: 62.80, ..figure.clone() }), Some(false));
+        assert_eq!(paper.within(&crate::results::Figure { published: None, ..figure }), None);
     }
 }

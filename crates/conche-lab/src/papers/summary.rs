@@ -1,6 +1,6 @@
 //! How well a paper was reproduced: figures within their bar, and claims that hold.
 
-use super::Paper;
+use crate::experiment::Experiment;
 use crate::report::{Align, Table, deviation, number};
 use crate::results::{Figure, Unit};
 
@@ -23,16 +23,16 @@ pub struct Miss {
     /// The figure; of a claim, the verdict.
     pub figure: Figure,
     /// Why, if that is known.
-    pub reason: Option<&'static str>,
+    pub reason: Option<String>,
 }
 
 impl Summary {
     /// Counts the figures of a paper.
     #[must_use]
-    pub fn new(paper: &Paper, figures: &[Figure]) -> Self {
+    pub fn new(paper: &dyn Experiment, figures: &[Figure]) -> Self {
         let mut summary = Self::default();
         for figure in figures {
-            let miss = || Miss { figure: figure.clone(), reason: (paper.reason)(figure) };
+            let miss = || Miss { figure: figure.clone(), reason: paper.reason(figure).map(str::to_owned) };
             if figure.unit == Unit::Verdict {
                 summary.claims += 1;
                 summary.refuted.extend((figure.measured < 0.5).then(miss));
@@ -57,12 +57,12 @@ impl Summary {
     }
 }
 
-/// One row a paper.
+/// One row a paper, by its name.
 #[must_use]
-pub fn overview(summaries: &[(&Paper, Summary)]) -> Table {
-    let row = |(paper, summary): &(&Paper, Summary)| {
+pub fn overview(summaries: &[(&str, Summary)]) -> Table {
+    let row = |(paper, summary): &(&str, Summary)| {
         vec![
-            paper.name.to_owned(),
+            (*paper).to_owned(),
             format!("{} of {}", summary.within(), summary.promised),
             format!("{} of {}", summary.hold(), summary.claims),
         ]
@@ -78,12 +78,12 @@ pub fn overview(summaries: &[(&Paper, Summary)]) -> Table {
 
 /// One row for each figure beyond its bar and each claim that does not hold, of one paper.
 #[must_use]
-pub fn misses(paper: &Paper, summary: &Summary) -> Table {
+pub fn misses(paper: &str, summary: &Summary) -> Table {
     // Many misses may have one reason: it is told once, below.
     let mut reasons: Vec<&str> = Vec::new();
     let mut rows = Vec::new();
     for Miss { figure, reason } in summary.beyond.iter().chain(&summary.refuted) {
-        let mark = reason.map_or(String::new(), |reason| {
+        let mark = reason.as_deref().map_or(String::new(), |reason| {
             let place = reasons.iter().position(|known| *known == reason).unwrap_or_else(|| {
                 reasons.push(reason);
                 reasons.len() - 1
@@ -101,7 +101,7 @@ pub fn misses(paper: &Paper, summary: &Summary) -> Table {
         rows.push(vec![figure.row.clone(), column, published, measured, off, mark]);
     }
     Table {
-        title: format!("{}: what is not as published", paper.name),
+        title: format!("{paper}: what is not as published"),
         header: ["cell or claim", "value", "published", "measured", "deviation", "reason"].map(String::from).into(),
         align: Align::FirstTwoLeft,
         rows,
@@ -128,8 +128,9 @@ mod tests {
     }
 
     fn summary(figures: &[Figure]) -> Summary {
-        let paper = Paper { reason: |_| Some("so it is"), ..*Paper::by_name("anrw18").expect("a paper") };
-        Summary::new(&paper, figures)
+        let text = format!("{}\n[[reasons]]\ntext = \"so it is\"\n", crate::papers::ANRW18.scenario);
+        let paper = (crate::papers::ANRW18.read)(&text).expect("a scenario");
+        Summary::new(&*paper, figures)
     }
 
     #[test]
@@ -142,7 +143,7 @@ mod tests {
             figure(Unit::Verdict, Some(1.0), 0.0),
         ]);
         assert_eq!((summary.within(), summary.promised, summary.hold(), summary.claims), (1, 2, 1, 2));
-        let table = misses(Paper::by_name("anrw18").expect("a paper"), &summary).to_string();
+        let table = misses("anrw18", &summary).to_string();
         assert!(table.contains("+8.00 %") && table.contains("does not hold"), "{table}");
         assert_eq!(table.matches("so it is").count(), 1, "one reason is told once: {table}");
     }

@@ -1,33 +1,49 @@
 //! Experiments as data: a scenario names every parameter, and a TOML file holds it.
 //!
 //! The scenarios of the papers are files like any user's; nothing of them is a literal in code. Unknown keys, numbers
-//! without a unit and values that make no sense are refused when the file is read. Here is the scenario of clients behind
-//! one bottleneck, and what it shares with those of other networks, which are with their [papers](crate::papers).
+//! without a unit and values that make no sense are refused when the file is read.
+//!
+//! ```text
+//!   nodes + links + radios      the network
+//!   traffic                     who asks whom, when, how much
+//!   schemes, mixes              who runs which congestion control
+//!   changes                     what happens to the network during a run
+//!   sweep                       what is varied: each combination is a cell
+//!   values -> items, tables, claims    what is measured of each cell, and shown
+//! ```
 
 mod bounds;
+mod cell;
+mod change;
+mod document;
 mod error;
 mod network;
-#[cfg(test)]
-pub(crate) mod reduced;
+mod path;
+mod results;
 mod scheme;
+mod sweep;
+mod traffic;
 
 use serde::Deserialize;
 
 pub use bounds::{AtLeastOne, NonEmpty, Range};
+pub use cell::Cell;
+pub use change::{Change, Happening};
+pub use document::Document;
 pub use error::{ScenarioError, Span as ErrorSpan};
-pub use network::{Buffer, Core, Downlink, Link, Network, SharedBottleneck};
+pub(crate) use network::Selected;
+pub use network::{Draw, Link, Nodes, Placement, Radio, Routing, Spread};
+pub use results::{Bar, Claim, Compare, Head, Item, Labels, Reason, Table, Value, filled, matches, matches_any};
 pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
+pub use sweep::{Axis, Label, Point};
+pub use traffic::{Count, Method, Pace, Pairs, Traffic};
 
-use crate::experiment::{About, Effort, replications};
-use crate::units::{Size, Span, SpanRange};
+use crate::units::Span;
 
 /// The version of the file format.
 pub const SCHEMA: u32 = 1;
 
-/// The replications of a first impression.
-const QUICK_REPLICATIONS: u32 = 3;
-
-/// An experiment: who sends what over which network, how often, under which congestion control.
+/// An experiment, or one cell of it: there everything that is varied has its value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -41,31 +57,58 @@ pub struct Scenario {
     pub replications: AtLeastOne,
     /// Where all random numbers come from.
     pub seed: u64,
-    /// A run that takes longer, in virtual time, is an error.
-    pub time_limit: Span,
-    /// The network.
-    pub network: Network,
-    /// The host that answers.
-    pub server: Server,
+    /// How long a run is, in virtual time. Or:
+    pub duration: Option<Span>,
+    /// A run ends when all its flows have had their exchanges; one that takes longer than this is an error.
+    pub time_limit: Option<Span>,
     /// Parameters of every CoAP endpoint.
     pub endpoint: Endpoint,
-    /// How clients work; each way is combined with every scheme.
-    pub workloads: NonEmpty<Workload>,
-    /// The congestion control of clients; all clients of a run have the same.
+    /// The nodes.
+    pub nodes: NonEmpty<Nodes>,
+    /// What joins them by wire.
+    #[serde(default)]
+    pub links: Vec<Link>,
+    /// What joins them by radio.
+    #[serde(default)]
+    pub radios: Vec<Radio>,
+    /// Who asks whom.
+    pub traffic: NonEmpty<Traffic>,
+    /// What happens to the network during a run.
+    #[serde(default)]
+    pub changes: Vec<Change>,
+    /// Congestion control: each is run by itself, by all endpoints.
     pub schemes: NonEmpty<Scheme>,
     /// Runs in which clients of several schemes share the network.
     #[serde(default)]
     pub mixes: Vec<Mix>,
-}
-
-/// The host that answers requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Server {
-    /// How long its host takes for a request that arrives, duplicates included.
-    pub processing: SpanRange,
-    /// The size of a response as a CoAP message: header, options, payload.
-    pub response: Size,
+    /// What is varied.
+    #[serde(default)]
+    pub sweep: Vec<Axis>,
+    /// What a first impression has instead.
+    #[serde(default)]
+    pub quick: Quick,
+    /// The name of a row: a template of the axes. Default: all of them, as `{scheme}/{one}/{another}`.
+    pub row: Option<String>,
+    /// What is measured. Default: what any traffic has.
+    #[serde(default = "crate::metrics::standard")]
+    pub values: Vec<Value>,
+    /// The tables and figures that values belong to. What is in none is in the item `grid`.
+    #[serde(default)]
+    pub items: Vec<Item>,
+    /// Tables of text. Default: one of everything.
+    #[serde(default)]
+    pub tables: Vec<Table>,
+    /// What is said of the results in words.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
+    /// A CSV file of published values: row, column, value.
+    pub published: Option<String>,
+    /// How near values must be to the published ones.
+    #[serde(default)]
+    pub bars: Vec<Bar>,
+    /// Why some are not.
+    #[serde(default)]
+    pub reasons: Vec<Reason>,
 }
 
 /// Parameters of every CoAP endpoint, under RFC 7252's names. The initial RTO belongs to the schemes.
@@ -82,18 +125,6 @@ pub struct Endpoint {
     pub token_length: u8,
 }
 
-/// How a client works: one exchange after another, until enough have succeeded.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Workload {
-    /// What results call it.
-    pub name: String,
-    /// How many exchanges of a client must succeed.
-    pub exchanges: AtLeastOne,
-    /// After each batch of so many exchanges the client forgets its congestion state; without, it never does.
-    pub batch: Option<Range>,
-}
-
 /// Clients of several schemes, in equal shares: client i runs scheme i modulo their number.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -104,81 +135,69 @@ pub struct Mix {
     pub schemes: Vec<String>,
 }
 
-impl Scenario {
-    /// Reads a scenario and checks it.
-    ///
-    /// # Errors
-    /// What is wrong, where, and what would be right.
-    pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = toml::from_str(text)?;
-        scenario.validate()?;
-        Ok(scenario)
-    }
+/// What a first impression has instead of the whole.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Quick {
+    /// How often each cell is repeated, at most. Default: 3 times.
+    pub replications: AtLeastOne,
+    /// What values are set to, by their paths.
+    pub set: std::collections::BTreeMap<String, toml::Value>,
+}
 
+impl Default for Quick {
+    fn default() -> Self {
+        Self { replications: AtLeastOne::new(3).expect("not 0"), set: std::collections::BTreeMap::new() }
+    }
+}
+
+impl Scenario {
     /// The scheme of this name.
     #[must_use]
     pub fn scheme(&self, name: &str) -> Option<&Scheme> {
         self.schemes.iter().find(|scheme| scheme.name == name)
     }
 
-    /// The same experiment with these schemes instead: its own by their names, and otherwise any controller by its name.
-    /// Mixes whose schemes are not all among them are left out.
-    ///
-    /// # Errors
-    /// If a name is unknown or there twice, or there is none; the error lists the valid ones.
-    pub fn with_schemes(&self, names: &[impl AsRef<str>]) -> Result<Self, ScenarioError> {
-        let schemes = select(&self.schemes, names)?;
-        let mut changed = Self { schemes, mixes: Vec::new(), ..self.clone() };
-        let complete = |mix: &&Mix| mix.schemes.iter().all(|name| changed.scheme(name).is_some());
-        changed.mixes = self.mixes.iter().filter(complete).cloned().collect();
-        changed.validate()?;
-        Ok(changed)
-    }
-
-    /// What it is, and how much of it will be run.
-    #[must_use]
-    pub fn about(&self) -> About<'_> {
-        let Self { name, title, seed, .. } = self;
-        About { name, title, extent: replications(self.replications.get()), seed: *seed }
-    }
-
-    /// Changes how much is run, and of which schemes.
-    ///
-    /// # Errors
-    /// If a controller is unknown.
-    pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
-        let number = effort.replications(self.replications.get(), QUICK_REPLICATIONS);
-        self.replications = AtLeastOne::new(number).unwrap_or(self.replications);
-        self.seed = effort.seed.unwrap_or(self.seed);
-        if !effort.controllers.is_empty() {
-            *self = self.with_schemes(&effort.controllers)?;
+    /// What rows are called, as a template of the axes.
+    pub(crate) fn row_template(&self) -> std::borrow::Cow<'_, str> {
+        if let Some(row) = &self.row {
+            return row.into();
         }
-        Ok(())
+        let axes = self.sweep.iter().map(|axis| axis.name.as_str()).filter(|axis| *axis != sweep::SCHEME);
+        let named: Vec<_> = axes.map(|axis| format!("/{{{axis}}}")).collect();
+        format!("{{scheme}}{}", named.concat()).into()
     }
 
-    /// Checks what one field alone cannot tell.
-    ///
-    /// # Errors
-    /// The first thing that is wrong.
-    pub fn validate(&self) -> Result<(), ScenarioError> {
+    /// The number of flows' clients that mixes deal schemes to is not known here; all else that one field alone cannot tell
+    /// is checked.
+    pub(crate) fn validate(&self) -> Result<(), ScenarioError> {
         if self.schema != SCHEMA {
             return Err(ScenarioError::new(
                 "schema",
                 format!("this conche reads scenarios of schema {SCHEMA}, not {}", self.schema),
             ));
         }
-        distinct("workloads", self.workloads.iter().map(|workload| &workload.name))?;
+        distinct("nodes", self.nodes.iter().map(|nodes| &nodes.name))?;
+        distinct("links", self.links.iter().map(|link| &link.name))?;
+        distinct("radios", self.radios.iter().map(|radio| &radio.name))?;
+        distinct("traffic", self.traffic.iter().map(|traffic| &traffic.name))?;
         distinct("schemes", self.schemes.iter().map(|scheme| &scheme.name))?;
         distinct("mixes", self.mixes.iter().map(|mix| &mix.name))?;
-        self.network.validate()?;
-        self.endpoint.validate()?;
-        self.server.validate(self.endpoint.token_length)?;
-        self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
-        if let Some(scheme) = self.schemes.iter().find(|scheme| scheme.nstart.is_some()) {
-            let problem = "clients here have one exchange at a time; leave it out".to_owned();
-            return Err(ScenarioError::new(format!("schemes.{}.nstart", scheme.name), problem));
+        distinct("sweep", self.sweep.iter().map(|axis| &axis.name))?;
+        if self.duration.is_some() == self.time_limit.is_some() {
+            let problem = "say either how long a run is, or the `time_limit` of one that ends by itself".to_owned();
+            return Err(ScenarioError::new("duration", problem));
         }
-        self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))
+        self.endpoint.validate()?;
+        self.nodes.iter().try_for_each(Nodes::validate)?;
+        self.links.iter().try_for_each(Link::validate)?;
+        self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length))?;
+        self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
+        self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))?;
+        self.sweep.iter().try_for_each(Axis::validate)?;
+        let axes: Vec<&str> = self.sweep.iter().map(|axis| axis.name.as_str()).chain(["scheme", "mix"]).collect();
+        let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
+        self.values.iter().try_for_each(|value| value.validate(&axes, &traffic))
     }
 
     fn validate_mix(&self, mix: &Mix) -> Result<(), ScenarioError> {
@@ -216,22 +235,6 @@ impl Endpoint {
         Ok(())
     }
 }
-
-impl Server {
-    /// RFC 7252 §4.6.
-    const MOST: u64 = 1152;
-
-    fn validate(&self, token_length: u8) -> Result<(), ScenarioError> {
-        // Header, token, payload marker, and one byte of payload.
-        let least = 4 + u64::from(token_length) + 2;
-        if (least..=Self::MOST).contains(&self.response.0) {
-            return Ok(());
-        }
-        let problem = format!("{} is not between {least}B and {}B", self.response, Self::MOST);
-        Err(ScenarioError::new("server.response", problem))
-    }
-}
-
 pub(crate) fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
     let mut seen = Vec::new();
     for name in names {

@@ -1,31 +1,37 @@
-//! Scenarios: what is read from TOML, and what is refused.
+//! Scenarios: what is read from TOML, what is varied, and what is refused.
 
 use conche_proto::cc::AnyController;
 use conche_proto::cc::cocoa::Cocoa;
 use conche_proto::cc::full_backoff::CocoaFullBackoff;
 
 use super::*;
-use crate::papers::anrw18;
+use crate::experiment::Effort;
+use crate::papers::ANRW18;
 
-fn changed(from: &str, to: &str) -> Result<Scenario, ScenarioError> {
-    let text = anrw18::SCENARIO;
+fn changed(from: &str, to: &str) -> Result<Document, ScenarioError> {
+    let text = ANRW18.scenario;
     assert!(text.contains(from), "the scenario does not contain {from:?}");
-    Scenario::from_toml(&text.replacen(from, to, 1))
+    Document::from_toml(&text.replacen(from, to, 1))
 }
 
 fn problem(from: &str, to: &str) -> String {
     changed(from, to).expect_err("it should be refused").to_string()
 }
 
+fn anrw18() -> Document {
+    Document::from_toml(ANRW18.scenario).expect("valid")
+}
+
 #[test]
 fn the_paper_of_2018_is_as_published() {
-    let scenario = Scenario::from_toml(anrw18::SCENARIO).expect("valid");
-    let Network::SharedBottleneck(network) = &scenario.network;
-    let clients: Vec<_> = network.clients.iter().map(|clients| clients.get()).collect();
-    assert_eq!(clients, [1, 10, 50, 100, 200, 400]);
-    let buffers: Vec<_> = network.downlink.buffers.iter().map(|buffer| buffer.size.0).collect();
-    assert_eq!(buffers, [2_500, 14_100, 28_200, 1_410_000]);
-    assert_eq!((network.uplink.rate.as_bits(), network.downlink.rate.as_bits()), (60_000, 30_000));
+    let document = anrw18();
+    let scenario = document.scenario();
+    let points = |axis: &str| -> Vec<String> {
+        let axis = scenario.sweep.iter().find(|known| known.name == axis).expect("an axis");
+        axis.points().into_iter().map(|point| point.name).collect()
+    };
+    assert_eq!(points("clients"), ["1", "10", "50", "100", "200", "400"]);
+    assert_eq!(points("buffer"), ["2500", "14100", "28200", "inf"]);
     assert_eq!((scenario.replications.get(), scenario.endpoint.max_retransmit), (20, 20));
     let cocoa = scenario.scheme("cocoa").expect("a scheme of the paper").build().expect("valid options");
     assert_eq!(cocoa, Cocoa::anrw18().into());
@@ -36,18 +42,70 @@ fn the_paper_of_2018_is_as_published() {
 }
 
 #[test]
+fn cells_are_in_the_order_of_the_scenario() {
+    let mut document = anrw18().with("sweep.clients.values", vec![1, 2]).expect("an axis of the scenario");
+    let controllers = vec!["cocoa".to_owned(), "default".to_owned()];
+    document.adjust(&Effort { controllers, ..Effort::default() }).expect("schemes of the scenario");
+    let cells = document.cells().expect("valid");
+    let rows: Vec<_> = cells
+        .iter()
+        .flat_map(|cell| cell.schemes.iter().map(|scheme| cell.row(None, scheme)))
+        .filter(|row| row.ends_with("/inf"))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "cocoa/continuous/1/inf",
+            "cocoa/continuous/2/inf",
+            "cocoa/random/1/inf",
+            "cocoa/random/2/inf",
+            "default/continuous/1/inf",
+            "default/continuous/2/inf",
+            "default/random/1/inf",
+            "default/random/2/inf",
+            "default@default+cocoa/continuous/2/inf",
+            "cocoa@default+cocoa/continuous/2/inf",
+            "default@default+cocoa/random/2/inf",
+            "cocoa@default+cocoa/random/2/inf",
+        ]
+    );
+}
+
+#[test]
+fn a_point_sets_what_it_says_and_nothing_else() {
+    let cells = anrw18().cells().expect("valid");
+    let of = |row: &str| {
+        let cell = cells.iter().find(|cell| cell.row(None, &cell.schemes[0]) == row).expect("a cell");
+        (cell.scenario.nodes[4].size(), cell.scenario.links[4].wire.clone(), cell.scenario.traffic[0].batch.is_some())
+    };
+    let (clients, downlink, is_random) = of("default/random/50/14100");
+    assert_eq!((clients, is_random), (50, true));
+    let (_, other, is_random) = of("default/continuous/50/2500");
+    assert!(!is_random && downlink != other);
+    assert_eq!(downlink.rate, other.rate);
+}
+
+#[test]
+fn the_axis_of_schemes_has_its_place_where_it_is_listed() {
+    let text = format!("{}\n[[sweep]]\nname = \"scheme\"\n", ANRW18.scenario);
+    let cells = Document::from_toml(&text).expect("valid").cells().expect("valid");
+    let rows: Vec<_> = cells.iter().take(2).map(|cell| cell.row(None, &cell.schemes[0])).collect();
+    assert_eq!(rows, ["default/continuous/1/2500", "cocoa/continuous/1/2500"]);
+}
+
+#[test]
 fn a_bare_number_is_refused_where_it_stands() {
     let error = changed("rate = \"30kbit/s\"", "rate = 30").expect_err("no unit");
     assert!(error.to_string().contains("write a data rate as in \"30kbit/s\""), "{error}");
     let span = error.span().expect("the place is known");
-    let text = anrw18::SCENARIO.replacen("rate = \"30kbit/s\"", "rate = 30", 1);
+    let text = ANRW18.scenario.replacen("rate = \"30kbit/s\"", "rate = 30", 1);
     assert_eq!(&text[span], "30");
 }
 
 #[test]
 fn unknown_keys_are_refused() {
     assert!(problem("nstart = 1", "nstrat = 1").contains("nstrat"));
-    assert!(problem("rate = \"60kbit/s\"", "rate = \"60kbit/s\"\njitter = \"1ms\"").contains("jitter"));
+    assert!(problem("rate = \"60kbit/s\"", "rate = \"60kbit/s\"\ncolour = \"red\"").contains("colour"));
 }
 
 #[test]
@@ -73,14 +131,18 @@ fn values_without_sense_are_refused() {
     for (from, to, expected) in [
         ("replications = 20", "replications = 0", "at least 1"),
         ("schema = 1", "schema = 2", "schema: this conche reads scenarios of schema 1, not 2"),
-        ("batch = [1, 10]", "batch = [10, 1]", "write the least, at least 1, and the most"),
-        ("name = \"random\"", "name = \"continuous\"", "workloads: the name `continuous` is there twice"),
-        ("response = \"66B\"", "response = \"5B\"", "server.response: 5B is not between 6B and 1152B"),
-        ("clients = [1, 10, 50, 100, 200, 400]", "clients = []", "at least one element"),
-        ("name = \"inf\"", "name = \"a/b\"", "`a/b` is no name"),
-        ("rate = \"30kbit/s\"", "rate = \"0bit/s\"", "sends nothing"),
+        ("= [1, 10] }", "= [10, 1] }", "write the least, at least 1, and the most"),
+        ("name = \"random\"", "name = \"continuous\"", "sweep.workload: the name `continuous` is there twice"),
+        ("response = \"66B\"", "response = \"5B\"", "traffic.gets.response: 5B is not 4B (header and token) or between"),
+        ("values = [1, 10, 50, 100, 200, 400]", "values = []", "sweep.clients: it has no point"),
+        ("{ name = \"inf\"", "{ name = \"a/b\"", "`a/b` is no name"),
         ("nstart = 1 ", "nstart = 0 ", "endpoint.nstart"),
         ("ack_random_factor = 1.5", "ack_random_factor = 0.5", "schemes.default.ack_random_factor"),
+        ("time_limit = \"48h\"", "time_limit = \"48h\"\nduration = \"1h\"", "duration: say either"),
+        ("from = \"hub\"", "between = [\"hub\", \"router\"]", "links.uplink: write its ends"),
+        ("path = \"nodes.client.count\"", "path = \"nodes.clients.count\"", "`nodes` has no `clients`; it has hub"),
+        ("metric = \"copies\"", "metric = \"copies\"\nstatistic = { percentile = 50 }", "values.copies_per_run: it is one number"),
+        ("only = { clients", "only = { client", "values.{}.only: there is no axis `client`"),
     ] {
         let error = problem(from, to);
         assert!(error.contains(expected), "{to}: {error}");
@@ -89,14 +151,21 @@ fn values_without_sense_are_refused() {
 
 #[test]
 fn other_controllers_run_through_the_same_scenario() {
-    let scenario = Scenario::from_toml(anrw18::SCENARIO).expect("valid");
-    let changed = scenario.with_schemes(&["cocoa", "default", "coap-b"]).expect("valid names");
-    let names: Vec<_> = changed.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
-    assert_eq!(names, ["cocoa", "default", "coap-b"]);
-    assert_eq!(changed.scheme("cocoa"), scenario.scheme("cocoa"), "the scenario's own scheme comes first");
-    let mixes: Vec<_> = changed.mixes.iter().map(|mix| mix.name.as_str()).collect();
+    let names = |document: &Document| -> Vec<String> {
+        document.scenario().schemes.iter().map(|scheme| scheme.name.clone()).collect()
+    };
+    let adjusted = |controllers: &[&str]| {
+        let mut document = anrw18();
+        let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
+        document.adjust(&Effort { controllers, ..Effort::default() }).map(|()| document)
+    };
+    let changed = adjusted(&["cocoa", "default", "coap-b"]).expect("valid names");
+    assert_eq!(names(&changed), ["cocoa", "default", "coap-b"]);
+    let own = anrw18();
+    assert_eq!(changed.scenario().scheme("cocoa"), own.scenario().scheme("cocoa"), "the scenario's own comes first");
+    let mixes: Vec<_> = changed.scenario().mixes.iter().map(|mix| mix.name.as_str()).collect();
     assert_eq!(mixes, ["default+cocoa"]);
-    for bad in [&["cacoa"] as &[&str], &["cocoa", "cocoa"], &[]] {
-        assert!(scenario.with_schemes(bad).is_err(), "{bad:?} was accepted");
+    for bad in [&["cacoa"] as &[&str], &["cocoa", "cocoa"]] {
+        assert!(adjusted(bad).is_err(), "{bad:?} was accepted");
     }
 }

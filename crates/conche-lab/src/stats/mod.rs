@@ -4,10 +4,12 @@
 //! independent observation: intervals of means come from the means of the replications, and the bootstrap resamples
 //! whole replications.
 
+mod fairness;
 mod interval;
 mod normal;
 mod pooled;
 
+pub use fairness::jain_index;
 pub use interval::{Interval, mean_interval};
 pub use normal::normal_quantile;
 pub use pooled::{Pooled, percentile};

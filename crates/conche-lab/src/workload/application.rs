@@ -66,18 +66,21 @@ impl Parameters {
     }
 }
 
-/// A node with this application. Its randomness depends on the run and on the node alone.
+/// A node with this application, which has started anew so often. Its randomness depends on the run and on these alone.
 ///
 /// # Errors
 /// If the controller and the parameters do not go together.
 pub fn host(
     node: NodeId,
+    lives: usize,
     parameters: Parameters,
     controller: Recorded,
     streams: &Streams,
     application: Application,
 ) -> Result<Node<Application>, ConfigError> {
-    let seed = streams.seed_bytes(Entity::Node(node), Purpose::named("endpoint"));
+    // An endpoint that starts anew does not number its messages as it did before.
+    let purpose = if lives == 0 { "endpoint".to_owned() } else { format!("endpoint {lives}") };
+    let seed = streams.seed_bytes(Entity::Node(node), Purpose::named(&purpose));
     Node::new(parameters.config(), controller, seed, application)
 }
 

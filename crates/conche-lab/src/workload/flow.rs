@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use conche_netsim::rng::Stream;
 use conche_netsim::{Instant, NodeId};
 use conche_proto::codec::{Body, Code};
+
+use crate::scenario::Range;
 
 /// The requests that a node sends to one peer.
 #[derive(Clone, Debug)]
@@ -16,6 +19,12 @@ pub struct Flow {
     pub stop: Option<Instant>,
     /// How its exchanges follow one another.
     pub pace: Pace,
+    /// How many go on at the same time; `None`: no limit, but in a closed loop one.
+    pub outstanding: Option<u16>,
+    /// How many it has in all.
+    pub limit: Limit,
+    /// After each batch of so many exchanges that succeeded it forgets the peer's congestion state; `None`: never.
+    pub batch: Option<Range>,
     /// GET, POST, …
     pub method: Code,
     /// Options and payload.
@@ -24,23 +33,35 @@ pub struct Flow {
     pub confirmable: bool,
 }
 
-/// How the exchanges of a flow follow one another.
+/// How the exchanges of a flow follow one another. What is due by a clock or by chance waits, without limit, for its turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pace {
     /// A closed loop: whenever an exchange ends, well or not, the next one begins.
-    Closed {
-        /// How many go on at the same time.
-        outstanding: u16,
-        /// How many it opens in all; `None`: no limit.
-        exchanges: Option<u64>,
+    Closed,
+    /// How often messages are generated, in the order of time.
+    Rate(Vec<Segment>),
+    /// One after pauses that are exponentially distributed with this mean.
+    Poisson(Duration),
+    /// Several at the beginning of each such time.
+    Bursts {
+        /// From one burst to the next.
+        interval: Duration,
+        /// Messages of a burst.
+        messages: u32,
     },
-    /// Messages are generated at a rate and wait, without limit, for their turn.
-    Rate {
-        /// How many exchanges go on at the same time; `None`: no limit.
-        outstanding: Option<u16>,
-        /// How often messages are generated, in the order of time.
-        segments: Vec<Segment>,
-    },
+    /// At these times since the flow began, in their order.
+    At(Vec<Duration>),
+}
+
+/// How many exchanges a flow has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// As many as there is time for.
+    None,
+    /// It opens so many.
+    Opened(u64),
+    /// It goes on until so many have succeeded.
+    Succeeded(u64),
 }
 
 /// From a time on, messages are generated in this interval; until the next segment.
@@ -52,27 +73,73 @@ pub struct Segment {
     pub interval: Option<Duration>,
 }
 
-impl Pace {
-    /// The time of the first message that is generated at or after `now`, one interval after it began to count.
-    pub(super) fn next(&self, now: Instant) -> Option<Instant> {
-        let Self::Rate { segments, .. } = self else { return None };
-        let current = segments.iter().rev().find(|segment| segment.from <= now);
-        let next_segment = segments.iter().find(|segment| segment.from > now).map(|segment| segment.from);
-        let in_current = current.and_then(|segment| Some(now + segment.interval?));
-        match (in_current, next_segment) {
-            (Some(at), Some(change)) if at < change => Some(at),
-            // A segment's first message comes with its begin.
-            (_, Some(change)) => self.first_from(change),
-            (at, None) => at,
+impl Flow {
+    /// A closed loop of GET requests without payload, one at a time and without end.
+    #[must_use]
+    pub const fn to(peer: NodeId) -> Self {
+        Self {
+            peer,
+            start: Instant::ZERO,
+            stop: None,
+            pace: Pace::Closed,
+            outstanding: Some(1),
+            limit: Limit::None,
+            batch: None,
+            method: Code::GET,
+            body: Body::EMPTY,
+            confirmable: true,
         }
     }
 
-    /// The begin of the first segment, from `from` on, in which anything is generated.
-    pub(super) fn first_from(&self, from: Instant) -> Option<Instant> {
-        let Self::Rate { segments, .. } = self else { return None };
-        let generating = |segment: &&Segment| segment.from >= from && segment.interval.is_some();
-        segments.iter().find(generating).map(|segment| segment.from)
+    /// When its first message is due.
+    pub(super) fn first(&self, stream: &mut Stream) -> Option<Instant> {
+        match &self.pace {
+            Pace::Closed | Pace::Bursts { .. } => Some(self.start),
+            Pace::Rate(segments) => first_from(segments, self.start),
+            Pace::Poisson(mean) => Some(self.start + mean.mul_f64(stream.exponential())),
+            Pace::At(times) => times.first().map(|time| self.start + *time),
+        }
     }
+
+    /// When the next one is, after one at `now`.
+    pub(super) fn next(&self, now: Instant, stream: &mut Stream) -> Option<Instant> {
+        match &self.pace {
+            Pace::Closed => None,
+            Pace::Rate(segments) => next_of(segments, now),
+            Pace::Poisson(mean) => Some(now + mean.mul_f64(stream.exponential())),
+            Pace::Bursts { interval, .. } => Some(now + *interval),
+            Pace::At(times) => times.iter().map(|time| self.start + *time).find(|time| *time > now),
+        }
+    }
+
+    /// How many messages are due at `now`.
+    pub(super) fn due(&self, now: Instant) -> u64 {
+        match &self.pace {
+            Pace::Closed => 0,
+            Pace::Rate(_) | Pace::Poisson(_) => 1,
+            Pace::Bursts { messages, .. } => u64::from(*messages),
+            Pace::At(times) => times.iter().filter(|time| self.start + **time == now).count() as u64,
+        }
+    }
+}
+
+/// The time of the first message after `now`, one interval after it.
+fn next_of(segments: &[Segment], now: Instant) -> Option<Instant> {
+    let current = segments.iter().rev().find(|segment| segment.from <= now);
+    let next_segment = segments.iter().find(|segment| segment.from > now).map(|segment| segment.from);
+    let in_current = current.and_then(|segment| Some(now + segment.interval?));
+    match (in_current, next_segment) {
+        (Some(at), Some(change)) if at < change => Some(at),
+        // A segment's first message comes with its begin.
+        (_, Some(change)) => first_from(segments, change),
+        (at, None) => at,
+    }
+}
+
+/// The begin of the first segment, from `from` on, in which anything is generated.
+fn first_from(segments: &[Segment], from: Instant) -> Option<Instant> {
+    let generating = |segment: &&Segment| segment.from >= from && segment.interval.is_some();
+    segments.iter().find(generating).map(|segment| segment.from)
 }
 
 /// Options and payload such that the whole message has this many bytes, with a token of this length; at least its header.
@@ -105,10 +172,9 @@ mod tests {
             Segment { from: at(20), interval: None },
             Segment { from: at(30), interval: every(1) },
         ];
-        let pace = Pace::Rate { outstanding: None, segments };
-        let mut times = vec![pace.first_from(Instant::ZERO).expect("a segment")];
+        let mut times = vec![first_from(&segments, Instant::ZERO).expect("a segment")];
         while times.len() < 6 {
-            times.push(pace.next(*times.last().expect("one")).expect("it goes on for ever"));
+            times.push(next_of(&segments, *times.last().expect("one")).expect("it goes on for ever"));
         }
         assert_eq!(times, [10, 14, 18, 30, 31, 32].map(at));
     }

@@ -21,7 +21,7 @@ mod requester;
 mod responder;
 
 pub use application::{Application, Parameters, Timer, host};
-pub use flow::{Flow, Pace, Segment, body_of};
+pub use flow::{Flow, Limit, Pace, Segment, body_of};
 pub use recorded::{Recorded, Timeout};
 pub use requester::{Exchange, Requester, Tally};
 pub use responder::{Answers, Arrival, Responder};

@@ -37,7 +37,13 @@ impl Recorded {
     #[must_use]
     pub fn new(controller: AnyController) -> (Self, Rc<RefCell<Vec<Timeout>>>) {
         let log = Rc::new(RefCell::new(Vec::new()));
-        (Self { controller, log: Some(Rc::clone(&log)) }, log)
+        (Self::into_log(controller, Rc::clone(&log)), log)
+    }
+
+    /// This controller, whose timeouts for Confirmable messages are added to a log.
+    #[must_use]
+    pub fn into_log(controller: AnyController, log: Rc<RefCell<Vec<Timeout>>>) -> Self {
+        Self { controller, log: Some(log) }
     }
 }
 

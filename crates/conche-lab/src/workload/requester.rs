@@ -1,12 +1,15 @@
 //! The requester: it opens exchanges as its flows say, and records them.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
+use conche_netsim::packet::Cause;
 use conche_netsim::{Instant, NodeId};
-use conche_proto::{Event, ExchangeId, Reliability, Request};
+use conche_proto::{Course, Event, ExchangeId, Reliability, Request};
 
 use super::application::{Context, Timer};
-use super::flow::{Flow, Pace};
+use super::flow::{Flow, Limit, Pace};
 
 /// An exchange that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub struct Exchange {
     pub ended: Instant,
     /// Copies of the request.
     pub transmissions: u16,
+    /// Of these, the ones that were sent although an earlier one had got through, both ways.
+    pub unnecessary: u16,
     /// A response, or the acknowledgement of a request that needs none, came.
     pub answered: bool,
     /// From the first copy to the acknowledgement.
@@ -36,14 +41,10 @@ pub struct Tally {
     pub answered: u64,
     /// Exchanges that failed.
     pub failed: u64,
-}
-
-impl Tally {
-    /// Exchanges that go on.
-    #[must_use]
-    pub fn outstanding(&self) -> u64 {
-        self.opened - self.answered - self.failed
-    }
+    /// When it had had all its exchanges.
+    pub done: Option<Instant>,
+    /// How many exchanges are left of the current batch.
+    left_of_batch: u32,
 }
 
 /// Sends requests of several flows.
@@ -54,8 +55,31 @@ pub struct Requester {
     exchanges: Vec<Exchange>,
     /// The flow of each exchange that goes on.
     open: Vec<(ExchangeId, u32)>,
-    /// Ends the run when every flow has opened all its exchanges and they are over.
-    stops_when_done: bool,
+    /// How many flows of the run are not done; the last one ends it.
+    undone: Option<Rc<Cell<u64>>>,
+}
+
+/// After so long a flow tries again whose request was refused while none of its exchanges went on [assumption].
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Tally {
+    /// Exchanges that go on.
+    #[must_use]
+    pub fn outstanding(&self) -> u64 {
+        self.opened - self.answered - self.failed
+    }
+
+    /// What a flow has done that began anew.
+    #[must_use]
+    pub fn followed_by(&self, next: &Self) -> Self {
+        Self {
+            generated: self.generated + next.generated,
+            opened: self.opened + next.opened,
+            answered: self.answered + next.answered,
+            failed: self.failed + next.failed,
+            ..*next
+        }
+    }
 }
 
 impl Requester {
@@ -63,13 +87,20 @@ impl Requester {
     #[must_use]
     pub fn new(flows: Vec<Flow>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
-        Self { flows, tallies, exchanges: Vec::new(), open: Vec::new(), stops_when_done: false }
+        Self { flows, tallies, exchanges: Vec::new(), open: Vec::new(), undone: None }
     }
 
-    /// The same, but the run ends when every flow has opened all its exchanges and they are over.
+    /// The same, but the run ends when all flows of all requesters that share this number have had all their exchanges.
     #[must_use]
-    pub fn stopping_when_done(self) -> Self {
-        Self { stops_when_done: true, ..self }
+    pub fn ending_the_run(self, undone: Rc<Cell<u64>>) -> Self {
+        undone.set(undone.get() + self.flows.len() as u64);
+        Self { undone: Some(undone), ..self }
+    }
+
+    /// The same for a requester that takes the place of another one, whose flows count already.
+    #[must_use]
+    pub fn going_on(self, undone: Rc<Cell<u64>>) -> Self {
+        Self { undone: Some(undone), ..self }
     }
 
     /// The exchanges that are over, in the order of their ends.
@@ -84,13 +115,15 @@ impl Requester {
         &self.tallies
     }
 
+    /// Gives up the exchanges that are over, in the order of their ends.
+    #[must_use]
+    pub fn into_exchanges(self) -> Vec<Exchange> {
+        self.exchanges
+    }
+
     pub(super) fn start(&mut self, ctx: &mut Context<'_>) {
         for (number, flow) in (0..).zip(&self.flows) {
-            let first = match &flow.pace {
-                Pace::Closed { .. } => Some(flow.start),
-                Pace::Rate { .. } => flow.pace.first_from(flow.start),
-            };
-            if let Some(first) = first {
+            if let Some(first) = flow.first(ctx.rng()) {
                 ctx.set_timer(first - ctx.now(), Timer(number));
             }
         }
@@ -101,75 +134,129 @@ impl Requester {
         if flow.stop.is_some_and(|stop| ctx.now() >= stop) {
             return;
         }
-        if let Some(next) = flow.pace.next(ctx.now()) {
-            ctx.set_timer(next - ctx.now(), Timer(number));
+        let now = ctx.now();
+        if let Some(next) = flow.next(now, ctx.rng()) {
+            ctx.set_timer(next - now, Timer(number));
         }
-        if matches!(flow.pace, Pace::Rate { .. }) {
-            self.tallies[number as usize].generated += 1;
+        let tally = &mut self.tallies[number as usize];
+        tally.generated += flow.due(now);
+        if tally.opened == 0 {
+            tally.begin_batch(flow, ctx);
         }
         self.open(ctx, number);
     }
 
     pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) {
         let (exchange, course, answered) = match event {
-            Event::Response { exchange, course, .. } => (*exchange, course, true),
-            Event::Failed { exchange, course, .. } => (*exchange, course, false),
+            Event::Response { exchange, course, .. } => (*exchange, *course, true),
+            Event::Failed { exchange, course, .. } => (*exchange, *course, false),
             _ => return,
         };
         let Some(place) = self.open.iter().position(|(open, _)| *open == exchange) else { return };
         let (_, number) = self.open.swap_remove(place);
-        let tally = &mut self.tallies[number as usize];
-        *(if answered { &mut tally.answered } else { &mut tally.failed }) += 1;
-        let began = Instant::ZERO + (ctx.now() - Instant::ZERO).saturating_sub(course.elapsed);
+        self.record(ctx, number, course, answered);
+        let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
+        if answered {
+            tally.answered += 1;
+        } else {
+            tally.failed += 1;
+        }
+        if flow.has_had_all(tally) {
+            tally.done = Some(ctx.now());
+            return self.done(ctx);
+        }
+        if answered {
+            tally.left_of_batch = tally.left_of_batch.saturating_sub(1);
+            if tally.left_of_batch == 0 {
+                tally.begin_batch(flow, ctx);
+            }
+        }
+        self.open(ctx, number);
+    }
+
+    fn record(&mut self, ctx: &Context<'_>, flow: u32, course: Course, answered: bool) {
         self.exchanges.push(Exchange {
-            flow: number,
-            began,
+            flow,
+            began: Instant::ZERO + (ctx.now() - Instant::ZERO).saturating_sub(course.elapsed),
             ended: ctx.now(),
             transmissions: u16::try_from(course.transmissions).unwrap_or(u16::MAX),
+            unnecessary: if answered { unnecessary(course, ctx.cause()) } else { 0 },
             answered,
             round_trip: course.acknowledged_after,
         });
-        self.open(ctx, number);
-        if self.stops_when_done && self.is_done() {
-            ctx.stop();
-        }
     }
 
-    /// Opens as many exchanges of a flow as its pace allows now.
+    /// Opens as many exchanges of a flow as it has now.
     fn open(&mut self, ctx: &mut Context<'_>, number: u32) {
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
-        while flow.stop.is_none_or(|stop| ctx.now() < stop) && flow.pace.admits(tally) {
+        while flow.stop.is_none_or(|stop| ctx.now() < stop) && flow.admits(tally) {
             let reliability = if flow.confirmable { Reliability::Confirmable } else { Reliability::NonConfirmable };
             let request = Request::new(flow.method, flow.body.clone()).with_reliability(reliability);
-            if matches!(flow.pace, Pace::Closed { .. }) {
-                tally.generated += 1;
-            }
+            let is_closed = flow.pace == Pace::Closed;
+            tally.generated += u64::from(is_closed);
             tally.opened += 1;
             match ctx.request(flow.peer, request) {
                 Ok(exchange) => self.open.push((exchange, number)),
-                // A full queue of the endpoint: the message is lost at its source.
+                // A full queue of the endpoint: the message is lost at its source. A loop that nothing closes goes on later.
                 Err(_) => {
                     tally.failed += 1;
+                    if is_closed && tally.outstanding() == 0 {
+                        ctx.set_timer(PAUSE, Timer(number));
+                    }
                     return;
                 }
             }
         }
     }
 
-    fn is_done(&self) -> bool {
-        self.flows.iter().zip(&self.tallies).all(|(flow, tally)| {
-            let finite = matches!(flow.pace, Pace::Closed { exchanges: Some(limit), .. } if tally.opened >= limit);
-            finite && tally.outstanding() == 0
-        })
+    fn done(&self, ctx: &mut Context<'_>) {
+        if let Some(undone) = &self.undone {
+            undone.set(undone.get().saturating_sub(1));
+            if undone.get() == 0 {
+                ctx.stop();
+            }
+        }
     }
 }
 
-impl Pace {
-    fn admits(&self, tally: &Tally) -> bool {
-        let (outstanding, limit) = match self {
-            Self::Closed { outstanding, exchanges } => (Some(*outstanding), exchanges.unwrap_or(u64::MAX)),
-            Self::Rate { outstanding, .. } => (*outstanding, tally.generated),
+impl Tally {
+    /// Without batches there is one, which never ends.
+    fn begin_batch(&mut self, flow: &Flow, ctx: &mut Context<'_>) {
+        let Some(batch) = flow.batch else {
+            self.left_of_batch = u32::MAX;
+            return;
         };
-        tally.opened < limit && outstanding.is_none_or(|most| tally.outstanding() < u64::from(most))
+        ctx.reset_path(flow.peer);
+        let drawn = ctx.rng().between(u64::from(batch.least()), u64::from(batch.most()));
+        self.left_of_batch = u32::try_from(drawn).unwrap_or(u32::MAX);
     }
+}
+
+impl Flow {
+    fn admits(&self, tally: &Tally) -> bool {
+        let is_closed = self.pace == Pace::Closed;
+        let is_due = is_closed || tally.opened < tally.generated;
+        let outstanding = if is_closed { self.outstanding.or(Some(1)) } else { self.outstanding };
+        let is_left = match self.limit {
+            Limit::None => true,
+            Limit::Opened(limit) => tally.opened < limit,
+            Limit::Succeeded(limit) => tally.opened - tally.failed < limit,
+        };
+        is_due && is_left && outstanding.is_none_or(|most| tally.outstanding() < u64::from(most))
+    }
+
+    fn has_had_all(&self, tally: &Tally) -> bool {
+        match self.limit {
+            Limit::None => false,
+            Limit::Opened(limit) => tally.opened >= limit && tally.outstanding() == 0,
+            Limit::Succeeded(limit) => tally.answered >= limit,
+        }
+    }
+}
+
+/// The first response to arrive answers the first copy that got through; all later copies were in vain.
+fn unnecessary(course: Course, cause: Option<Cause>) -> u16 {
+    let retransmissions = u16::try_from(course.transmissions.saturating_sub(1)).unwrap_or(u16::MAX);
+    let answered = cause.and_then(|cause| cause.copy).map_or(0, |copy| u16::from(copy.attempt));
+    retransmissions.saturating_sub(answered)
 }

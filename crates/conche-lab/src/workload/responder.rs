@@ -27,7 +27,7 @@ pub struct Arrival {
 }
 
 /// Answers requests with the same content.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Responder {
     answers: Answers,
     code: Code,
@@ -40,6 +40,12 @@ impl Responder {
     #[must_use]
     pub fn new(answers: Answers, code: Code, body: Body) -> Self {
         Self { answers, code, body, arrivals: Vec::new() }
+    }
+
+    /// Whether it answers as another one does.
+    #[must_use]
+    pub fn answers_as(&self, other: &Self) -> bool {
+        (self.answers, self.code, &self.body) == (other.answers, other.code, &other.body)
     }
 
     /// What has arrived, in the order of time.

@@ -45,7 +45,7 @@ fn run(
         (client, Parameters { nstart, ..SERVER }, controller.clone(), asking),
         (server, SERVER, Recorded::silent(AnyController::by_name("default").expect("a controller")), answering),
     ] {
-        let host = host(node, parameters, controller, &streams, application).expect("valid parameters");
+        let host = host(node, 0, parameters, controller, &streams, application).expect("valid parameters");
         sim.attach(node, host).expect("a node");
     }
     sim.run_until(until);
@@ -61,13 +61,13 @@ fn run(
 }
 
 fn flow(peer: NodeId, pace: Pace) -> Flow {
-    Flow { peer, start: at(0), stop: None, pace, method: Code::POST, body: body_of(40, 2), confirmable: true }
+    Flow { pace, method: Code::POST, body: body_of(40, 2), ..Flow::to(peer) }
 }
 
 #[test]
 fn a_closed_loop_keeps_its_exchanges_outstanding_until_it_has_opened_all() {
-    let pace = Pace::Closed { outstanding: 2, exchanges: Some(7) };
-    let (requester, responder, timeouts) = run("cocoa-plus", |peer| flow(peer, pace), Loss::None, at(60_000));
+    let two = |peer| Flow { outstanding: Some(2), limit: Limit::Opened(7), ..flow(peer, Pace::Closed) };
+    let (requester, responder, timeouts) = run("cocoa-plus", two, Loss::None, at(60_000));
     let tally = requester.tallies()[0];
     assert_eq!((tally.generated, tally.opened, tally.answered, tally.failed), (7, 7, 7, 0));
     let ends: Vec<_> = requester.exchanges().iter().map(|exchange| exchange.ended).collect();
@@ -80,7 +80,7 @@ fn a_closed_loop_keeps_its_exchanges_outstanding_until_it_has_opened_all() {
 #[test]
 fn messages_generated_at_a_rate_wait_for_their_turn_and_stop_with_the_flow() {
     let segments = vec![Segment { from: at(1000), interval: Some(Duration::from_millis(50)) }];
-    let pace = Pace::Rate { outstanding: Some(1), segments };
+    let pace = Pace::Rate(segments);
     let (requester, _, _) =
         run("cocoa-plus", |peer| Flow { stop: Some(at(2000)), ..flow(peer, pace) }, Loss::None, at(60_000));
     let tally = requester.tallies()[0];
@@ -91,10 +91,10 @@ fn messages_generated_at_a_rate_wait_for_their_turn_and_stop_with_the_flow() {
 #[test]
 fn non_confirmable_messages_to_a_peer_that_answers_keep_their_rate() {
     let segments = vec![Segment { from: at(0), interval: Some(Duration::from_millis(500)) }];
-    let pace = Pace::Rate { outstanding: None, segments };
+    let pace = Pace::Rate(segments);
     let (requester, responder, timeouts) = run(
         "default",
-        |peer| Flow { confirmable: false, stop: Some(at(1400)), ..flow(peer, pace) },
+        |peer| Flow { confirmable: false, outstanding: None, stop: Some(at(1400)), ..flow(peer, pace) },
         Loss::None,
         at(1400),
     );
@@ -106,9 +106,9 @@ fn non_confirmable_messages_to_a_peer_that_answers_keep_their_rate() {
 
 #[test]
 fn exchanges_that_fail_are_recorded_with_all_their_copies() {
-    let pace = Pace::Closed { outstanding: 1, exchanges: Some(1) };
+    let one = |peer| Flow { limit: Limit::Opened(1), ..flow(peer, Pace::Closed) };
     let (requester, responder, timeouts) =
-        run("cocoa-plus", |peer| flow(peer, pace), Loss::Bernoulli(1.0), at(300_000));
+        run("cocoa-plus", one, Loss::Bernoulli(1.0), at(300_000));
     let [exchange] = requester.exchanges() else { panic!("{:?}", requester.exchanges()) };
     assert!(!exchange.answered && exchange.round_trip.is_none());
     assert_eq!((exchange.transmissions, requester.tallies()[0].failed), (5, 1));

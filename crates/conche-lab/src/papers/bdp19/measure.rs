@@ -5,6 +5,7 @@ use std::time::Duration;
 use conche_netsim::Instant;
 
 use crate::results::Unit;
+use crate::stats::jain_index;
 use crate::workload::Exchange;
 
 /// What remains of a run.
@@ -57,9 +58,9 @@ impl Record {
         let goodput = |messages: f64| messages * stretch.message_bits / seconds;
         let total: f64 = received.iter().sum();
         let windows = self.windows(stretch);
-        let fairness: Vec<f64> = windows.iter().filter_map(|window| jain(window)).collect();
+        let fairness: Vec<f64> = windows.iter().filter_map(|window| jain_index(window)).collect();
         value("jain_short", Unit::Ratio, mean(&fairness));
-        value("jain_long", Unit::Ratio, jain(&received).unwrap_or(0.0));
+        value("jain_long", Unit::Ratio, jain_index(&received).unwrap_or(0.0));
         value("goodput", Unit::BitsPerSecond, goodput(total));
         value("goodput_mote", Unit::BitsPerSecond, goodput(total) / received.len() as f64);
         let starving = received.iter().filter(|messages| **messages < STARVING * total / received.len() as f64);
@@ -136,13 +137,6 @@ impl Record {
         };
         windows.into_iter().map(confirmable).collect()
     }
-}
-
-/// Jain's index of fairness (Jain, Chiu, Hawe 1984); `None` if nobody got anything.
-fn jain(shares: &[f64]) -> Option<f64> {
-    let sum: f64 = shares.iter().sum();
-    let squares: f64 = shares.iter().map(|share| share * share).sum();
-    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -30,7 +30,7 @@ mod tables;
 
 use super::Paper;
 use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
-use crate::experiment::{About, Effort, Experiment, replications};
+use crate::experiment::{About, Bar, Effort, Experiment, replications};
 use crate::report::Table;
 use crate::results::{Figure, Row};
 use crate::scenario::{AtLeastOne, ScenarioError, select};
@@ -38,7 +38,7 @@ use cell::Section;
 use scenario::Scenario;
 
 /// The paper, as [`PAPERS`](super::PAPERS) lists it.
-pub const PAPER: Paper = Paper { name: "bdp19", scenario: SCENARIO, read, bar: |_| None, reason: claims::reason };
+pub const PAPER: Paper = Paper { name: "bdp19", scenario: SCENARIO, read };
 
 /// The paper's scenario.
 const SCENARIO: &str = include_str!("../../../../../scenarios/bdp19.toml");
@@ -91,6 +91,15 @@ impl Experiment for Bdp19 {
 
     fn tables(&self, figures: &[Figure]) -> Vec<Table> {
         tables::tables(figures)
+    }
+
+    /// Of this paper no numbers are known.
+    fn bar(&self, _figure: &Figure) -> Option<Bar> {
+        None
+    }
+
+    fn reason(&self, figure: &Figure) -> Option<&str> {
+        claims::reason(figure)
     }
 }
 

@@ -111,13 +111,10 @@ impl Setup<'_> {
             }
         };
         Flow {
-            peer: sink,
-            start: Instant::ZERO,
-            stop: None,
-            pace: Pace::Rate { outstanding: Some(1), segments },
+            pace: Pace::Rate(segments),
             method: Code::POST,
             body: body_of(self.request_bytes(), usize::from(self.scenario.endpoint.token_length)),
-            confirmable: true,
+            ..Flow::to(sink)
         }
     }
 

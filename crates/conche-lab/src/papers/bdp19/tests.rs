@@ -129,6 +129,7 @@ fn values_are_those_worked_out_by_hand() {
         began: at(0),
         ended: at(ended),
         transmissions,
+        unnecessary: 0,
         answered,
         round_trip: answered.then(|| Duration::from_millis(100)),
     };

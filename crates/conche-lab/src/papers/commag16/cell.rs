@@ -12,7 +12,7 @@ use super::site::Site;
 use super::{gprs, motes};
 use crate::campaign::{self, Ran, Replication};
 use crate::workload::{
-    Answers, Application, Exchange, Flow, Pace, Parameters, Recorded, Requester, Responder, Timeout, host,
+    Answers, Application, Exchange, Flow, Limit, Parameters, Recorded, Requester, Responder, Timeout, host,
 };
 
 /// How clients work.
@@ -168,7 +168,7 @@ impl Trial {
         let streams = simulation.streams();
         let (recorded, timeouts) = Recorded::new(controller.clone());
         let mut attach = |node, controller, application| {
-            let host = host(node, parameters, controller, &streams, application).map_err(|error| error.to_string())?;
+            let host = host(node, 0, parameters, controller, &streams, application).map_err(|error| error.to_string())?;
             simulation.attach(node, host).map_err(|error| error.to_string())
         };
         let mut clients: Vec<Client> = Vec::new();
@@ -252,15 +252,8 @@ impl Trial {
 }
 
 fn flow(peer: NodeId, part: Part, body: Body) -> Flow {
-    Flow {
-        peer,
-        start: part.start,
-        stop: None,
-        pace: Pace::Closed { outstanding: 1, exchanges: part.exchanges },
-        method: Code::GET,
-        body,
-        confirmable: true,
-    }
+    let limit = part.exchanges.map_or(Limit::None, Limit::Opened);
+    Flow { start: part.start, limit, body, ..Flow::to(peer) }
 }
 
 fn mean(values: &[f64]) -> f64 {

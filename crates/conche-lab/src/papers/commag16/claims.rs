@@ -63,7 +63,7 @@ impl All<'_> {
         let (difference, interval) = mean_interval(&differences);
         let claim = Claim {
             row: format!("{}_throughput_than_default/{scheme}/{cell}", if sign > 0.0 { "more" } else { "less" }),
-            column: "difference_per_s",
+            column: "difference_per_s".to_owned(),
             unit: Unit::PerSecond,
             measured: difference,
             runs: u32::try_from(differences.len()).unwrap_or(u32::MAX),

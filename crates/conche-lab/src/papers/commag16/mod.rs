@@ -30,15 +30,15 @@ mod tables;
 
 use self::cell::{Cell, Where, Workload};
 use self::scenario::Scenario;
-use super::{Bar, Paper};
+use super::Paper;
 use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
-use crate::experiment::{About, Effort, Experiment, replications};
+use crate::experiment::{About, Bar, Effort, Experiment, replications};
 use crate::report::Table;
 use crate::results::Figure;
 use crate::scenario::ScenarioError;
 
 /// The paper, as [`PAPERS`](super::PAPERS) lists it.
-pub const PAPER: Paper = Paper { name: NAME, scenario: SCENARIO, read, bar, reason };
+pub const PAPER: Paper = Paper { name: NAME, scenario: SCENARIO, read };
 
 const NAME: &str = "commag16";
 
@@ -79,6 +79,14 @@ impl Experiment for ComMag16 {
 
     fn tables(&self, figures: &[Figure]) -> Vec<Table> {
         tables::tables(&self.0, figures)
+    }
+
+    fn bar(&self, figure: &Figure) -> Option<Bar> {
+        bar(figure)
+    }
+
+    fn reason(&self, figure: &Figure) -> Option<&str> {
+        reason(figure)
     }
 }
 

@@ -106,8 +106,8 @@ fn the_published_intervals_are_the_bar_of_throughput() {
         .find(|figure| figure.row == "cocoa/gprs/10" && figure.column == "throughput_per_s")
         .expect("measured");
     let published = Figure { published: Some(17.4), unit: Unit::PerSecond, ..figure.clone() };
-    assert_eq!(PAPER.within(&Figure { measured: 20.8, ..published.clone() }), Some(true));
-    assert_eq!(PAPER.within(&Figure { measured: 21.0, ..published }), Some(false));
+    assert_eq!(PAPER.experiment().within(&Figure { measured: 20.8, ..published.clone() }), Some(true));
+    assert_eq!(PAPER.experiment().within(&Figure { measured: 21.0, ..published }), Some(false));
 }
 
 #[test]

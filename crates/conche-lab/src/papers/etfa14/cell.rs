@@ -1,5 +1,6 @@
 //! One run: a workload of one scheme over one radio duty cycle.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use conche_netsim::node::Node;
@@ -14,7 +15,7 @@ use crate::papers::flocklab::Network;
 use crate::scenario::Scheme;
 use crate::units::Size;
 use crate::workload::{
-    Answers, Application, Exchange, Flow, Pace, Parameters, Recorded, Requester, Responder, Timeout, body_of, host,
+    Answers, Application, Exchange, Flow, Limit, Parameters, Recorded, Requester, Responder, Timeout, body_of, host,
 };
 
 /// A combination of radio duty cycle, workload and scheme.
@@ -154,17 +155,17 @@ impl Cell<'_> {
         let mut choice = streams.stream(Entity::Run, Purpose::named("burst"));
         let requester = Requester::new(flows(&network.servers, &mut choice));
         // Control traffic goes on for ever, so that the end must be told.
-        let requester = if until.is_none() { requester.stopping_when_done() } else { requester };
+        let requester = if until.is_none() { requester.ending_the_run(Rc::default()) } else { requester };
         let cloud = Application { requester: Some(requester), responder: None };
         let client =
-            host(network.cloud, self.parameters(), recorded, &streams, cloud).map_err(|error| error.to_string())?;
+            host(network.cloud, 0, self.parameters(), recorded, &streams, cloud).map_err(|error| error.to_string())?;
         simulation.attach(network.cloud, client).map_err(|error| error.to_string())?;
         let response = body_of(bytes(self.scenario.sizes.response), self.scenario.endpoint.token_length.into());
         for server in &network.servers {
             let responder = Responder::new(Answers::All, Code::CONTENT, response.clone());
             let answering = Application { requester: None, responder: Some(responder) };
             let server_parameters = Parameters { nstart: 1, ..self.parameters() };
-            let node = host(*server, server_parameters, Recorded::silent(self.controller.clone()), &streams, answering)
+            let node = host(*server, 0, server_parameters, Recorded::silent(self.controller.clone()), &streams, answering)
                 .map_err(|error| error.to_string())?;
             simulation.attach(*server, node).map_err(|error| error.to_string())?;
         }
@@ -183,15 +184,8 @@ impl Cell<'_> {
     fn flow(&self, peer: NodeId, start: Instant, stop: Option<Instant>, exchanges: Option<u64>) -> Flow {
         let outstanding = self.outstanding();
         let body = body_of(bytes(self.scenario.sizes.request), self.scenario.endpoint.token_length.into());
-        Flow {
-            peer,
-            start,
-            stop,
-            pace: Pace::Closed { outstanding, exchanges },
-            method: Code::GET,
-            body,
-            confirmable: true,
-        }
+        let limit = exchanges.map_or(Limit::None, Limit::Opened);
+        Flow { start, stop, outstanding: Some(outstanding), limit, body, ..Flow::to(peer) }
     }
 
     fn outstanding(&self) -> u16 {

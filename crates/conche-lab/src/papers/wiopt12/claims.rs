@@ -74,7 +74,7 @@ struct Judge<'a> {
 /// A difference or gain is above 0.
 fn clear(row: String, column: &'static str, found: &Figure) -> Claim {
     let holds = found.ci95.is_some_and(|interval| interval.low > 0.0);
-    Claim { row, column, unit: found.unit, measured: found.measured, runs: found.runs, holds }
+    Claim { row, column: column.to_owned(), unit: found.unit, measured: found.measured, runs: found.runs, holds }
 }
 
 fn in_range(row: String, column: &'static str, found: &Figure, range: &RangeInclusive<f64>) -> Claim {

@@ -31,16 +31,16 @@ pub mod transfer;
 use self::plan::{Combination, Plan, Results};
 use self::scenario::Scenario;
 use self::testbed::Testbed;
-use super::{Bar, Paper};
+use super::Paper;
 use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
-use crate::experiment::{About, Effort, Experiment};
+use crate::experiment::{About, Bar, Effort, Experiment};
 use crate::report::Table;
 use crate::results::Figure;
 use crate::scenario::ScenarioError;
 
 /// The paper, as [`PAPERS`](super::PAPERS) lists it. No value of it is compared as a number: its figures are known by what
 /// the text says of them.
-pub const PAPER: Paper = Paper { name: NAME, scenario: SCENARIO, read, bar, reason: claims::reason };
+pub const PAPER: Paper = Paper { name: NAME, scenario: SCENARIO, read };
 
 const NAME: &str = "wiopt12";
 
@@ -50,10 +50,6 @@ struct Wiopt12(Scenario);
 
 fn read(text: &str) -> Result<Box<dyn Experiment>, ScenarioError> {
     Ok(Box::new(Wiopt12(Scenario::from_toml(text)?)))
-}
-
-fn bar(_: &Figure) -> Option<Bar> {
-    None
 }
 
 impl Experiment for Wiopt12 {
@@ -76,6 +72,15 @@ impl Experiment for Wiopt12 {
 
     fn tables(&self, figures: &[Figure]) -> Vec<Table> {
         tables::tables(figures)
+    }
+
+    /// Of this paper no numbers are known.
+    fn bar(&self, _figure: &Figure) -> Option<Bar> {
+        None
+    }
+
+    fn reason(&self, figure: &Figure) -> Option<&str> {
+        claims::reason(figure)
     }
 }
 

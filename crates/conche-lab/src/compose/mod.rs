@@ -1,0 +1,24 @@
+//! From a cell of a scenario to a simulation: its network, its hosts, and what is left of a run.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `network` | nodes, links and radios as the simulator's topology |
+//! | `pairs`, `plan` | which client asks which server, and what each host does |
+//! | `changes` | what happens to the network during a run |
+//! | `trial` | one run |
+//! | `record` | what is left of it |
+//! | `tally` | the observer that counts copies and losses |
+
+mod changes;
+mod network;
+mod pairs;
+mod plan;
+mod record;
+mod tally;
+mod trial;
+
+pub use record::{Flow, NodeRecord, Record, Selection};
+pub use trial::{Wanted, run};
+
+#[cfg(test)]
+mod tests;

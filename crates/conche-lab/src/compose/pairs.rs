@@ -1,0 +1,36 @@
+//! Which client asks which server.
+
+use conche_netsim::NodeId;
+use conche_netsim::rng::{Entity, Purpose, Streams};
+
+use super::network::Network;
+use crate::scenario::{Pairs, Traffic};
+
+/// The clients and servers of a traffic's flows.
+///
+/// # Errors
+/// If it names nodes that there are not.
+pub(super) fn of(
+    traffic: &Traffic,
+    network: &Network,
+    streams: &Streams,
+) -> Result<Vec<(NodeId, NodeId)>, String> {
+    let named = |reference| network.nodes(reference).map_err(|problem| format!("traffic.{}: {problem}", traffic.name));
+    let (clients, servers) = (named(&traffic.from)?, named(&traffic.to)?);
+    let mut pairs: Vec<(NodeId, NodeId)> = match traffic.pairs {
+        Pairs::Dealt => {
+            let count = clients.len().max(servers.len());
+            (0..count).map(|index| (clients[index % clients.len()], servers[index % servers.len()])).collect()
+        }
+        Pairs::All => clients.iter().flat_map(|client| servers.iter().map(|server| (*client, *server))).collect(),
+    };
+    if let Some(name) = &traffic.shuffle {
+        streams.stream(Entity::Run, Purpose::named(name)).shuffle(&mut pairs);
+    }
+    let take = traffic.take.map_or(usize::MAX, |take| take as usize);
+    pairs = pairs.into_iter().skip(traffic.skip as usize).take(take).collect();
+    match pairs.iter().find(|(client, server)| client == server) {
+        Some(_) => Err(format!("traffic.{}: a node would ask itself", traffic.name)),
+        None => Ok(pairs),
+    }
+}

@@ -1,0 +1,130 @@
+//! Runs of small scenarios: who asks whom, and what changes on the way.
+
+use super::{Record, Wanted, run};
+use crate::campaign::Replication;
+use crate::scenario::{Document, ScenarioError};
+
+/// Two clients ask a server, each once a second, over links of 100 ms each way.
+const SMALL: &str = r#"
+schema = 1
+name = "small"
+title = "Two clients"
+replications = 1
+seed = 1
+duration = "60s"
+nodes = [{ name = "client", count = 2 }, { name = "hub" }, { name = "server", count = 2 }]
+
+[[links]]
+name = "access"
+between = ["client", "hub"]
+wire = { delay = "40ms" }
+
+[[links]]
+name = "core"
+between = ["hub", "server"]
+wire = { delay = "60ms" }
+
+[[traffic]]
+name = "polls"
+from = "client"
+to = "server"
+pace = { every = { interval = "1s", spread = false } }
+
+[endpoint]
+max_retransmit = 4
+nstart = 1
+timeout_cap = "60s"
+token_length = 2
+
+[[schemes]]
+name = "default"
+controller = "default"
+"#;
+
+fn record(text: &str) -> Result<Record, String> {
+    let document = Document::from_toml(text).map_err(|error: ScenarioError| error.to_string())?;
+    let cells = document.cells().map_err(|error| error.to_string())?;
+    run(&cells[0], Wanted::default(), Replication { index: 0, count: 1, seed: 1 }).map(|ran| ran.outcome)
+}
+
+fn with(addition: &str) -> Record {
+    record(&format!("{SMALL}\n{addition}")).expect("it runs")
+}
+
+fn answered(record: &Record) -> Vec<u64> {
+    record.flows.iter().map(|flow| flow.tally.answered).collect()
+}
+
+#[test]
+fn clients_are_dealt_to_servers_and_ask_by_the_clock() {
+    let record = with("");
+    let pairs: Vec<_> = record.flows.iter().map(|flow| (flow.client.index(), flow.server.index())).collect();
+    assert_eq!(pairs, [(0, 3), (1, 4)]);
+    // At 0, 1, … 59 s, answered after 200 ms; the one at 60 s is not over.
+    assert_eq!(answered(&record), [60, 60]);
+    let times = record.flows[0].exchanges.iter().map(|exchange| exchange.ended - exchange.began);
+    assert!(times.into_iter().all(|time| time.as_millis() == 200));
+}
+
+#[test]
+fn all_pairs_and_a_part_of_a_group_can_be_asked() {
+    let text = SMALL.replace("to = \"server\"\n", "to = \"server\"\npairs = \"all\"\n");
+    assert_eq!(record(&text).expect("it runs").flows.len(), 4);
+    let text = SMALL.replace("from = \"client\"\nto", "from = \"client[1]\"\nto");
+    let part = record(&text).expect("it runs");
+    assert!(part.flows.iter().all(|flow| flow.client.index() == 1) && part.flows.len() == 2, "{:?}", part.flows);
+}
+
+#[test]
+fn a_link_that_fails_carries_nothing_until_it_is_up_again() {
+    let record = with("[[changes]]\nat = \"20500ms\"\nevent = { fail = { link = \"core\", for = \"10s\" } }");
+    let during = |began: f64| (20.5..30.5).contains(&began);
+    for flow in &record.flows {
+        let in_time = flow.exchanges.iter().filter(|exchange| exchange.transmissions == 1);
+        let began: Vec<f64> = in_time.map(|exchange| exchange.began.as_nanos() as f64 / 1e9).collect();
+        assert!(began.iter().all(|began| !during(*began)), "{began:?}");
+        assert!(began.len() > 20, "it goes on before and after: {began:?}");
+    }
+}
+
+#[test]
+fn a_link_changes_what_is_said_and_keeps_the_rest() {
+    let slower = with("[[changes]]\nat = \"30s\"\nevent = { link = { name = \"access\", wire = { loss = 1.0 } } }");
+    assert!(answered(&slower).iter().all(|answered| *answered == 30), "{:?}", answered(&slower));
+    let farther =
+        with("[[changes]]\nat = \"30500ms\"\nevent = { link = { name = \"access\", wire = { delay = \"140ms\" } } }");
+    let times: Vec<u128> =
+        farther.flows[0].exchanges.iter().map(|exchange| (exchange.ended - exchange.began).as_millis()).collect();
+    assert_eq!((times[30], times[31], times.len()), (200, 400, 60), "{times:?}");
+}
+
+#[test]
+fn a_node_that_is_cut_off_gets_nothing() {
+    let record = with("[[changes]]\nat = \"30500ms\"\nevent = { cut-off = { nodes = \"server[0]\", for = \"60s\" } }");
+    assert_eq!(answered(&record), [31, 60]);
+}
+
+#[test]
+fn a_client_that_reboots_begins_anew_and_nothing_of_it_is_lost() {
+    let text = SMALL.replace("pace = { every = { interval = \"1s\", spread = false } }", "exchanges = 20");
+    let reboot = "[[changes]]\nat = \"2100ms\"\nevent = { reboot = { nodes = \"client[0]\" } }";
+    let record = record(&format!("{text}\n{reboot}")).expect("it runs");
+    // Ten exchanges of 200 ms, one that is lost with the node, and twenty new ones.
+    assert_eq!(answered(&record), [30, 20]);
+    assert_eq!(record.flows[0].exchanges.len(), 30);
+    assert!(record.flows[0].exchanges.iter().all(|exchange| exchange.transmissions == 1), "no request is a duplicate");
+}
+
+#[test]
+fn what_the_network_does_not_have_is_named() {
+    for (from, to, expected) in [
+        ("to = \"server\"", "to = \"servers\"", "traffic.polls: there are no nodes `servers`; there are client, hub, server"),
+        ("to = \"server\"", "to = \"server[2]\"", "traffic.polls: `server[2]`: server has 2 nodes, counted from 0"),
+        ("to = \"server\"", "to = \"server[a]\"", "traffic.polls: `server[a]` is no name of nodes"),
+        ("[endpoint]", "[[changes]]\nat = \"1s\"\nevent = { fail = { link = \"x\", for = \"1s\" } }\n[endpoint]", "changes, at 1s: there is no link `x`; the links are access, core"),
+    ] {
+        assert!(SMALL.contains(from), "{from}");
+        let error = record(&SMALL.replacen(from, to, 1)).expect_err(to);
+        assert!(error.starts_with(expected), "{to}: {error}");
+    }
+}

@@ -1,0 +1,199 @@
+//! One run of a cell, in virtual time.
+//!
+//! Clients and servers are nodes that run conche's own endpoint; nothing here retransmits, matches or queues. What is
+//! random belongs to an entity and a purpose, so that the same replication has the same jitter, processing times, batches
+//! and dithering draws under every scheme.
+
+use std::cell::{Cell as Shared, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use conche_netsim::node::Node;
+use conche_netsim::rng::Streams;
+use conche_netsim::{Ended, Instant, NodeId, RadioId, Simulation};
+use conche_proto::cc::AnyController;
+
+use super::changes::{self, Step};
+use super::network::Network;
+use super::plan::{Plan, Role};
+use super::record::{Flow, NodeRecord, Record};
+use super::tally::Tally;
+use crate::campaign::{Ran, Replication};
+use crate::scenario::Cell;
+use crate::workload::{Application, Parameters, Recorded, Requester, Timeout, host};
+
+/// What a run is to remember beside what its flows did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The timeouts of Confirmable messages.
+    pub timeouts: bool,
+}
+
+/// Runs a cell once.
+///
+/// # Errors
+/// If its parts do not go together, or it does not end within its time limit; a message to the user.
+pub fn run(cell: &Cell, wanted: Wanted, replication: Replication) -> Result<Ran<Record>, String> {
+    let mut trial = Trial::new(cell, wanted, replication)?;
+    let scenario = &cell.scenario;
+    let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
+    let ended = trial.run_until(Instant::ZERO + limit)?;
+    let events = trial.simulation.events();
+    let is_cut_short = ended == Ended::Limit && scenario.duration.is_none();
+    let record = trial.into_record();
+    match record.flows.iter().position(|flow| flow.wanted.is_some() && flow.tally.done.is_none()) {
+        Some(place) if is_cut_short => Err(unfinished(&record.flows[place], place, limit)),
+        _ => Ok(Ran { outcome: record, events }),
+    }
+}
+
+fn unfinished(flow: &Flow, place: usize, limit: Duration) -> String {
+    format!(
+        "after {limit:?} of virtual time client {place} has completed {} of {} exchanges; \
+         give it more time_limit or a network that lets it finish",
+        flow.tally.answered,
+        flow.wanted.unwrap_or_default()
+    )
+}
+
+/// A network with its hosts at work.
+struct Trial<'a> {
+    cell: &'a Cell,
+    simulation: Simulation<Node<Application>, Tally>,
+    streams: Streams,
+    controllers: Vec<AnyController>,
+    flows: Vec<Flow>,
+    roles: BTreeMap<NodeId, Role>,
+    radios: Vec<RadioId>,
+    /// What is left to change, the next change last.
+    steps: Vec<(Instant, Step)>,
+    /// The hosts that were there before a reboot.
+    retired: Vec<(NodeId, Node<Application>)>,
+    /// The timeouts of each client's messages, if they are wanted.
+    timeouts: Option<BTreeMap<NodeId, Rc<RefCell<Vec<Timeout>>>>>,
+    /// How many flows are not done, if the last one ends the run.
+    undone: Option<Rc<Shared<u64>>>,
+}
+
+impl<'a> Trial<'a> {
+    fn new(cell: &'a Cell, wanted: Wanted, replication: Replication) -> Result<Self, String> {
+        let scenario = &cell.scenario;
+        let mut network = Network::new(scenario, replication)?;
+        let steps = changes::steps(scenario, &mut network)?;
+        let tally = Tally::new(network.topology.nodes().count());
+        let simulation = Simulation::new(&network.topology, replication.seed, tally);
+        let simulation = simulation.map_err(|error| error.to_string())?;
+        let streams = simulation.streams();
+        let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
+        let controllers: Vec<AnyController> = built.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        let Plan { flows, roles, .. } = Plan::new(scenario, &network, controllers.len(), streams)?;
+        // Control traffic of radios goes on for ever, so that the end must be told.
+        let ends_the_run = scenario.time_limit.is_some() && !scenario.radios.is_empty();
+        let mut trial = Self {
+            cell,
+            simulation,
+            streams,
+            controllers,
+            flows,
+            roles,
+            radios: network.radios,
+            steps,
+            retired: Vec::new(),
+            timeouts: wanted.timeouts.then(BTreeMap::new),
+            undone: ends_the_run.then(Rc::default),
+        };
+        for node in trial.roles.keys().copied().collect::<Vec<_>>() {
+            let host = trial.host(node, 0)?;
+            trial.simulation.attach(node, host).map_err(|error| error.to_string())?;
+        }
+        Ok(trial)
+    }
+
+    /// Runs until a time, with all changes on the way.
+    fn run_until(&mut self, limit: Instant) -> Result<Ended, String> {
+        while let Some((at, step)) = self.steps.pop_if(|(at, _)| *at < limit) {
+            if self.simulation.run_until(at) == Ended::Stopped {
+                return Ok(Ended::Stopped);
+            }
+            match step {
+                Step::Reboot(nodes) => self.reboot(&nodes)?,
+                step => changes::apply(&mut self.simulation, step)?,
+            }
+        }
+        Ok(self.simulation.run_until(limit))
+    }
+
+    fn reboot(&mut self, nodes: &[NodeId]) -> Result<(), String> {
+        for node in nodes.iter().filter(|node| self.roles.contains_key(node)).copied().collect::<Vec<_>>() {
+            let lives = self.retired.iter().filter(|(retired, _)| *retired == node).count() + 1;
+            let host = self.host(node, lives)?;
+            let before = self.simulation.reboot(node, host).map_err(|error| error.to_string())?;
+            self.retired.extend(before.map(|before| (node, before)));
+        }
+        Ok(())
+    }
+
+    /// A fresh host for a node, which had so many before.
+    fn host(&mut self, node: NodeId, lives: usize) -> Result<Node<Application>, String> {
+        let role = self.roles[&node].clone();
+        let is_client = !role.flows.is_empty();
+        let flows = role.flows.into_iter().map(|(_, flow)| flow).collect();
+        let requester = is_client.then(|| match &self.undone {
+            Some(undone) if lives == 0 => Requester::new(flows).ending_the_run(Rc::clone(undone)),
+            Some(undone) => Requester::new(flows).going_on(Rc::clone(undone)),
+            None => Requester::new(flows),
+        });
+        let controller = self.controllers[role.scheme].clone();
+        let recorded = match &mut self.timeouts {
+            Some(logs) if is_client => {
+                let log = logs.entry(node).or_default();
+                Recorded::into_log(controller, Rc::clone(log))
+            }
+            _ => Recorded::silent(controller),
+        };
+        let application = Application { requester, responder: role.responder };
+        host(node, lives, self.parameters(role.scheme), recorded, &self.streams, application)
+            .map_err(|error| error.to_string())
+    }
+
+    fn parameters(&self, scheme: usize) -> Parameters {
+        let endpoint = &self.cell.scenario.endpoint;
+        let nstart = self.cell.scenario.scheme(&self.cell.schemes[scheme]).and_then(|scheme| scheme.nstart);
+        Parameters {
+            max_retransmit: endpoint.max_retransmit,
+            nstart: nstart.unwrap_or(endpoint.nstart),
+            timeout_cap: endpoint.timeout_cap.0,
+            token_length: endpoint.token_length,
+            response_timeout: None,
+        }
+    }
+
+    fn into_record(self) -> Record {
+        let Self { simulation, mut flows, roles, radios, retired, timeouts, .. } = self;
+        let elapsed = simulation.now() - Instant::ZERO;
+        let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
+        let (hosts, tally) = simulation.into_parts();
+        for (node, host) in retired.into_iter().chain(hosts) {
+            let Some(requester) = host.into_application().requester else { continue };
+            let places: Vec<usize> = roles[&node].flows.iter().map(|(place, _)| *place).collect();
+            for (place, tally) in places.iter().zip(requester.tallies()) {
+                flows[*place].tally = flows[*place].tally.followed_by(tally);
+            }
+            for exchange in requester.into_exchanges() {
+                flows[places[exchange.flow as usize]].exchanges.push(exchange);
+            }
+        }
+        let client = |(node, role): (&NodeId, &Role)| {
+            let mut traffic: Vec<usize> = role.flows.iter().map(|(place, _)| flows[*place].traffic).collect();
+            traffic.dedup();
+            let sent = tally.of(*node);
+            let log = timeouts.as_ref().and_then(|logs| logs.get(node));
+            let timeouts = log.map(|log| log.take()).unwrap_or_default();
+            let (copies, dropped) = (sent.copies, sent.dropped);
+            NodeRecord { node: *node, scheme: role.scheme, traffic, timeouts, copies, dropped }
+        };
+        let nodes = roles.iter().filter(|(_, role)| !role.flows.is_empty()).map(client).collect();
+        Record { flows, nodes, elapsed, radios }
+    }
+}

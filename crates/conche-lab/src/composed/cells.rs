@@ -1,0 +1,92 @@
+//! The runs of a cell, and what is measured of each.
+
+use crate::campaign::{self, Ran, Replication};
+use crate::compose::{self, Selection, Wanted};
+use crate::metrics::{Metric, Sample};
+use crate::scenario::{Cell, Pace, Value};
+
+/// A cell, and each different thing that is measured of it.
+pub(super) struct CellRuns {
+    pub(super) cell: Cell,
+    measured: Vec<(Metric, Option<usize>)>,
+}
+
+/// What one run gives: for each scheme, a sample of each thing.
+pub(super) type Samples = Vec<Vec<Sample>>;
+
+impl CellRuns {
+    pub(super) fn new(cell: Cell) -> Self {
+        let mut measured = Vec::new();
+        for value in &cell.scenario.values {
+            let thing = thing(&cell, value);
+            if !measured.contains(&thing) {
+                measured.push(thing);
+            }
+        }
+        Self { cell, measured }
+    }
+
+    /// Which of the samples a value is made of.
+    pub(super) fn place(&self, value: &Value) -> usize {
+        let thing = thing(&self.cell, value);
+        self.measured.iter().position(|known| *known == thing).expect("every value's was listed")
+    }
+}
+
+/// The metric, and the place of the traffic that it is of.
+fn thing(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
+    let place = |name: &String| cell.scenario.traffic.iter().position(|traffic| traffic.name == *name);
+    (value.metric, value.traffic.as_ref().and_then(place))
+}
+
+impl campaign::Cell for CellRuns {
+    type Outcome = Samples;
+
+    fn name(&self) -> String {
+        self.cell.row(None, &self.cell.schemes.join("+"))
+    }
+
+    fn replications(&self) -> u32 {
+        self.cell.scenario.replications.get()
+    }
+
+    /// A guess: exchanges, the more of them the longer the run.
+    fn work(&self) -> u64 {
+        let scenario = &self.cell.scenario;
+        let size = |reference: &str| {
+            let group = reference.split('[').next().unwrap_or_default();
+            scenario.nodes.iter().find(|nodes| nodes.name == group).map_or(1, |nodes| u64::from(nodes.size()))
+        };
+        let seconds = scenario.duration.map_or(600, |duration| duration.0.as_secs());
+        let of = |traffic: &crate::scenario::Traffic| {
+            let flows = size(&traffic.from).max(size(&traffic.to));
+            let by_time = match &traffic.pace {
+                Pace::Closed => seconds,
+                Pace::Every { interval, .. } | Pace::Poisson { interval } => {
+                    seconds / interval.0.as_secs().max(1)
+                }
+                Pace::Bursts { interval, exchanges } => {
+                    u64::from(exchanges.get()) * seconds / interval.0.as_secs().max(1)
+                }
+                Pace::At(times) => times.len() as u64,
+            };
+            let exchanges = traffic.exchanges.map_or(by_time, |exchanges| u64::from(exchanges.get()));
+            // The more clients, the more copies of each exchange.
+            flows * exchanges + flows * flows * exchanges / 100
+        };
+        scenario.traffic.iter().map(of).sum::<u64>().max(1)
+    }
+
+    fn run(&self, replication: Replication) -> Result<Ran<Samples>, String> {
+        let wanted = Wanted { timeouts: self.measured.iter().any(|(metric, _)| metric.wants().timeouts) };
+        let Ran { outcome: record, events } = compose::run(&self.cell, wanted, replication)?;
+        let max_retransmit = self.cell.scenario.endpoint.max_retransmit;
+        let of_scheme = |scheme: usize| {
+            let sample = |(metric, traffic): &(Metric, Option<usize>)| {
+                metric.sample(&record, Selection { scheme, traffic: *traffic }, max_retransmit)
+            };
+            self.measured.iter().map(sample).collect()
+        };
+        Ok(Ran { outcome: (0..self.cell.schemes.len()).map(of_scheme).collect(), events })
+    }
+}

@@ -1,0 +1,117 @@
+//! The experiment that a scenario composes: its cells run, measured and shown.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `cells` | the runs of a cell, and what is measured of each |
+//! | `figures` | what is made of the replications, under the tables and figures that values belong to |
+//! | `claims` | what is said in words, put to the test |
+//! | `tables` | tables of text |
+//! | `published` | the values of a paper, from CSV |
+
+mod cells;
+mod claims;
+mod figures;
+mod published;
+mod tables;
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+
+use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
+use crate::experiment::{About, Bar, Effort, Experiment, replications};
+use crate::report::Table;
+use crate::results::Figure;
+use crate::scenario::{Document, ScenarioError, matches_any};
+use cells::CellRuns;
+use published::Published;
+
+/// An experiment that a scenario composes.
+#[derive(Clone, Debug)]
+pub struct Composed {
+    document: Document,
+    published: Published,
+}
+
+impl Composed {
+    /// Reads a scenario. `file` gives the texts of files that it names.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what would be right.
+    pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
+        let document = Document::from_toml(text)?;
+        let published = match &document.scenario().published {
+            None => Published::default(),
+            Some(name) => file(name)
+                .and_then(|text| Published::from_csv(&text))
+                .map_err(|problem| ScenarioError::new("published", format!("{name}: {problem}")))?,
+        };
+        Ok(Self { document, published })
+    }
+
+    /// What it was read from.
+    #[must_use]
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// The same with another value at a path such as `nodes.client.count`.
+    ///
+    /// # Errors
+    /// If the path leads nowhere, or the value makes no sense there.
+    pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
+        Ok(Self { document: self.document.with(path, value)?, published: self.published.clone() })
+    }
+}
+
+impl Experiment for Composed {
+    fn about(&self) -> About<'_> {
+        let scenario = self.document.scenario();
+        About {
+            name: &scenario.name,
+            title: &scenario.title,
+            extent: replications(scenario.replications.get()),
+            seed: scenario.seed,
+        }
+    }
+
+    fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
+        self.document.adjust(effort)
+    }
+
+    fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError> {
+        let scenario = self.document.scenario();
+        let cells: Vec<CellRuns> = self.document.cells()?.into_iter().map(CellRuns::new).collect();
+        let (outcomes, cost) = campaign::run(&cells, scenario.seed, options, watch)?;
+        let of_cell = |(cell, runs): (&CellRuns, &Vec<_>)| figures::of_cell(cell, runs, &self.published);
+        let measure = || cells.par_iter().zip(outcomes.par_iter()).map(of_cell).collect::<Vec<_>>();
+        let measured = campaign::threads(options)?.install(measure);
+        let mut figures: Vec<Figure> = measured.into_iter().flatten().collect();
+        // Stable, so that the values of an item stay in the order of cells.
+        figures.sort_by_key(|figure| figures::rank(scenario, &figure.item));
+        figures.extend(claims::figures(scenario, &figures));
+        Ok((figures, cost))
+    }
+
+    fn tables(&self, figures: &[Figure]) -> Vec<Table> {
+        tables::tables(self.document.scenario(), figures)
+    }
+
+    fn bar(&self, figure: &Figure) -> Option<Bar> {
+        let mut bars = self.document.scenario().bars.iter();
+        let bar = bars.find(|bar| concerns(&bar.items, &bar.rows, figure))?;
+        Some(Bar::Percent(bar.percent))
+    }
+
+    fn reason(&self, figure: &Figure) -> Option<&str> {
+        let mut reasons = self.document.scenario().reasons.iter();
+        let reason = reasons.find(|reason| concerns(&reason.items, &reason.rows, figure))?;
+        Some(&reason.text)
+    }
+}
+
+/// Whether what is said of these items and rows is said of a figure.
+fn concerns(items: &[String], rows: &[String], figure: &Figure) -> bool {
+    (items.is_empty() || items.contains(&figure.item)) && matches_any(rows, &figure.row)
+}
+
+#[cfg(test)]
+mod tests;

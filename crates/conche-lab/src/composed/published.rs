@@ -1,0 +1,67 @@
+//! What a paper published, as far as it is known in numbers: a CSV file beside the scenario.
+//!
+//! Its columns are the row and the column of a value as results call them, and the value. Lines that begin with `#` say
+//! where the values come from.
+
+use std::collections::HashMap;
+
+/// Published values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Published(HashMap<String, HashMap<String, f64>>);
+
+/// The first line that is no comment.
+const HEADER: &str = "row,column,value";
+
+impl Published {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The first line that is wrong, and what would be right.
+    pub(super) fn from_csv(text: &str) -> Result<Self, String> {
+        let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+        match lines.next() {
+            Some((_, HEADER)) => {}
+            first => return Err(format!("line {}: expected `{HEADER}`", first.map_or(1, |(number, _)| number))),
+        }
+        let mut values: HashMap<String, HashMap<String, f64>> = HashMap::new();
+        for (number, line) in lines {
+            let parts: Vec<&str> = line.split(',').collect();
+            let [row, column, value] = parts[..] else {
+                return Err(format!("line {number}: expected a row, a column and a value"));
+            };
+            let value: f64 = value.trim().parse().map_err(|_| format!("line {number}: `{value}` is no number"))?;
+            if values.entry(row.to_owned()).or_default().insert(column.to_owned(), value).is_some() {
+                return Err(format!("line {number}: {row} {column} is there twice"));
+            }
+        }
+        Ok(Self(values))
+    }
+
+    /// The published value of a row and column, if there is one.
+    pub(super) fn of(&self, row: &str, column: &str) -> Option<f64> {
+        self.0.get(row)?.get(column).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_by_row_and_column() {
+        let published = Published::from_csv("# Table 1\nrow,column,value\na/b,c,1.5\na/b,d,2\n").expect("valid");
+        assert_eq!((published.of("a/b", "d"), published.of("a/b", "e")), (Some(2.0), None));
+    }
+
+    #[test]
+    fn a_malformed_line_is_named() {
+        for (text, expected) in [
+            ("a,b,1\n", "line 1: expected `row,column,value`"),
+            ("row,column,value\na,b\n", "line 2: expected a row, a column and a value"),
+            ("row,column,value\na,b,x\n", "line 2: `x` is no number"),
+            ("row,column,value\na,b,1\n\na,b,2\n", "line 4: a b is there twice"),
+        ] {
+            assert_eq!(Published::from_csv(text).err().as_deref(), Some(expected));
+        }
+    }
+}

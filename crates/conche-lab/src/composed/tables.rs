@@ -1,0 +1,214 @@
+//! Tables of text, as the scenario lays them out.
+
+use std::borrow::Cow;
+
+use crate::papers::{Values, claim_table};
+use crate::report::{Align, Table, deviation, interval, number};
+use crate::results::{Figure, Unit};
+use crate::scenario::{self, Scenario, filled, matches_any};
+
+/// The scenario's tables, or one of everything, and the claims.
+pub(super) fn tables(scenario: &Scenario, figures: &[Figure]) -> Vec<Table> {
+    let view = View::new(scenario, figures);
+    let mut tables: Vec<Table> = match scenario.tables.is_empty() {
+        true => vec![everything(figures)],
+        false => scenario.tables.iter().map(|table| view.table(table)).collect(),
+    };
+    tables.push(claim_table(figures));
+    tables.retain(|table| !table.rows.is_empty());
+    tables
+}
+
+/// Each row a line, each column a column.
+fn everything(figures: &[Figure]) -> Table {
+    let mut columns: Vec<(&str, Unit)> = Vec::new();
+    for figure in figures.iter().filter(|figure| figure.item != "claims") {
+        if !columns.iter().any(|(known, _)| *known == figure.column) {
+            columns.push((&figure.column, figure.unit));
+        }
+    }
+    let values = Values::new(figures);
+    let mut rows: Vec<&str> = Vec::new();
+    for figure in figures.iter().filter(|figure| figure.item != "claims") {
+        if !rows.contains(&figure.row.as_str()) {
+            rows.push(&figure.row);
+        }
+    }
+    let line = |row: &&str| {
+        let shown = columns.iter().map(|(column, _)| values.get(row, column).map(with_error).unwrap_or_default());
+        std::iter::once((*row).to_owned()).chain(shown).collect()
+    };
+    Table {
+        title: "What was measured of each cell, with 95 % intervals".to_owned(),
+        header: std::iter::once("cell").chain(columns.iter().map(|(column, _)| *column)).map(String::from).collect(),
+        align: Align::FirstLeft,
+        rows: rows.iter().map(line).collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// A value, and half the width of its interval.
+fn with_error(figure: &Figure) -> String {
+    let value = number(figure.measured, figure.unit);
+    match figure.ci95 {
+        Some(interval) => format!("{value} ± {}", number((interval.high - interval.low) / 2.0, figure.unit)),
+        None => value,
+    }
+}
+
+/// The results, with the labels of their rows.
+struct View<'a> {
+    figures: &'a [Figure],
+    values: Values<'a>,
+    /// What rows may look like.
+    templates: Vec<Cow<'a, str>>,
+}
+
+/// A line of a table under construction.
+struct Line<'a> {
+    names: Vec<String>,
+    cells: Vec<(String, &'a Figure)>,
+}
+
+impl<'a> View<'a> {
+    fn new(scenario: &'a Scenario, figures: &'a [Figure]) -> Self {
+        let own = scenario.values.iter().filter_map(|value| value.row.as_deref().map(Cow::from));
+        let templates = std::iter::once(scenario.row_template()).chain(own).collect();
+        Self { figures, values: Values::new(figures), templates }
+    }
+
+    fn table(&self, layout: &scenario::Table) -> Table {
+        let of_items = |figure: &&Figure| {
+            let mut items = layout.items.iter();
+            figure.item != "claims" && (layout.items.is_empty() || items.any(|item| *item == figure.item))
+        };
+        let shown: Vec<&Figure> = self
+            .figures
+            .iter()
+            .filter(of_items)
+            .filter(|figure| matches_any(&layout.rows, &figure.row) && matches_any(&layout.columns, &figure.column))
+            .collect();
+        let names = layout.names.iter().map(|name| name.head.clone());
+        let align = if layout.names.len() > 1 { Align::FirstTwoLeft } else { Align::FirstLeft };
+        let (header, rows) = match layout.cells.is_empty() {
+            true => self.comparison(layout, &shown),
+            false => self.grid(layout, &shown),
+        };
+        let header = names.chain(header).collect();
+        Table { title: layout.title.clone(), header, align, rows, notes: layout.notes.clone() }
+    }
+
+    /// A line for each value that was published.
+    fn comparison(&self, layout: &scenario::Table, shown: &[&Figure]) -> (Vec<String>, Vec<Vec<String>>) {
+        let show = |value: f64, unit| match unit {
+            Unit::Seconds => format!("{value:.3}"),
+            unit => number(value, unit),
+        };
+        let line = |figure: &&Figure| {
+            let published = show(figure.published?, figure.unit);
+            let names = layout.names.iter().map(|name| self.fill(&name.show, figure));
+            let names: Option<Vec<String>> = names.collect();
+            let values = [published, show(figure.measured, figure.unit), deviation(figure), interval(figure)];
+            Some(names?.into_iter().chain(values).collect())
+        };
+        let header = ["published", "measured", "deviation", "95 % interval"].map(String::from).into();
+        (header, shown.iter().filter_map(line).collect())
+    }
+
+    /// A line for each different filling of the names, a column for each of `across` and each cell.
+    fn grid(&self, layout: &scenario::Table, shown: &[&'a Figure]) -> (Vec<String>, Vec<Vec<String>>) {
+        let mut lines: Vec<Line<'a>> = Vec::new();
+        let mut across: Vec<String> = Vec::new();
+        for figure in shown {
+            let names: Option<Vec<String>> = layout.names.iter().map(|name| self.fill(&name.show, figure)).collect();
+            let Some((names, place)) = names.zip(self.fill(&layout.across, figure)) else { continue };
+            if !across.contains(&place) {
+                across.push(place.clone());
+            }
+            let line = lines.iter().position(|line| line.names == names).unwrap_or_else(|| {
+                lines.push(Line { names, cells: Vec::new() });
+                lines.len() - 1
+            });
+            if !lines[line].cells.iter().any(|(known, _)| *known == place) {
+                lines[line].cells.push((place, figure));
+            }
+        }
+        in_their_order(&mut across, String::as_str);
+        in_their_order(&mut lines, |line| line.names.first().filter(|_| line.names.len() == 1).map_or("", |name| name));
+        let heading = |(place, head): (&String, &String)| match (place.as_str(), head.as_str()) {
+            ("", head) => head.to_owned(),
+            (place, "") => place.to_owned(),
+            (place, head) => format!("{place} {head}"),
+        };
+        let pairs = across.iter().flat_map(|place| layout.cells.iter().map(move |cell| (place, cell)));
+        let header = pairs.clone().map(|(place, cell)| heading((place, &cell.head))).collect();
+        let cell = |line: &Line<'_>, place: &String, template: &str| {
+            let figure = line.cells.iter().find(|(known, _)| known == place).map(|(_, figure)| *figure)?;
+            filled(template, |name| self.shown(figure, name).map(Cow::from))
+        };
+        let rows = lines.iter().filter_map(|line| {
+            let cells: Vec<Option<String>> =
+                pairs.clone().map(|(place, of)| cell(line, place, &of.show)).collect();
+            let is_there = cells.iter().any(Option::is_some);
+            is_there.then(|| line.names.iter().cloned().chain(cells.into_iter().map(Option::unwrap_or_default)).collect())
+        });
+        (header, rows.collect())
+    }
+
+    /// What a cell's template says by a name: `value` and `error` of the value itself, or a column of its row.
+    fn shown(&self, figure: &Figure, name: &str) -> Option<String> {
+        match name {
+            "value" => Some(number(figure.measured, figure.unit)),
+            "value±" => Some(with_error(figure)),
+            column => self.values.get(&figure.row, column).map(|figure| number(figure.measured, figure.unit)),
+        }
+    }
+
+    /// A template of the labels of a figure's row, and of `{column}`.
+    fn fill(&self, template: &str, figure: &Figure) -> Option<String> {
+        let labels = self.templates.iter().find_map(|template| parsed(template, &figure.row)).unwrap_or_default();
+        filled(template, |name| match name {
+            "column" => Some(figure.column.as_str().into()),
+            name => labels.iter().find(|(known, _)| *known == name).map(|(_, label)| (*label).into()),
+        })
+    }
+}
+
+/// Sorts what has numbers for names by them; all else stays in the order of the results.
+fn in_their_order<T>(elements: &mut [T], name: impl Fn(&T) -> &str) {
+    if elements.iter().all(|element| name(element).parse::<f64>().is_ok()) {
+        elements.sort_by(|a, b| {
+            let number = |element| name(element).parse::<f64>().unwrap_or_default();
+            number(a).total_cmp(&number(b))
+        });
+    }
+}
+
+/// The labels in a row that a template made.
+fn parsed<'a>(template: &'a str, row: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
+    let mut labels = Vec::new();
+    let (mut template, mut row) = (template, row);
+    while let Some((literal, rest)) = template.split_once('{') {
+        row = row.strip_prefix(literal)?;
+        let (name, behind) = rest.split_once('}')?;
+        let next = behind.split('{').next().unwrap_or_default();
+        let end = if next.is_empty() { row.len() } else { row.find(next)? };
+        labels.push((name, &row[..end]));
+        (template, row) = (behind, &row[end..]);
+    }
+    (template == row && !labels.iter().any(|(_, label)| label.contains('/'))).then_some(labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parsed;
+
+    #[test]
+    fn labels_are_read_out_of_a_row() {
+        let template = "{scheme}/{workload}/{clients}";
+        let expected = vec![("scheme", "a@b"), ("workload", "random"), ("clients", "400")];
+        assert_eq!(parsed(template, "a@b/random/400"), Some(expected));
+        assert_eq!(parsed(template, "a/random"), None);
+        assert_eq!(parsed(template, "a/random/400/inf"), None);
+    }
+}

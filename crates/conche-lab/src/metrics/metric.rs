@@ -1,0 +1,221 @@
+//! The metrics.
+
+use serde::Deserialize;
+
+use super::Statistic;
+use crate::compose::{Flow, Record, Selection, Wanted};
+use crate::results::Unit;
+use crate::stats::jain_index;
+use crate::units::Span;
+use crate::workload::Exchange;
+
+/// Something that is measured of the flows of one run. An exchange is what a request opens; it succeeds if it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Metric {
+    /// Of each flow that had all its exchanges: how long that took.
+    CompletionTime,
+    /// Of each flow: copies of requests that were sent although an earlier one had got through, both ways.
+    Unnecessary,
+    /// How many exchanges succeeded after 0, 1, 2, … retransmissions, by that number.
+    Retransmissions,
+    /// Copies of requests that were sent, first ones and retransmissions.
+    Copies,
+    /// Of these, and of the responses to them, those that were lost.
+    Drops,
+    /// Exchanges that failed.
+    Failed,
+    /// Exchanges that succeeded.
+    Succeeded,
+    /// The share of exchanges that failed, of those that are over.
+    Loss,
+    /// Exchanges that succeeded, a second of the run.
+    Throughput,
+    /// Of each exchange that succeeded: from its first copy to its response.
+    ExchangeTime,
+    /// Of each exchange that was acknowledged: from its first copy to the acknowledgement.
+    RoundTrip,
+    /// Retransmissions among all copies of Confirmable requests.
+    RetransmissionShare,
+    /// Retransmissions for a request.
+    Retries,
+    /// Of each exchange: its first timeout, as drawn.
+    InitialRto,
+    /// Of each copy: its timeout.
+    Rto,
+    /// Jain's index of the flows' successes (Jain, Chiu, Hawe 1984): 1 if all have the same, 1/n if one has everything.
+    Jain,
+    /// From the begin of the flows until a share of all exchanges that they are to have has succeeded, or until the end.
+    Settling {
+        /// The share, from 0 to 1.
+        share: f64,
+    },
+    /// Exchanges that succeeded within each such time, by its end.
+    Done {
+        /// How long a window is.
+        window: Span,
+    },
+}
+
+/// What one run gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sample {
+    /// A number.
+    One(f64),
+    /// Whole numbers of a base unit, of flows or exchanges, and how many of it make the metric's unit.
+    Each(Vec<u64>, f64),
+    /// Numbers with labels.
+    Labelled(Vec<(String, f64)>),
+    /// It has no value, such as the mean of nothing.
+    None,
+}
+
+const NANOS_PER_SECOND: f64 = 1e9;
+
+impl Metric {
+    /// What it counts.
+    #[must_use]
+    pub const fn unit(self) -> Unit {
+        match self {
+            Self::CompletionTime | Self::ExchangeTime | Self::RoundTrip | Self::InitialRto | Self::Rto => Unit::Seconds,
+            Self::Settling { .. } => Unit::Seconds,
+            Self::Unnecessary | Self::Copies | Self::Drops => Unit::Copies,
+            Self::Retransmissions | Self::Failed | Self::Succeeded | Self::Done { .. } => Unit::Exchanges,
+            Self::Loss | Self::RetransmissionShare => Unit::Percent,
+            Self::Throughput => Unit::PerSecond,
+            Self::Retries | Self::Jain => Unit::Ratio,
+        }
+    }
+
+    /// What a run must remember for it.
+    #[must_use]
+    pub const fn wants(self) -> Wanted {
+        Wanted { timeouts: matches!(self, Self::InitialRto | Self::Rto | Self::RetransmissionShare) }
+    }
+
+    /// Refuses what no run can answer.
+    pub(crate) fn validate(self, statistic: Statistic) -> Result<(), String> {
+        match (self, statistic) {
+            (Self::Settling { share }, _) if !(0.0..=1.0).contains(&share) => {
+                Err(format!("a share of {share}; it must be between 0 and 1"))
+            }
+            (Self::Done { window }, _) if window.0.is_zero() => Err("a window must be longer than 0s".to_owned()),
+            (metric, Statistic::Percentile(_)) if !metric.has_many() => {
+                Err("it is one number a run, which has no percentiles; leave the statistic out for its mean".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it gives a number of each flow or exchange.
+    const fn has_many(self) -> bool {
+        matches!(
+            self,
+            Self::CompletionTime
+                | Self::Unnecessary
+                | Self::ExchangeTime
+                | Self::RoundTrip
+                | Self::InitialRto
+                | Self::Rto
+        )
+    }
+
+    /// What it is in a run. `max_retransmit` is MAX_RETRANSMIT.
+    #[must_use]
+    pub fn sample(self, run: &Record, of: Selection, max_retransmit: u8) -> Sample {
+        let flows = || run.flows_of(of);
+        let exchanges = || flows().flat_map(|flow| &flow.exchanges);
+        let succeeded = || exchanges().filter(|exchange| exchange.answered);
+        let timeouts = || run.nodes_of(of).flat_map(|node| &node.timeouts);
+        let tallied = |count: fn(&Flow) -> u64| flows().map(count).sum::<u64>() as f64;
+        match self {
+            Self::CompletionTime => {
+                let times = flows().filter_map(|flow| Some((flow.tally.done? - flow.start).as_nanos()));
+                seconds(times)
+            }
+            Self::Unnecessary => {
+                let of_flow = |flow: &Flow| flow.exchanges.iter().map(|exchange| u64::from(exchange.unnecessary)).sum();
+                Sample::Each(flows().map(of_flow).collect(), 1.0)
+            }
+            Self::Retransmissions => {
+                let mut counts = vec![0.0; usize::from(max_retransmit) + 1];
+                for exchange in succeeded() {
+                    if let Some(count) = counts.get_mut(usize::from(exchange.transmissions.saturating_sub(1))) {
+                        *count += 1.0;
+                    }
+                }
+                Sample::Labelled(counts.into_iter().enumerate().map(|(k, count)| (k.to_string(), count)).collect())
+            }
+            Self::Copies => Sample::One(run.nodes_of(of).map(|node| node.copies).sum::<u64>() as f64),
+            Self::Drops => Sample::One(run.nodes_of(of).map(|node| node.dropped).sum::<u64>() as f64),
+            Self::Failed => Sample::One(tallied(|flow| flow.tally.failed)),
+            Self::Succeeded => Sample::One(tallied(|flow| flow.tally.answered)),
+            Self::Loss => {
+                let (failed, good) = (tallied(|flow| flow.tally.failed), tallied(|flow| flow.tally.answered));
+                share(failed, failed + good)
+            }
+            Self::Throughput => quotient(succeeded().count() as f64, run.elapsed.as_secs_f64()),
+            Self::ExchangeTime => seconds(succeeded().map(|exchange| (exchange.ended - exchange.began).as_nanos())),
+            Self::RoundTrip => seconds(succeeded().filter_map(|exchange| Some(exchange.round_trip?.as_nanos()))),
+            Self::RetransmissionShare => {
+                let repeated = timeouts().filter(|timeout| timeout.attempt > 0).count();
+                share(repeated as f64, timeouts().count() as f64)
+            }
+            Self::Retries => {
+                let copies: u64 = exchanges().map(|exchange| u64::from(exchange.transmissions)).sum();
+                let requests = exchanges().count() as f64;
+                quotient(copies as f64 - requests, requests)
+            }
+            Self::InitialRto => {
+                seconds(timeouts().filter(|timeout| timeout.attempt == 0).map(|timeout| timeout.after.as_nanos()))
+            }
+            Self::Rto => seconds(timeouts().map(|timeout| timeout.after.as_nanos())),
+            Self::Jain => {
+                let shares: Vec<f64> = flows().map(|flow| flow.tally.answered as f64).collect();
+                jain_index(&shares).map_or(Sample::None, Sample::One)
+            }
+            Self::Settling { share } => settling(run, of, share),
+            Self::Done { window } => done(run, succeeded(), window),
+        }
+    }
+}
+
+fn seconds(nanos: impl Iterator<Item = u128>) -> Sample {
+    Sample::Each(nanos.map(|nanos| u64::try_from(nanos).unwrap_or(u64::MAX)).collect(), NANOS_PER_SECOND)
+}
+
+fn quotient(above: f64, below: f64) -> Sample {
+    if below > 0.0 { Sample::One(above / below) } else { Sample::None }
+}
+
+/// In per cent.
+fn share(part: f64, whole: f64) -> Sample {
+    quotient(100.0 * part, whole)
+}
+
+fn settling(run: &Record, of: Selection, share: f64) -> Sample {
+    let Some(start) = run.flows_of(of).map(|flow| flow.start).min() else { return Sample::None };
+    let all: u64 = run.flows_of(of).filter_map(|flow| flow.wanted).sum();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a whole number
+    let enough = ((share * all as f64).ceil() as usize).max(1);
+    let answered = run.flows_of(of).flat_map(|flow| &flow.exchanges).filter(|exchange| exchange.answered);
+    let mut ends: Vec<_> = answered.map(|exchange| exchange.ended).collect();
+    ends.sort_unstable();
+    let end = ends.get(enough - 1).copied();
+    let settled = end.map_or(run.elapsed.saturating_sub(start - conche_netsim::Instant::ZERO), |end| end - start);
+    Sample::One(settled.as_secs_f64())
+}
+
+fn done<'a>(run: &Record, succeeded: impl Iterator<Item = &'a Exchange>, window: Span) -> Sample {
+    let nanos = window.0.as_nanos();
+    let windows = usize::try_from(run.elapsed.as_nanos().div_ceil(nanos)).unwrap_or(0).max(1);
+    let mut counts = vec![0.0; windows];
+    for exchange in succeeded {
+        let place = usize::try_from(u128::from(exchange.ended.as_nanos()) / nanos).unwrap_or(usize::MAX);
+        if let Some(count) = counts.get_mut(place.min(windows - 1)) {
+            *count += 1.0;
+        }
+    }
+    let end = |place: u32| Span(window.0.saturating_mul(place + 1)).to_string();
+    Sample::Labelled((0..).zip(counts).map(|(place, count)| (end(place), count)).collect())
+}

@@ -1,0 +1,110 @@
+//! What is made of the samples of a cell's replications.
+//!
+//! Percentiles are over flows × replications, and their intervals resample replications. All else is of numbers that each
+//! replication has one of, and its intervals are by Student's t over replications.
+
+use serde::Deserialize;
+
+use super::Sample;
+use crate::stats::{Interval, Pooled, mean_interval};
+
+/// What is made of the samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// The mean over replications of what is, of flows or exchanges, their mean within a replication.
+    #[default]
+    Mean,
+    /// The sum over replications.
+    Sum,
+    /// The sum over so many replications, if there were as many.
+    SumOf(u32),
+    /// A percentile, from 0 to 100, over the flows or exchanges of all replications.
+    Percentile(f64),
+}
+
+/// A statistic, with its 95 % confidence interval if there are two replications or more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The label of what has several numbers.
+    pub label: String,
+    /// The value.
+    pub value: f64,
+    /// Its interval.
+    pub ci95: Option<Interval>,
+    /// How many replications had a value.
+    pub runs: u32,
+}
+
+/// How often the bootstrap resamples the replications.
+const RESAMPLES: u32 = 1000;
+
+impl Statistic {
+    /// What it is of these samples, one of each replication; of a percentile nothing, see [`percentiles`].
+    #[must_use]
+    pub fn of(self, samples: &[&Sample]) -> Vec<Measured> {
+        let mut labels: Vec<&str> = Vec::new();
+        for (label, _) in samples.iter().flat_map(|sample| sample.numbers()) {
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+        let of_label = |label: &str| {
+            let numbers = samples.iter().flat_map(|sample| sample.numbers()).filter(|(of, _)| *of == label);
+            self.of_numbers(label, &numbers.map(|(_, number)| number).collect::<Vec<f64>>())
+        };
+        labels.into_iter().map(of_label).collect()
+    }
+
+    fn of_numbers(self, label: &str, numbers: &[f64]) -> Measured {
+        let count = numbers.len() as f64;
+        let (mean, ci95) = mean_interval(numbers);
+        let (value, factor) = match self {
+            Self::Mean | Self::Percentile(_) => (mean, 1.0),
+            Self::Sum => (numbers.iter().sum(), count),
+            Self::SumOf(replications) => {
+                let scale = f64::from(replications) / count;
+                (numbers.iter().sum::<f64>() * scale, count * scale)
+            }
+        };
+        let runs = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        Measured { label: label.to_owned(), value, ci95: ci95.map(|interval| interval.scaled(factor)), runs }
+    }
+}
+
+/// Percentiles, from 0 to 100, over the flows or exchanges of all replications; none if there is nothing of which they
+/// could be. `seed` is of the bootstrap, which all of them share.
+#[must_use]
+pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Vec<(f64, Measured)> {
+    let each = || samples.iter().filter_map(|sample| if let Sample::Each(values, base) = sample { Some((values, *base)) } else { None });
+    let runs: Vec<&[u64]> = each().map(|(values, _)| values.as_slice()).collect();
+    let base = each().map(|(_, base)| base).next();
+    let Some(base) = base.filter(|_| runs.iter().any(|values| !values.is_empty())) else { return Vec::new() };
+    percents.sort_by(f64::total_cmp);
+    let shares: Vec<f64> = percents.iter().map(|percent| percent / 100.0).collect();
+    let pooled = Pooled::new(runs.iter().copied());
+    let intervals = pooled.intervals(&shares, RESAMPLES, seed);
+    let runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
+    let measured = pooled.percentiles(&shares).into_iter().enumerate().map(|(place, value)| Measured {
+        label: String::new(),
+        value: value / base,
+        ci95: intervals.as_ref().map(|intervals| intervals[place].scaled(1.0 / base)),
+        runs,
+    });
+    percents.iter().copied().zip(measured).collect()
+}
+
+impl Sample {
+    /// Its numbers with their labels; of what is measured of each flow or exchange, the mean.
+    fn numbers(&self) -> Vec<(&str, f64)> {
+        match self {
+            Self::One(number) => vec![("", *number)],
+            Self::Each(values, _) if values.is_empty() => Vec::new(),
+            Self::Each(values, per) => {
+                vec![("", values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64 / per)]
+            }
+            Self::Labelled(numbers) => numbers.iter().map(|(label, number)| (label.as_str(), *number)).collect(),
+            Self::None => Vec::new(),
+        }
+    }
+}

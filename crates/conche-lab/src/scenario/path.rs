@@ -1,0 +1,128 @@
+//! Values of a scenario by their path, such as `links.downlink.wire.rate`.
+//!
+//! A step is a key of a table or, in an array of tables, the `name` of one of them.
+
+use toml::{Table, Value};
+
+use super::ScenarioError;
+
+/// Puts a value at a path, in place of what was there. Whether the last key means anything is found out when the scenario
+/// is read.
+///
+/// # Errors
+/// If a step leads nowhere; the error names those that would lead on.
+pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), ScenarioError> {
+    let refuse = |problem: String| Err(ScenarioError::new(path, problem));
+    let mut steps = path.split('.');
+    let mut step = steps.next().unwrap_or_default();
+    let mut at = table;
+    loop {
+        let Some(next) = steps.next() else {
+            at.insert(step.to_owned(), value);
+            return Ok(());
+        };
+        at = match at.entry(step).or_insert_with(|| Value::Table(Table::new())) {
+            Value::Table(inner) => {
+                step = next;
+                inner
+            }
+            Value::Array(elements) => {
+                let known: Vec<String> = elements.iter().filter_map(name_of).map(str::to_owned).collect();
+                let named = elements.iter_mut().find(|element| name_of(element) == Some(next));
+                let Some(Value::Table(inner)) = named else {
+                    return refuse(format!("`{step}` has no `{next}`; it has {}", listed(&known)));
+                };
+                let Some(key) = steps.next() else {
+                    return refuse(format!("it ends at all of `{next}`; name one of its values"));
+                };
+                step = key;
+                inner
+            }
+            _ => return refuse(format!("`{step}` is a value and has no `{next}`")),
+        };
+    }
+}
+
+/// Gives each change of a link what it leaves out: the values of that link.
+pub(super) fn complete_changes(table: &mut Table) {
+    let links = table.get("links").and_then(Value::as_array).cloned().unwrap_or_default();
+    let changes = table.get_mut("changes").and_then(Value::as_array_mut);
+    for change in changes.into_iter().flatten() {
+        let Some(link) = change.get_mut("event").and_then(|event| event.get_mut("link")) else { continue };
+        let known = links.iter().find(|known| name_of(known).is_some() && name_of(known) == name_of(link));
+        let (Some(before), Some(wire)) = (
+            known.and_then(|known| known.get("wire")?.as_table()),
+            link.get_mut("wire").and_then(Value::as_table_mut),
+        ) else {
+            continue;
+        };
+        for (key, value) in before {
+            wire.entry(key.as_str()).or_insert_with(|| value.clone());
+        }
+    }
+}
+
+fn name_of(element: &Value) -> Option<&str> {
+    element.get("name")?.as_str()
+}
+
+/// `a, b and c`, or `nothing that has a name`.
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "nothing that has a name".to_owned(),
+        names => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        toml::toml! {
+            seed = 1
+            [endpoint]
+            nstart = 1
+            [[links]]
+            name = "up"
+            [links.wire]
+            rate = "1kbit/s"
+            [[links]]
+            name = "down"
+        }
+    }
+
+    #[test]
+    fn a_path_leads_through_tables_and_by_name_through_arrays() {
+        let mut changed = table();
+        set(&mut changed, "seed", 2.into()).expect("a key");
+        set(&mut changed, "endpoint.nstart", 4.into()).expect("a key of a table");
+        set(&mut changed, "links.up.wire.rate", "2kbit/s".into()).expect("a key of an element's table");
+        set(&mut changed, "links.down.wire.loss", 0.1.into()).expect("a table that was not there");
+        let expected = toml::toml! {
+            seed = 2
+            [endpoint]
+            nstart = 4
+            [[links]]
+            name = "up"
+            [links.wire]
+            rate = "2kbit/s"
+            [[links]]
+            name = "down"
+            [links.wire]
+            loss = 0.1
+        };
+        assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_says_what_would() {
+        for (path, expected) in [
+            ("links.side.wire.rate", "links.side.wire.rate: `links` has no `side`; it has up, down"),
+            ("links.up", "links.up: it ends at all of `up`; name one of its values"),
+            ("seed.x", "seed.x: `seed` is a value and has no `x`"),
+        ] {
+            assert_eq!(set(&mut table(), path, 1.into()).expect_err(path).to_string(), expected);
+        }
+    }
+}

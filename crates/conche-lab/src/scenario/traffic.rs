@@ -1,0 +1,183 @@
+//! Who asks whom, when, how often, how much.
+
+use std::time::Duration;
+
+use conche_proto::codec::Code;
+use serde::Deserialize;
+
+use super::{AtLeastOne, Range, ScenarioError};
+use crate::units::{Size, Span};
+
+/// Requests from the nodes of one group to those of another: a flow for each pair.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    /// What results call it.
+    pub name: String,
+    /// The clients: a node, a group, or a part of one such as `client[0..10]`.
+    pub from: String,
+    /// The servers.
+    pub to: String,
+    /// Which client asks which server.
+    #[serde(default)]
+    pub pairs: Pairs,
+    /// Takes the pairs in a random order, another one for each replication, before `skip` and `take`. Traffic with one
+    /// name here shares the order.
+    pub shuffle: Option<String>,
+    /// Leaves out so many pairs at the begin.
+    #[serde(default)]
+    pub skip: u32,
+    /// And uses so many of the others; without, all.
+    pub take: Option<u32>,
+    /// When it begins. Default: at once.
+    pub start: Option<Span>,
+    /// From when on it opens no new exchange; without, never.
+    pub stop: Option<Span>,
+    /// What makes it open an exchange. Default: that the one before is over.
+    #[serde(default)]
+    pub pace: Pace,
+    /// How many of its exchanges may go on at the same time. Default: one.
+    pub outstanding: Option<u16>,
+    /// How many exchanges a flow has; without, no limit.
+    pub exchanges: Option<AtLeastOne>,
+    /// Which exchanges count towards them.
+    #[serde(default)]
+    pub count: Count,
+    /// After each batch of so many exchanges that succeeded the client forgets the congestion state of the server; without,
+    /// never.
+    pub batch: Option<Range>,
+    /// The method of requests. Default: GET.
+    #[serde(default)]
+    pub method: Method,
+    /// The size of a request as a CoAP message, header and token included. Default: nothing but these.
+    pub request: Option<Size>,
+    /// The same of a response.
+    pub response: Option<Size>,
+    /// Whether requests are Confirmable. Default: yes.
+    #[serde(default = "yes")]
+    pub confirmable: bool,
+}
+
+/// Which client asks which server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pairs {
+    /// Client i asks server i modulo their number, and where there are more servers than clients the other way round.
+    #[default]
+    Dealt,
+    /// Each client asks each server.
+    All,
+}
+
+/// What makes a flow open an exchange.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Pace {
+    /// The end of the one before, good or bad: a closed loop.
+    #[default]
+    Closed,
+    /// A clock. What is due while others go on waits.
+    Every {
+        /// From one to the next.
+        interval: Span,
+        /// Whether each flow begins at its own random time within the interval. Default: yes.
+        #[serde(default = "yes")]
+        spread: bool,
+    },
+    /// Chance: the pauses between them are exponentially distributed.
+    Poisson {
+        /// The mean of the pauses.
+        interval: Span,
+    },
+    /// Several at a time, by a clock.
+    Bursts {
+        /// From one burst to the next.
+        interval: Span,
+        /// Exchanges of a burst.
+        exchanges: AtLeastOne,
+    },
+    /// A list of times, since the traffic began.
+    At(Vec<Span>),
+}
+
+/// Which exchanges count towards a flow's number of exchanges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Count {
+    /// All that it opened.
+    #[default]
+    Opened,
+    /// Those that succeeded; for one that fails it opens another.
+    Succeeded,
+}
+
+/// A method of CoAP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[expect(missing_docs, reason = "RFC 7252 §5.8")]
+pub enum Method {
+    #[default]
+    Get,
+    Post,
+    Put,
+    Delete,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// RFC 7252 §4.6.
+const MOST_BYTES: u64 = 1152;
+
+impl Method {
+    /// Its code.
+    #[must_use]
+    pub const fn code(self) -> Code {
+        match self {
+            Self::Get => Code::GET,
+            Self::Post => Code::POST,
+            Self::Put => Code::PUT,
+            Self::Delete => Code::DELETE,
+        }
+    }
+
+    /// The code of its success.
+    #[must_use]
+    pub const fn success(self) -> Code {
+        match self {
+            Self::Get => Code::CONTENT,
+            Self::Post | Self::Put => Code::CHANGED,
+            Self::Delete => Code::DELETED,
+        }
+    }
+}
+
+impl Traffic {
+    pub(super) fn validate(&self, token_length: u8) -> Result<(), ScenarioError> {
+        let place = |of: &str| format!("traffic.{}.{of}", self.name);
+        // Header and token; and with a payload its marker and one byte.
+        let header = 4 + u64::from(token_length);
+        for (name, size) in [("request", self.request), ("response", self.response)] {
+            let Some(size) = size else { continue };
+            if size.0 != header && !(header + 2..=MOST_BYTES).contains(&size.0) {
+                let problem =
+                    format!("{size} is not {header}B (header and token) or between {}B and {MOST_BYTES}B", header + 2);
+                return Err(ScenarioError::new(place(name), problem));
+            }
+        }
+        let interval = match &self.pace {
+            Pace::Every { interval, .. } | Pace::Poisson { interval } | Pace::Bursts { interval, .. } => *interval,
+            Pace::Closed | Pace::At(_) => Span(Duration::MAX),
+        };
+        if interval.0.is_zero() {
+            let problem = "0s would open exchanges without end; write it as in \"60s\"".to_owned();
+            return Err(ScenarioError::new(place("pace.interval"), problem));
+        }
+        if self.outstanding == Some(0) {
+            let problem = "0 exchanges at a time are none; at least 1".to_owned();
+            return Err(ScenarioError::new(place("outstanding"), problem));
+        }
+        Ok(())
+    }
+}
