@@ -127,12 +127,11 @@ impl Wire {
     }
 
     /// Takes a frame with this many bytes of UDP payload.
-    pub(super) fn offer(&mut self, now: Instant, payload_bytes: usize) -> Fate {
+    pub(super) fn offer(&mut self, now: Instant, payload_bytes: u32) -> Fate {
         let departure = match self.config.rate {
             None => Some(now),
             Some(rate) => {
-                let payload = u32::try_from(payload_bytes).unwrap_or(u32::MAX);
-                let bytes = payload.saturating_add(self.config.header_bytes);
+                let bytes = payload_bytes.saturating_add(self.config.header_bytes);
                 let service_nanos = self.config.service.nanos(rate.serialisation_nanos(bytes), &mut self.fading);
                 let stall_nanos = self.config.stalls.nanos(&mut self.stalling);
                 self.backlog.accept(now, bytes, service_nanos.saturating_add(stall_nanos))

@@ -80,13 +80,13 @@ impl Network {
         packet: PacketRef,
         at: NodeId,
     ) -> Forwarded {
-        let (to, mut at) = (around.packets.get(packet).meta.to, at);
+        let (to, mut at) = (around.packets.way(packet).to, at);
         while at != to {
             let Some(id) = self.routes[at.index()].to(to) else {
                 self.drop(around, packet, DropReason::NoRoute(at));
                 return Forwarded::Taken;
             };
-            let hops = &mut around.packets.get_mut(packet).hops;
+            let hops = &mut around.packets.way(packet).hops;
             *hops += 1;
             if *hops > HOP_LIMIT {
                 self.drop(around, packet, DropReason::HopLimit(at));
@@ -136,7 +136,7 @@ impl Network {
 
     fn offer<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId) {
         let now = around.scheduler.now();
-        let payload_bytes = around.packets.get(packet).bytes.len();
+        let payload_bytes = around.packets.way(packet).payload_bytes;
         let Link { to, kind: Kind::Wire(wire) } = &mut self.links[id.index()] else {
             unreachable!("packets are offered to wires only")
         };
