@@ -202,7 +202,7 @@ impl Topology {
         let mut routes: Vec<Route> = outgoing.iter().map(|links| self.routes_of(links, &outgoing)).collect();
         for route in &self.routes {
             self.check_route(*route)?;
-            routes[route.at.index()].set(self.nodes.len(), route.to, route.via);
+            routes[route.at.index()].set(route.to, route.via);
         }
         let link = |(id, edge): (u32, &Edge)| {
             Ok(match edge.kind {
@@ -272,7 +272,7 @@ impl Topology {
                         reached.extend(outgoing[node.index()].iter().map(|link| (self.links[link.index()].to, first)));
                     }
                 }
-                Route::Table(table)
+                Route::by_destination(&table)
             }
         }
     }
