@@ -11,7 +11,7 @@ use super::delay::Distribution;
 use super::link::{Link, LinkConfig};
 use super::network::{Network, Route};
 use crate::mac::{Hop, RadioConfig, RadioNetwork};
-use crate::radio::{Layout, Position, RadioError};
+use crate::radio::{Layout, Places, Position, RadioError};
 use crate::rng::Streams;
 use crate::routing::LinkQuality;
 use crate::{LinkId, NodeId, RadioId};
@@ -204,10 +204,11 @@ impl Topology {
             self.check_route(*route)?;
             routes[route.at.index()].set(route.to, route.via);
         }
+        let places: Vec<Places> = self.radios.iter().map(Layout::places).collect();
         let link = |(id, edge): (u32, &Edge)| {
             Ok(match edge.kind {
                 EdgeKind::Wire(config) => Link::new(LinkId(id), edge.to, config, streams),
-                EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, radio)?),
+                EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, radio, &places)?),
             })
         };
         let links = (0..).zip(&self.links).map(link).collect::<Result<_, TopologyError>>()?;
@@ -231,10 +232,10 @@ impl Topology {
     }
 
     /// The stations that a hop joins.
-    fn hop_of(&self, edge: &Edge, radio: RadioId) -> Result<Hop, TopologyError> {
+    fn hop_of(&self, edge: &Edge, radio: RadioId, places: &[Places]) -> Result<Hop, TopologyError> {
         let layout = self.radios.get(radio.index()).ok_or_else(|| TopologyError::Unknown(radio.to_string()))?;
         let station = |node| {
-            layout.station(node).ok_or_else(|| TopologyError::Radio {
+            places[radio.index()].of(node).ok_or_else(|| TopologyError::Radio {
                 radio: layout.name.clone(),
                 error: RadioError::NotPlaced { link: edge.name.clone(), node: self.nodes[node.index()].clone() },
             })
