@@ -15,7 +15,7 @@
 //! | `layout` | a network in the making: stations and their places |
 //! | `medium` | what the three media have in common |
 //! | `udgm`, `mrm31`, `sinr` | the media |
-//! | `reception` | packet reception ratio by signal-to-noise ratio |
+//! | `reception`, `remembered` | packet reception ratio by signal-to-noise ratio, and what was asked before |
 //! | `fading` | slow changes of links |
 //!
 //! Propagation takes no time. A receiver that has synchronised with a frame keeps it until it ends, the station begins to
@@ -33,6 +33,7 @@ mod places;
 mod position;
 mod power;
 mod reception;
+mod remembered;
 mod sinr;
 mod udgm;
 

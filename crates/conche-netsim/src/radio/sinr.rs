@@ -11,6 +11,7 @@ use super::neighbours::{Neighbours, RadioLink, Station};
 use super::position::Position;
 use super::power::{Power, from_db, to_db};
 use super::reception::{ReceptionCurve, Stretch};
+use super::remembered::RememberedCurve;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{Instant, NodeId};
 
@@ -90,7 +91,7 @@ pub(crate) struct SinrMedium {
     cca: Power,
     synchronisation: f64,
     capture: Option<f64>,
-    curve: ReceptionCurve,
+    curve: RememberedCurve,
     fading: Option<Fading>,
 }
 
@@ -124,7 +125,7 @@ impl SinrMedium {
             cca: Power::from_dbm(config.cca_threshold_dbm),
             synchronisation: from_db(config.synchronisation_db),
             capture: config.capture_threshold_db.map(from_db),
-            curve: config.curve,
+            curve: RememberedCurve::new(config.curve),
             fading,
         })
     }
@@ -155,7 +156,7 @@ impl Medium for SinrMedium {
     }
 
     fn survives(&self, signal: Power, interference: Power, stretch: Stretch) -> f64 {
-        self.curve.success(signal.ratio(interference.plus(self.noise)), stretch)
+        self.curve.success(signal, interference.plus(self.noise), stretch)
     }
 
     fn passes(&mut self, number: usize, now: Instant, stream: &mut Stream) -> f64 {
@@ -168,7 +169,7 @@ impl Medium for SinrMedium {
             return 0.0;
         }
         let passes = self.fading.as_ref().map_or(1.0, Fading::mean_pass);
-        self.curve.packet_reception_ratio(snr, octets) * passes
+        self.curve.of_itself().packet_reception_ratio(snr, octets) * passes
     }
 
     fn is_busy(&self, level: Power) -> bool {
