@@ -84,7 +84,8 @@ impl<E: Copy> Wheel<E> {
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
         for level in 0..LEVELS {
             for slot in 0..SLOTS {
-                let Some(entries) = self.slots.get_mut(level * SLOTS + slot).filter(|entries| !entries.is_empty()) else {
+                let Some(entries) = self.slots.get_mut(level * SLOTS + slot).filter(|entries| !entries.is_empty())
+                else {
                     continue;
                 };
                 let before = entries.len();

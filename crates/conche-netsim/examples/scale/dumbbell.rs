@@ -79,11 +79,8 @@ impl Dumbbell {
     fn network(&self) -> (Topology, NodeId, Vec<NodeId>) {
         let ms = Duration::from_millis;
         let clients = u64::from(self.clients);
-        let slow = |bits, delay| LinkConfig {
-            rate: Some(BitRate::bit(bits * clients)),
-            delay,
-            ..LinkConfig::default()
-        };
+        let slow =
+            |bits, delay| LinkConfig { rate: Some(BitRate::bit(bits * clients)), delay, ..LinkConfig::default() };
         let jittery =
             |low, high| LinkConfig { jitter: Jitter::uniform_reordering(ms(low), ms(high)), ..LinkConfig::default() };
         let mut net = Topology::new();

@@ -27,12 +27,8 @@ struct Answer {
 const ANSWERS: usize = 1 << 10;
 
 /// No stretch is that long, so this answers nothing.
-const NO_ANSWER: Answer = Answer {
-    signal: Power::ZERO,
-    noise: Power::ZERO,
-    stretch: Stretch { bits: f64::NAN, of: f64::NAN },
-    success: 0.0,
-};
+const NO_ANSWER: Answer =
+    Answer { signal: Power::ZERO, noise: Power::ZERO, stretch: Stretch { bits: f64::NAN, of: f64::NAN }, success: 0.0 };
 
 impl RememberedCurve {
     pub(super) fn new(curve: ReceptionCurve) -> Self {
@@ -63,7 +59,8 @@ impl RememberedCurve {
 /// Where the answer to this question is, if it is kept (Fibonacci hashing).
 fn place_of(signal: Power, noise: Power, stretch: Stretch) -> usize {
     let words = [signal.as_units(), noise.as_units(), stretch.bits.to_bits(), stretch.of.to_bits()];
-    let hash = words.into_iter().fold(0_u64, |hash, word| (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let hash =
+        words.into_iter().fold(0_u64, |hash, word| (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (hash >> 32) as usize % ANSWERS
 }
 
