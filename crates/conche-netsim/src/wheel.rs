@@ -60,7 +60,7 @@ impl<E: Copy> Wheel<E> {
             let level = self.levels.trailing_zeros() as usize;
             let slot = self.occupied[level].trailing_zeros() as usize;
             let width = 1_u64 << (level * DIGIT);
-            self.base = above(self.base, level) | slot as u64 * width;
+            self.base = above(self.base, level) + slot as u64 * width;
             self.vacate(level, slot);
             let mut entries = std::mem::take(&mut self.slots[level * SLOTS + slot]);
             let few = entries.len() <= FEW || level == 0;
@@ -102,7 +102,7 @@ impl<E: Copy> Wheel<E> {
         let time = time_of(entry.key).as_nanos();
         // A time that does not differ at all is of the lowest level.
         let level = ((time ^ self.base) | 1).ilog2() as usize / DIGIT;
-        let slot = ((time >> (level * DIGIT)) % SLOTS as u64) as usize;
+        let slot = digit(time, level);
         self.levels |= 1 << level;
         self.occupied[level] |= 1 << slot;
         self.slots[level * SLOTS + slot].push(entry);
@@ -114,6 +114,11 @@ impl<E: Copy> Wheel<E> {
             self.levels &= !(1 << level);
         }
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a digit is small")]
+fn digit(time: u64, level: usize) -> usize {
+    (time >> (level * DIGIT)) as usize % SLOTS
 }
 
 /// What remains of a time without its digits of this level and those below.
