@@ -131,7 +131,7 @@ impl Done {
     fn stats(&self) -> String {
         let rate = self.cost.events_per_second().unwrap_or_default() / 1e6;
         format!(
-            "{}: {} runs, {:.1} million events, {rate:.2} million a second of one core, {:.1} s in all",
+            "{}: {} runs, {:.1} million events, {rate:.2} million a CPU second, {:.1} s in all",
             self.experiment.about().name,
             self.cost.runs,
             self.cost.events as f64 / 1e6,

@@ -111,7 +111,7 @@ fn stats_say_how_many_events_were_simulated_and_leave_standard_output_alone() {
     let (plain, with_stats) = (files.run(&["--json"]), files.run(&["--json", "--stats"]));
     assert_eq!(plain.stdout, with_stats.stdout);
     let line = stderr(&with_stats);
-    assert!(line.starts_with("small: 2 runs, ") && line.contains("million a second of one core"), "{line}");
+    assert!(line.starts_with("small: 2 runs, ") && line.contains("million a CPU second"), "{line}");
 }
 
 #[test]

@@ -5,9 +5,10 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use conche_netsim::rng::{Entity, Purpose, Streams};
+use cpu_time::ThreadTime;
 use rand_core::RngCore;
 use rayon::iter::{ParallelBridge, ParallelIterator};
 
@@ -59,8 +60,9 @@ pub struct Cost {
     pub runs: u64,
     /// Events of all runs.
     pub events: u64,
-    /// Time that the runs took, added up over threads.
-    pub busy: Duration,
+    /// CPU time that the runs took, added up over threads. Unlike the time that passes it says the same when others use the
+    /// machine as well.
+    pub cpu: Duration,
 }
 
 /// Why an experiment could not be run.
@@ -129,16 +131,17 @@ pub fn run<C: Cell>(
     let tally = Mutex::new((Progress { done: 0, total }, Cost::default()));
     let one = |(place, index): (usize, u32)| {
         let cell = &cells[place];
-        let began = Instant::now();
+        let began = ThreadTime::now();
         let replication = Replication { index, count: cell.replications(), seed: seed_of(seed, index) };
         let ran = cell.run(replication);
+        let cpu = began.elapsed();
         // A thread that panicked has ended the experiment already.
         let mut tally = tally.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (progress, cost) = &mut *tally;
         progress.done += cell.work();
         cost.runs += 1;
         cost.events += ran.as_ref().map_or(0, |ran| ran.events);
-        cost.busy += began.elapsed();
+        cost.cpu += cpu;
         watch(*progress);
         ((place, index), ran)
     };
@@ -166,10 +169,10 @@ pub(crate) fn seed_of(seed: u64, replication: u32) -> u64 {
 }
 
 impl Cost {
-    /// Events a second of one core; `None` if nothing ran.
+    /// Events a second of CPU time; `None` if nothing ran.
     #[must_use]
     pub fn events_per_second(&self) -> Option<f64> {
-        (!self.busy.is_zero()).then(|| self.events as f64 / self.busy.as_secs_f64())
+        (!self.cpu.is_zero()).then(|| self.events as f64 / self.cpu.as_secs_f64())
     }
 }
 
@@ -177,6 +180,6 @@ impl std::ops::AddAssign for Cost {
     fn add_assign(&mut self, other: Self) {
         self.runs += other.runs;
         self.events += other.events;
-        self.busy += other.busy;
+        self.cpu += other.cpu;
     }
 }

@@ -1,7 +1,7 @@
 //! A 4-ary min-heap on 128-bit keys.
 //!
 //! Four children share two cache lines (an entry of a simulation is 32 bytes), and the tree is half as deep as a binary
-//! one; with a few hundred pending events this is the fastest simple queue. Keys must be unique for the order to be
+//! one; with up to a few hundred entries this is the fastest simple queue. Keys must be unique for the order to be
 //! total; [`Scheduler`](crate::scheduler::Scheduler) makes them so.
 
 /// The arity.
@@ -14,9 +14,9 @@ pub struct Heap<E> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry<E> {
-    key: u128,
-    value: E,
+pub(crate) struct Entry<E> {
+    pub(crate) key: u128,
+    pub(crate) value: E,
 }
 
 impl<E: Copy> Heap<E> {

@@ -78,7 +78,7 @@ impl<'a, T> Port<'a, T> {
 
     /// The host's own random stream.
     pub fn rng(&mut self) -> &mut Stream {
-        &mut self.world.locals[self.node.index()].stream
+        &mut self.world.streams[self.node.index()]
     }
 
     /// Sends a datagram. `copy` and `cause` are for traces and metrics.
@@ -136,8 +136,7 @@ impl<'a, T> Port<'a, T> {
     /// Calls [`Host::wake`] at this time, and at no other that was asked for before. `None` and
     /// [`Instant::FAR_FUTURE`] are never.
     pub fn wake_at(&mut self, at: Option<Instant>) {
-        let at = at.filter(|at| *at < Instant::FAR_FUTURE);
-        if let Some(at) = self.world.locals[self.node.index()].wake_up.set(at) {
+        if let Some(at) = self.world.wake_ups[self.node.index()].set(at) {
             self.world.scheduler.schedule(at, Event::Wake(self.node));
         }
     }
@@ -167,8 +166,10 @@ pub(crate) struct World<T> {
     pub(crate) scheduler: Scheduler<Event>,
     pub(crate) packets: Packets,
     pub(crate) timers: Timers<T>,
-    /// What belongs to each node.
-    pub(crate) locals: Vec<Local>,
+    /// When each node's host is to be woken.
+    pub(crate) wake_ups: Vec<WakeUp>,
+    /// Each node's own randomness.
+    pub(crate) streams: Vec<Stream>,
     /// Packets that a host has just sent and that the network does not have yet.
     pub(crate) outbox: Vec<PacketRef>,
     /// Frames that it has just handed over, each with its radio network.
@@ -176,13 +177,6 @@ pub(crate) struct World<T> {
     pub(crate) buffer: Vec<u8>,
     pub(crate) sent: u64,
     pub(crate) stopped: bool,
-}
-
-/// What belongs to one node.
-#[derive(Debug)]
-pub(crate) struct Local {
-    pub(crate) wake_up: WakeUp,
-    pub(crate) stream: Stream,
 }
 
 #[cfg(test)]

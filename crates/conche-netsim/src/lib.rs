@@ -11,7 +11,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`scheduler`], [`heap`] | virtual time: what happens next, in a total order |
+//! | [`scheduler`], [`heap`], `wheel` | virtual time: what happens next, in a total order |
 //! | [`rng`] | one random stream for each seed, entity and purpose |
 //! | [`packet`] | packets with their bytes and what is known of their origin |
 //! | [`wired`] | links with rate, delay, jitter, loss and queues, and the topology that they form |
@@ -97,6 +97,7 @@ pub mod trace;
 pub mod transport;
 pub mod units;
 mod wake_up;
+mod wheel;
 pub mod wired;
 
 pub use conche_proto::Instant;

@@ -10,7 +10,6 @@ use crate::{Instant, NodeId, PacketId};
 pub struct Packet {
     /// Origin, destination and cause.
     pub meta: PacketMeta,
-    pub(crate) hops: u8,
     /// The signal-to-noise ratio of the last frame that carried it over a radio, in dB.
     pub(crate) snr_db: Option<f64>,
     pub(crate) bytes: Vec<u8>,
@@ -79,37 +78,51 @@ impl PacketMeta {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketRef(u32);
 
+/// What forwarding wants of a packet. It is apart from the rest, so that what a packet takes at each hop is a few bytes
+/// beside those of others: with tens of thousands on their way no cache holds them whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub(crate) to: NodeId,
+    pub(crate) payload_bytes: u32,
+    pub(crate) hops: u8,
+}
+
 /// The packets that are in the network now.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
     slots: Vec<Packet>,
+    /// One for each slot.
+    ways: Vec<Way>,
     free: Vec<PacketRef>,
 }
 
 impl Packets {
     pub(crate) fn insert(&mut self, meta: PacketMeta, bytes: &[u8]) -> PacketRef {
+        let payload_bytes = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let way = Way { to: meta.to, payload_bytes, hops: 0 };
         if let Some(packet) = self.free.pop() {
+            *self.way(packet) = way;
             let slot = self.get_mut(packet);
             slot.meta = meta;
-            slot.hops = 0;
             slot.snr_db = None;
             slot.bytes.clear();
             slot.bytes.extend_from_slice(bytes);
             return packet;
         }
         let packet = PacketRef(u32::try_from(self.slots.len()).expect("fewer than 2^32 packets fit into memory"));
-        self.slots.push(Packet { meta, hops: 0, snr_db: None, bytes: bytes.to_vec() });
+        self.slots.push(Packet { meta, snr_db: None, bytes: bytes.to_vec() });
+        self.ways.push(way);
         packet
     }
 
     /// A second packet with the same number and bytes, as far on its way.
     pub(crate) fn duplicate(&mut self, packet: PacketRef) -> PacketRef {
         let original = self.get_mut(packet);
-        let (meta, hops) = (PacketMeta { duplicate: true, ..original.meta }, original.hops);
+        let meta = PacketMeta { duplicate: true, ..original.meta };
         let bytes = std::mem::take(&mut original.bytes);
         let copy = self.insert(meta, &bytes);
-        self.get_mut(copy).hops = hops;
         self.get_mut(packet).bytes = bytes;
+        *self.way(copy) = *self.way(packet);
         copy
     }
 
@@ -117,6 +130,7 @@ impl Packets {
     pub(crate) fn copy_for(&mut self, packet: PacketRef, to: NodeId) -> PacketRef {
         let copy = self.duplicate(packet);
         self.get_mut(copy).meta.to = to;
+        self.way(copy).to = to;
         copy
     }
 
@@ -126,6 +140,10 @@ impl Packets {
 
     pub(crate) fn get_mut(&mut self, packet: PacketRef) -> &mut Packet {
         &mut self.slots[packet.0 as usize]
+    }
+
+    pub(crate) fn way(&mut self, packet: PacketRef) -> &mut Way {
+        &mut self.ways[packet.0 as usize]
     }
 
     /// Takes the bytes out, to read them while other packets are inserted; [`Packets::release`] wants them back.
@@ -189,11 +207,12 @@ mod tests {
     fn a_duplicate_has_the_number_and_the_bytes_of_its_original() {
         let mut packets = Packets::default();
         let original = packets.insert(meta(5), b"hello");
-        packets.get_mut(original).hops = 3;
+        packets.way(original).hops = 3;
         let copy = packets.duplicate(original);
+        let Way { to, payload_bytes, hops } = *packets.way(copy);
         let (original, copy) = (packets.get(original), packets.get(copy));
         assert_eq!((original.bytes(), copy.bytes()), (&b"hello"[..], &b"hello"[..]));
-        assert_eq!((copy.meta.id, copy.hops), (original.meta.id, 3));
+        assert_eq!((copy.meta.id, to, payload_bytes, hops), (original.meta.id, original.meta.to, 5, 3));
         assert_eq!((original.meta.duplicate, copy.meta.duplicate), (false, true));
     }
 

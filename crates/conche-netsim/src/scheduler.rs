@@ -2,9 +2,14 @@
 //!
 //! Events are ordered by (time, sequence number): of two at the same nanosecond, the one that was scheduled first
 //! happens first. The order is total, so a run is a function of its inputs.
+//!
+//! What comes next is in a small heap, which alone decides the order; all else is in a wheel, which hands over a few
+//! dozen events when the heap is empty. A heap of everything takes as many steps for each event as its depth, and with
+//! tens of thousands of them waiting each step is memory that no cache has near.
 
 use crate::Instant;
-use crate::heap::Heap;
+use crate::heap::{Entry, Heap};
+use crate::wheel::Wheel;
 
 /// A queue of future events of type `E`, small and `Copy` so that scheduling one allocates nothing.
 #[derive(Clone, Debug)]
@@ -12,14 +17,18 @@ pub struct Scheduler<E> {
     now: Instant,
     sequence: u64,
     fired: u64,
-    pending: Heap<E>,
+    /// What comes before `horizon`.
+    near: Heap<E>,
+    far: Wheel<E>,
+    /// In nanoseconds.
+    horizon: u64,
 }
 
 impl<E: Copy> Scheduler<E> {
     /// An empty queue at time zero.
     #[must_use]
     pub const fn new() -> Self {
-        Self { now: Instant::ZERO, sequence: 0, fired: 0, pending: Heap::new() }
+        Self { now: Instant::ZERO, sequence: 0, fired: 0, near: Heap::new(), far: Wheel::new(), horizon: 0 }
     }
 
     /// The present: the time of the event that was taken last.
@@ -37,23 +46,31 @@ impl<E: Copy> Scheduler<E> {
     /// How many events wait.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.pending.len()
+        self.near.len() + self.far.len()
     }
 
     /// Lets `event` happen at `at`, or now if that is past.
     pub fn schedule(&mut self, at: Instant, event: E) {
-        let at = at.max(self.now);
-        self.pending.push(u128::from(at.as_nanos()) << 64 | u128::from(self.sequence), event);
+        let nanos = at.max(self.now).as_nanos();
+        let key = u128::from(nanos) << 64 | u128::from(self.sequence);
         self.sequence += 1;
+        if nanos < self.horizon {
+            self.near.push(key, event);
+        } else {
+            self.far.push(Entry { key, value: event });
+        }
     }
 
     /// Takes the next event and moves the present to its time. `None` if there is none up to and including `limit`;
     /// the present then stays where it is.
     pub fn next(&mut self, limit: Instant) -> Option<E> {
-        if time_of(self.pending.first_key()?) > limit {
+        if self.near.is_empty() {
+            self.horizon = self.far.hand_over(&mut self.near)?;
+        }
+        if time_of(self.near.first_key()?) > limit {
             return None;
         }
-        let (key, event) = self.pending.pop()?;
+        let (key, event) = self.near.pop()?;
         self.now = time_of(key);
         self.fired += 1;
         Some(event)
@@ -65,8 +82,9 @@ impl<E: Copy> Scheduler<E> {
     }
 
     /// Removes every waiting event that `keep` refuses.
-    pub fn retain(&mut self, keep: impl FnMut(&E) -> bool) {
-        self.pending.retain(keep);
+    pub fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
+        self.near.retain(&mut keep);
+        self.far.retain(keep);
     }
 }
 
@@ -76,14 +94,84 @@ impl<E: Copy> Default for Scheduler<E> {
     }
 }
 
-fn time_of(key: u128) -> Instant {
+pub(crate) fn time_of(key: u128) -> Instant {
     // The shift leaves 64 bits.
     Instant::from_nanos(u64::try_from(key >> 64).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// What a simulation does with its scheduler.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// Schedules events so many nanoseconds from now.
+        Schedule(u64, usize),
+        /// Takes events, those later than so many nanoseconds from now excepted.
+        Take(u64, usize),
+        /// Moves on without taking anything.
+        Advance(u64),
+        /// Removes the events whose number leaves this remainder by 3.
+        Remove(u32),
+    }
+
+    /// Spans of every order of magnitude, and often the same ones.
+    fn span() -> impl Strategy<Value = u64> {
+        prop_oneof![Just(0), 0..4_u64, (0..64_u32, any::<u64>()).prop_map(|(bits, any)| any >> bits), Just(u64::MAX)]
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            8 => (span(), 1..4_usize).prop_map(|(span, count)| Step::Schedule(span, count)),
+            2 => (span(), 1..200_usize).prop_map(|(span, count)| Step::Schedule(span, count)),
+            8 => (span(), 1..8_usize).prop_map(|(span, count)| Step::Take(span, count)),
+            1 => span().prop_map(Step::Advance),
+            1 => (0..3_u32).prop_map(Step::Remove),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn events_happen_as_from_a_list_sorted_by_time_and_sequence(steps in prop::collection::vec(step(), 0..200)) {
+            let mut scheduler = Scheduler::new();
+            // Times and numbers; the numbers follow the order of scheduling.
+            let (mut model, mut now, mut number) = (std::collections::BTreeSet::new(), 0_u64, 0_u32);
+            for step in steps {
+                match step {
+                    Step::Schedule(span, count) => for _ in 0..count {
+                        let at = now.saturating_add(span);
+                        scheduler.schedule(Instant::from_nanos(at), number);
+                        model.insert((at, number));
+                        number += 1;
+                    },
+                    Step::Take(span, count) => for _ in 0..count {
+                        let limit = now.saturating_add(span);
+                        let expected = model.first().copied().filter(|(at, _)| *at <= limit);
+                        prop_assert_eq!(scheduler.next(Instant::from_nanos(limit)), expected.map(|(_, number)| number));
+                        let Some((at, _)) = expected else { break };
+                        model.pop_first();
+                        now = at;
+                    },
+                    Step::Advance(span) => {
+                        // As far as a run can be continued: nothing is left behind.
+                        now = model.first().map_or(u64::MAX, |(at, _)| *at).min(now.saturating_add(span));
+                        scheduler.advance(Instant::from_nanos(now));
+                    }
+                    Step::Remove(remainder) => {
+                        scheduler.retain(|number| number % 3 != remainder);
+                        model.retain(|(_, number)| number % 3 != remainder);
+                    }
+                }
+                prop_assert_eq!(scheduler.now().as_nanos(), now);
+                prop_assert_eq!(scheduler.pending(), model.len());
+            }
+            let rest: Vec<u32> = std::iter::from_fn(|| scheduler.next(Instant::FAR_FUTURE)).collect();
+            prop_assert_eq!(rest, model.into_iter().map(|(_, number)| number).collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn events_of_one_instant_happen_in_the_order_of_scheduling() {

@@ -3,7 +3,7 @@
 use std::error;
 use std::fmt;
 
-use crate::host::{Host, Local, Port, Received, World};
+use crate::host::{Host, Port, Received, World};
 use crate::mac::{self, Hop, RadioCounters, RadioNetwork};
 use crate::packet::{Packet, PacketRef, Packets};
 use crate::rng::{Entity, Purpose, Streams};
@@ -100,15 +100,14 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         let streams = Streams::new(seed);
         let network = topology.build(&streams)?;
         let radios = topology.build_radios(&streams)?;
-        let locals = topology.nodes().map(|(node, _)| Local {
-            wake_up: WakeUp::new(),
-            stream: streams.stream(Entity::Node(node), Purpose::named("host")),
-        });
+        let nodes = topology.nodes().map(|(node, _)| node);
+        let own = nodes.map(|node| streams.stream(Entity::Node(node), Purpose::named("host"))).collect::<Vec<_>>();
         let world = World {
             scheduler: Scheduler::new(),
             packets: Packets::default(),
             timers: Timers::new(),
-            locals: locals.collect(),
+            wake_ups: vec![WakeUp::new(); own.len()],
+            streams: own,
             outbox: Vec::new(),
             frames: Vec::new(),
             buffer: Vec::new(),
@@ -125,7 +124,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     pub fn attach(&mut self, node: NodeId, host: H) -> Result<(), NoSuchNode> {
         if self.hosts.is_empty() {
             // Not before, so that the topology can be dropped: with a million nodes each takes its gibibyte.
-            let nodes = self.world.locals.len();
+            let nodes = self.world.wake_ups.len();
             self.hosts.reserve_exact(nodes);
             self.hosts.resize_with(nodes, || None);
         }
@@ -261,7 +260,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     }
 
     fn wake(&mut self, node: NodeId) {
-        match self.world.locals[node.index()].wake_up.fired(self.world.scheduler.now()) {
+        match self.world.wake_ups[node.index()].fired(self.world.scheduler.now()) {
             Fired::Now => self.with_host(node, |host, port| host.wake(port)),
             Fired::Again(at) => self.world.scheduler.schedule(at, Event::Wake(node)),
             Fired::Asleep => {}

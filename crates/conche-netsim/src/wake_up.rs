@@ -9,12 +9,18 @@ use crate::Instant;
 /// A protocol moves its next wake-up with almost every packet, mostly to later. So an event that comes too early is left
 /// where it is; when it fires, the host sleeps on and the event is renewed. Only a wake-up before all that are
 /// scheduled needs an event at once.
+///
+/// It is looked at with every packet, so it is one line of the cache.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct WakeUp {
-    wanted: Option<Instant>,
+    /// [`Instant::FAR_FUTURE`] is never.
+    wanted: Instant,
     /// Times of the events in the scheduler, latest first.
     scheduled: SmallVec<[Instant; 4]>,
 }
+
+const _: () = assert!(size_of::<WakeUp>() == 64);
 
 /// What to do when a wake-up event fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,31 +35,28 @@ pub(crate) enum Fired {
 
 impl WakeUp {
     pub(crate) fn new() -> Self {
-        Self { wanted: None, scheduled: SmallVec::new() }
+        Self { wanted: Instant::FAR_FUTURE, scheduled: SmallVec::new() }
     }
 
-    /// Wakes the host at `at`, not before. The answer is a time for which to schedule an event.
+    /// Wakes the host at `at`, not before; never at `None` and [`Instant::FAR_FUTURE`]. The answer is a time for which to schedule an event.
     #[must_use]
     pub(crate) fn set(&mut self, at: Option<Instant>) -> Option<Instant> {
-        self.wanted = at;
-        self.event_for(at?)
+        self.wanted = at.unwrap_or(Instant::FAR_FUTURE);
+        self.event_for(self.wanted)
     }
 
     /// An event of this host fires.
     pub(crate) fn fired(&mut self, now: Instant) -> Fired {
         self.scheduled.pop();
-        match self.wanted {
-            Some(wanted) if wanted <= now => {
-                self.wanted = None;
-                Fired::Now
-            }
-            Some(wanted) => self.event_for(wanted).map_or(Fired::Asleep, Fired::Again),
-            None => Fired::Asleep,
+        if self.wanted <= now {
+            self.wanted = Instant::FAR_FUTURE;
+            return Fired::Now;
         }
+        self.event_for(self.wanted).map_or(Fired::Asleep, Fired::Again)
     }
 
     fn event_for(&mut self, at: Instant) -> Option<Instant> {
-        let needed = self.scheduled.last().is_none_or(|next| at < *next);
+        let needed = at < self.scheduled.last().copied().unwrap_or(Instant::FAR_FUTURE);
         needed.then(|| {
             self.scheduled.push(at);
             at

@@ -11,7 +11,7 @@ use super::queue::QueueIndex;
 use super::rdc::Rdc;
 use super::station::Interface;
 use crate::packet::PacketRef;
-use crate::radio::{Air, Station, Via};
+use crate::radio::{Air, Places, Station, Via};
 use crate::trace::Observer;
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId, PacketId, sim};
@@ -23,6 +23,7 @@ pub(crate) struct RadioNetwork {
     pub(super) mac: MacConfig,
     pub(super) air: Air,
     pub(super) stations: Vec<Interface>,
+    pub(super) places: Places,
     /// Who received the frame that ends now; kept for its memory.
     pub(super) receivers: Vec<Via>,
     /// Who hears the train that begins; kept for its memory.
@@ -106,7 +107,7 @@ pub(super) enum What {
 }
 
 impl RadioNetwork {
-    pub(crate) fn new(number: u16, mac: MacConfig, mut air: Air, stations: Vec<Interface>) -> Self {
+    pub(crate) fn new(number: u16, mac: MacConfig, mut air: Air, stations: Vec<Interface>, places: Places) -> Self {
         if mac.rdc != Rdc::AlwaysOn {
             // All sleep.
             (0..).zip(&stations).for_each(|(station, _)| air.deafen(station, Instant::FAR_FUTURE));
@@ -116,6 +117,7 @@ impl RadioNetwork {
             mac,
             air,
             stations,
+            places,
             receivers: Vec::new(),
             hearers: Vec::new(),
             datagrams: Datagrams::default(),

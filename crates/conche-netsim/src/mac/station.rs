@@ -27,13 +27,13 @@ pub(crate) struct Interface {
     duty: Option<Box<DutyCycle>>,
     /// macDSN: the sequence number of the next frame.
     dsn: u8,
-    /// The sequence number that came last from each station.
-    last_dsn: Vec<Option<u8>>,
+    /// The sequence number that came last from each station that it has heard from, in their order.
+    last_dsn: Vec<(Station, u8)>,
 }
 
 impl Interface {
     /// A station's interface at its begin; `stream` makes its random streams, by their purpose.
-    pub(crate) fn new(node: NodeId, config: &MacConfig, stations: usize, stream: impl Fn(&str) -> Stream) -> Self {
+    pub(crate) fn new(node: NodeId, config: &MacConfig, stream: impl Fn(&str) -> Stream) -> Self {
         let mut access = stream("channel access");
         // macDSN starts at a random value (Table 86).
         let dsn = u8::try_from(access.below(256)).unwrap_or(0);
@@ -54,7 +54,7 @@ impl Interface {
             control,
             duty,
             dsn,
-            last_dsn: vec![None; stations],
+            last_dsn: Vec::new(),
         }
     }
 
@@ -74,7 +74,13 @@ impl Interface {
     /// Whether a received frame is new. One with the sequence number of the frame before it from the same station is a
     /// copy whose acknowledgment was lost.
     pub(super) fn accepts(&mut self, from: Station, dsn: u8) -> bool {
-        self.last_dsn[usize::from(from)].replace(dsn) != Some(dsn)
+        match self.last_dsn.binary_search_by_key(&from, |(station, _)| *station) {
+            Ok(place) => std::mem::replace(&mut self.last_dsn[place].1, dsn) != dsn,
+            Err(place) => {
+                self.last_dsn.insert(place, (from, dsn));
+                true
+            }
+        }
     }
 
     /// Whether it looks at acknowledgments.

@@ -65,9 +65,9 @@ impl RadioNetwork {
     /// Takes a frame that the host of a node transmits by itself.
     pub(crate) fn transmit<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, node: NodeId) {
         let (id, to) = (around.packets.get(packet).meta.id, around.packets.get(packet).meta.to);
-        let to = if to == NodeId::BROADCAST { Some(BROADCAST) } else { self.station_of(to) };
+        let to = if to == NodeId::BROADCAST { Some(BROADCAST) } else { self.places.of(to) };
         let psdu_octets = self.mac.psdu_octets(around.packets.get(packet).bytes().len());
-        let outcome = match (self.station_of(node), to, psdu_octets) {
+        let outcome = match (self.places.of(node), to, psdu_octets) {
             (None, _, _) | (_, None, _) => Transmitted::NoStation,
             (_, _, None) => Transmitted::TooLong,
             (Some(from), Some(to), Some(octets)) => {
@@ -202,10 +202,6 @@ impl RadioNetwork {
     fn tell<O>(&mut self, around: &mut Surroundings<'_, O>, node: NodeId, frame: PacketId, outcome: Transmitted) {
         self.told.push_back((node, frame, outcome));
         around.scheduler.schedule(around.scheduler.now(), sim::Event::Transmitted(RadioId(self.number)));
-    }
-
-    fn station_of(&self, node: NodeId) -> Option<Station> {
-        (0..).zip(&self.stations).find_map(|(station, interface)| (interface.node == node).then_some(station))
     }
 
     fn drop<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, reason: DropReason) {

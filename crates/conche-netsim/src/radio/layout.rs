@@ -4,6 +4,7 @@ use super::air::Air;
 use super::medium::{AnyMedium, RadioError};
 use super::neighbours::Station;
 use super::phy::SHR_PHR_OCTETS;
+use super::places::Places;
 use super::position::Position;
 use crate::NodeId;
 use crate::mac::{Interface, RadioConfig, RadioNetwork};
@@ -20,9 +21,9 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The station of a node.
-    pub(crate) fn station(&self, node: NodeId) -> Option<Station> {
-        (0..).zip(&self.stations).find_map(|(station, (of, _))| (*of == node).then_some(station))
+    /// Whose the stations are.
+    pub(crate) fn places(&self) -> Places {
+        Places::new(self.stations.iter().map(|(node, _)| *node))
     }
 
     /// Computes what reaches whom.
@@ -39,7 +40,7 @@ impl Layout {
         let octets = SHR_PHR_OCTETS + u32::from(psdu_octets);
         let ratios = self.medium(streams)?.reception_ratios(self.stations.len(), octets);
         let nodes = self.stations.iter().map(|(node, _)| *node).collect();
-        Ok(LinkQuality::new(nodes, ratios).expect("a medium gives a probability for each pair of stations"))
+        Ok(LinkQuality::of_neighbours(nodes, ratios))
     }
 
     /// The network at its begin.
@@ -51,9 +52,8 @@ impl Layout {
             streams.stream(Entity::Node(node), Purpose::named(&format!("{what} {}", self.name)))
         };
         let air = Air::new(medium, self.stations.iter().map(|(node, _)| stream(*node, "reception")));
-        let interface =
-            |node| Interface::new(node, &self.config.mac, self.stations.len(), |purpose| stream(node, purpose));
+        let interface = |node| Interface::new(node, &self.config.mac, |purpose| stream(node, purpose));
         let interfaces = self.stations.iter().map(|(node, _)| interface(*node)).collect();
-        Ok(RadioNetwork::new(number, self.config.mac, air, interfaces))
+        Ok(RadioNetwork::new(number, self.config.mac, air, interfaces, self.places()))
     }
 }

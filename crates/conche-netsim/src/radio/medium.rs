@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::mrm31::{Mrm31, Mrm31Medium};
-use super::neighbours::{Neighbours, RadioLink};
+use super::neighbours::{Neighbours, RadioLink, Station};
 use super::position::Position;
 use super::power::Power;
 use super::reception::Stretch;
@@ -137,8 +137,8 @@ impl AnyMedium {
         }
     }
 
-    /// The packet reception ratios without interference: a row for each sender, a column for each receiver.
-    pub(crate) fn reception_ratios(&self, stations: usize, octets: u32) -> Vec<Vec<f64>> {
+    /// The packet reception ratios without interference: for each sender those that hear it, in their order.
+    pub(crate) fn reception_ratios(&self, stations: usize, octets: u32) -> Vec<Vec<(Station, f64)>> {
         match self {
             Self::Udgm(medium) => reception_ratios(medium, stations, octets),
             Self::Mrm31(medium) => reception_ratios(medium, stations, octets),
@@ -147,14 +147,10 @@ impl AnyMedium {
     }
 }
 
-fn reception_ratios<M: Medium>(medium: &M, stations: usize, octets: u32) -> Vec<Vec<f64>> {
-    let mut ratios = vec![vec![0.0; stations]; stations];
-    for (from, row) in (0..).zip(&mut ratios) {
-        for (number, link) in medium.neighbours().from(from) {
-            row[usize::from(link.to)] = medium.reception_ratio(number, link, octets);
-        }
-    }
-    ratios
+fn reception_ratios<M: Medium>(medium: &M, stations: usize, octets: u32) -> Vec<Vec<(Station, f64)>> {
+    let ratio = |(number, link): (usize, RadioLink)| (link.to, medium.reception_ratio(number, link, octets));
+    let of = |from| medium.neighbours().from(from).map(ratio).filter(|(_, ratio)| *ratio > 0.0).collect();
+    (0..).take(stations).map(of).collect()
 }
 
 /// Refuses a parameter that is outside of `low..=high`, or not a number.

@@ -9,13 +9,14 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `phy` | times and sizes of the O-QPSK physical layer |
-//! | `power`, `position` | integer power; places |
+//! | `power`, `position`, `places` | integer power; where stations stand, and whose they are |
 //! | `neighbours` | the links above the interference floor, computed once |
 //! | `air` | which frames are on the air and what each receiver makes of them |
 //! | `layout` | a network in the making: stations and their places |
 //! | `medium` | what the three media have in common |
 //! | `udgm`, `mrm31`, `sinr` | the media |
-//! | `reception`, `fading` | packet reception ratio by signal-to-noise ratio; slow changes of links |
+//! | `reception`, `remembered` | packet reception ratio by signal-to-noise ratio, and what was asked before |
+//! | `fading` | slow changes of links |
 //!
 //! Propagation takes no time. A receiver that has synchronised with a frame keeps it until it ends, the station begins to
 //! switch to transmission, or the medium lets another frame take it over. What [`mac`](crate::mac) adds is when to
@@ -28,9 +29,11 @@ mod medium;
 mod mrm31;
 mod neighbours;
 pub mod phy;
+mod places;
 mod position;
 mod power;
 mod reception;
+mod remembered;
 mod sinr;
 mod udgm;
 
@@ -47,3 +50,4 @@ pub(crate) use air::{Air, Via};
 pub(crate) use layout::Layout;
 pub(crate) use medium::check;
 pub(crate) use neighbours::{BROADCAST, Station};
+pub(crate) use places::Places;

@@ -28,6 +28,16 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
+    /// The links of each station, in the order of those that hear it.
+    pub(crate) fn of_stations(stations: Vec<Vec<RadioLink>>) -> Self {
+        let mut neighbours = Self { links: Vec::with_capacity(stations.iter().map(Vec::len).sum()), starts: vec![0] };
+        for links in stations {
+            neighbours.links.extend(links);
+            neighbours.starts.push(neighbours.links.len());
+        }
+        neighbours
+    }
+
     /// Asks for each ordered pair whether there is a link.
     pub(crate) fn new(stations: usize, mut link: impl FnMut(Station, Station) -> Option<RadioLink>) -> Self {
         let stations = Station::try_from(stations).expect("the layout is checked");

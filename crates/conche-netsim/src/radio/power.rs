@@ -22,6 +22,12 @@ impl Power {
         Self(units)
     }
 
+    /// In units of 10⁻¹⁷ mW.
+    #[must_use]
+    pub const fn as_units(self) -> u64 {
+        self.0
+    }
+
     /// The power of a level in dBm, to the nearest unit.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest integer, and saturates")]

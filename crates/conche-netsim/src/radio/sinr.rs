@@ -7,10 +7,11 @@
 
 use super::fading::{Fading, Gilbert};
 use super::medium::{Arrival, Hearing, Medium, RadioError, check};
-use super::neighbours::{Neighbours, RadioLink};
+use super::neighbours::{Neighbours, RadioLink, Station};
 use super::position::Position;
 use super::power::{Power, from_db, to_db};
 use super::reception::{ReceptionCurve, Stretch};
+use super::remembered::RememberedCurve;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{Instant, NodeId};
 
@@ -103,20 +104,33 @@ pub(crate) struct SinrMedium {
     cca: Power,
     synchronisation: f64,
     capture: Option<f64>,
-    curve: ReceptionCurve,
+    curve: RememberedCurve,
     fading: Option<Fading>,
 }
 
 impl SinrMedium {
     pub(super) fn new(config: &Sinr, positions: &[Position], streams: &Streams) -> Result<Self, RadioError> {
         config.check(positions.len())?;
-        let losses = config.path_loss.between_all(positions, streams);
         let (floor, sensitivity) =
             (Power::from_dbm(config.interference_floor_dbm), Power::from_dbm(config.sensitivity_dbm));
-        let neighbours = Neighbours::new(positions.len(), |from, to| {
-            let power = Power::from_dbm(config.tx_power_dbm - losses[usize::from(from)][usize::from(to)]);
-            (power >= floor).then_some(RadioLink { to, decodable: power >= sensitivity, power })
+        // No signal is nothing to a floor of nothing. Otherwise what is a tenth of the floor is below it, however rounded, which
+        // saves most pairs of a large field the power.
+        let faint_dbm = if floor > Power::ZERO { config.interference_floor_dbm - 10.0 } else { f64::NEG_INFINITY };
+        let mut heard = vec![Vec::new(); positions.len()];
+        // Those that hear a station come in the order of their numbers: with it those before it, then each of the others with
+        // its own pairs.
+        config.path_loss.for_each_pair(positions, streams, |from, to, loss_db| {
+            let level_dbm = config.tx_power_dbm - loss_db;
+            if level_dbm < faint_dbm {
+                return;
+            }
+            let power = Power::from_dbm(level_dbm);
+            if power >= floor {
+                let to = Station::try_from(to).expect("the layout is checked");
+                heard[from].push(RadioLink { to, decodable: power >= sensitivity, power });
+            }
         });
+        let neighbours = Neighbours::of_stations(heard);
         let fading = config.fading.map(|gilbert| Fading::new(gilbert, neighbours.len()));
         Ok(Self {
             neighbours,
@@ -124,7 +138,7 @@ impl SinrMedium {
             cca: Power::from_dbm(config.cca_threshold_dbm),
             synchronisation: from_db(config.synchronisation_db),
             capture: config.capture_threshold_db.map(from_db),
-            curve: config.curve,
+            curve: RememberedCurve::new(config.curve),
             fading,
         })
     }
@@ -155,7 +169,7 @@ impl Medium for SinrMedium {
     }
 
     fn survives(&self, signal: Power, interference: Power, stretch: Stretch) -> f64 {
-        self.curve.success(signal.ratio(interference.plus(self.noise)), stretch)
+        self.curve.success(signal, interference.plus(self.noise), stretch)
     }
 
     fn passes(&mut self, number: usize, now: Instant, stream: &mut Stream) -> f64 {
@@ -168,7 +182,7 @@ impl Medium for SinrMedium {
             return 0.0;
         }
         let passes = self.fading.as_ref().map_or(1.0, Fading::mean_pass);
-        self.curve.packet_reception_ratio(snr, octets) * passes
+        self.curve.of_itself().packet_reception_ratio(snr, octets) * passes
     }
 
     fn is_busy(&self, level: Power) -> bool {
@@ -219,25 +233,42 @@ impl PathLoss {
     /// [`Matrix`](Self::Matrix) it gives several runs the same place.
     #[must_use]
     pub fn between_all(&self, positions: &[Position], streams: &Streams) -> Vec<Vec<f64>> {
+        if let Self::Matrix(rows) = self {
+            return rows.clone();
+        }
+        let mut losses = vec![vec![0.0; positions.len()]; positions.len()];
+        self.for_each_pair(positions, streams, |from, to, loss_db| losses[from][to] = loss_db);
+        losses
+    }
+
+    /// Calls `with` for each ordered pair of stations with its loss in dB: for each station those with the stations before it.
+    fn for_each_pair(&self, positions: &[Position], streams: &Streams, mut with: impl FnMut(usize, usize, f64)) {
+        let pairs = |station| (0..station).map(move |other| (station, other));
         let (reference, exponent, shadowing, asymmetry) = match self {
-            Self::Matrix(rows) => return rows.clone(),
+            Self::Matrix(rows) => {
+                for (station, other) in (0..positions.len()).flat_map(pairs) {
+                    with(station, other, rows[station][other]);
+                    with(other, station, rows[other][station]);
+                }
+                return;
+            }
             Self::LogDistance { reference_loss_db, exponent, shadowing_sigma_db, asymmetry_sigma_db } => {
                 (*reference_loss_db, *exponent, *shadowing_sigma_db, *asymmetry_sigma_db)
             }
         };
-        let mut losses = vec![vec![0.0; positions.len()]; positions.len()];
-        for (station, position) in (0..).zip(positions) {
+        let is_random = shadowing > 0.0 || asymmetry > 0.0;
+        for (station, node) in (0..positions.len()).zip((0..).map(NodeId)) {
             // A stream for each station, for its pairs with those before it: a further one moves nothing.
-            let mut stream = streams.stream(Entity::Node(NodeId(station)), Purpose::named("shadowing"));
-            for (other, place) in positions.iter().enumerate().take(station as usize) {
+            let mut stream = streams.stream(Entity::Node(node), Purpose::named("shadowing"));
+            let mut normal = || if is_random { stream.normal() } else { 0.0 };
+            for (station, other) in pairs(station) {
                 // Nearer than a metre the model has no meaning; the loss stays that of a metre.
-                let distance = position.distance_m(*place).max(1.0);
-                let common = reference + 10.0 * exponent * libm::log10(distance) + shadowing * stream.normal();
-                losses[station as usize][other] = common + asymmetry * stream.normal();
-                losses[other][station as usize] = common + asymmetry * stream.normal();
+                let distance = positions[station].distance_m(positions[other]).max(1.0);
+                let common = reference + 10.0 * exponent * libm::log10(distance) + shadowing * normal();
+                with(station, other, common + asymmetry * normal());
+                with(other, station, common + asymmetry * normal());
             }
         }
-        losses
     }
 }
 

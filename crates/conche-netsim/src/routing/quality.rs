@@ -3,12 +3,15 @@
 use thiserror::Error;
 
 use crate::NodeId;
+use crate::radio::{Places, Station};
 
 /// How many of the frames that each station sends each other one receives, without interference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkQuality {
     nodes: Vec<NodeId>,
-    ratios: Vec<Vec<f64>>,
+    places: Places,
+    /// For each sender those who receive any of its frames, in the order of the nodes.
+    ratios: Vec<Vec<(Station, f64)>>,
 }
 
 /// Why a matrix of packet reception ratios makes no sense.
@@ -17,6 +20,9 @@ pub enum QualityError {
     /// It does not fit the stations.
     #[error("the matrix of packet reception ratios must have a row and a column for each of the {0} stations")]
     Matrix(usize),
+    /// There are more stations than a radio network can have.
+    #[error("{0} stations; a radio network has at most 65535")]
+    TooManyStations(usize),
     /// An entry is no ratio.
     #[error("a packet reception ratio is {0}, but it must be between 0 and 1")]
     Ratio(f64),
@@ -26,15 +32,30 @@ impl LinkQuality {
     /// Measured ratios: a row for each sender, a column for each receiver, in the order of `nodes`.
     ///
     /// # Errors
-    /// If the matrix has another size, or an entry is not between 0 and 1.
+    /// If the matrix has another size or too many stations, or an entry is not between 0 and 1.
     pub fn new(nodes: Vec<NodeId>, ratios: Vec<Vec<f64>>) -> Result<Self, QualityError> {
         if ratios.len() != nodes.len() || ratios.iter().any(|row| row.len() != nodes.len()) {
             return Err(QualityError::Matrix(nodes.len()));
         }
+        if nodes.len() > usize::from(Station::MAX) {
+            return Err(QualityError::TooManyStations(nodes.len()));
+        }
         match ratios.iter().flatten().find(|ratio| !(0.0..=1.0).contains(*ratio)) {
             Some(ratio) => Err(QualityError::Ratio(*ratio)),
-            None => Ok(Self { nodes, ratios }),
+            None => Ok(Self::of_neighbours(
+                nodes,
+                ratios
+                    .into_iter()
+                    .map(|row| (0..Station::MAX).zip(row).filter(|(_, ratio)| *ratio > 0.0).collect())
+                    .collect(),
+            )),
         }
+    }
+
+    /// Ratios for each sender, of those who receive any of its frames, in the order of `nodes`.
+    pub(crate) fn of_neighbours(nodes: Vec<NodeId>, ratios: Vec<Vec<(Station, f64)>>) -> Self {
+        let places = Places::new(nodes.iter().copied());
+        Self { nodes, places, ratios }
     }
 
     /// The nodes of the stations, in the order of rows and columns.
@@ -47,18 +68,24 @@ impl LinkQuality {
     #[must_use]
     pub fn ratio(&self, from: NodeId, to: NodeId) -> f64 {
         match (self.position(from), self.position(to)) {
-            (Some(from), Some(to)) => self.ratios[from][to],
+            (Some(from), Some(to)) => self.between(from, to),
             _ => 0.0,
         }
     }
 
-    pub(super) fn position(&self, node: NodeId) -> Option<usize> {
-        self.nodes.iter().position(|other| *other == node)
+    pub(super) fn position(&self, node: NodeId) -> Option<Station> {
+        self.places.of(node)
     }
 
     /// By places in the order of the nodes.
-    pub(super) fn between(&self, from: usize, to: usize) -> f64 {
-        self.ratios[from][to]
+    pub(super) fn between(&self, from: Station, to: Station) -> f64 {
+        let row = self.received_from(from);
+        row.binary_search_by_key(&to, |(receiver, _)| *receiver).map_or(0.0, |place| row[place].1)
+    }
+
+    /// Who receives any frames of a sender, and how many; by places, in their order.
+    pub(super) fn received_from(&self, from: Station) -> &[(Station, f64)] {
+        &self.ratios[usize::from(from)]
     }
 }
 

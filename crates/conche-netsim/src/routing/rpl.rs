@@ -7,6 +7,9 @@
 //! keeps its parent; so MRHOF's hysteresis has no part. What remains equal is decided at random, as by the order in which
 //! DIO messages come.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::quality::LinkQuality;
 use crate::rng::Stream;
 use crate::wired::Topology;
@@ -95,22 +98,29 @@ impl RplTree {
             nodes.iter().map(|node| Member { node: *node, parent: None, hops: None }).collect();
         let mut costs: Vec<Option<Cost>> = vec![None; nodes.len()];
         let mut settled = vec![false; nodes.len()];
+        // Dijkstra's algorithm; an entry whose station has found a cheaper way since is passed over.
+        let mut reached = BinaryHeap::new();
         if let Some(place) = quality.position(root) {
-            (costs[place], members[place].hops) = (Some((0, 0, 0)), Some(0));
+            (costs[usize::from(place)], members[usize::from(place)].hops) = (Some((0, 0, 0)), Some(0));
+            reached.push(Reverse(((0, 0, 0), place)));
         }
-        // Dijkstra's algorithm; with a hundred stations no queue is needed.
-        let next = |costs: &[Option<Cost>], settled: &[bool]| {
-            (0..nodes.len()).filter(|at| !settled[*at]).filter_map(|at| Some((costs[at]?, at))).min()
-        };
-        while let Some((cost, at)) = next(&costs, &settled) {
-            settled[at] = true;
-            for child in (0..nodes.len()).filter(|child| !settled[*child]).collect::<Vec<_>>() {
-                let Some(etx) = config.etx(quality.between(child, at), quality.between(at, child)) else { continue };
+        while let Some(Reverse((cost, at))) = reached.pop() {
+            if std::mem::replace(&mut settled[usize::from(at)], true) {
+                continue;
+            }
+            let parent = members[usize::from(at)];
+            for &(child, backward) in quality.received_from(at) {
+                let place = usize::from(child);
+                if settled[place] {
+                    continue;
+                }
+                let Some(etx) = config.etx(quality.between(child, at), backward) else { continue };
                 let through = config.objective.through(cost, etx, ties.below(u64::MAX));
-                if costs[child].is_none_or(|known| through < known) {
-                    costs[child] = Some(through);
-                    let hops = members[at].hops.map(|hops| hops + 1);
-                    members[child] = Member { parent: Some(nodes[at]), hops, ..members[child] };
+                if costs[place].is_none_or(|known| through < known) {
+                    costs[place] = Some(through);
+                    let hops = parent.hops.map(|hops| hops + 1);
+                    members[place] = Member { parent: Some(parent.node), hops, ..members[place] };
+                    reached.push(Reverse((through, child)));
                 }
             }
         }

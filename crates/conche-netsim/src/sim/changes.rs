@@ -91,7 +91,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// # Errors
     /// If the node is of another topology.
     pub fn set_node_up(&mut self, node: NodeId, up: bool) -> Result<(), NoSuchNode> {
-        self.world.locals.get(node.index()).ok_or(NoSuchNode(node))?;
+        self.world.wake_ups.get(node.index()).ok_or(NoSuchNode(node))?;
         self.network.cut_off(node, !up);
         Ok(())
     }
@@ -109,7 +109,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.attach(node, host)?;
         self.world.timers.cancel_all(node);
         // Events that are scheduled for it find that nobody wants to be woken.
-        let _ = self.world.locals[node.index()].wake_up.set(None);
+        let _ = self.world.wake_ups[node.index()].set(None);
         if self.started {
             self.with_host(node, |host, port| host.start(port));
         }

@@ -116,7 +116,7 @@ impl Buffer {
     }
 
     /// Takes a packet with this many bytes of UDP payload.
-    pub(super) fn offer(&mut self, now: Instant, packet: PacketRef, payload_bytes: usize, done: &mut Vec<Done>) {
+    pub(super) fn offer(&mut self, now: Instant, packet: PacketRef, payload_bytes: u32, done: &mut Vec<Done>) {
         let frame = Frame { packet, bytes: self.line.frame_bytes(payload_bytes), since: now };
         let in_service = self.served.map(|served| served.frame.bytes);
         let frames = self.waiting.frames.len();

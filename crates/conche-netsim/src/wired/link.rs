@@ -159,7 +159,7 @@ impl Wire {
     }
 
     /// Takes a frame with this many bytes of UDP payload.
-    pub(super) fn offer(&mut self, now: Instant, payload_bytes: usize) -> Fate {
+    pub(super) fn offer(&mut self, now: Instant, payload_bytes: u32) -> Fate {
         let departure = match self.line.config.rate {
             None => Some(now),
             Some(rate) => {
@@ -198,8 +198,8 @@ impl Line {
     }
 
     /// The bytes of a frame with so many of UDP payload.
-    pub(super) fn frame_bytes(&self, payload_bytes: usize) -> u32 {
-        u32::try_from(payload_bytes).unwrap_or(u32::MAX).saturating_add(self.config.header_bytes)
+    pub(super) fn frame_bytes(&self, payload_bytes: u32) -> u32 {
+        payload_bytes.saturating_add(self.config.header_bytes)
     }
 
     /// How long the next frame occupies the link.

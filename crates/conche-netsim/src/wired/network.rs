@@ -35,6 +35,8 @@ pub(super) enum Route {
     None,
     /// Over its only link.
     Always(LinkId),
+    /// Over this link, if any, but for a few destinations, in their order.
+    Mostly(Option<LinkId>, Vec<(NodeId, Option<LinkId>)>),
     /// By destination.
     Table(Vec<Option<LinkId>>),
 }
@@ -95,7 +97,7 @@ impl Network {
         packet: PacketRef,
         at: NodeId,
     ) -> Forwarded {
-        let (to, mut at) = (around.packets.get(packet).meta.to, at);
+        let (to, mut at) = (around.packets.way(packet).to, at);
         loop {
             if !self.cut_off.is_empty() && self.cut_off.contains(&at) {
                 self.drop(around, packet, DropReason::NodeDown(at));
@@ -108,7 +110,7 @@ impl Network {
                 self.drop(around, packet, DropReason::NoRoute(at));
                 return Forwarded::Taken;
             };
-            let hops = &mut around.packets.get_mut(packet).hops;
+            let hops = &mut around.packets.way(packet).hops;
             *hops += 1;
             if *hops > HOP_LIMIT {
                 self.drop(around, packet, DropReason::HopLimit(at));
@@ -217,7 +219,7 @@ impl Network {
 
     fn offer<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId) {
         let now = around.scheduler.now();
-        let payload_bytes = around.packets.get(packet).bytes.len();
+        let payload_bytes = around.packets.way(packet).payload_bytes;
         match &mut self.links[id.index()].kind {
             Kind::Wire(wire) => {
                 let fate = wire.offer(now, payload_bytes);
@@ -274,23 +276,83 @@ impl Network {
     }
 }
 
+/// A table has so many entries for each exception that is worth its own.
+const ENTRIES_PER_EXCEPTION: usize = 8;
+
 impl Route {
+    /// What this table says. In a tree most of what a node forwards leaves over one of its links, and a table for each node
+    /// would take memory for each pair of nodes.
+    pub(super) fn by_destination(table: &[Option<LinkId>]) -> Self {
+        let most = most_common(table);
+        let exceptions = || (0..).map(NodeId).zip(table.iter().copied()).filter(|(_, link)| *link != most);
+        if exceptions().count() <= table.len() / ENTRIES_PER_EXCEPTION {
+            Self::Mostly(most, exceptions().collect())
+        } else {
+            Self::Table(table.to_vec())
+        }
+    }
+
     fn to(&self, destination: NodeId) -> Option<LinkId> {
         match self {
             Self::None => None,
             Self::Always(link) => Some(*link),
+            Self::Mostly(link, exceptions) => {
+                let exception = exceptions.binary_search_by_key(&destination, |(of, _)| *of);
+                exception.map_or(*link, |place| exceptions[place].1)
+            }
             Self::Table(table) => table.get(destination.index()).copied().flatten(),
         }
     }
 
-    /// Sets the route to one destination in a network of `nodes` nodes.
-    pub(super) fn set(&mut self, nodes: usize, destination: NodeId, link: LinkId) {
-        let mut table = match std::mem::replace(self, Self::None) {
-            Self::None => vec![None; nodes],
-            Self::Always(link) => vec![Some(link); nodes],
-            Self::Table(table) => table,
-        };
-        table[destination.index()] = Some(link);
-        *self = Self::Table(table);
+    /// Sets the route to one destination.
+    pub(super) fn set(&mut self, destination: NodeId, link: LinkId) {
+        match self {
+            Self::None => *self = Self::Mostly(None, vec![(destination, Some(link))]),
+            Self::Always(always) => *self = Self::Mostly(Some(*always), vec![(destination, Some(link))]),
+            Self::Mostly(_, exceptions) => match exceptions.binary_search_by_key(&destination, |(of, _)| *of) {
+                Ok(place) => exceptions[place].1 = Some(link),
+                Err(place) => exceptions.insert(place, (destination, Some(link))),
+            },
+            Self::Table(table) => table[destination.index()] = Some(link),
+        }
+    }
+}
+
+/// What a table has most entries of, if it has any more often than in half of them (Boyer and Moore 1981).
+fn most_common(table: &[Option<LinkId>]) -> Option<LinkId> {
+    let (mut candidate, mut lead) = (None, 0_usize);
+    for link in table {
+        match lead {
+            0 => (candidate, lead) = (*link, 1),
+            _ if *link == candidate => lead += 1,
+            _ => lead -= 1,
+        }
+    }
+    candidate
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_route_says_what_its_table_says(
+            most in prop::option::of(0..9_u32),
+            others in prop::collection::vec((0..100_usize, prop::option::of(0..9_u32)), 0..60),
+            set in prop::collection::vec((0..100_u32, 0..9_u32), 0..20),
+        ) {
+            let mut table = vec![most.map(LinkId); 100];
+            others.into_iter().for_each(|(place, link)| table[place] = link.map(LinkId));
+            let mut route = Route::by_destination(&table);
+            for (place, link) in set {
+                route.set(NodeId(place), LinkId(link));
+                table[place as usize] = Some(LinkId(link));
+            }
+            let said: Vec<_> = (0..100).map(|place| route.to(NodeId(place))).collect();
+            prop_assert_eq!(said, table);
+        }
     }
 }

@@ -13,7 +13,7 @@ use super::link::{Equipment, Link, LinkConfig};
 use super::network::{Network, Route};
 use super::opportunities::LinkTrace;
 use crate::mac::{Hop, RadioConfig, RadioNetwork};
-use crate::radio::{Layout, Position, RadioError};
+use crate::radio::{Layout, Places, Position, RadioError};
 use crate::rng::Streams;
 use crate::routing::LinkQuality;
 use crate::{LinkId, NodeId, RadioId};
@@ -239,8 +239,9 @@ impl Topology {
         let mut routes: Vec<Route> = outgoing.iter().map(|links| self.routes_of(links, &outgoing)).collect();
         for route in &self.routes {
             self.check_route(*route)?;
-            routes[route.at.index()].set(self.nodes.len(), route.to, route.via);
+            routes[route.at.index()].set(route.to, route.via);
         }
+        let places: Vec<Places> = self.radios.iter().map(Layout::places).collect();
         let link = |(id, edge): (u32, &Edge)| {
             Ok(match &edge.kind {
                 EdgeKind::Wire(config) => {
@@ -248,7 +249,7 @@ impl Topology {
                     let config = config.as_deref().copied().unwrap_or_default();
                     Link::new(LinkId(id), edge.to, config, equipment, streams)
                 }
-                EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, *radio)?),
+                EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, *radio, &places)?),
             })
         };
         let links = (0..).zip(&self.links).map(link).collect::<Result<_, TopologyError>>()?;
@@ -272,10 +273,10 @@ impl Topology {
     }
 
     /// The stations that a hop joins.
-    fn hop_of(&self, edge: &Edge, radio: RadioId) -> Result<Hop, TopologyError> {
+    fn hop_of(&self, edge: &Edge, radio: RadioId, places: &[Places]) -> Result<Hop, TopologyError> {
         let layout = self.radios.get(radio.index()).ok_or_else(|| TopologyError::Unknown(radio.to_string()))?;
         let station = |node| {
-            layout.station(node).ok_or_else(|| TopologyError::Radio {
+            places[radio.index()].of(node).ok_or_else(|| TopologyError::Radio {
                 radio: layout.name.clone(),
                 error: RadioError::NotPlaced { link: edge.name.clone(), node: self.nodes[node.index()].clone() },
             })
@@ -313,7 +314,7 @@ impl Topology {
                         reached.extend(outgoing[node.index()].iter().map(|link| (self.links[link.index()].to, first)));
                     }
                 }
-                Route::Table(table)
+                Route::by_destination(&table)
             }
         }
     }
