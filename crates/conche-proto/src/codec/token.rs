@@ -53,6 +53,11 @@ impl Token {
         self
     }
 
+    /// The number in its last two bytes, if it has some.
+    pub(crate) fn number(&self) -> Option<u16> {
+        self.as_slice().last_chunk().map(|number| u16::from_be_bytes(*number))
+    }
+
     /// The number of its bytes: TKL.
     #[must_use]
     pub const fn len(&self) -> u8 {

@@ -198,6 +198,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         upload.receiver.finish(message.header(), message.token())
     }
 
+    /// A body is complete, and its client was told that it finds no room.
+    pub(super) fn drop_upload(&mut self, key: Key) {
+        let _ = self.sets.as_mut().and_then(|sets| sets.uploads.contexts.remove(key));
+    }
+
     /// A Confirmable request whose response comes later, or never: copies of it are acknowledged too.
     pub(super) fn acknowledge_block(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) {
         let received = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };

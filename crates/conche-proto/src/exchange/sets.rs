@@ -78,7 +78,7 @@ impl<C: Controller> Exchanges<C> {
     /// What is counted of a set that waits for admission: its payloads that are due.
     fn count_set(&mut self, index: u32) {
         let exchange = &self.slots[index];
-        let others = u32::from(exchange.token.len()) + self.config.datagram_overhead + BESIDE;
+        let others = (u32::from(exchange.token.len()) + BESIDE).saturating_add(self.config.datagram_overhead);
         let bytes = exchange.transfer.as_ref().and_then(|transfer| transfer.set_bytes(others));
         let exchange = &mut self.slots[index];
         exchange.bytes = bytes.unwrap_or(exchange.bytes);
@@ -111,7 +111,7 @@ impl<C: Controller> Exchanges<C> {
             *last = now;
         }
         if let Some(transfer) = &mut exchange.transfer {
-            transfer.in_sets = transfer.in_sets.saturating_add(1);
+            transfer.count_in_sets();
         }
         let answered_at_end = exchange.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)));
         let Some(sender) = exchange.transfer.as_mut().and_then(|transfer| transfer.sender_mut()) else {
@@ -213,7 +213,7 @@ impl<C: Controller> Exchanges<C> {
     /// A message left that answers what came of a set.
     pub(crate) fn said(&mut self, index: u32) {
         if let Some(transfer) = &mut self.slots[index].transfer {
-            transfer.in_sets = transfer.in_sets.saturating_add(1);
+            transfer.count_in_sets();
         }
     }
 

@@ -18,8 +18,9 @@ pub(crate) struct Transferring {
     pub(crate) work: Work,
     /// When its first message left, and how those went that have been answered; `None` before the first answer.
     before: Option<(Instant, Course)>,
-    /// Messages that left in sets, or asked for what is missing of them.
-    pub(super) in_sets: u32,
+    /// Messages that left in sets, or asked for what is missing of them, since the last that is counted as any other;
+    /// `None` if that is the last that left.
+    in_sets: Option<u32>,
     /// What is counted of its bytes.
     bytes: usize,
 }
@@ -47,7 +48,7 @@ pub(crate) struct Kept {
 impl Transferring {
     /// Nothing has been answered yet.
     pub(crate) const fn new(work: Work) -> Self {
-        Self { work, before: None, in_sets: 0, bytes: 0 }
+        Self { work, before: None, in_sets: None, bytes: 0 }
     }
 
     /// What it holds in memory beside what it shares with others.
@@ -93,16 +94,23 @@ impl Transferring {
         let begins = self.before.is_none();
         let now = exchange.first_sent().unwrap_or(exchange.submitted);
         self.before.get_or_insert_with(|| (now, exchange.course_of_message(now)));
+        self.in_sets.get_or_insert(0);
         begins
+    }
+
+    /// A message left in a set, or asked for what is missing of one.
+    pub(super) fn count_in_sets(&mut self) {
+        let in_sets = self.in_sets.get_or_insert(0);
+        *in_sets = in_sets.saturating_add(1);
     }
 
     /// How all messages went, the last of which so.
     pub(super) fn course(&self, now: Instant, last: Course) -> Course {
         let Some((first_sent, before)) = self.before else { return last };
         // Of a set each message is one.
-        let last = if self.in_sets > 0 { Course { messages: 0, transmissions: 0, ..last } } else { last };
-        let messages = before.messages.saturating_add(last.messages).saturating_add(self.in_sets);
-        let transmissions = before.transmissions.saturating_add(last.transmissions).saturating_add(self.in_sets);
+        let (messages, transmissions) = self.in_sets.map_or((last.messages, last.transmissions), |left| (left, left));
+        let messages = before.messages.saturating_add(messages);
+        let transmissions = before.transmissions.saturating_add(transmissions);
         Course { messages, transmissions, elapsed: now - first_sent, timeout: last.timeout, ..before }
     }
 }
@@ -132,7 +140,7 @@ impl<C: Controller> Exchanges<C> {
         let first_sent = transfer.before.map_or(exchange.first_sent().unwrap_or(now), |(first, _)| first);
         self.transfers += usize::from(transfer.before.is_none());
         let course = transfer.course(now, exchange.course_of_message(now));
-        transfer.in_sets = 0;
+        transfer.in_sets = None;
         transfer.before = Some((first_sent, course));
         self.slots[index].free_slot(peers);
         self.unidentify(index);

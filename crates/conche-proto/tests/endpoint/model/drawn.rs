@@ -6,9 +6,12 @@ use conche_proto::cc::any::{ALL, Named};
 use conche_proto::cc::{AnyController, Controller};
 use conche_proto::codec::{BlockSize, OptionNumber};
 use conche_proto::config::RandomFactor;
-use conche_proto::{Endpoint, EndpointConfig, Envelope, Instant, Limits, ResponseLimit, TransmissionParameters};
+use conche_proto::{
+    Endpoint, EndpointConfig, Envelope, Instant, Limits, QBlock, ResponseLimit, TransmissionParameters,
+};
 
 use super::Address;
+use super::focus::Focus;
 use super::script::Bytes;
 
 /// What a script starts with.
@@ -27,7 +30,7 @@ pub struct Drawn {
 
 impl Drawn {
     /// Ten bytes draw what differs in most scripts; if the next one is 0, the rest is as it was when there were no more.
-    pub fn from(bytes: &mut Bytes<'_>) -> Self {
+    pub fn from(focus: &Focus, bytes: &mut Bytes<'_>) -> Self {
         let named = &ALL[bytes.index(ALL.len())];
         let nstart = 1 + u16::from(bytes.next() % 4);
         let transmission = TransmissionParameters {
@@ -75,8 +78,14 @@ impl Drawn {
                 if what & 0x20 != 0 {
                     drawn.bodies(bytes);
                 }
+                if what & 0xc0 == 0x40 {
+                    drawn.sets(bytes);
+                }
                 drawn.illegal = what % 16 == 15;
             }
+        }
+        if focus.in_sets && drawn.config.q_block.is_none() {
+            drawn.sets(bytes);
         }
         if drawn.illegal {
             drawn.spoil(bytes);
@@ -148,6 +157,13 @@ impl Drawn {
         limits.observers = bytes.choose(&[5, 0, 1, 2, 64]);
         limits.observers_per_peer = bytes.choose(&[2, 0, 1, 64]);
         limits.subscriptions = bytes.choose(&[3, 0, 1, 64]);
+    }
+
+    fn sets(&mut self, bytes: &mut Bytes<'_>) {
+        let max_payloads = bytes.choose(&[10, 1, 2, 3, 1_024]);
+        self.config.q_block = Some(QBlock { max_payloads, ..QBlock::default() });
+        // Bodies are small: so are blocks, or there would be none to miss.
+        self.config.block_size = bytes.choose(&[BlockSize::B16, BlockSize::B64]);
     }
 
     /// One setting becomes one that no endpoint can work with.
