@@ -179,16 +179,24 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let missing = encode_missing_blocks(&upload.receiver.missing(most), room);
         let due = upload.receiver.due();
         sets.uploads.timers.set(index, due);
-        // Without a peer or a free ID it is as if it had been lost.
+        // What cannot leave is as if it had been lost.
         let Ok(peer) = self.open_peer(now, to.from, group) else { return };
         self.peers.touch(now, peer);
-        let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, lifetime) else { return };
+        let (rate, overhead) = (self.config.transmission.probing_rate, self.config.datagram_overhead);
+        let state = self.peers.get_mut(peer);
+        // Each list is subject to PROBING_RATE (RFC 9177 §7.2).
+        if state.probing_allows_at(now, rate).is_some() {
+            return;
+        }
+        let Ok(id) = state.ids.allocate(now, lifetime) else { return };
         if let Some(upload) = self.sets.as_mut().and_then(|sets| sets.uploads.contexts.at_mut(index)) {
             upload.asked = Some(id);
         }
         let body = Body::builder().content_format(ContentFormat::MISSING_BLOCKS).payload(missing).build();
         let code = Code::REQUEST_ENTITY_INCOMPLETE;
         let datagram = encoded(Type::NonConfirmable, code, id, &token, &body.unwrap_or_default());
+        let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX).saturating_add(overhead);
+        self.peers.get_mut(peer).sent_non(now, bytes);
         self.outbox.push_back(Departure::Message { to, datagram });
     }
 

@@ -3,7 +3,8 @@
 //! It is admitted as one, holds one slot, and the controller is told of it as of any message that is answered. It is sent when
 //! its first payload leaves, and acknowledged when the receiver says that it has all of it; how long that took is counted from
 //! the last payload, which is what the receiver answered. If some are missing, the set expires and its next copy is what was
-//! missing. In between, a set's payloads are apart as [`Train`](conche_cc::train::Train) says.
+//! missing. Among those who wait for the same peer each payload has a turn all the same: after a set of ten, nine turns of its sender
+//! pass before its next set. In between, a set's payloads are apart as [`Train`](conche_cc::train::Train) says.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -112,6 +113,7 @@ impl<C: Controller> Exchanges<C> {
         }
         if let Some(transfer) = &mut exchange.transfer {
             transfer.count_in_sets();
+            transfer.take_turn_later();
         }
         let answered_at_end = exchange.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)));
         let Some(sender) = exchange.transfer.as_mut().and_then(|transfer| transfer.sender_mut()) else {
