@@ -264,11 +264,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         self.exchanges.end_transfer(index, transfer);
         let to = Source { from: self.peers.get(peer).key, local };
-        // What cannot leave is as if it had been lost. PROBING_RATE holds for these requests too (RFC 9177 §7.2).
-        let rate = self.config.transmission.probing_rate;
-        if self.peers.get(peer).probing_allows_at(now, rate).is_some() {
-            return;
-        }
+        // Without a free ID it is as if it had been lost.
         let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime) else { return };
         let datagram = encoded(Type::NonConfirmable, code, id, &token, body);
         let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX);

@@ -182,12 +182,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         // What cannot leave is as if it had been lost.
         let Ok(peer) = self.open_peer(now, to.from, group) else { return };
         self.peers.touch(now, peer);
-        let (rate, overhead) = (self.config.transmission.probing_rate, self.config.datagram_overhead);
+        let overhead = self.config.datagram_overhead;
         let state = self.peers.get_mut(peer);
-        // Each list is subject to PROBING_RATE (RFC 9177 §7.2).
-        if state.probing_allows_at(now, rate).is_some() {
-            return;
-        }
         let Ok(id) = state.ids.allocate(now, lifetime) else { return };
         if let Some(upload) = self.sets.as_mut().and_then(|sets| sets.uploads.contexts.at_mut(index)) {
             upload.asked = Some(id);

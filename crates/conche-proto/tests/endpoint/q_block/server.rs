@@ -168,22 +168,6 @@ fn a_client_that_stops_is_asked_four_times_at_doubling_intervals_and_then_forgot
     assert_eq!((server.endpoint.occupancy().assemblies, server.endpoint.occupancy().body_bytes), (0, 0));
 }
 
-// RFC 9177 §7.2 (Q177)
-#[test]
-fn lists_of_what_is_missing_keep_to_probing_rate_if_their_client_is_silent() {
-    let mut server = Direct::new(in_sets());
-    for tag in 0..8 {
-        let body = Body::builder()
-            .option(OptionNumber::REQUEST_TAG, &[tag])
-            .uint(OptionNumber::SIZE1, 400)
-            .option(QB1, b16(0, true).encode().as_slice())
-            .payload(vec![1; 16]);
-        server.receive(PEER, &message(Type::NonConfirmable, Code::PUT, tag.into(), body));
-    }
-    let lists = server.run(s(100)).sent.len();
-    assert_eq!(lists, 16, "two for each body, and then nobody is there to be told");
-}
-
 #[test]
 fn numbers_far_ahead_and_bodies_of_every_tag_keep_within_the_caps() {
     let limits = Limits { assembly_bytes: 64 << 10, ..Limits::default() };
