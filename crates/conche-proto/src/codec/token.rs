@@ -50,11 +50,10 @@ impl Token {
     /// The token of these bytes, `None` for more than 65 804. More than eight are for peers that know RFC 8974.
     #[must_use]
     pub fn extended(token: &[u8]) -> Option<Self> {
-        match token.len() {
-            0..=Self::MAX_LENGTH => Self::new(token),
-            ..=Self::MAX_EXTENDED_LENGTH => Some(Self(Bytes::Long(Box::new(Long { bytes: token.into() })))),
-            _ => None,
+        if token.len() <= Self::MAX_LENGTH {
+            return Self::new(token);
         }
+        (token.len() <= Self::MAX_EXTENDED_LENGTH).then(|| Self(Bytes::Long(Box::new(Long { bytes: token.into() }))))
     }
 
     /// The token's bytes.
@@ -94,6 +93,11 @@ impl Token {
             *last = number.to_be_bytes();
         }
         self
+    }
+
+    /// The number in its last two bytes, if it has some.
+    pub(crate) fn number(&self) -> Option<u16> {
+        self.as_slice().last_chunk().map(|number| u16::from_be_bytes(*number))
     }
 
     /// The number of its bytes.

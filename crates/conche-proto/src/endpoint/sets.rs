@@ -162,7 +162,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let base = token.clone().numbered(0);
         let numbered = self.exchanges.with_token(peer, &base).filter(|_| base != *token)?;
         match self.exchanges.get(numbered).transfer.as_ref().map(|transfer| &transfer.work) {
-            Some(Work::Sets(transfer)) if transfer.has_tokens => Some(numbered),
+            Some(Work::Sets(transfer)) if transfer.has_used(&base, token) => Some(numbered),
             _ => None,
         }
     }
@@ -311,8 +311,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let mut transfer = Transfer::new(code, &whole);
         let peer = self.exchanges.get(index).peer;
         let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
-        let cut = 4 + usize::from(self.exchanges.get(index).token.len()) + whole.len()
-            > self.config.limits.message_bytes
+        let cut = 4 + self.exchanges.get(index).token.encoded_len() + whole.len() > self.config.limits.message_bytes
             || whole.payload().len() > self.config.block_size.bytes();
         let first =
             if cut { transfer.begin(&self.transfer_rules(&self.exchanges.get(index).token)) } else { Some(whole) };

@@ -33,7 +33,7 @@ fn mutations_of_messages_never_panic_and_options_stay_inside_their_datagram() {
         let kept = original.len() - usize::from(choice[1] >> 6) * usize::from(choice[0] >> 5) % original.len();
         let Ok(message) = Message::decode(&datagram[..kept]) else { continue };
         let values: usize = message.options().map(|option| 1 + option.value.len()).sum();
-        assert!(4 + usize::from(message.token().len()) + values + message.payload().len() <= kept);
+        assert!(4 + message.token().len() + values + message.payload().len() <= kept);
         well_formed += 1;
     }
     println!("{MUTATIONS} mutations, {well_formed} of them well-formed");
