@@ -56,9 +56,10 @@ pub(super) fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(I
 /// Lets a step happen that needs no host.
 pub(super) fn apply<H: Host, O: Observer>(simulation: &mut Simulation<H, O>, step: Step) -> Result<(), String> {
     match step {
-        Step::Links(links, config) => {
-            links.into_iter().try_for_each(|link| simulation.change_link(link, *config)).map_err(|error| error.to_string())
-        }
+        Step::Links(links, config) => links
+            .into_iter()
+            .try_for_each(|link| simulation.change_link(link, *config))
+            .map_err(|error| error.to_string()),
         Step::Up(links, up) => {
             links.into_iter().try_for_each(|link| simulation.set_link_up(link, up)).map_err(|error| error.to_string())
         }

@@ -1,6 +1,6 @@
 //! Nodes, links and radios of a scenario as the simulator's topology.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::f64::consts::TAU;
 
 use conche_netsim::mac::RadioConfig;
@@ -17,9 +17,9 @@ use crate::stats::normal_quantile;
 /// A network, and what its parts are called.
 pub(super) struct Network {
     pub(super) topology: Topology,
-    groups: HashMap<String, Vec<NodeId>>,
+    groups: BTreeMap<String, Vec<NodeId>>,
     /// The links of each name, one for each member of a group and each direction.
-    links: HashMap<String, Vec<LinkId>>,
+    links: BTreeMap<String, Vec<LinkId>>,
     pub(super) radios: Vec<RadioId>,
     /// How many radio hops a node is away from the root of its tree.
     pub(super) hops: HashMap<NodeId, u16>,
@@ -35,8 +35,8 @@ impl Network {
         let streams = Streams::new(replication.seed);
         let mut network = Self {
             topology: Topology::new(),
-            groups: HashMap::new(),
-            links: HashMap::new(),
+            groups: BTreeMap::new(),
+            links: BTreeMap::new(),
             radios: Vec::new(),
             hops: HashMap::new(),
         };
@@ -65,8 +65,7 @@ impl Network {
         let malformed = || format!("`{reference}` is no name of nodes; write it as in mote, mote[3] or mote[1..4]");
         let Selected { group, members } = Selected::parse(reference).ok_or_else(malformed)?;
         let all = self.groups.get(group).ok_or_else(|| {
-            let mut known: Vec<_> = self.groups.keys().map(String::as_str).collect();
-            known.sort_unstable();
+            let known: Vec<_> = self.groups.keys().map(String::as_str).collect();
             format!("there are no nodes `{group}`; there are {}", known.join(", "))
         })?;
         let Some(members) = members else { return Ok(all) };
@@ -80,8 +79,7 @@ impl Network {
     /// If there are none.
     pub(super) fn changing(&mut self, name: &str) -> Result<Vec<LinkId>, String> {
         let links = self.links.get(name).ok_or_else(|| {
-            let mut known: Vec<_> = self.links.keys().map(String::as_str).collect();
-            known.sort_unstable();
+            let known: Vec<_> = self.links.keys().map(String::as_str).collect();
             format!("there is no link `{name}`; the links are {}", known.join(", "))
         })?;
         links.iter().for_each(|link| self.topology.changing(*link));
@@ -94,7 +92,8 @@ impl Network {
         let (from, to) = (self.nodes(ends.from).map_err(of)?.to_vec(), self.nodes(ends.to).map_err(of)?.to_vec());
         let count = from.len().max(to.len());
         if [&from, &to].iter().any(|nodes| nodes.len() != 1 && nodes.len() != count) {
-            let problem = format!("{} nodes and {} do not pair up; one end must be a single node", from.len(), to.len());
+            let problem =
+                format!("{} nodes and {} do not pair up; one end must be a single node", from.len(), to.len());
             return Err(of(problem));
         }
         let wire = LinkConfig { rate: rate(link, streams, replication), ..link.wire };

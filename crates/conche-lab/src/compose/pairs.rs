@@ -10,11 +10,7 @@ use crate::scenario::{Pairs, Traffic};
 ///
 /// # Errors
 /// If it names nodes that there are not.
-pub(super) fn of(
-    traffic: &Traffic,
-    network: &Network,
-    streams: &Streams,
-) -> Result<Vec<(NodeId, NodeId)>, String> {
+pub(super) fn of(traffic: &Traffic, network: &Network, streams: &Streams) -> Result<Vec<(NodeId, NodeId)>, String> {
     let named = |reference| network.nodes(reference).map_err(|problem| format!("traffic.{}: {problem}", traffic.name));
     let (clients, servers) = (named(&traffic.from)?, named(&traffic.to)?);
     let mut pairs: Vec<(NodeId, NodeId)> = match traffic.pairs {

@@ -87,6 +87,8 @@ impl Record {
     /// The hosts of a selection.
     pub fn nodes_of(&self, selection: Selection) -> impl Iterator<Item = &NodeRecord> {
         let Selection { scheme, traffic } = selection;
-        self.nodes.iter().filter(move |node| node.scheme == scheme && traffic.is_none_or(|of| node.traffic.contains(&of)))
+        self.nodes
+            .iter()
+            .filter(move |node| node.scheme == scheme && traffic.is_none_or(|of| node.traffic.contains(&of)))
     }
 }

@@ -118,10 +118,18 @@ fn a_client_that_reboots_begins_anew_and_nothing_of_it_is_lost() {
 #[test]
 fn what_the_network_does_not_have_is_named() {
     for (from, to, expected) in [
-        ("to = \"server\"", "to = \"servers\"", "traffic.polls: there are no nodes `servers`; there are client, hub, server"),
+        (
+            "to = \"server\"",
+            "to = \"servers\"",
+            "traffic.polls: there are no nodes `servers`; there are client, hub, server",
+        ),
         ("to = \"server\"", "to = \"server[2]\"", "traffic.polls: `server[2]`: server has 2 nodes, counted from 0"),
         ("to = \"server\"", "to = \"server[a]\"", "traffic.polls: `server[a]` is no name of nodes"),
-        ("[endpoint]", "[[changes]]\nat = \"1s\"\nevent = { fail = { link = \"x\", for = \"1s\" } }\n[endpoint]", "changes, at 1s: there is no link `x`; the links are access, core"),
+        (
+            "[endpoint]",
+            "[[changes]]\nat = \"1s\"\nevent = { fail = { link = \"x\", for = \"1s\" } }\n[endpoint]",
+            "changes, at 1s: there is no link `x`; the links are access, core",
+        ),
     ] {
         assert!(SMALL.contains(from), "{from}");
         let error = record(&SMALL.replacen(from, to, 1)).expect_err(to);

@@ -62,9 +62,7 @@ impl campaign::Cell for CellRuns {
             let flows = size(&traffic.from).max(size(&traffic.to));
             let by_time = match &traffic.pace {
                 Pace::Closed => seconds,
-                Pace::Every { interval, .. } | Pace::Poisson { interval } => {
-                    seconds / interval.0.as_secs().max(1)
-                }
+                Pace::Every { interval, .. } | Pace::Poisson { interval } => seconds / interval.0.as_secs().max(1),
                 Pace::Bursts { interval, exchanges } => {
                     u64::from(exchanges.get()) * seconds / interval.0.as_secs().max(1)
                 }

@@ -36,7 +36,8 @@ fn combinations(each: &BTreeMap<String, Vec<String>>) -> Vec<BTreeMap<&str, &str
     let mut combinations: Vec<BTreeMap<&str, &str>> = vec![BTreeMap::new()];
     for (name, labels) in each {
         let mut longer = Vec::new();
-        for (combination, label) in combinations.iter().flat_map(|begun| labels.iter().map(move |label| (begun, label))) {
+        for (combination, label) in combinations.iter().flat_map(|begun| labels.iter().map(move |label| (begun, label)))
+        {
             let mut combination = combination.clone();
             combination.insert(name, label);
             longer.push(combination);

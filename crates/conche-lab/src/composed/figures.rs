@@ -78,8 +78,7 @@ fn figure(runs: &CellRuns, published: &Published, scheme: &str, value: &Value, m
 }
 
 fn item_of(scenario: &Scenario, row: &str, column: &str) -> String {
-    let found =
-        scenario.items.iter().find(|item| matches_any(&item.rows, row) && matches_any(&item.columns, column));
+    let found = scenario.items.iter().find(|item| matches_any(&item.rows, row) && matches_any(&item.columns, column));
     found.map_or(GRID, |item| &item.name).to_owned()
 }
 

@@ -147,10 +147,10 @@ impl<'a> View<'a> {
             filled(template, |name| self.shown(figure, name).map(Cow::from))
         };
         let rows = lines.iter().filter_map(|line| {
-            let cells: Vec<Option<String>> =
-                pairs.clone().map(|(place, of)| cell(line, place, &of.show)).collect();
+            let cells: Vec<Option<String>> = pairs.clone().map(|(place, of)| cell(line, place, &of.show)).collect();
             let is_there = cells.iter().any(Option::is_some);
-            is_there.then(|| line.names.iter().cloned().chain(cells.into_iter().map(Option::unwrap_or_default)).collect())
+            is_there
+                .then(|| line.names.iter().cloned().chain(cells.into_iter().map(Option::unwrap_or_default)).collect())
         });
         (header, rows.collect())
     }

@@ -64,11 +64,8 @@ fn run(experiment: &Composed, seed: u64) -> crate::compose::Record {
 }
 
 fn completions(record: &crate::compose::Record) -> Vec<f64> {
-    let mut times: Vec<f64> = record
-        .flows
-        .iter()
-        .map(|flow| (flow.tally.done.expect("each is done") - flow.start).as_secs_f64())
-        .collect();
+    let mut times: Vec<f64> =
+        record.flows.iter().map(|flow| (flow.tally.done.expect("each is done") - flow.start).as_secs_f64()).collect();
     times.sort_by(f64::total_cmp);
     times
 }
@@ -129,9 +126,8 @@ fn in_a_collapse_every_copy_takes_its_turn() {
 #[test]
 fn forgetting_changes_nothing_for_a_controller_without_memory_and_costs_cocoa_its_estimates() {
     let figures = measured(&anrw18(&[100], &["14100"], &["default", "cocoa"], 1));
-    let copies = |scheme: &str, workload: &str| {
-        value(&figures, &format!("{scheme}/{workload}/100/14100"), "copies_per_run")
-    };
+    let copies =
+        |scheme: &str, workload: &str| value(&figures, &format!("{scheme}/{workload}/100/14100"), "copies_per_run");
     assert_eq!(copies("default", "continuous").to_bits(), copies("default", "random").to_bits());
     assert!(copies("cocoa", "random") > copies("cocoa", "continuous") + 500.0);
 }
@@ -204,8 +200,10 @@ fn one_replication_gives_table_1() {
 fn three_replications_give_table_2() {
     let figures = measured(&anrw18(&[400], &["inf"], &["default"], 3));
     for (column, tolerance) in [("0", 15.0), ("1", 12.0), ("2", 12.0), ("3", 8.0), ("4", 0.2)] {
-        let figure =
-            figures.iter().find(|figure| figure.row == "default/continuous" && figure.column == column).expect("Table 2");
+        let figure = figures
+            .iter()
+            .find(|figure| figure.row == "default/continuous" && figure.column == column)
+            .expect("Table 2");
         let deviation = figure.deviation_percent().expect("published");
         assert!(deviation.abs() < tolerance, "{column} retransmissions: {} exchanges, {deviation} %", figure.measured);
     }

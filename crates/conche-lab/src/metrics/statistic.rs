@@ -76,7 +76,11 @@ impl Statistic {
 /// could be. `seed` is of the bootstrap, which all of them share.
 #[must_use]
 pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Vec<(f64, Measured)> {
-    let each = || samples.iter().filter_map(|sample| if let Sample::Each(values, base) = sample { Some((values, *base)) } else { None });
+    let each = || {
+        samples
+            .iter()
+            .filter_map(|sample| if let Sample::Each(values, base) = sample { Some((values, *base)) } else { None })
+    };
     let runs: Vec<&[u64]> = each().map(|(values, _)| values.as_slice()).collect();
     let base = each().map(|(_, base)| base).next();
     let Some(base) = base.filter(|_| runs.iter().any(|values| !values.is_empty())) else { return Vec::new() };

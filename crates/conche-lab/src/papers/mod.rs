@@ -14,8 +14,8 @@ pub use summary::{Miss, Summary, misses, overview};
 
 use serde::Deserialize;
 
-use crate::experiment::Experiment;
 use crate::composed::Composed;
+use crate::experiment::Experiment;
 use crate::scenario::ScenarioError;
 
 /// A paper whose experiment conche repeats.

@@ -117,5 +117,9 @@ impl Document {
 /// The error with the cell that it is of.
 fn at(error: ScenarioError, points: &[(&Axis, super::Point)]) -> ScenarioError {
     let points: Vec<_> = points.iter().map(|(axis, point)| format!("{} {}", axis.name, point.name)).collect();
-    if points.is_empty() { error } else { ScenarioError::new(format!("sweep ({})", points.join(", ")), error.to_string()) }
+    if points.is_empty() {
+        error
+    } else {
+        ScenarioError::new(format!("sweep ({})", points.join(", ")), error.to_string())
+    }
 }

@@ -50,10 +50,9 @@ pub(super) fn complete_changes(table: &mut Table) {
     for change in changes.into_iter().flatten() {
         let Some(link) = change.get_mut("event").and_then(|event| event.get_mut("link")) else { continue };
         let known = links.iter().find(|known| name_of(known).is_some() && name_of(known) == name_of(link));
-        let (Some(before), Some(wire)) = (
-            known.and_then(|known| known.get("wire")?.as_table()),
-            link.get_mut("wire").and_then(Value::as_table_mut),
-        ) else {
+        let (Some(before), Some(wire)) =
+            (known.and_then(|known| known.get("wire")?.as_table()), link.get_mut("wire").and_then(Value::as_table_mut))
+        else {
             continue;
         };
         for (key, value) in before {

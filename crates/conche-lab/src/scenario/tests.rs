@@ -133,7 +133,11 @@ fn values_without_sense_are_refused() {
         ("schema = 1", "schema = 2", "schema: this conche reads scenarios of schema 1, not 2"),
         ("= [1, 10] }", "= [10, 1] }", "write the least, at least 1, and the most"),
         ("name = \"random\"", "name = \"continuous\"", "sweep.workload: the name `continuous` is there twice"),
-        ("response = \"66B\"", "response = \"5B\"", "traffic.gets.response: 5B is not 4B (header and token) or between"),
+        (
+            "response = \"66B\"",
+            "response = \"5B\"",
+            "traffic.gets.response: 5B is not 4B (header and token) or between",
+        ),
         ("values = [1, 10, 50, 100, 200, 400]", "values = []", "sweep.clients: it has no point"),
         ("{ name = \"inf\"", "{ name = \"a/b\"", "`a/b` is no name"),
         ("nstart = 1 ", "nstart = 0 ", "endpoint.nstart"),
@@ -141,7 +145,11 @@ fn values_without_sense_are_refused() {
         ("time_limit = \"48h\"", "time_limit = \"48h\"\nduration = \"1h\"", "duration: say either"),
         ("from = \"hub\"", "between = [\"hub\", \"router\"]", "links.uplink: write its ends"),
         ("path = \"nodes.client.count\"", "path = \"nodes.clients.count\"", "`nodes` has no `clients`; it has hub"),
-        ("metric = \"copies\"", "metric = \"copies\"\nstatistic = { percentile = 50 }", "values.copies_per_run: it is one number"),
+        (
+            "metric = \"copies\"",
+            "metric = \"copies\"\nstatistic = { percentile = 50 }",
+            "values.copies_per_run: it is one number",
+        ),
         ("only = { clients", "only = { client", "values.{}.only: there is no axis `client`"),
     ] {
         let error = problem(from, to);

@@ -107,8 +107,7 @@ fn non_confirmable_messages_to_a_peer_that_answers_keep_their_rate() {
 #[test]
 fn exchanges_that_fail_are_recorded_with_all_their_copies() {
     let one = |peer| Flow { limit: Limit::Opened(1), ..flow(peer, Pace::Closed) };
-    let (requester, responder, timeouts) =
-        run("cocoa-plus", one, Loss::Bernoulli(1.0), at(300_000));
+    let (requester, responder, timeouts) = run("cocoa-plus", one, Loss::Bernoulli(1.0), at(300_000));
     let [exchange] = requester.exchanges() else { panic!("{:?}", requester.exchanges()) };
     assert!(!exchange.answered && exchange.round_trip.is_none());
     assert_eq!((exchange.transmissions, requester.tallies()[0].failed), (5, 1));

@@ -21,7 +21,7 @@ impl Asked {
     /// It is a FETCH, whose payload is part of what it asks for (RFC 8132 §2.1): `payload` is a hash of that, without which
     /// requests for the blocks that follow may come. A payload that comes in blocks itself does not count.
     pub(crate) fn fetches(&mut self, payload: Option<u64>) {
-        let payload = payload.filter(|_| self.block1().is_none()).map_or(0, |payload| payload >> 32 | 1);
+        let payload = payload.filter(|_| self.block1.0.is_none()).map_or(0, |payload| payload >> 32 | 1);
         self.what = self.what & !PAYLOAD | payload;
     }
 

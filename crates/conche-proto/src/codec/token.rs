@@ -95,6 +95,11 @@ impl Token {
         self
     }
 
+    /// The number in its last two bytes, if it has some.
+    pub(crate) fn number(&self) -> Option<u16> {
+        self.as_slice().last_chunk().map(|number| u16::from_be_bytes(*number))
+    }
+
     /// The number of its bytes.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -112,9 +112,11 @@ pub struct Transmit<P> {
     /// How many bytes of the buffer it takes.
     pub len: usize,
     /// The exchange that it opens or repeats: a request, ping, separate response or notification of ours, registrations that the
-    /// endpoint itself repeats included. `None` for what only answers a message of the peer: ACK, RST, piggybacked response.
+    /// endpoint itself repeats and payloads of a body in sets (RFC 9177) included. `None` for what only answers a message of
+    /// the peer: ACK, RST, piggybacked response, what is said of a set.
     pub exchange: Option<ExchangeId>,
-    /// 0 for an original transmission, n for the n-th retransmission.
+    /// 0 for an original transmission, n for the n-th retransmission; of a set, for what is sent after its n-th answer that
+    /// some of it is missing.
     pub attempt: u8,
 }
 

@@ -53,7 +53,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let bytes = u32::try_from(len).unwrap_or(u32::MAX);
         let left = self.exchanges.payload_left(now, &mut self.peers, id.index, (first, bytes), &mut self.random);
         let attempt = self.exchanges.get(id.index).attempt();
-        let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 };
+        let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: Some(id), attempt };
         if left == Left::Over {
             self.exchanges.abandon(now, &mut self.peers, id.index, Why::Cancelled);
             self.close(now, id.index);

@@ -167,6 +167,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Some(waiting) = self.take_in(now, &arrival, message, said) else {
             self.stats.overloaded += 1;
+            if let Whole::Received(key) = whole {
+                self.drop_upload(key);
+            }
             return self.refuse(now, &arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
         };
         if !self.observers.is_empty() {

@@ -83,9 +83,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.respond_at_leisure(now, waiting.clone(), response);
                 None
             }
-            Some(peer) if !waiting.can_piggyback() => {
-                self.respond_separately(now, waiting, (peer, observer), response)
-            }
+            Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, waiting, (peer, observer), response),
             _ => {
                 self.piggyback(waiting, &response);
                 None

@@ -162,7 +162,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let base = token.clone().numbered(0);
         let numbered = self.exchanges.with_token(peer, &base).filter(|_| base != *token)?;
         match self.exchanges.get(numbered).transfer.as_ref().map(|transfer| &transfer.work) {
-            Some(Work::Sets(transfer)) if transfer.has_tokens => Some(numbered),
+            Some(Work::Sets(transfer)) if transfer.has_used(&base, token) => Some(numbered),
             _ => None,
         }
     }

@@ -181,16 +181,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let missing = encode_missing_blocks(&upload.receiver.missing(most), room);
         let due = upload.receiver.due();
         sets.uploads.timers.set(index, due);
-        // Without a peer or a free ID it is as if it had been lost.
+        // What cannot leave is as if it had been lost.
         let Ok(peer) = self.open_peer(now, to.from, group) else { return };
         self.peers.touch(now, peer);
-        let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, lifetime) else { return };
+        let overhead = self.config.datagram_overhead;
+        let state = self.peers.get_mut(peer);
+        let Ok(id) = state.ids.allocate(now, lifetime) else { return };
         if let Some(upload) = self.sets.as_mut().and_then(|sets| sets.uploads.contexts.at_mut(index)) {
             upload.asked = Some(id);
         }
         let body = Body::builder().content_format(ContentFormat::MISSING_BLOCKS).payload(missing).build();
         let code = Code::REQUEST_ENTITY_INCOMPLETE;
         let datagram = encoded(Type::NonConfirmable, code, id, &token, &body.unwrap_or_default());
+        let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX).saturating_add(overhead);
+        self.peers.get_mut(peer).sent_non(now, bytes);
         self.outbox.push_back(Departure::Message { to, datagram });
     }
 
@@ -198,6 +202,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn received_in_sets(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
         let upload = self.sets.as_mut()?.uploads.contexts.remove(key)?;
         upload.receiver.finish(message.header(), &message.token())
+    }
+
+    /// A body is complete, and its client was told that it finds no room.
+    pub(super) fn drop_upload(&mut self, key: Key) {
+        let _ = self.sets.as_mut().and_then(|sets| sets.uploads.contexts.remove(key));
     }
 
     /// A Confirmable request whose response comes later, or never: copies of it are acknowledged too.

@@ -1,7 +1,7 @@
 //! Admission: which messages may leave now, by NSTART, the peer's message IDs, PROBING_RATE and the controller.
 
 use super::retransmission::BETWEEN_NOTIFICATIONS;
-use super::{ExchangeId, Exchanges, State};
+use super::{ExchangeId, Exchanges, State, Transferring, transfer};
 use crate::PeerKey;
 use crate::peer::Peers;
 use conche_cc::control::{Admission, NonHistory, Submission};
@@ -28,8 +28,27 @@ impl<C: Controller> Exchanges<C> {
         peer: u32,
     ) -> Option<ExchangeId> {
         let state = peers.get_mut(peer);
-        if let Some(index) = state.work().queue.first() {
-            return self.admit_first(now, peers, peer, index);
+        while let Some(index) = state.work().queue.first() {
+            let (alone, has_slot) =
+                (state.work().queued == 1, state.work().outstanding < self.config.transmission.nstart);
+            let turn = match self.slots[index].transfer.as_deref_mut() {
+                Some(transfer) if has_slot => transfer.take_turn(alone),
+                _ => transfer::Turn::Leaves,
+            };
+            if turn == transfer::Turn::Leaves {
+                return self.admit_first(now, peers, peer, index);
+            }
+            let queue = &mut state.work_mut().queue;
+            queue.remove(&mut self.slots, index);
+            let next = queue.first().filter(|&next| turn == transfer::Turn::Passes && !self.owes(next));
+            match next {
+                Some(next) => {
+                    queue.push_front(&mut self.slots, index);
+                    self.pass(now, index);
+                    return self.admit_first(now, peers, peer, next);
+                }
+                None => queue.push_back(&mut self.slots, index),
+            }
         }
         if state.work().outstanding < self.config.transmission.nstart {
             state.starved_since = state.starved_since.min(now);
@@ -46,7 +65,8 @@ impl<C: Controller> Exchanges<C> {
         peer: u32,
         index: u32,
     ) -> Option<ExchangeId> {
-        if !peers.get(peer).work().queue.is_empty() {
+        // What leaves in sets has turns to give.
+        if !peers.get(peer).work().queue.is_empty() || self.slots[index].transfer.is_some() {
             self.enqueue(peers, index, true);
             return self.admit_next(now, peers, peer);
         }
@@ -59,6 +79,20 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
+    /// A sender's turn passes: it has not waited in vain.
+    fn pass(&mut self, now: Instant, index: u32) {
+        let patience = self.config.times().response_timeout;
+        let exchange = &mut self.slots[index];
+        (exchange.submitted, exchange.state_until, exchange.ask_again) = (now, now + patience, Instant::FAR_FUTURE);
+        self.arm(index);
+    }
+
+    /// Turns of payloads that have left are still to pass (RFC 9177).
+    fn owes(&self, index: u32) -> bool {
+        self.slots[index].transfer.as_deref().is_some_and(Transferring::owes)
+    }
+
+    #[inline]
     fn admit_first<P: PeerKey>(
         &mut self,
         now: Instant,

@@ -3,7 +3,8 @@
 //! It is admitted as one, holds one slot, and the controller is told of it as of any message that is answered. It is sent when
 //! its first payload leaves, and acknowledged when the receiver says that it has all of it; how long that took is counted from
 //! the last payload, which is what the receiver answered. If some are missing, the set expires and its next copy is what was
-//! missing. In between, a set's payloads are apart as [`Train`](conche_cc::train::Train) says.
+//! missing. Among those who wait for the same peer each payload has a turn all the same: after a set of ten, nine turns of its sender
+//! pass before its next set. In between, a set's payloads are apart as [`Train`](conche_cc::train::Train) says.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -78,8 +79,8 @@ impl<C: Controller> Exchanges<C> {
     /// What is counted of a set that waits for admission: its payloads that are due.
     fn count_set(&mut self, index: u32) {
         let exchange = &self.slots[index];
-        let others =
-            u32::try_from(exchange.token.encoded_len()).unwrap_or(u32::MAX) + self.config.datagram_overhead + BESIDE;
+        let token = u32::try_from(exchange.token.encoded_len()).unwrap_or(u32::MAX);
+        let others = token.saturating_add(BESIDE).saturating_add(self.config.datagram_overhead);
         let bytes = exchange.transfer.as_ref().and_then(|transfer| transfer.set_bytes(others));
         let exchange = &mut self.slots[index];
         exchange.bytes = bytes.unwrap_or(exchange.bytes);
@@ -112,7 +113,8 @@ impl<C: Controller> Exchanges<C> {
             *last = now;
         }
         if let Some(transfer) = &mut exchange.transfer {
-            transfer.in_sets = transfer.in_sets.saturating_add(1);
+            transfer.count_in_sets();
+            transfer.take_turn_later();
         }
         let answered_at_end = exchange.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)));
         let Some(sender) = exchange.transfer.as_mut().and_then(|transfer| transfer.sender_mut()) else {
@@ -201,7 +203,7 @@ impl<C: Controller> Exchanges<C> {
             Some(Follows::Nothing) => {
                 // All of the body has left, and its response is still to come.
                 let exchange = &mut self.slots[index];
-        exchange.free_slot(peers.get_mut(exchange.peer));
+                exchange.free_slot(peers.get_mut(exchange.peer));
                 self.await_response(now, index);
                 Next::Admit
             }
@@ -215,7 +217,7 @@ impl<C: Controller> Exchanges<C> {
     /// A message left that answers what came of a set.
     pub(crate) fn said(&mut self, index: u32) {
         if let Some(transfer) = &mut self.slots[index].transfer {
-            transfer.in_sets = transfer.in_sets.saturating_add(1);
+            transfer.count_in_sets();
         }
     }
 

@@ -18,10 +18,27 @@ pub(crate) struct Transferring {
     pub(crate) work: Work,
     /// When its first message left, and how those went that have been answered; `None` before the first answer.
     before: Option<(Instant, Course)>,
-    /// Messages that left in sets, or asked for what is missing of them.
-    pub(super) in_sets: u32,
+    /// Messages that left in sets, or asked for what is missing of them, since the last that is counted as any other;
+    /// `None` if that is the last that left.
+    in_sets: Option<u32>,
+    /// Payloads that left in turns that were not taken.
+    owed: u32,
+    /// One of those passes: it is over when the next message has left.
+    passed: bool,
     /// What is counted of its bytes.
     bytes: usize,
+}
+
+/// What a transfer does with its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Its next message leaves.
+    Leaves,
+    /// It is that of a payload that has left: the next one has it. Who has just been answered gets its place behind that, as if
+    /// the payload left now.
+    Passes,
+    /// Such a turn is over: it stands last again.
+    Over,
 }
 
 /// What takes more than one message.
@@ -47,7 +64,7 @@ pub(crate) struct Kept {
 impl Transferring {
     /// Nothing has been answered yet.
     pub(crate) const fn new(work: Work) -> Self {
-        Self { work, before: None, in_sets: 0, bytes: 0 }
+        Self { work, before: None, in_sets: None, owed: 0, passed: false, bytes: 0 }
     }
 
     /// What it holds in memory beside what it shares with others.
@@ -93,16 +110,47 @@ impl Transferring {
         let begins = self.before.is_none();
         let now = exchange.first_sent().unwrap_or(exchange.submitted);
         self.before.get_or_insert_with(|| (now, exchange.course_of_message(now)));
+        self.in_sets.get_or_insert(0);
         begins
+    }
+
+    /// A message left in a set, or asked for what is missing of one.
+    pub(super) fn count_in_sets(&mut self) {
+        let in_sets = self.in_sets.get_or_insert(0);
+        *in_sets = in_sets.saturating_add(1);
+    }
+
+    /// A payload of a set left: each has a turn, which all but the first take after they left.
+    pub(super) fn take_turn_later(&mut self) {
+        self.owed = self.owed.saturating_add(1);
+    }
+
+    /// Turns of payloads that have left already are still to pass.
+    pub(super) fn owes(&self) -> bool {
+        self.owed > 1
+    }
+
+    /// It stands first of those who wait, and perhaps alone.
+    pub(super) fn take_turn(&mut self, alone: bool) -> Turn {
+        let passed = core::mem::take(&mut self.passed);
+        if alone || !passed && !self.owes() {
+            self.owed = 0;
+            return Turn::Leaves;
+        }
+        if !passed {
+            self.owed -= 1;
+            self.passed = true;
+        }
+        if passed { Turn::Over } else { Turn::Passes }
     }
 
     /// How all messages went, the last of which so.
     pub(crate) fn course(&self, now: Instant, last: Course) -> Course {
         let Some((first_sent, before)) = self.before else { return last };
         // Of a set each message is one.
-        let last = if self.in_sets > 0 { Course { messages: 0, transmissions: 0, ..last } } else { last };
-        let messages = before.messages.saturating_add(last.messages).saturating_add(self.in_sets);
-        let transmissions = before.transmissions.saturating_add(last.transmissions).saturating_add(self.in_sets);
+        let (messages, transmissions) = self.in_sets.map_or((last.messages, last.transmissions), |left| (left, left));
+        let messages = before.messages.saturating_add(messages);
+        let transmissions = before.transmissions.saturating_add(transmissions);
         Course { messages, transmissions, elapsed: now - first_sent, timeout: last.timeout, ..before }
     }
 }
@@ -189,7 +237,7 @@ impl<C: Controller> Exchanges<C> {
         let first_sent = transfer.before.map_or(exchange.first_sent().unwrap_or(now), |(first, _)| first);
         self.transfers += usize::from(transfer.before.is_none());
         let course = transfer.course(now, exchange.course_of_message(now));
-        transfer.in_sets = 0;
+        transfer.in_sets = None;
         transfer.before = Some((first_sent, course));
         self.count_transfer(&mut transfer);
         self.slots[index].transfer = Some(transfer);

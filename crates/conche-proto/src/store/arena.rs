@@ -163,7 +163,6 @@ impl<T> Arena<T> {
         }
     }
 
-
     /// A place that was never taken. All that were are taken, so their number is the next one's name.
     fn new_place(&mut self) -> Option<u32> {
         let index = (self.len < NIL).then_some(self.len)?;

@@ -168,7 +168,8 @@ impl Trial {
         let streams = simulation.streams();
         let (recorded, timeouts) = Recorded::new(controller.clone());
         let mut attach = |node, controller, application| {
-            let host = host(node, 0, parameters, controller, &streams, application).map_err(|error| error.to_string())?;
+            let host =
+                host(node, 0, parameters, controller, &streams, application).map_err(|error| error.to_string())?;
             simulation.attach(node, host).map_err(|error| error.to_string())
         };
         let mut clients: Vec<Client> = Vec::new();

@@ -165,8 +165,9 @@ impl Cell<'_> {
             let responder = Responder::new(Answers::All, Code::CONTENT, response.clone());
             let answering = Application { requester: None, responder: Some(responder) };
             let server_parameters = Parameters { nstart: 1, ..self.parameters() };
-            let node = host(*server, 0, server_parameters, Recorded::silent(self.controller.clone()), &streams, answering)
-                .map_err(|error| error.to_string())?;
+            let node =
+                host(*server, 0, server_parameters, Recorded::silent(self.controller.clone()), &streams, answering)
+                    .map_err(|error| error.to_string())?;
             simulation.attach(*server, node).map_err(|error| error.to_string())?;
         }
         simulation.run_until(until.unwrap_or(LONGEST));

@@ -64,8 +64,9 @@ pub(crate) struct SetTransfer {
     /// Of the body before, where it changed on the way.
     outdated: Option<Marks>,
     fetched_again: u8,
-    /// Messages have tokens of their own, which differ in the last two bytes: this is the number of the next.
-    token: u16,
+    /// Messages have tokens of their own, which differ in the last two bytes: this is the number of the last. It is so many
+    /// that numbers begin anew only after a body of 2^16 messages.
+    token: u32,
     pub(crate) has_tokens: bool,
 }
 
@@ -124,8 +125,15 @@ impl SetTransfer {
         if !self.has_tokens {
             return base.clone();
         }
-        self.token = self.token.wrapping_add(1);
-        base.clone().numbered(self.token)
+        self.token = self.token.saturating_add(1);
+        let [low, high, ..] = self.token.to_le_bytes();
+        base.clone().numbered(u16::from_le_bytes([low, high]))
+    }
+
+    /// A message with this token has left, which differs from `base` in its number.
+    pub(crate) fn has_used(&self, base: &Token, token: &Token) -> bool {
+        let (Some(number), true) = (token.number(), self.has_tokens) else { return false };
+        base.clone().numbered(number) == *token && u32::from(number) <= self.token
     }
 
     /// When to ask for what is missing, if the response is on its way.

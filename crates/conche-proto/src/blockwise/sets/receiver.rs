@@ -190,9 +190,10 @@ impl Receiver {
 
     /// What is missing is being asked for; `false` if that was in vain `most` times in a row.
     pub(crate) fn ask(&mut self, now: Instant, most: u8) -> bool {
+        let more = self.asked < most;
         self.asked = self.asked.saturating_add(1);
         self.last = now;
-        self.asked <= most
+        more
     }
 
     /// The whole body as a message with this header.
@@ -279,6 +280,13 @@ mod tests {
             assert_eq!(receiver.due(), at(due), "twice as long each time");
         }
         assert!(!receiver.ask(at(60_100), 4));
+    }
+
+    #[test]
+    fn asking_in_vain_ends_even_if_it_may_be_done_255_times_and_the_clock_stands_still() {
+        let mut receiver = receiver();
+        come(&mut receiver, 0, 0);
+        assert_eq!((0..1_000).filter(|_| receiver.ask(Instant::FAR_FUTURE, u8::MAX)).count(), 255);
     }
 
     #[test]

@@ -145,10 +145,10 @@ impl Sender {
 
     /// No answer came to the set: the next one follows all the same, unless `most` have had none.
     pub(crate) fn unanswered(&mut self, most: u8) -> Follows {
-        self.unanswered += 1;
-        if self.unanswered > most {
+        if self.unanswered >= most {
             return Follows::TooMuch;
         }
+        self.unanswered += 1;
         if self.begin_set() { Follows::Set } else { Follows::Nothing }
     }
 
@@ -244,5 +244,11 @@ mod tests {
             sets += 1;
         }
         assert_eq!(sets, 5);
+    }
+
+    #[test]
+    fn as_many_sets_in_vain_as_can_be_configured_are_counted() {
+        let mut sender = Sender::new(1000 * 16, BlockSize::B16, 1, 0);
+        assert_eq!((0..1_000).filter(|_| sender.unanswered(u8::MAX) == Follows::Set).count(), 255);
     }
 }

@@ -92,7 +92,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) -> bool {
         let repeats = message.code() == Code::FETCH && message.payload().is_empty();
         let key = if repeats { self.parts.streams.contexts.fetched(key) } else { key };
-        let others = 4 + usize::from(message.token().len());
+        let others = 4 + message.encoded_token_len();
         let (largest, limit) = (self.config.block_size, self.config.limits.message_bytes);
         let Some(stream) = self.parts.streams.find(now, key) else { return false };
         let request = stream.request;
@@ -155,7 +155,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (request, Phase::Leaving(leaving)) = (stream.request, &mut stream.phase) else { return };
         let open = self.incoming.get(request).filter(|waiting| waiting.came != Came::Between);
         let Some(waiting) = open else { return self.tell_wanted_of(now, key) };
-        let (asked, others) = (&waiting.asked, 4 + usize::from(waiting.token.len()));
+        let (asked, others) = (&waiting.asked, 4 + waiting.token.encoded_len());
         let code = leaving.whole.code;
         match leaving.cut(asked.block2(), asked.block1(), largest, (others, limit)) {
             Ok(cut) if cut.block.is_some_and(|block| block.more) => {

@@ -83,7 +83,9 @@ impl Machine {
         // What answers us has to look like it.
         let answered = self.sent.iter().rev().find(|(to, ..)| *to == from).filter(|_| code.is_response());
         let (token, id) = match answered {
-            Some((_, token, sent)) => (token.clone(), if ty == Type::Acknowledgement { *sent } else { MessageId(id.into()) }),
+            Some((_, token, sent)) => {
+                (token.clone(), if ty == Type::Acknowledgement { *sent } else { MessageId(id.into()) })
+            }
             None => (Token::EMPTY, MessageId(id.into())),
         };
         let datagram = wire::message(ty, code, id, &token, &body);

@@ -7,11 +7,13 @@ use std::time::Duration;
 use conche_proto::cc::Controller;
 use conche_proto::codec::{Code, Header, Message, MessageId, OptionNumber, Token, Type};
 use conche_proto::{
-    Endpoint, EndpointConfig, Event, ExchangeId, Instant, Limits, ObserverId, SubscriptionId, Transmit,
+    Course, Endpoint, EndpointConfig, Event, ExchangeId, Instant, Limits, ObserverId, SubscriptionId, Transmit,
 };
 
 use super::Address;
 use super::script::PEERS;
+use super::sets::Sets;
+use super::track::{Sent, Track};
 
 /// The deduplication table may grow by so many bytes for one message: its entry and others allocated with it, a reply.
 const ROOM_FOR_ONE_MORE: usize = 16 << 10;
@@ -47,50 +49,8 @@ pub struct Checker {
     observers: BTreeMap<ObserverId, (Address, u64)>,
     /// The deduplication table was full: what is idempotent may have been forgotten.
     forgetful: bool,
-}
-
-/// One exchange as seen from outside.
-#[derive(Debug)]
-struct Track {
-    to: Address,
-    ends_by: Instant,
-    sent: Vec<Instant>,
-    /// Copies of messages that it has had the answer to, and went on: it takes several.
-    before: usize,
-    first: Option<Sent>,
-    acknowledged: bool,
-    /// An Empty ACK came, and the endpoint may have given up waiting for another one though it did not believe it.
-    doubtful: bool,
-    /// It has something else to send: the next copy or, if the last was acknowledged, another message may be that.
-    superseded: bool,
-    /// The endpoint opened it by itself and tells nothing of it: a notification, or a registration once more.
-    own: bool,
-    ended: bool,
-}
-
-impl Track {
-    fn new(to: Address, ends_by: Instant) -> Self {
-        Self {
-            to,
-            ends_by,
-            sent: Vec::new(),
-            before: 0,
-            first: None,
-            acknowledged: false,
-            doubtful: false,
-            superseded: false,
-            own: false,
-            ended: false,
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Sent {
-    ty: Type,
-    code: Code,
-    id: MessageId,
-    token: Token,
+    /// What leaves in sets, where that is configured.
+    sets: Option<Sets>,
 }
 
 impl Checker {
@@ -110,6 +70,7 @@ impl Checker {
             subscriptions: BTreeMap::new(),
             observers: BTreeMap::new(),
             forgetful: false,
+            sets: Sets::of(config),
         }
     }
 
@@ -117,11 +78,6 @@ impl Checker {
     pub fn opened(&mut self, now: Instant, id: ExchangeId, to: Address, timeout: Option<Duration>) {
         let ends_by = now + timeout.unwrap_or(Duration::MAX).min(self.longest_exchange());
         assert!(self.exchanges.insert(id, Track::new(to, ends_by)).is_none(), "{id:?} was opened before");
-    }
-
-    /// A course has messages that are no copies of one: those of sets, or one whose token the peer did not understand.
-    fn counts_otherwise(&self) -> bool {
-        self.config.q_block.is_some() || self.config.token_length > 8
     }
 
     /// The token, or a longer one made of it where that is understood.
@@ -132,10 +88,19 @@ impl Checker {
         }
     }
 
-    /// A token is that of the request, or one of a message in a set, whose last two bytes are its number (RFC 9177 §6).
-    fn answers(&self, asked: &Token, answered: &Token) -> bool {
-        let prefix = |token: &Token| token.as_slice().split_last_chunk::<2>().map(|(prefix, _)| prefix.to_vec());
-        asked == answered || self.config.q_block.is_some() && prefix(asked) == prefix(answered)
+    /// A token is that of the exchange's last message, or one of its messages in sets (RFC 9177 §6).
+    fn used(&self, id: ExchangeId, token: &Token) -> bool {
+        let is_first = self.exchanges[&id].first.as_ref().is_some_and(|first| first.token == *token);
+        is_first || self.sets.as_ref().is_some_and(|sets| sets.used(id, token))
+    }
+
+    /// A course tells of all messages of an exchange that left, their copies included. Not so of one whose token the peer
+    /// did not understand.
+    fn counted(&self, id: ExchangeId, course: &Course) -> bool {
+        let track = &self.exchanges[&id];
+        let in_sets = self.sets.as_ref().map_or(0, |sets| sets.left(id));
+        let left = track.before + track.sent.len() + in_sets;
+        course.transmissions as usize == left || self.config.token_length > 8
     }
 
     /// A subscription was opened, which this exchange registers.
@@ -171,6 +136,7 @@ impl Checker {
     fn ended_silently(&mut self, id: ExchangeId) {
         self.no_longer_outstanding(id);
         self.exchanges.get_mut(&id).expect("only known exchanges end").ended = true;
+        let _ = self.sets.as_mut().map(|sets| sets.ended(id));
     }
 
     /// An exchange was cancelled; the endpoint said whether it was still open.
@@ -204,11 +170,14 @@ impl Checker {
     }
 
     /// A datagram is about to be handed in.
-    pub fn received(&mut self, from: Address, bytes: &[u8]) {
+    pub fn received(&mut self, now: Instant, from: Address, bytes: &[u8]) {
         let decoded = match self.config.longest_token {
             8 => Message::decode(bytes),
             _ => Message::decode_extended(bytes),
         };
+        if let (Some(sets), Ok(message)) = (&mut self.sets, &decoded) {
+            sets.received(now, from, self.local, message);
+        }
         let header = match decoded {
             Ok(message) => Some((message.header(), message.token())),
             Err(error) => error.header.map(|header| (header, Token::EMPTY)),
@@ -260,9 +229,15 @@ impl Checker {
         if sent.ty == Type::NonConfirmable && sent.code.is_response() {
             self.rejectable.push((transmit.to, sent.token.clone()));
         }
+        match self.sets.as_mut().and_then(|sets| sets.transmitted(now, transmit, &message)) {
+            Some(Some(of_set)) => return self.goes_on_in_sets(of_set),
+            Some(None) => return,
+            None => {}
+        }
         if let Some(id) = transmit.exchange {
             let blocks = [OptionNumber::BLOCK1, OptionNumber::BLOCK2].map(|number| message.option(number).is_some());
-            self.copy_left(now, id, transmit, sent, blocks.contains(&true));
+            let begins_anew = self.sets.as_ref().is_some_and(|sets| sets.fell_back(id));
+            self.copy_left(now, id, transmit, sent, blocks.contains(&true) || begins_anew);
         }
     }
 
@@ -278,14 +253,14 @@ impl Checker {
                 let track = &self.exchanges[exchange];
                 let sent = track.first.as_ref().expect("a response follows a request that left");
                 assert!(
-                    track.to == *from && self.answers(&sent.token, &message.token()),
+                    track.to == *from && self.used(*exchange, &message.token()),
                     "a response of somebody or something else"
                 );
                 if message.header().ty == Type::Acknowledgement {
                     assert_eq!(sent.id, message.header().id, "a piggybacked response has its request's message ID");
                 }
-                let counted = course.transmissions as usize == track.before + track.sent.len();
-                assert!(course.acknowledged_after.is_some() && (counted || self.counts_otherwise()));
+                assert!(course.acknowledged_after.is_some());
+                assert!(self.counted(*exchange, course), "{course:?} of {track:?}");
                 self.ended(now, *exchange);
             }
             Event::Acknowledged { exchange, from, .. } => {
@@ -305,8 +280,8 @@ impl Checker {
                 assert_eq!(track.to, *peer);
                 // What was superseded and acknowledged begins anew.
                 let begun_anew = track.superseded && course.transmissions == 0;
-                let counted = course.transmissions as usize == track.before + track.sent.len();
-                assert!(begun_anew || counted || self.counts_otherwise());
+                let counted = self.counted(*exchange, course);
+                assert!(begun_anew || counted, "{course:?} of {track:?}");
                 assert!(course.timeout <= self.config.envelope.timeout_cap, "a timeout of {:?}", course.timeout);
                 self.ended(now, *exchange);
             }
@@ -345,7 +320,9 @@ impl Checker {
         let requests = requests.saturating_sub(observers);
         assert!(requests <= limits.exchanges && occupancy.incoming + responses <= limits.incoming, "{occupancy:?}");
         assert!(occupancy.queued <= limits.queue + responses + occupancy.transfers + observers, "{occupancy:?}");
-        assert!(occupancy.assemblies.max(occupancy.representations) <= limits.transfers, "{occupancy:?}");
+        // Bodies that come in sets have a table of their own.
+        let assemblies = limits.transfers * if self.sets.is_some() { 2 } else { 1 };
+        assert!(occupancy.assemblies <= assemblies && occupancy.representations <= limits.transfers, "{occupancy:?}");
         assert!(occupancy.body_bytes <= 3 * limits.assembly_bytes, "{occupancy:?}");
         assert!(occupancy.queued <= occupancy.exchanges, "{occupancy:?}");
         assert!(observers <= limits.observers && observers <= self.observers.len(), "{occupancy:?}");
@@ -405,6 +382,15 @@ impl Checker {
         if let Some(before) = self.ids.insert((to, id), now) {
             assert!(now - before >= lifetime, "{id} is used again toward {to} after {:?}", now - before);
         }
+    }
+
+    /// A message in a set left: more follow, or its answer does.
+    fn goes_on_in_sets(&mut self, id: ExchangeId) {
+        self.no_longer_outstanding(id);
+        let longest = self.longest_exchange();
+        let track = self.exchanges.get_mut(&id).expect("only known exchanges send sets");
+        assert!(!track.ended, "{id:?} sends after its end");
+        (track.acknowledged, track.ends_by) = (true, track.ends_by + longest);
     }
 
     fn copy_left(&mut self, now: Instant, id: ExchangeId, transmit: &Transmit<Address>, sent: Sent, blocks: bool) {
@@ -476,6 +462,7 @@ impl Checker {
         self.no_longer_outstanding(id);
         let track = self.exchanges.get_mut(&id).expect("only opened exchanges end");
         assert!(!std::mem::replace(&mut track.ended, true), "{id:?} ends twice");
+        let _ = self.sets.as_mut().map(|sets| sets.ended(id));
         assert!(!self.punctual || now <= track.ends_by, "{id:?} ends at {now:?}: {track:?}");
     }
 

@@ -6,9 +6,12 @@ use conche_proto::cc::any::{ALL, Named};
 use conche_proto::cc::{AnyController, Controller};
 use conche_proto::codec::{BlockSize, OptionNumber};
 use conche_proto::config::RandomFactor;
-use conche_proto::{Endpoint, EndpointConfig, Envelope, Instant, Limits, ResponseLimit, TransmissionParameters};
+use conche_proto::{
+    Endpoint, EndpointConfig, Envelope, Instant, Limits, QBlock, ResponseLimit, TransmissionParameters,
+};
 
 use super::Address;
+use super::focus::Focus;
 use super::script::Bytes;
 
 /// What a script starts with.
@@ -27,7 +30,7 @@ pub struct Drawn {
 
 impl Drawn {
     /// Ten bytes draw what differs in most scripts; if the next one is 0, the rest is as it was when there were no more.
-    pub fn from(bytes: &mut Bytes<'_>) -> Self {
+    pub fn from(focus: &Focus, bytes: &mut Bytes<'_>) -> Self {
         let named = &ALL[bytes.index(ALL.len())];
         let nstart = 1 + u16::from(bytes.next() % 4);
         let transmission = TransmissionParameters {
@@ -75,11 +78,18 @@ impl Drawn {
                 if what & 0x20 != 0 {
                     drawn.bodies(bytes);
                 }
-                if what & 0x40 != 0 {
+                // One of two extensions, or both.
+                if what & 0xc0 == 0x40 {
+                    drawn.sets(bytes);
+                }
+                if what & 0x40 != 0 && what & 0x90 != 0 {
                     drawn.tokens(bytes);
                 }
                 drawn.illegal = what % 16 == 15;
             }
+        }
+        if focus.in_sets && drawn.config.q_block.is_none() {
+            drawn.sets(bytes);
         }
         if drawn.illegal {
             drawn.spoil(bytes);
@@ -158,6 +168,13 @@ impl Drawn {
         config.longest_token = bytes.choose(&[40, 9, 13, 300, 65_804]);
         let most = config.longest_token.min(config.limits.message_bytes / 2);
         config.token_length = bytes.choose(&[config.token_length, 9, 13, 40, 300]).min(most);
+    }
+
+    fn sets(&mut self, bytes: &mut Bytes<'_>) {
+        let max_payloads = bytes.choose(&[10, 1, 2, 3, 1_024]);
+        self.config.q_block = Some(QBlock { max_payloads, ..QBlock::default() });
+        // Bodies are small: so are blocks, or there would be none to miss.
+        self.config.block_size = bytes.choose(&[BlockSize::B16, BlockSize::B64]);
     }
 
     /// One setting becomes one that no endpoint can work with.

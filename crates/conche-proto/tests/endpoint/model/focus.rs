@@ -7,6 +7,8 @@ pub struct Focus {
     pub name: &'static str,
     /// As [`operate`](super::script::Machine::operate) reads them; if there are none, all.
     operations: &'static [u8],
+    /// Bodies go in sets (RFC 9177), whatever the script draws.
+    pub in_sets: bool,
 }
 
 /// The operations of RFC 7252, by the byte that chooses them.
@@ -39,13 +41,15 @@ mod extended {
     pub const RESPOND: u8 = FIRST + 6;
     pub const RECEIVE_REQUEST: u8 = FIRST + 7;
     pub const RECEIVE_ANSWER: u8 = FIRST + 9;
+    /// Where there is Q-Block.
+    pub const RECEIVE_OF_SET: u8 = 0xf0;
 }
 
 use plain::{CANCEL, JUMP, MILLISECONDS, PING, POSTPONE, RARE, SECONDS, UNREACHABLE, WAKE};
 
 impl Focus {
     /// Everything, in both roles.
-    pub const ENDPOINT: Self = Self { name: "endpoint", operations: &[] };
+    pub const ENDPOINT: Self = Self { name: "endpoint", operations: &[], in_sets: false };
 
     /// Answers requests, and tells observers.
     pub const SERVER: Self = Self {
@@ -68,6 +72,7 @@ impl Focus {
             extended::RESPOND,
             extended::RECEIVE_REQUEST,
         ],
+        in_sets: false,
     };
 
     /// Asks, observes, and takes what may be an answer.
@@ -90,6 +95,7 @@ impl Focus {
             extended::REQUEST,
             extended::RECEIVE_ANSWER,
         ],
+        in_sets: false,
     };
 
     /// Bodies in blocks (RFC 7959), in both roles.
@@ -106,6 +112,7 @@ impl Focus {
             extended::RECEIVE_REQUEST,
             extended::RECEIVE_ANSWER,
         ],
+        in_sets: false,
     };
 
     /// Observation (RFC 7641), in both roles.
@@ -127,10 +134,34 @@ impl Focus {
             extended::RECEIVE_REQUEST,
             extended::RECEIVE_ANSWER,
         ],
+        in_sets: false,
+    };
+
+    /// Bodies in sets (RFC 9177), in both roles.
+    pub const Q_BLOCK: Self = Self {
+        name: "q_block",
+        operations: &[
+            WAKE,
+            MILLISECONDS,
+            SECONDS,
+            CANCEL,
+            RARE,
+            plain::RECEIVE_ANSWER,
+            extended::REQUEST,
+            extended::RESPOND,
+            extended::RECEIVE_REQUEST,
+            extended::RECEIVE_ANSWER,
+            extended::RECEIVE_OF_SET,
+            extended::RECEIVE_OF_SET,
+            extended::RECEIVE_OF_SET,
+            extended::RECEIVE_OF_SET,
+        ],
+        in_sets: true,
     };
 
     /// Each is a fuzz target of its name.
-    pub const ALL: [Self; 5] = [Self::ENDPOINT, Self::SERVER, Self::CLIENT, Self::BLOCKWISE, Self::OBSERVE];
+    pub const ALL: [Self; 6] =
+        [Self::ENDPOINT, Self::SERVER, Self::CLIENT, Self::BLOCKWISE, Self::OBSERVE, Self::Q_BLOCK];
 
     /// The operation that a byte of a script chooses.
     pub fn operation(&self, byte: u8) -> u8 {

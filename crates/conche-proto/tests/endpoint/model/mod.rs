@@ -2,11 +2,14 @@
 //!
 //! The fuzz targets of the endpoint compile this folder as well.
 
+mod bodies;
 pub mod checker;
 pub mod drawn;
 mod extensions;
 pub mod focus;
 pub mod script;
+mod sets;
+mod track;
 
 /// What names a peer in tests.
 pub type Address = u16;

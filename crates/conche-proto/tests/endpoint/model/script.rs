@@ -21,7 +21,7 @@ use super::focus::Focus;
 /// Runs a script: whatever it does, nothing panics, the checker finds nothing, and in the end every exchange is over.
 pub fn run(focus: &Focus, script: &[u8]) {
     let mut bytes = Bytes(script);
-    let Some(mut machine) = Machine::new(&mut bytes) else { return };
+    let Some(mut machine) = Machine::new(focus, &mut bytes) else { return };
     while !bytes.0.is_empty() {
         let what = focus.operation(bytes.next());
         machine.operate(what, &mut bytes);
@@ -75,6 +75,8 @@ pub(super) struct Machine {
     /// How many addresses of its own the endpoint is asked at, and how many datagrams came.
     pub(super) addresses: u8,
     pub(super) arrivals: u8,
+    /// Bodies may go in sets (RFC 9177).
+    in_sets: bool,
     pub(super) exchanges: Vec<ExchangeId>,
     pub(super) requests: Vec<Asked>,
     pub(super) answered: BTreeSet<RequestId>,
@@ -93,8 +95,8 @@ const RESPONSES: [Code; 3] = [Code::CONTENT, Code::NOT_FOUND, Code::GET];
 
 impl Machine {
     /// `None` if the endpoint was refused, as it had to be.
-    fn new(bytes: &mut Bytes<'_>) -> Option<Self> {
-        let drawn = Drawn::from(bytes);
+    fn new(focus: &Focus, bytes: &mut Bytes<'_>) -> Option<Self> {
+        let drawn = Drawn::from(focus, bytes);
         let mut checker = Checker::new(&drawn.config);
         // BDP-CoAP paces retransmissions too, so gaps may shrink though timeouts do not.
         checker.backoff_shows &= !drawn.named.name.starts_with("bdp");
@@ -106,6 +108,7 @@ impl Machine {
             buffer: vec![0; drawn.config.limits.message_bytes],
             addresses: drawn.addresses,
             arrivals: 0,
+            in_sets: drawn.config.q_block.is_some(),
             exchanges: Vec::new(),
             requests: Vec::new(),
             answered: BTreeSet::new(),
@@ -118,6 +121,7 @@ impl Machine {
 
     fn operate(&mut self, what: u8, bytes: &mut Bytes<'_>) {
         match what % 16 {
+            _ if what >= 0xf0 && self.in_sets => self.receive_of_set(bytes),
             _ if what >= 0xa0 => self.observe_or_send_blocks(what, bytes),
             0 => self.advance_to(self.wake.unwrap_or(self.now)),
             1 => self.advance(Duration::from_millis(bytes.next().into())),
@@ -287,7 +291,7 @@ impl Machine {
         self.arrivals = self.arrivals.wrapping_mul(5).wrapping_add(1);
         let address = self.arrivals.checked_rem(self.addresses).map(|host| Ipv4Addr::new(192, 0, 2, host).into());
         self.checker.local = address;
-        self.checker.received(from, bytes);
+        self.checker.received(self.now, from, bytes);
         let mut datagram = Datagram::new(from, bytes);
         datagram.local = address;
         let input = Input::Datagram(datagram);
@@ -393,8 +397,9 @@ impl Machine {
                     if let Event::Request { id, from, message } = event {
                         let (local, token) = (self.checker.local, message.token());
                         let (content, unwanted) = (message.content(), NoResponse::of(&message.content()));
-                        let block = content.block(OptionNumber::BLOCK2).expect("checked by the endpoint");
-                        let in_the_middle = block.is_some_and(|block| block.num > 0);
+                        let wanted = [OptionNumber::BLOCK2, OptionNumber::Q_BLOCK2]
+                            .map(|number| content.block(number).ok().flatten());
+                        let in_the_middle = wanted.into_iter().flatten().any(|block| block.num > 0);
                         self.requests.push(Asked { id, from, local, token, unwanted, in_the_middle });
                     }
                 }

@@ -227,3 +227,51 @@ fn other_requests_are_answered_while_a_body_leaves() {
     let request = server.receive(PEER, &con(Code::POST, 900)).request();
     assert_eq!(server.respond(request, changed()).kinds(), [(Type::Acknowledgement, Code::CHANGED)]);
 }
+
+/// A FETCH for block `num` of its response and those behind it, with the request's own body or without it.
+fn fetch(id: u16, num: u32, more: bool, payload: &[u8]) -> Vec<u8> {
+    let block = b16(num, more).encode();
+    let body = Body::builder().option(QB2, block.as_slice()).payload(payload.to_vec());
+    message(Type::NonConfirmable, Code::FETCH, id, body)
+}
+
+// RFC 9177 §4.4 (Q167)
+#[test]
+fn a_fetch_goes_on_with_its_response_in_sets_without_its_payload() {
+    let mut server = Direct::new(in_sets());
+    let request = server.receive(PEER, &fetch(1, 0, false, b"what is asked for")).request();
+    let payload = Body::builder().payload(body(25 * 16, 1)).build().expect("no options");
+    server.respond(request, Response::new(Code::CONTENT, payload));
+    let given = server.receive(PEER, &fetch(2, 1, true, b""));
+    assert!(given.events.is_empty(), "it is no other request: {given:?}");
+    let mut sent = numbers(&given);
+    sent.extend(numbers(&server.run(s(5))));
+    assert_eq!(sent, (1..10).collect::<Vec<_>>());
+}
+
+// RFC 9177 §4.3 (Q162)
+#[test]
+fn a_fetch_whose_body_came_in_sets_is_one_request_and_goes_on_without_that_body() {
+    let mut server = Direct::new(in_sets());
+    let part = |id: u16, num: u32| {
+        let body = Body::builder()
+            .option(OptionNumber::REQUEST_TAG, b"tag")
+            .uint(OptionNumber::SIZE1, 32)
+            .option(QB1, b16(num, num == 0).encode().as_slice())
+            .option(QB2, b16(0, false).encode().as_slice())
+            .payload(vec![num as u8; 16]);
+        message(Type::NonConfirmable, Code::FETCH, id, body)
+    };
+    assert!(server.receive(PEER, &part(1, 0)).events.is_empty());
+    let request = server.receive(PEER, &part(2, 1)).request();
+    let payload = Body::builder().payload(body(25 * 16, 1)).build().expect("no options");
+    let first = server.respond(request, Response::new(Code::CONTENT, payload));
+    server.receive(PEER, &wire::empty_ack(first.message().header().id));
+    let more = Body::builder().option(OptionNumber::REQUEST_TAG, b"tag").uint(OptionNumber::SIZE1, 32);
+    let more = more.option(QB2, b16(1, true).encode().as_slice());
+    let given = server.receive(PEER, &message(Type::NonConfirmable, Code::FETCH, 3, more));
+    assert!(given.events.is_empty(), "it is no other request: {given:?}");
+    let mut sent = numbers(&given);
+    sent.extend(numbers(&server.run(s(5))));
+    assert_eq!(sent, (1..10).collect::<Vec<_>>());
+}

@@ -178,7 +178,7 @@ impl<C: Controller> World<C> {
     pub fn inject(&mut self, from: Address, to: Address, bytes: &[u8]) {
         let now = self.now;
         let node = self.node(to);
-        node.checker.received(from, bytes);
+        node.checker.received(now, from, bytes);
         node.endpoint.handle(now, Input::datagram(from, bytes)).expect("worlds poll after every input");
         self.settle(to);
     }

@@ -1,0 +1,90 @@
+//! [`Kept`]: responses that leave in sets, as they are asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use conche_proto::codec::{Message, OptionNumber};
+use conche_proto::{ExchangeId, Instant};
+
+use super::{Rules, blocks, end_of_set};
+use crate::model::Address;
+
+/// What peers asked for, and what of it left.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    peers: BTreeMap<Address, Asked>,
+    leaving: BTreeMap<ExchangeId, Leaving>,
+}
+
+/// What one peer asked for.
+#[derive(Debug, Default)]
+struct Asked {
+    tokens: BTreeSet<Vec<u8>>,
+    /// How often each block may still leave.
+    blocks: BTreeMap<u32, usize>,
+    /// How often whole bodies were asked for, and how often each of their blocks left for that.
+    all: usize,
+    left_of_all: BTreeMap<u32, usize>,
+    /// What came since anything left.
+    heard: bool,
+}
+
+/// One response.
+#[derive(Debug)]
+struct Leaving {
+    last: Instant,
+    /// Sets in a row that began without a word.
+    unanswered: u8,
+}
+
+impl Kept {
+    /// A request came.
+    pub(super) fn asked(&mut self, from: Address, message: &Message<'_>, rules: &Rules) {
+        let asked = self.peers.entry(from).or_default();
+        let Some(blocks) = blocks(message, OptionNumber::Q_BLOCK2).filter(|blocks| !blocks.is_empty()) else { return };
+        asked.tokens.insert(message.token().as_slice().to_vec());
+        asked.heard = true;
+        asked.all += usize::from(blocks[0].num == 0 && blocks[0].more);
+        let mut numbers = BTreeSet::new();
+        for block in blocks {
+            let end = if block.more { end_of_set(block.num, rules) } else { block.num + 1 };
+            numbers.extend(block.num..end);
+        }
+        numbers.into_iter().for_each(|number| *asked.blocks.entry(number).or_default() += 1);
+    }
+
+    /// A payload left: somebody had asked for it, and each time it leaves once.
+    pub(super) fn left(
+        &mut self,
+        now: Instant,
+        exchange: ExchangeId,
+        to: Address,
+        message: &Message<'_>,
+        rules: &Rules,
+    ) {
+        let asked = self.peers.get_mut(&to).unwrap_or_else(|| panic!("{message} left, and nobody asked for it"));
+        assert!(asked.tokens.contains(message.token().as_slice()), "{message} has a token that nobody used");
+        let block = message.block(OptionNumber::Q_BLOCK2).ok().flatten().expect("it is a block");
+        let bytes = message.uint(OptionNumber::SIZE2).expect("Size2 is in every payload (RFC 9177 §4.6)") as usize;
+        assert!(message.option(OptionNumber::ETAG).is_some(), "{message} has no ETag (RFC 9177 §4.6)");
+        let length = block.size.bytes().min(bytes.saturating_sub(block.offset()));
+        let more = block.offset() + length < bytes;
+        assert_eq!((block.more, message.payload().len()), (more, length), "{message} is no block of the body");
+        let leaving = self.leaving.entry(exchange).or_insert(Leaving { last: now, unanswered: 0 });
+        if std::mem::take(&mut asked.heard) {
+            leaving.unanswered = 0;
+        }
+        if let Some(times) = asked.blocks.get_mut(&block.num).filter(|times| **times > 0) {
+            *times -= 1;
+        } else {
+            let left = asked.left_of_all.entry(block.num).or_default();
+            *left += 1;
+            assert!(*left <= asked.all, "{message} left more often than it was asked for: {asked:?}");
+            // A set without a word is one of a body that is wanted as a whole. What is paced comes sooner.
+            if block.num.is_multiple_of(rules.max_payloads) && now - leaving.last >= rules.non_timeout {
+                leaving.unanswered = leaving.unanswered.saturating_add(1);
+                assert!(leaving.unanswered <= rules.most, "{message}: {leaving:?}");
+            }
+        }
+        leaving.last = now;
+    }
+}

@@ -1,0 +1,165 @@
+//! [`Sets`]: what may leave in sets (RFC 9177), known from what came and left before. Each role has its own rules.
+
+mod kept;
+mod requests;
+mod uploads;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use conche_proto::codec::{Block, Code, Message, OptionNumber, Token, Type};
+use conche_proto::{EndpointConfig, ExchangeId, Instant, Transmit};
+
+use super::Address;
+use kept::Kept;
+use requests::Request;
+use uploads::Uploads;
+
+/// The parameters of RFC 9177 §7.2.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    max_payloads: u32,
+    non_timeout: std::time::Duration,
+    non_receive_timeout: std::time::Duration,
+    /// NON_MAX_RETRANSMIT.
+    most: u8,
+}
+
+/// All sets of one endpoint.
+#[derive(Debug)]
+pub struct Sets {
+    rules: Rules,
+    requests: BTreeMap<ExchangeId, Request>,
+    kept: Kept,
+    uploads: Uploads,
+}
+
+impl Sets {
+    /// `None` if the configuration has no Q-Block.
+    pub fn of(config: &EndpointConfig) -> Option<Self> {
+        let q_block = config.q_block?;
+        let rules = Rules {
+            max_payloads: q_block.max_payloads.into(),
+            non_timeout: config.transmission.ack_timeout,
+            non_receive_timeout: q_block.non_receive_timeout,
+            most: config.transmission.max_retransmit,
+        };
+        Some(Self { rules, requests: BTreeMap::new(), kept: Kept::default(), uploads: Uploads::default() })
+    }
+
+    /// A datagram is about to be handed in.
+    pub fn received(&mut self, now: Instant, from: Address, local: Option<IpAddr>, message: &Message<'_>) {
+        for request in self.requests.values_mut() {
+            request.received(now, from, message, &self.rules);
+        }
+        if message.code().is_request() && message.ty() != Type::Acknowledgement {
+            self.kept.asked(from, message, &self.rules);
+            self.uploads.came(from, local, message);
+        }
+    }
+
+    /// A token of a message that left for this request, its own aside.
+    pub fn used(&self, id: ExchangeId, token: &Token) -> bool {
+        self.requests.get(&id).is_some_and(|request| request.used(token))
+    }
+
+    /// The request of this exchange may begin anew by other means: its peer does not know the options.
+    pub fn fell_back(&self, id: ExchangeId) -> bool {
+        self.requests.get(&id).is_some_and(Request::is_refused)
+    }
+
+    /// So many messages of this exchange left beside its first.
+    pub fn left(&self, id: ExchangeId) -> usize {
+        self.requests.get(&id).map_or(0, Request::left)
+    }
+
+    /// An exchange is over.
+    pub fn ended(&mut self, id: ExchangeId) {
+        self.requests.remove(&id);
+    }
+
+    /// A datagram was handed out. The answer is whether it is one of a set, and which request's.
+    pub fn transmitted(
+        &mut self,
+        now: Instant,
+        transmit: &Transmit<Address>,
+        message: &Message<'_>,
+    ) -> Option<Option<ExchangeId>> {
+        let block = |number| message.block(number).expect("endpoints send no reserved sizes");
+        let (q_block1, q_block2) = (block(OptionNumber::Q_BLOCK1), block(OptionNumber::Q_BLOCK2));
+        let to = transmit.to;
+        match (message.code(), message.ty()) {
+            (code, Type::Confirmable) if code.is_request() => {
+                let id = transmit.exchange?;
+                if q_block1.or(q_block2).is_some() && !self.requests.contains_key(&id) {
+                    self.requests.insert(id, Request::new(now, to, message));
+                }
+                None
+            }
+            (code, Type::NonConfirmable) if code.is_request() && q_block1.or(q_block2).is_some() => {
+                let of_it = |(_, request): &(&ExchangeId, &mut Request)| request.may_use(to, &message.token());
+                let (&id, request) =
+                    self.requests.iter_mut().find(of_it).unwrap_or_else(|| panic!("{message}: of no request in sets"));
+                assert!(transmit.exchange.is_none_or(|named| named == id), "{message} names another exchange");
+                match q_block1 {
+                    Some(block) => request.payload_left(now, message, block, &self.rules),
+                    None => request.asked(now, message, &self.rules),
+                }
+                Some(Some(id))
+            }
+            (code, Type::NonConfirmable) if code.is_response() && q_block2.is_some() && transmit.exchange.is_some() => {
+                let exchange = transmit.exchange.expect("checked above");
+                self.kept.left(now, exchange, to, message, &self.rules);
+                Some(None)
+            }
+            (Code::CONTINUE, Type::NonConfirmable) if q_block1.is_some() => {
+                self.uploads.continued(to, message, q_block1.expect("checked above"), &self.rules);
+                Some(None)
+            }
+            (Code::REQUEST_ENTITY_INCOMPLETE, Type::NonConfirmable)
+                if message.uint(OptionNumber::CONTENT_FORMAT) == Some(272) =>
+            {
+                self.uploads.listed(to, message, &self.rules);
+                Some(None)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The first block behind the set of this one.
+fn end_of_set(number: u32, rules: &Rules) -> u32 {
+    (number / rules.max_payloads + 1).saturating_mul(rules.max_payloads)
+}
+
+/// The values of an option that says which block a message is about.
+fn blocks(message: &Message<'_>, number: OptionNumber) -> Option<Vec<Block>> {
+    message.values(number).map(|value| Block::decode(value).ok()).collect()
+}
+
+/// Unsigned integers of CBOR, in a row; `None` if there is anything else.
+fn listed(payload: &[u8]) -> Option<Vec<u32>> {
+    let (mut numbers, mut rest) = (Vec::new(), payload);
+    while let Some((&head, behind)) = rest.split_first() {
+        let extra = match head {
+            0..=23 => 0,
+            24 => 1,
+            25 => 2,
+            26 => 4,
+            _ => return None,
+        };
+        let (value, behind) = behind.split_at_checked(extra)?;
+        let number = value.iter().fold(0, |number: u32, &byte| number << 8 | u32::from(byte));
+        numbers.push(if extra == 0 { head.into() } else { number });
+        rest = behind;
+    }
+    Some(numbers)
+}
+
+/// Code and options, without those that say which block it is.
+fn asks(message: &Message<'_>) -> (Code, Vec<(u16, Vec<u8>)>) {
+    use OptionNumber as N;
+    let is_block = |number| matches!(number, N::Q_BLOCK1 | N::Q_BLOCK2 | N::ETAG);
+    let options = message.options().filter(|option| !is_block(option.number));
+    (message.code(), options.map(|option| (option.number.0, option.value.to_vec())).collect())
+}

@@ -1,0 +1,256 @@
+//! [`Request`]: one of ours whose body leaves, or whose response comes, in sets.
+
+use std::collections::BTreeSet;
+
+use conche_proto::Instant;
+use conche_proto::codec::{Block, Code, Message, MessageId, OptionNumber, Token, Type};
+
+use super::{Rules, asks, blocks, end_of_set, listed};
+use crate::model::Address;
+
+/// The least time that what is missing is given to come, once a set's end is there.
+const REORDERING: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// What is known of it.
+#[derive(Debug)]
+pub(super) struct Request {
+    to: Address,
+    id: MessageId,
+    token: Token,
+    asks: (Code, Vec<(u16, Vec<u8>)>),
+    /// Numbers of tokens that left, if they are numbered.
+    tokens: BTreeSet<Vec<u8>>,
+    /// Messages that left beside the first.
+    left: usize,
+    /// Something answered it.
+    answered: bool,
+    /// It was answered 4.02.
+    refused: bool,
+    /// Of what is sent: the block size, and how many bytes in all.
+    body: Option<(Block, usize)>,
+    /// The first block that has never left.
+    next: u32,
+    /// A set that begins here may leave: its turn was said to have come.
+    begins: Option<u32>,
+    /// Blocks that left and are missing: each may leave once more.
+    again: BTreeSet<u32>,
+    /// Sets in a row that nobody answered.
+    unanswered: u8,
+    /// When the last message left, or anything came of a response.
+    last: Instant,
+    /// Of what comes: the blocks that are there, as long as none was unlike the others.
+    came: Option<Came>,
+    /// Messages that came and may be answered by asking for more.
+    unsaid: usize,
+    /// How often more was asked for in a row though nothing came.
+    in_vain: u8,
+}
+
+/// A response that is coming.
+#[derive(Debug, Default)]
+struct Came {
+    marks: Option<(Code, Option<Vec<u8>>, u32, usize)>,
+    blocks: BTreeSet<u32>,
+    /// One of them did not fit.
+    odd: bool,
+}
+
+impl Request {
+    /// Of its first message.
+    pub(super) fn new(now: Instant, to: Address, message: &Message<'_>) -> Self {
+        let block = message.block(OptionNumber::Q_BLOCK1).expect("endpoints send no reserved sizes");
+        let body = block.map(|block| {
+            let bytes = message.uint(OptionNumber::SIZE1).expect("Size1 is in every payload (RFC 9177 §4.6)");
+            (block, bytes as usize)
+        });
+        assert!(message.option(OptionNumber::REQUEST_TAG).is_some(), "{message} has no Request-Tag (RFC 9177 §4.3)");
+        assert_eq!(block.map_or(0, |block| block.num), 0, "{message}");
+        Self {
+            to,
+            id: message.id(),
+            token: message.token(),
+            asks: asks(message),
+            tokens: BTreeSet::new(),
+            left: 0,
+            answered: false,
+            refused: false,
+            body,
+            next: 1,
+            begins: None,
+            again: BTreeSet::new(),
+            unanswered: 0,
+            last: now,
+            came: body.is_none().then(Came::default),
+            unsaid: 0,
+            in_vain: 0,
+        }
+    }
+
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
+    pub(super) fn used(&self, token: &Token) -> bool {
+        *token == self.token || self.tokens.contains(token.as_slice())
+    }
+
+    /// It is one of ours to number, of at least six bytes: the first has the number 0.
+    fn prefix(&self) -> Option<&[u8]> {
+        let (prefix, number) = self.token.as_slice().split_last_chunk::<2>()?;
+        (prefix.len() >= 4 && *number == [0, 0]).then_some(prefix)
+    }
+
+    /// A message with this token may be of this request.
+    pub(super) fn may_use(&self, to: Address, token: &Token) -> bool {
+        let same = |prefix: &[u8]| {
+            token.len() == self.token.len() && token.as_slice().starts_with(prefix) && *token != self.token
+        };
+        to == self.to && self.prefix().map_or(*token == self.token, same)
+    }
+
+    pub(super) fn received(&mut self, now: Instant, from: Address, message: &Message<'_>, rules: &Rules) {
+        // What the first message is acknowledged by comes too late when others have left.
+        let acknowledges = message.id() == self.id && self.left == 0;
+        if from != self.to || self.refused {
+            return;
+        }
+        if message.ty() == Type::Acknowledgement && acknowledges && message.code().is_empty() {
+            self.answered = true;
+            self.may_begin(1);
+        }
+        let matches = if message.ty() == Type::Acknowledgement { acknowledges } else { message.ty() != Type::Reset };
+        if !matches || !message.code().is_response() || !self.used(&message.token()) {
+            return;
+        }
+        if message.code() == Code::BAD_OPTION {
+            self.refused = true;
+            return;
+        }
+        self.answered = true;
+        self.unsaid += 1;
+        match message.code() {
+            Code::CONTINUE if self.body.is_some() => {
+                if let Ok(Some(block)) = message.block(OptionNumber::Q_BLOCK1) {
+                    self.may_begin(block.num.saturating_add(1));
+                }
+            }
+            Code::REQUEST_ENTITY_INCOMPLETE if self.body.is_some() => self.misses(message, rules),
+            _ => self.came(message, rules),
+        }
+        if self.came.is_some() {
+            self.last = now;
+        }
+    }
+
+    /// The set that begins with this block has its turn, if all before it has left.
+    fn may_begin(&mut self, number: u32) {
+        if number == self.next {
+            self.begins = Some(number);
+            self.unanswered = 0;
+        }
+    }
+
+    /// These blocks are missing, as far as they have left.
+    fn misses(&mut self, message: &Message<'_>, rules: &Rules) {
+        let Some(mut numbers) = listed(message.payload()) else { return };
+        numbers.truncate(rules.max_payloads as usize);
+        if message.uint(OptionNumber::CONTENT_FORMAT) != Some(272) || !numbers.is_sorted_by(|one, other| one < other) {
+            return;
+        }
+        if let Some(&first) = numbers.first().filter(|&&first| first == self.next) {
+            return self.may_begin(first);
+        }
+        let next = self.next;
+        self.again.extend(numbers.into_iter().filter(|&number| number < next));
+        self.unanswered = 0;
+    }
+
+    /// The next payload left: one that never did, in its set's turn, or one that is missing.
+    pub(super) fn payload_left(&mut self, now: Instant, message: &Message<'_>, block: Block, rules: &Rules) {
+        let (first, bytes) = self.body.expect("only what has a body sends payloads");
+        self.is_alike(message);
+        let blocks = u32::try_from(bytes.div_ceil(first.size.bytes())).expect("a body is small");
+        let length = first.size.bytes().min(bytes - (block.offset()).min(bytes));
+        assert!(block.size == first.size && block.num < blocks, "{message} is no block of the body");
+        assert_eq!((block.more, message.payload().len()), (block.num + 1 < blocks, length), "{message}");
+        if block.num != self.next {
+            assert!(self.again.remove(&block.num), "{message} left, and nobody misses it: {self:?}");
+            self.last = now;
+            return;
+        }
+        let begins = block.num == 1 || block.num.is_multiple_of(rules.max_payloads);
+        if begins && self.begins.take_if(|begins| *begins == block.num).is_none() {
+            assert!(self.left > 1 || self.answered, "{message} left before the first was answered");
+            assert!(now - self.last >= rules.non_timeout, "{message} left before NON_TIMEOUT: {self:?}");
+            self.unanswered = self.unanswered.saturating_add(1);
+            assert!(self.unanswered <= rules.most, "{} sets in vain: {message}", self.unanswered);
+        }
+        self.next += 1;
+        self.last = now;
+    }
+
+    /// It says what the first one said, and has a token of its own.
+    fn is_alike(&mut self, message: &Message<'_>) {
+        assert_eq!(asks(message), self.asks, "{message} is of another request");
+        assert!(!self.refused, "{message} left though the peer does not know the option");
+        if self.prefix().is_some() {
+            assert!(self.tokens.insert(message.token().as_slice().to_vec()), "{message} has a token that left before");
+        }
+        self.left += 1;
+    }
+
+    /// A block of the response came.
+    fn came(&mut self, message: &Message<'_>, rules: &Rules) {
+        let Some(came) = &mut self.came else { return };
+        let etag = message.option(OptionNumber::ETAG).map(<[u8]>::to_vec);
+        let (Ok(Some(block)), Some(bytes)) =
+            (message.block(OptionNumber::Q_BLOCK2), message.uint(OptionNumber::SIZE2).map(|bytes| bytes as usize))
+        else {
+            came.odd = true;
+            return;
+        };
+        let marks = (message.code(), etag, block.size.bytes() as u32, bytes);
+        came.odd |= *came.marks.get_or_insert_with(|| marks.clone()) != marks;
+        let blocks = bytes.div_ceil(block.size.bytes());
+        let length = block.size.bytes().min(bytes.saturating_sub(block.offset()));
+        let fits = block.more == ((block.num as usize) + 1 < blocks) && message.payload().len() == length && length > 0;
+        came.odd |= !fits;
+        let next = (0..).find(|number| !came.blocks.contains(number)).expect("of infinitely many");
+        if block.num < end_of_set(next, rules).saturating_add(rules.max_payloads) {
+            came.blocks.insert(block.num);
+        }
+    }
+
+    /// More of the response was asked for: what came deserves that, or nothing came for long.
+    pub(super) fn asked(&mut self, now: Instant, message: &Message<'_>, rules: &Rules) {
+        self.is_alike(message);
+        let came = self.came.as_ref().unwrap_or_else(|| panic!("{message} asks for what has not begun to come"));
+        let asked = blocks(message, OptionNumber::Q_BLOCK2).expect("endpoints send no reserved sizes");
+        let (last, single) = asked.split_last().expect("it has one at least");
+        assert!(asked.is_sorted_by(|one, other| one.num < other.num && one.size == other.size), "{message}");
+        assert!(single.iter().all(|block| !block.more), "{message} asks for overlapping blocks");
+        if !came.odd {
+            let end = if last.more { end_of_set(last.num, rules) } else { last.num + 1 };
+            let numbers = single.iter().map(|block| block.num).chain(last.num..end);
+            let there = numbers.filter(|number| came.blocks.contains(number)).collect::<Vec<_>>();
+            assert!(there.is_empty(), "{message} asks for {there:?}, which came: {came:?}");
+            let turn = last.more && single.is_empty() && last.num > 0 && last.num.is_multiple_of(rules.max_payloads);
+            assert!(!turn || (0..last.num).all(|number| came.blocks.contains(&number)), "{message} is a 'Continue'");
+        }
+        if self.unsaid > 0 {
+            self.unsaid -= 1;
+            self.in_vain = 0;
+        } else {
+            let end_came = came.blocks.last().is_some_and(|&last| last >= end_of_set(last, rules) - 1);
+            let least = if came.odd || end_came || self.in_vain == 0 { REORDERING } else { rules.non_receive_timeout };
+            assert!(now - self.last >= least, "{message} is asked for too soon: {self:?}");
+            self.in_vain = self.in_vain.saturating_add(1);
+            assert!(self.in_vain <= rules.most, "{message} is asked for in vain: {self:?}");
+        }
+        self.last = now;
+    }
+}
