@@ -79,6 +79,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let refused = request.send_stream(from_reader(image())).await?;
     // ANCHOR_END: known
 
-    let whole = file.metadata()?.len() == IMAGE.into() && written.text()? == "4000 lines";
+    let whole = file.metadata()?.len() == u64::from(IMAGE) && written.text()? == "4000 lines";
     if whole && refused.code() == Code::CHANGED { Ok(()) } else { Err("what came is not what was sent".into()) }
 }

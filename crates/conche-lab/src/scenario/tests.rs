@@ -76,7 +76,7 @@ fn a_point_sets_what_it_says_and_nothing_else() {
     let cells = anrw18().cells().expect("valid");
     let of = |row: &str| {
         let cell = cells.iter().find(|cell| cell.row(None, &cell.schemes[0]) == row).expect("a cell");
-        (cell.scenario.nodes[4].size(), cell.scenario.links[4].wire.clone(), cell.scenario.traffic[0].batch.is_some())
+        (cell.scenario.nodes[4].size(), cell.scenario.links[4].wire, cell.scenario.traffic[0].batch.is_some())
     };
     let (clients, downlink, is_random) = of("default/random/50/14100");
     assert_eq!((clients, is_random), (50, true));

@@ -85,7 +85,7 @@ impl Setup<'_> {
             max_retransmit: endpoint.max_retransmit,
             nstart: endpoint.nstart,
             timeout_cap: endpoint.timeout_cap.0,
-            token_length: endpoint.token_length.into(),
+            token_length: endpoint.token_length,
             response_timeout: None,
         };
         let overhead = u32::try_from(self.scenario.network.headers.compressed.0).unwrap_or(u32::MAX);

@@ -103,7 +103,7 @@ impl campaign::Cell for Cell<'_> {
             max_retransmit: endpoint.max_retransmit,
             nstart: endpoint.nstart,
             timeout_cap: endpoint.timeout_cap.0,
-            token_length: endpoint.token_length.into(),
+            token_length: endpoint.token_length,
             response_timeout: None,
         };
         match self.workload {

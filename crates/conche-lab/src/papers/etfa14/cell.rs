@@ -199,7 +199,7 @@ impl Cell<'_> {
             max_retransmit: endpoint.max_retransmit,
             nstart: self.outstanding(),
             timeout_cap: endpoint.timeout_cap.0,
-            token_length: endpoint.token_length.into(),
+            token_length: endpoint.token_length,
             response_timeout: None,
         }
     }
