@@ -64,7 +64,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         let arrival = Arrival { source, hash, what, group, allowance: None };
-        let Some(waiting) = self.take_in(now, &arrival, message, said) else {
+        let Some(waiting) = self.take_in(now, &arrival, message, &said) else {
             self.stats.overloaded += 1;
             return;
         };

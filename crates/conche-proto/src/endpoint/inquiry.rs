@@ -126,7 +126,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let peer = self.open_peer(now, group, Group::NOBODY)?;
         let token = self.inquiries.token(&mut self.random);
-        let opening = Opening {
+        let mut opening = Opening {
             purpose: Purpose::Request,
             code: request.code,
             body: request.body,
@@ -138,7 +138,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             whole: false,
             streamed: false,
         };
-        let exchange = self.submit(now, peer, opening)?;
+        let exchange = self.submit(now, peer, &mut opening)?;
         self.inquiries.by_token.insert(token.as_u64(), Inquiry { exchange, id, told: BTreeSet::new() });
         Ok(exchange)
     }

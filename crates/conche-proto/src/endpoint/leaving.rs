@@ -188,7 +188,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         let Ok(peer) = self.open_peer(now, source.from, group) else { return };
-        let opening = Opening {
+        let mut opening = Opening {
             purpose: Purpose::Response(group),
             code: Code::CONTENT,
             body: Body::EMPTY,
@@ -201,7 +201,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             streamed: false,
         };
         self.incoming.take_share(group, &token);
-        let Some(exchange) = self.open(now, peer, opening) else { return self.incoming.give_back(group, &token) };
+        let Some(exchange) = self.open(now, peer, &mut opening) else { return self.incoming.give_back(group, &token) };
         let Some(sets) = &mut self.sets else { return };
         let exchanges = &self.exchanges;
         sets.leaves(kept.key, exchange, |id| exchanges.live(id).is_some());

@@ -146,7 +146,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let Some(message) = self.observers.message(now, observer) else { return };
                 let (Place { peer, token, local }, reliability) = (message.place.clone(), message.reliability);
                 let Content { code, body } = self.cut_notification(now, message);
-                let opening = Opening {
+                let mut opening = Opening {
                     purpose: Purpose::Notification(observer),
                     code,
                     body,
@@ -158,7 +158,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     whole: true,
                     streamed: false,
                 };
-                if let Some(exchange) = self.open(now, peer, opening) {
+                if let Some(exchange) = self.open(now, peer, &mut opening) {
                     self.observers.sending(observer, exchange);
                 }
             }

@@ -143,9 +143,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.receive_copy(source, message, remembered, allowance);
         }
         let arrival = Arrival { source, hash, what, group: self.group_of(&source.from, hash), allowance };
-        let said = match self.acceptable(message) {
+        let acceptable = self.acceptable(message);
+        let said = match &acceptable {
             Ok(said) => said,
-            Err((code, diagnostic)) => return self.refuse(now, &arrival, message, (code, &diagnostic)),
+            Err((code, diagnostic)) => return self.refuse(now, &arrival, message, (*code, diagnostic)),
         };
         if self.challenges(now, &arrival, message, &said.asked) {
             return;
@@ -157,7 +158,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 None => return,
             }
         } else if !said.asked.is_plain() {
-            if self.receive_of_stream(now, &arrival, message, said) {
+            if self.receive_of_stream(now, &arrival, message, *said) {
                 return;
             }
             match self.receive_block(now, &arrival, message, &said.asked) {
@@ -194,7 +195,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         now: Instant,
         arrival: &Arrival<P>,
         message: &Message<'_>,
-        said: Said,
+        said: &Said,
     ) -> Option<Waiting<P>> {
         if !self.incoming.admits(arrival.group, &message.token()) {
             return None;
@@ -209,7 +210,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         now: Instant,
         arrival: &Arrival<P>,
         message: &Message<'_>,
-        said: Said,
+        said: &Said,
     ) -> Option<Waiting<P>> {
         let &Arrival { source, what, group, allowance, .. } = arrival;
         let confirmable = message.ty() == Type::Confirmable;
@@ -225,7 +226,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Source { from, local } = source;
         let (id, token) = (message.id(), message.token());
-        let Said { asked, unwanted } = said;
+        let &Said { asked, unwanted } = said;
         let peer = peer.and_then(Number::of);
         let came = if confirmable { Came::Confirmable } else { Came::NonConfirmable };
         let generation = 0;

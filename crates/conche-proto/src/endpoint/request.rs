@@ -43,7 +43,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // One thing is tried at a time.
             self.cut_request(&mut opening)?;
         }
-        let exchange = self.submit(now, peer, opening)?;
+        let exchange = self.submit(now, peer, &mut opening)?;
         if tried {
             self.exchanges.get_mut(exchange.index).tries_token = true;
         }
@@ -59,7 +59,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// If something that a ping needs is full.
     pub fn ping(&mut self, now: Instant, to: P) -> Result<ExchangeId, RequestError> {
         let peer = self.open_peer(now, to, Group::NOBODY)?;
-        self.submit(now, peer, Opening::PING)
+        self.submit(now, peer, &mut { Opening::PING })
     }
 
     /// Ends an exchange without an event, and frees what it holds. A message that is on its way may still have its effect
@@ -107,7 +107,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Opens an exchange of the application's, within its limits.
     #[inline]
-    pub(super) fn submit(&mut self, now: Instant, peer: u32, opening: Opening) -> Result<ExchangeId, RequestError> {
+    pub(super) fn submit(&mut self, now: Instant, peer: u32, opening: &mut Opening) -> Result<ExchangeId, RequestError> {
+        self.check_room(peer, opening)?;
+        let limit = self.config.limits.exchanges;
+        self.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
+    }
+
+    fn check_room(&self, peer: u32, opening: &Opening) -> Result<(), RequestError> {
         let limits = &self.config.limits;
         let (bytes, limit) = (opening.bytes(), limits.message_bytes);
         if bytes > limit {
@@ -122,13 +128,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.peers.get(peer).work().queued as usize >= limits.queue_per_peer {
             return Err(RequestError::QueueFull { limit: limits.queue_per_peer });
         }
-        let limit = limits.exchanges;
-        self.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
+        Ok(())
     }
 
     /// Opens an exchange; what may leave of it goes to the outbox.
     #[inline]
-    pub(super) fn open(&mut self, now: Instant, peer: u32, opening: Opening) -> Option<ExchangeId> {
+    pub(super) fn open(&mut self, now: Instant, peer: u32, opening: &mut Opening) -> Option<ExchangeId> {
         let exchange = self.exchanges.open(now, &mut self.peers, peer, opening)?;
         self.stats.exchanges += 1;
         self.exchanges.tell_starvation(now, &mut self.peers, peer);

@@ -232,7 +232,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.answered(now, waiting);
             return None;
         }
-        let opening = Opening {
+        let mut opening = Opening {
             purpose: Purpose::Response(waiting.group),
             code: response.code,
             body: response.body,
@@ -244,7 +244,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             whole: false,
             streamed: false,
         };
-        let exchange = self.open(now, peer, opening);
+        let exchange = self.open(now, peer, &mut opening);
         self.peers.let_go(now, peer);
         exchange
     }

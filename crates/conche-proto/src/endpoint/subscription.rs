@@ -44,8 +44,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let token = self.token(now, peer, token, false)?.token;
         let request = Content { code, body: body.with_uint(OptionNumber::OBSERVE, REGISTER) };
         let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout);
-        let opening = registration(request.clone(), token.clone(), reliability, deadline);
-        let exchange = self.submit(now, peer, opening)?;
+        let mut opening = registration(request.clone(), token.clone(), reliability, deadline);
+        let exchange = self.submit(now, peer, &mut opening)?;
         // What was fresh now is not when it is registered again (RFC 9175 §2.3).
         let opened = Opened { peer, token, request: without_echo(request), reliability, exchange };
         let subscription = self.subscriptions.insert(opened).ok_or(RequestError::TooManySubscriptions { limit })?;
@@ -65,8 +65,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(());
         }
         let peer = found.peer;
-        let opening = registration(found.request.clone(), found.token.clone(), found.reliability, Instant::FAR_FUTURE);
-        let exchange = self.submit(now, peer, opening)?;
+        let mut opening = registration(found.request.clone(), found.token.clone(), found.reliability, Instant::FAR_FUTURE);
+        let exchange = self.submit(now, peer, &mut opening)?;
         self.subscriptions.registering(index, exchange);
         Ok(())
     }
@@ -81,9 +81,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let found = self.subscriptions.get(index);
         let (peer, code) = (found.peer, found.request.code);
         let body = found.request.body.with_uint(OptionNumber::OBSERVE, DEREGISTER);
-        let opening = registration(Content { code, body }, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
+        let mut opening = registration(Content { code, body }, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
         let registering = found.exchange;
-        let exchange = self.submit(now, peer, opening)?;
+        let exchange = self.submit(now, peer, &mut opening)?;
         self.remove_subscription(now, index);
         self.abandon_registration(now, registering);
         Ok(exchange)
@@ -154,8 +154,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Content { code, body } = &found.request;
         let body = body.to_builder().option(OptionNumber::ECHO, echo).build().ok()?;
         let content = Content { code: *code, body };
-        let opening = registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
-        let exchange = self.submit(now, found.peer, opening).ok()?;
+        let mut opening = registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
+        let exchange = self.submit(now, found.peer, &mut opening).ok()?;
         self.subscriptions.registering(subscription, exchange);
         Some(())
     }

@@ -121,14 +121,14 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Opens an exchange with a peer, which it holds; its first message is [to be admitted](Self::admit_new), without a timer
-    /// as long as nobody says that it [has to wait](Self::wait).
+    /// as long as nobody says that it [has to wait](Self::wait). It takes what it keeps out of `opening`.
     #[inline]
     pub(crate) fn open<P: PeerKey>(
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
         peer: u32,
-        opening: Opening,
+        opening: &mut Opening,
     ) -> Option<ExchangeId> {
         self.generation = self.generation.wrapping_add(1);
         let purpose = opening.purpose;
@@ -149,12 +149,12 @@ impl<C: Controller> Exchanges<C> {
             state_until: now + patience,
             ask_again: Instant::FAR_FUTURE,
             deadline: opening.deadline,
-            content: Content { code: opening.code, body: opening.body },
+            content: Content { code: opening.code, body: core::mem::take(&mut opening.body) },
             successor: None,
-            transfer: opening.transfer,
+            transfer: opening.transfer.take(),
             whole: opening.whole,
             streamed: opening.streamed,
-            token: opening.token,
+            token: core::mem::take(&mut opening.token),
             tries_token: false,
             local: opening.local,
             id: MessageId(0),

@@ -126,7 +126,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // Later there would be no room for a question.
             return self.challenge_at_once(now, arrival, message);
         }
-        let waiting = self.take_in(now, arrival, message, said);
+        let waiting = self.take_in(now, arrival, message, &said);
         let Some(id) = waiting.and_then(|waiting| self.incoming.insert(now, waiting)) else {
             self.stats.overloaded += 1;
             return self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));

@@ -72,7 +72,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let known = self.incoming.get(request).map_or(0, |waiting| waiting.token.places());
         let token = message.token();
         let fits = token.places() <= known || self.incoming.admits(arrival.group, &token);
-        let taken = if fits { self.take_in_place(now, arrival, message, said) } else { None };
+        let taken = if fits { self.take_in_place(now, arrival, message, &said) } else { None };
         let Some(mut waiting) = taken else {
             self.stats.overloaded += 1;
             self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
