@@ -23,8 +23,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A datagram came to a group. Nothing but a Non-confirmable request has a meaning there, and nothing else, however
     /// malformed, gets an answer: not even a Reset, which would come from all members at once (§8.1).
-    pub(super) fn receive_by_group(&mut self, now: Instant, datagram: Datagram<'_, P>) {
-        let Datagram { from, bytes, .. } = datagram;
+    pub(super) fn receive_by_group(&mut self, now: Instant, datagram: &Datagram<'_, P>) {
+        let &Datagram { from, bytes, .. } = datagram;
         let message = Message::read(bytes, self.config.longest_echoed_token()).ok().filter(|message| {
             self.config.multicast.is_some() && message.ty() == Type::NonConfirmable && message.code().is_request()
         });

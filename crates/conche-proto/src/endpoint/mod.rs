@@ -224,7 +224,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(Undrained);
         }
         match input {
-            Input::Datagram(datagram) => self.receive(now, datagram),
+            Input::Datagram(datagram) => self.receive(now, &datagram),
             Input::Unreachable { peer, quoted } => self.unreachable(now, peer, quoted),
         }
         Ok(())

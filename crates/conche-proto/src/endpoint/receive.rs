@@ -37,28 +37,30 @@ pub(super) struct Arrival<P> {
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A datagram arrived (RFC 7252 §4.2, §4.3): each type and code class goes its way, and what has none is rejected
     /// with a Reset if it is Confirmable, and ignored otherwise.
-    pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_, P>) {
-        let Datagram { from, bytes, local, .. } = datagram;
+    pub(super) fn receive(&mut self, now: Instant, datagram: &Datagram<'_, P>) {
+        let &Datagram { from, bytes, local, .. } = datagram;
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes.len() as u64;
         if datagram.multicast {
             return self.receive_by_group(now, datagram);
         }
-        let source = Source { from, local };
-        let message = match Message::read(bytes, self.config.longest_echoed_token()) {
+        // Looked at where it lies: a copy would be as long as what it is for.
+        let decoded = Message::read(bytes, self.config.longest_echoed_token());
+        let message = match &decoded {
             Ok(message) => message,
             Err(error) => {
                 self.stats.malformed += 1;
                 if let Some(header) = error.header.filter(|header| header.ty == Type::Confirmable) {
-                    self.push_empty(source, Type::Reset, header.id);
+                    self.push_empty(Source { from, local }, Type::Reset, header.id);
                 }
                 return;
             }
         };
         let code = message.code();
         if message.ty() == Type::Acknowledgement {
-            return self.receive_acknowledgement(now, &from, &message);
+            return self.receive_acknowledgement(now, &from, message);
         }
+        let source = Source { from, local };
         let hash = self.peers.hash(&from);
         let peer = self.peers.find(&from, hash);
         if let Some(peer) = peer {
@@ -66,13 +68,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         match message.ty() {
             Type::Confirmable | Type::NonConfirmable if code.is_request() => {
-                self.receive_request(now, source, hash, &message)
+                self.receive_request(now, source, hash, message)
             }
             Type::Confirmable | Type::NonConfirmable if code.is_response() => {
-                self.receive_separate_response(now, source, hash, peer, &message);
+                self.receive_separate_response(now, source, hash, peer, message);
             }
-            Type::Confirmable | Type::NonConfirmable => self.reject(source, &message),
-            Type::Reset if code.is_empty() => self.receive_reset(now, source, hash, peer, &message),
+            Type::Confirmable | Type::NonConfirmable => self.reject(source, message),
+            Type::Reset if code.is_empty() => self.receive_reset(now, source, hash, peer, message),
             Type::Acknowledgement | Type::Reset => {}
         }
         self.ask_again(now, peer);

@@ -107,7 +107,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Opens an exchange of the application's, within its limits.
     #[inline]
-    pub(super) fn submit(&mut self, now: Instant, peer: u32, opening: &mut Opening) -> Result<ExchangeId, RequestError> {
+    pub(super) fn submit(
+        &mut self,
+        now: Instant,
+        peer: u32,
+        opening: &mut Opening,
+    ) -> Result<ExchangeId, RequestError> {
         self.check_room(peer, opening)?;
         let limit = self.config.limits.exchanges;
         self.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })

@@ -28,7 +28,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         &mut self,
         now: Instant,
         request: RequestId,
-        response: Response,
+        mut response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
         let (token_length, plain) = (waiting.token.encoded_len(), waiting.asked.is_plain());
@@ -43,17 +43,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let observer = self.registered(request);
         // The Observe option is added to the block that is cut out, and not to those that follow (RFC 7959 §2.6).
         let beside = token_length + if observer.is_some() { OBSERVE_BYTES } else { 0 };
-        let response = if plain && self.goes_whole(beside, &response.body) {
-            response
-        } else {
+        if !plain || !self.goes_whole(beside, &response.body) {
             let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
             let to = self.recipient(waiting, beside);
-            self.cut_response(now, &to, response)?
-        };
-        let response = match observer {
-            Some(observer) => Response { body: self.first_response(now, observer, &response), ..response },
-            None => response,
-        };
+            response = self.cut_response(now, &to, response)?;
+        }
+        if let Some(observer) = observer {
+            response.body = self.first_response(now, observer, &response);
+        }
         self.check(&response, token_length)?;
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         let code = response.code;
@@ -75,9 +72,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         now: Instant,
         waiting: &Waiting<P>,
         observer: Option<u32>,
-        response: Response,
+        mut response: Response,
     ) -> Option<ExchangeId> {
-        let response = self.affordable(now, waiting, response);
+        if waiting.allowance.is_some() {
+            response = self.affordable(now, waiting, response);
+        }
         match waiting.peer.map(Number::get) {
             Some(_) if waiting.is_to_group() => {
                 self.respond_at_leisure(now, waiting.clone(), response);

@@ -65,7 +65,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(());
         }
         let peer = found.peer;
-        let mut opening = registration(found.request.clone(), found.token.clone(), found.reliability, Instant::FAR_FUTURE);
+        let mut opening =
+            registration(found.request.clone(), found.token.clone(), found.reliability, Instant::FAR_FUTURE);
         let exchange = self.submit(now, peer, &mut opening)?;
         self.subscriptions.registering(index, exchange);
         Ok(())
@@ -81,7 +82,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let found = self.subscriptions.get(index);
         let (peer, code) = (found.peer, found.request.code);
         let body = found.request.body.with_uint(OptionNumber::OBSERVE, DEREGISTER);
-        let mut opening = registration(Content { code, body }, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
+        let mut opening =
+            registration(Content { code, body }, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
         let registering = found.exchange;
         let exchange = self.submit(now, peer, &mut opening)?;
         self.remove_subscription(now, index);

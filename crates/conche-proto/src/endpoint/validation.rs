@@ -191,9 +191,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The response to a request of a source that is not validated, or 4.01 if it is too large.
     pub(super) fn affordable(&mut self, now: Instant, waiting: &Waiting<P>, response: Response) -> Response {
         let token_length = waiting.token.encoded_len();
-        if waiting.allowance.is_none() {
-            return response;
-        }
         let fits = allows(waiting.allowance, 4 + token_length + response.body.len());
         let response = match fits {
             true => response,
