@@ -115,10 +115,15 @@ impl Transfer {
     /// The request's body goes in blocks from the start; the first message. `None` if no block fits into a message, or the
     /// first is not there.
     pub(crate) fn begin(&mut self, rules: &Rules) -> Option<Body> {
+        let size = self.largest_size(rules)?;
+        self.send(0, size).ok()
+    }
+
+    /// The largest blocks of the request's body that fit into messages.
+    fn largest_size(&self, rules: &Rules) -> Option<BlockSize> {
         // Block1, Size1 and the payload marker.
         let others = 4 + Token::MAX_LENGTH + self.head.len() + 5 + 6 + 1;
-        let size = largest_fitting(rules.block_size, others, rules.message_bytes)?;
-        self.send(0, size).ok()
+        largest_fitting(rules.block_size, others, rules.message_bytes)
     }
 
     /// More of the request's body; `false` if it was complete.
@@ -176,7 +181,7 @@ impl Transfer {
     /// The response to the message that was sent last.
     pub(crate) fn answer(&mut self, response: &Message<'_>, rules: &Rules) -> Step {
         if self.download.is_none()
-            && let Some(step) = self.answer_upload(response)
+            && let Some(step) = self.answer_upload(response, rules)
         {
             return step;
         }
@@ -191,7 +196,7 @@ impl Transfer {
     }
 
     /// What follows of the request's body; `None` if this is the response to the whole of it.
-    fn answer_upload(&mut self, response: &Message<'_>) -> Option<Step> {
+    fn answer_upload(&mut self, response: &Message<'_>, rules: &Rules) -> Option<Step> {
         let code = response.code();
         let Ok(block1) = response.block(OptionNumber::BLOCK1) else {
             return Some(Step::Failed(Trouble::Unacceptable));
@@ -199,7 +204,8 @@ impl Transfer {
         let upload = self.upload;
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
             // "with a smaller value for SZX", it is a hint to try again with that (RFC 7959 §2.9.3).
-            let hint = block1?.size;
+            // Nothing says that such a block fits where the body went otherwise before.
+            let hint = block1?.size.min(self.largest_size(rules)?);
             let smaller = upload.map_or(self.payload.kept().len() > hint.bytes(), |upload| hint < upload.size);
             return (smaller && self.begins()).then(|| self.next(0, hint));
         }

@@ -51,7 +51,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         body: &Body,
     ) {
         let &Arrival { source: to, group, .. } = arrival;
-        let (code, body) = self.within_allowance(now, arrival, message.encoded_token_len(), (code, body));
+        let token_length = message.encoded_token_len();
+        let (code, body) = self.within_allowance(now, arrival, token_length, (code, body));
+        // Beside the longest of tokens there is room for nothing.
+        let fits = 4 + token_length + body.len() <= self.config.limits.message_bytes;
+        let body = if fits { body } else { Body::EMPTY };
         let (ty, id) = if message.ty() == Type::Confirmable {
             (Type::Acknowledgement, message.id())
         } else {

@@ -2,7 +2,7 @@
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Type};
-use conche_proto::{EndpointConfig, ExchangeId, Failure, Request};
+use conche_proto::{EndpointConfig, ExchangeId, Failure, Limits, QBlock, Request};
 
 use super::{b64, block_of, request_with, with_block_size};
 use crate::support::fixture::body;
@@ -180,6 +180,17 @@ fn a_4_13_with_a_smaller_size_begins_anew_with_that_and_without_one_is_the_respo
     assert_eq!(client.last(B1), None);
     client.answer(Code::REQUEST_ENTITY_TOO_LARGE, hint(BlockSize::B128), None, b"");
     assert_eq!(client.last(B1), Some(Block { num: 0, more: true, size: BlockSize::B128 }));
+}
+
+#[test]
+fn a_4_13_with_a_size_that_fits_into_no_message_begins_anew_with_one_that_does() {
+    let limits = Limits { message_bytes: 80, ..Limits::default() };
+    let config = EndpointConfig { limits, q_block: Some(QBlock::default()), ..EndpointConfig::default() };
+    let mut client = Asking::new(config, request_with(Code::PUT, "/u", &body(300, 1)));
+    assert_eq!(client.last(B1), None, "it goes in sets");
+    let hint = Block { num: 0, more: false, size: BlockSize::B128 };
+    client.answer(Code::REQUEST_ENTITY_TOO_LARGE, Some((B1, hint)), None, b"");
+    assert_eq!(client.last(B1), Some(Block { num: 0, more: true, size: BlockSize::B32 }));
 }
 
 // RFC 7959 §2.9.2 (Q136)

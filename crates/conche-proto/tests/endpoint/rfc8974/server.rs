@@ -146,6 +146,15 @@ fn a_token_that_leaves_no_room_for_an_answer_is_a_format_error() {
 }
 
 #[test]
+fn a_request_that_is_too_large_is_refused_in_what_fits_beside_its_token() {
+    let limits = Limits { message_bytes: 64, ..Limits::default() };
+    let (mut server, token): (Direct<u32>, _) = (Direct::new(EndpointConfig { limits, ..config(300) }), token(57));
+    let refused = server.receive(1, &wire::with_options(Type::Confirmable, Code::PUT, 1, &token, &[], &[1; 64]));
+    assert_eq!(echoed(refused.datagram(), &token), (Type::Acknowledgement, Code::REQUEST_ENTITY_TOO_LARGE));
+    assert!(refused.datagram().len() <= 64, "{refused:?}");
+}
+
+#[test]
 fn more_than_half_of_a_message_is_never_a_token_s() {
     let mut server: Direct<u32> = Direct::new(config(65_804));
     let given = server.receive(1, &wire::bare(Type::Confirmable, Code::GET, 1, &token(577)));

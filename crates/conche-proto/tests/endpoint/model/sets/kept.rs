@@ -26,6 +26,8 @@ struct Asked {
     left_of_all: BTreeMap<u32, usize>,
     /// What came since anything left.
     heard: bool,
+    /// Requests for whole bodies that the application may be answering only now: each is a word once more.
+    late: usize,
 }
 
 /// One response.
@@ -43,7 +45,8 @@ impl Kept {
         let Some(blocks) = blocks(message, OptionNumber::Q_BLOCK2).filter(|blocks| !blocks.is_empty()) else { return };
         asked.tokens.insert(message.token().as_slice().to_vec());
         asked.heard = true;
-        asked.all += usize::from(blocks[0].num == 0 && blocks[0].more);
+        let all = usize::from(blocks[0].num == 0 && blocks[0].more);
+        (asked.all, asked.late) = (asked.all + all, asked.late + all);
         let mut numbers = BTreeSet::new();
         for block in blocks {
             let end = if block.more { end_of_set(block.num, rules) } else { block.num + 1 };
@@ -82,6 +85,9 @@ impl Kept {
             // A set without a word is one of a body that is wanted as a whole. What is paced comes sooner.
             if block.num.is_multiple_of(rules.max_payloads) && now - leaving.last >= rules.non_timeout {
                 leaving.unanswered = leaving.unanswered.saturating_add(1);
+                if leaving.unanswered > rules.most && asked.late > 0 {
+                    (asked.late, leaving.unanswered) = (asked.late - 1, 1);
+                }
                 assert!(leaving.unanswered <= rules.most, "{message}: {leaving:?}");
             }
         }
