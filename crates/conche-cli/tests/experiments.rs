@@ -25,7 +25,7 @@ between = ["client", "hub"]
 name = "uplink"
 from = "hub"
 to = "server"
-wire = { rate = "60kbit/s", delay = "215ms" }
+wire = { rate = "60kbit/s", delay = "213ms", jitter = { uniform = ["0ms", "4ms"] } }
 
 [[links]]
 name = "downlink"
@@ -143,7 +143,7 @@ fn an_error_in_a_scenario_shows_the_place_and_what_would_be_right() {
     assert_eq!(output.status.code(), Some(2));
     let message = stderr(&output);
     assert!(message.contains("write a data rate as in \"30kbit/s\""), "{message}");
-    assert!(message.contains("scenario.toml:27"), "{message}");
+    assert!(message.contains("scenario.toml:25"), "{message}");
 }
 
 #[test]
