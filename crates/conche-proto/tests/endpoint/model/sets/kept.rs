@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use conche_proto::codec::{Message, OptionNumber};
 use conche_proto::{ExchangeId, Instant};
 
+use super::super::Address;
 use super::{Rules, blocks, end_of_set};
-use crate::model::Address;
 
 /// What peers asked for, and what of it left.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use conche_proto::Instant;
 use conche_proto::codec::{Block, Code, Message, MessageId, OptionNumber, Token, Type};
 
+use super::super::Address;
 use super::{Rules, asks, blocks, end_of_set, listed};
-use crate::model::Address;
 
 /// The least time that what is missing is given to come, once a set's end is there.
 const REORDERING: std::time::Duration = std::time::Duration::from_millis(10);

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use conche_proto::codec::{Block, Message, OptionNumber};
 
+use super::super::Address;
 use super::{Rules, asks, listed};
-use crate::model::Address;
 
 /// What came of each peer.
 #[derive(Debug, Default)]
