@@ -1,9 +1,7 @@
 //! What happens to the network during a run.
 
-use conche_netsim::host::Host;
-use conche_netsim::trace::Observer;
 use conche_netsim::wired::LinkConfig;
-use conche_netsim::{Instant, LinkId, NodeId, Simulation};
+use conche_netsim::{Instant, LinkId, NodeId};
 
 use super::network::Network;
 use crate::scenario::{Happening, Scenario};
@@ -51,22 +49,4 @@ pub(super) fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(I
     steps.reverse();
     steps.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     Ok(steps)
-}
-
-/// Lets a step happen that needs no host.
-pub(super) fn apply<H: Host, O: Observer>(simulation: &mut Simulation<H, O>, step: Step) -> Result<(), String> {
-    match step {
-        Step::Links(links, config) => links
-            .into_iter()
-            .try_for_each(|link| simulation.change_link(link, *config))
-            .map_err(|error| error.to_string()),
-        Step::Up(links, up) => {
-            links.into_iter().try_for_each(|link| simulation.set_link_up(link, up)).map_err(|error| error.to_string())
-        }
-        Step::Joined(nodes, joined) => {
-            let mut nodes = nodes.into_iter();
-            nodes.try_for_each(|node| simulation.set_node_up(node, joined)).map_err(|error| error.to_string())
-        }
-        Step::Reboot(_) => unreachable!("whoever has the hosts reboots them"),
-    }
 }

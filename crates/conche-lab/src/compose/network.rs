@@ -8,11 +8,10 @@ use conche_netsim::radio::Position;
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use conche_netsim::routing::RplTree;
 use conche_netsim::wired::{LinkConfig, Topology};
-use conche_netsim::{BitRate, LinkId, NodeId, RadioId};
+use conche_netsim::{LinkId, NodeId, RadioId};
 
 use crate::campaign::Replication;
-use crate::scenario::{Draw, Link, Nodes, Placement, Radio, Routing, Scenario, Selected};
-use crate::stats::normal_quantile;
+use crate::scenario::{Link, Nodes, Placement, Radio, Routing, Scenario, Selected};
 
 /// A network, and what its parts are called.
 pub(super) struct Network {
@@ -49,7 +48,7 @@ impl Network {
             network.groups.insert(nodes.name.clone(), members);
         }
         for link in &scenario.links {
-            network.link(link, &streams, replication)?;
+            network.link(link, replication)?;
         }
         for radio in &scenario.radios {
             network.radio(scenario, radio, &streams, replication.seed)?;
@@ -86,7 +85,7 @@ impl Network {
         Ok(links.clone())
     }
 
-    fn link(&mut self, link: &Link, streams: &Streams, replication: Replication) -> Result<(), String> {
+    fn link(&mut self, link: &Link, replication: Replication) -> Result<(), String> {
         let of = |problem: String| format!("links.{}: {problem}", link.name);
         let ends = link.ends().map_err(|error| error.to_string())?;
         let (from, to) = (self.nodes(ends.from).map_err(of)?.to_vec(), self.nodes(ends.to).map_err(of)?.to_vec());
@@ -96,7 +95,9 @@ impl Network {
                 format!("{} nodes and {} do not pair up; one end must be a single node", from.len(), to.len());
             return Err(of(problem));
         }
-        let wire = LinkConfig { rate: rate(link, streams, replication), ..link.wire };
+        let rate =
+            link.wire.rate.map(|mean| link.spread.map_or(mean, |spread| spread.rate(mean, &link.name, replication)));
+        let wire = LinkConfig { rate, ..link.wire };
         let mut made = Vec::new();
         for index in 0..count {
             let name = if count == 1 { link.name.clone() } else { format!("{} {index}", link.name) };
@@ -143,22 +144,6 @@ impl Network {
         self.hops.extend(stations);
         Ok(())
     }
-}
-
-/// The rate of a run.
-///
-/// Whole bits: what the last places of the logarithm's inverse are on one machine or another does not matter.
-fn rate(link: &Link, streams: &Streams, replication: Replication) -> Option<BitRate> {
-    let (mean, Some(spread)) = (link.wire.rate?, link.spread) else { return link.wire.rate };
-    let z = match spread.draw {
-        Draw::Independent => streams.stream(Entity::Run, Purpose::named(&link.name)).normal(),
-        Draw::Stratified => normal_quantile((f64::from(replication.index) + 0.5) / f64::from(replication.count)),
-    };
-    // exp(μ + σ²/2) is the mean of a lognormal distribution.
-    let drawn = mean.as_bits() as f64 * (spread.sigma * z - spread.sigma * spread.sigma / 2.0).exp();
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, and casts saturate
-    let bits = drawn.round() as u64;
-    Some(BitRate::bit(bits.max(1)))
 }
 
 /// Where the nodes of a group are; `None` if it has no place.

@@ -116,12 +116,25 @@ impl<'a> Trial<'a> {
             if self.simulation.run_until(at) == Ended::Stopped {
                 return Ok(Ended::Stopped);
             }
-            match step {
-                Step::Reboot(nodes) => self.reboot(&nodes)?,
-                step => changes::apply(&mut self.simulation, step)?,
-            }
+            self.change(step)?;
         }
         Ok(self.simulation.run_until(limit))
+    }
+
+    fn change(&mut self, step: Step) -> Result<(), String> {
+        let simulation = &mut self.simulation;
+        match step {
+            Step::Links(links, config) => links.into_iter().try_for_each(|link| simulation.change_link(link, *config)),
+            Step::Up(links, up) => links.into_iter().try_for_each(|link| simulation.set_link_up(link, up)),
+            Step::Joined(nodes, joined) => {
+                let mut nodes = nodes.into_iter();
+                return nodes
+                    .try_for_each(|node| simulation.set_node_up(node, joined))
+                    .map_err(|error| error.to_string());
+            }
+            Step::Reboot(nodes) => return self.reboot(&nodes),
+        }
+        .map_err(|error| error.to_string())
     }
 
     fn reboot(&mut self, nodes: &[NodeId]) -> Result<(), String> {

@@ -53,10 +53,7 @@ impl campaign::Cell for CellRuns {
     /// A guess: exchanges, the more of them the longer the run.
     fn work(&self) -> u64 {
         let scenario = &self.cell.scenario;
-        let size = |reference: &str| {
-            let group = reference.split('[').next().unwrap_or_default();
-            scenario.nodes.iter().find(|nodes| nodes.name == group).map_or(1, |nodes| u64::from(nodes.size()))
-        };
+        let size = |reference: &str| u64::from(scenario.most_nodes(reference));
         let seconds = scenario.duration.map_or(600, |duration| duration.0.as_secs());
         let of = |traffic: &crate::scenario::Traffic| {
             let flows = size(&traffic.from).max(size(&traffic.to));

@@ -155,7 +155,7 @@ impl<'a> View<'a> {
         (header, rows.collect())
     }
 
-    /// What a cell's template says by a name: `value` and `error` of the value itself, or a column of its row.
+    /// What a cell's template says by a name: `value` for the value itself, `value±` with its interval, or a column of its row.
     fn shown(&self, figure: &Figure, name: &str) -> Option<String> {
         match name {
             "value" => Some(number(figure.measured, figure.unit)),

@@ -71,6 +71,8 @@ pub enum Sample {
 }
 
 const NANOS_PER_SECOND: f64 = 1e9;
+/// A column each: nobody reads more.
+const MOST_WINDOWS: u128 = 10_000;
 
 impl Metric {
     /// What it counts.
@@ -94,12 +96,18 @@ impl Metric {
     }
 
     /// Refuses what no run can answer.
-    pub(crate) fn validate(self, statistic: Statistic) -> Result<(), String> {
+    pub(crate) fn validate(self, statistic: Statistic, longest: Span) -> Result<(), String> {
         match (self, statistic) {
             (Self::Settling { share }, _) if !(0.0..=1.0).contains(&share) => {
                 Err(format!("a share of {share}; it must be between 0 and 1"))
             }
             (Self::Done { window }, _) if window.0.is_zero() => Err("a window must be longer than 0s".to_owned()),
+            (Self::Done { window }, _) if longest.0.as_nanos() / window.0.as_nanos() > MOST_WINDOWS => {
+                Err(format!("{longest} has more than {MOST_WINDOWS} windows of {window}; make them longer"))
+            }
+            (_, Statistic::Percentile(percent)) if !(0.0..=100.0).contains(&percent) => {
+                Err(format!("a percentile of {percent}; it must be between 0 and 100"))
+            }
             (metric, Statistic::Percentile(_)) if !metric.has_many() => {
                 Err("it is one number a run, which has no percentiles; leave the statistic out for its mean".to_owned())
             }

@@ -44,11 +44,8 @@ impl Cell {
 
     /// A mix in which a scheme has no client would be none.
     pub(super) fn has_clients_for_all(&self) -> bool {
-        let groups = self.scenario.traffic.iter().filter_map(|traffic| {
-            let group = traffic.from.split('[').next()?;
-            self.scenario.nodes.iter().find(|nodes| nodes.name == group)
-        });
-        let most = groups.map(super::Nodes::size).max().unwrap_or(0);
+        let traffic = self.scenario.traffic.iter();
+        let most = traffic.map(|traffic| self.scenario.most_nodes(&traffic.from)).max().unwrap_or(0);
         self.schemes.len() <= most as usize
     }
 }

@@ -43,6 +43,9 @@ use crate::units::Span;
 /// The version of the file format.
 pub const SCHEMA: u32 = 1;
 
+/// More would not fit into any memory.
+const MOST_NODES: u64 = 10_000_000;
+
 /// An experiment, or one cell of it: there everything that is varied has its value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -158,6 +161,12 @@ impl Scenario {
         self.schemes.iter().find(|scheme| scheme.name == name)
     }
 
+    /// How many nodes a reference such as `client` or `client[0..10]` is of, at most.
+    pub(crate) fn most_nodes(&self, reference: &str) -> u32 {
+        let group = reference.split('[').next().unwrap_or_default();
+        self.nodes.iter().find(|nodes| nodes.name == group).map_or(0, Nodes::size)
+    }
+
     /// What rows are called, as a template of the axes.
     pub(crate) fn row_template(&self) -> std::borrow::Cow<'_, str> {
         if let Some(row) = &self.row {
@@ -190,6 +199,11 @@ impl Scenario {
         }
         self.endpoint.validate()?;
         self.nodes.iter().try_for_each(Nodes::validate)?;
+        let nodes: u64 = self.nodes.iter().map(|nodes| u64::from(nodes.size())).sum();
+        if nodes > MOST_NODES {
+            let problem = format!("{nodes} nodes are more than the {MOST_NODES} that a run can have");
+            return Err(ScenarioError::new("nodes", problem));
+        }
         self.links.iter().try_for_each(Link::validate)?;
         self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length))?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
@@ -197,7 +211,8 @@ impl Scenario {
         self.sweep.iter().try_for_each(Axis::validate)?;
         let axes: Vec<&str> = self.sweep.iter().map(|axis| axis.name.as_str()).chain(["scheme", "mix"]).collect();
         let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
-        self.values.iter().try_for_each(|value| value.validate(&axes, &traffic))
+        let longest = self.duration.or(self.time_limit).unwrap_or(Span(std::time::Duration::ZERO));
+        self.values.iter().try_for_each(|value| value.validate(&axes, &traffic, longest))
     }
 
     fn validate_mix(&self, mix: &Mix) -> Result<(), ScenarioError> {

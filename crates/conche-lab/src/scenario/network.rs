@@ -2,13 +2,17 @@
 
 use std::ops::Range;
 
+use conche_netsim::BitRate;
 use conche_netsim::mac::MacConfig;
 use conche_netsim::radio::MediumConfig;
+use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::routing::RplConfig;
 use conche_netsim::wired::LinkConfig;
 use serde::Deserialize;
 
 use super::{AtLeastOne, NonEmpty, ScenarioError};
+use crate::campaign::Replication;
+use crate::stats::normal_quantile;
 
 /// A node or, with a `count`, several alike: a group.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -156,17 +160,39 @@ impl Link {
 
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
         self.ends()?;
-        match self.spread {
-            Some(Spread { sigma, .. }) if !(0.0..=3.0).contains(&sigma) => {
-                let problem = format!("{sigma} is not between 0 and 3; it is that of the natural logarithm");
-                Err(ScenarioError::new(format!("links.{}.spread.sigma", self.name), problem))
-            }
-            Some(_) if self.wire.rate.is_none() => {
-                let problem = "the link has no rate that could differ; give it one in `wire`".to_owned();
-                Err(ScenarioError::new(format!("links.{}.spread", self.name), problem))
-            }
-            _ => Ok(()),
+        let Some(spread) = self.spread else { return Ok(()) };
+        let place = format!("links.{}", self.name);
+        if self.wire.rate.is_none() {
+            let problem = "the link has no rate that could differ; give it one in `wire`".to_owned();
+            return Err(ScenarioError::new(format!("{place}.spread"), problem));
         }
+        spread.validate(&place)
+    }
+}
+
+impl Spread {
+    /// Refuses one that makes no sense; `place` is what it is of.
+    pub(crate) fn validate(self, place: &str) -> Result<(), ScenarioError> {
+        if (0.0..=3.0).contains(&self.sigma) {
+            return Ok(());
+        }
+        let problem = format!("{} is not between 0 and 3; it is that of the natural logarithm", self.sigma);
+        Err(ScenarioError::new(format!("{place}.spread.sigma"), problem))
+    }
+
+    /// The rate of a run, where this is the mean. `name` is the link's, by which it is drawn.
+    ///
+    /// Whole bits: what the last places of the logarithm's inverse are on one machine or another does not matter.
+    pub(crate) fn rate(self, mean: BitRate, name: &str, replication: Replication) -> BitRate {
+        let z = match self.draw {
+            Draw::Independent => Streams::new(replication.seed).stream(Entity::Run, Purpose::named(name)).normal(),
+            Draw::Stratified => normal_quantile((f64::from(replication.index) + 0.5) / f64::from(replication.count)),
+        };
+        // exp(μ + σ²/2) is the mean of a lognormal distribution.
+        let drawn = mean.as_bits() as f64 * (self.sigma * z - self.sigma * self.sigma / 2.0).exp();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, and casts saturate
+        let bits = drawn.round() as u64;
+        BitRate::bit(bits.max(1))
     }
 }
 
@@ -175,7 +201,9 @@ impl Nodes {
     #[must_use]
     pub fn size(&self) -> u32 {
         match (&self.place, self.count) {
-            (Some(Placement::Circles { counts, .. }), None) => counts.iter().sum(),
+            (Some(Placement::Circles { counts, .. }), None) => {
+                counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
+            }
             (Some(Placement::At(places)), None) => u32::try_from(places.len()).unwrap_or(u32::MAX),
             (_, count) => count.map_or(1, AtLeastOne::get),
         }
@@ -225,5 +253,38 @@ impl<'a> Selected<'a> {
             }
         };
         Some(Self { group, members: Some(members) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(draw: Draw, count: u32) -> Vec<f64> {
+        let rate = |index| {
+            let replication = Replication { index, count, seed: u64::from(index) };
+            Spread { sigma: 0.5, draw }.rate(BitRate::kbit(15), "uplink", replication).as_bits() as f64
+        };
+        (0..count).map(rate).collect()
+    }
+
+    #[test]
+    fn rates_of_runs_are_lognormal_around_their_mean() {
+        let rates = rates(Draw::Independent, 20_000);
+        let mean = rates.iter().sum::<f64>() / 20_000.0;
+        // Coefficient of variation √(exp(σ²) − 1) = 0.533.
+        assert!((mean / 15_000.0 - 1.0).abs() < 4.0 * 0.533 / 20_000_f64.sqrt(), "{mean}");
+        let logarithms: Vec<f64> = rates.iter().map(|rate| (rate / 15_000.0).ln() + 0.125).collect();
+        let variance = logarithms.iter().map(|log| log * log).sum::<f64>() / 20_000.0;
+        assert!((variance - 0.25).abs() < 4.0 * 0.25 * (2.0_f64 / 20_000.0).sqrt(), "{variance}");
+    }
+
+    #[test]
+    fn stratified_rates_have_their_mean_with_few_runs_already() {
+        let rates = rates(Draw::Stratified, 15);
+        assert!(rates.is_sorted(), "each from the next part of the distribution");
+        assert!((rates[7] - 15_000.0 * (-0.125_f64).exp()).abs() < 1.0, "the middle one is the median");
+        let mean = rates.iter().sum::<f64>() / 15.0;
+        assert!((mean / 15_000.0 - 1.0).abs() < 0.02, "{mean}");
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::ScenarioError;
 use crate::metrics::{Metric, Statistic};
 use crate::results::Unit;
+use crate::units::Span;
 
 /// A value of each cell: a metric of its flows, and what is made of the replications.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -177,7 +178,7 @@ impl Labels {
 }
 
 impl Value {
-    pub(super) fn validate(&self, axes: &[&str], traffic: &[&str]) -> Result<(), ScenarioError> {
+    pub(super) fn validate(&self, axes: &[&str], traffic: &[&str], longest: Span) -> Result<(), ScenarioError> {
         let place = || format!("values.{}", self.column);
         if let Some(unknown) = self.only.keys().find(|axis| !axes.contains(&axis.as_str())) {
             let problem = format!("there is no axis `{unknown}`; the axes are {}", axes.join(", "));
@@ -188,7 +189,7 @@ impl Value {
                 let problem = format!("there is no traffic `{unknown}`; there is {}", traffic.join(", "));
                 Err(ScenarioError::new(format!("{}.traffic", place()), problem))
             }
-            _ => self.metric.validate(self.statistic).map_err(|problem| ScenarioError::new(place(), problem)),
+            _ => self.metric.validate(self.statistic, longest).map_err(|problem| ScenarioError::new(place(), problem)),
         }
     }
 }

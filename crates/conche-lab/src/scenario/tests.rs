@@ -150,6 +150,9 @@ fn values_without_sense_are_refused() {
             "metric = \"copies\"\nstatistic = { percentile = 50 }",
             "values.copies_per_run: it is one number",
         ),
+        ("count = 400", "count = 4000000000", "nodes: 4000000004 nodes are more than"),
+        ("metric = \"copies\"", "metric = { done = { window = \"1ns\" } }", "48h has more than 10000 windows of 1ns"),
+        ("statistic = { percentile = 90 }", "statistic = { percentile = 900 }", "a percentile of 900"),
         ("only = { clients", "only = { client", "values.{}.only: there is no axis `client`"),
     ] {
         let error = problem(from, to);

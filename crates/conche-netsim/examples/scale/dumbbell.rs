@@ -13,12 +13,12 @@ use std::time::Duration;
 use conche_netsim::node::Node;
 use conche_netsim::rng::{Entity, Purpose};
 use conche_netsim::wired::{DropTail, Jitter, LinkConfig, Topology};
-use conche_netsim::{BitRate, Instant, NodeId, Simulation};
+use conche_netsim::{BitRate, NodeId, Simulation};
 use conche_proto::cc::AnyController;
 use conche_proto::{EndpointConfig, Envelope, SharedConfig, TransmissionParameters};
 
 use crate::application::Host;
-use crate::{Ran, timed};
+use crate::{Ran, measured};
 
 /// Clients at one bottleneck.
 pub struct Dumbbell {
@@ -40,17 +40,7 @@ const RESPONSE_BYTES: usize = 66;
 
 impl Dumbbell {
     pub fn run(&self) -> Result<Ran, Box<dyn Error>> {
-        let (sim, building, running) = timed(
-            || self.build(),
-            |sim| {
-                if let Ok(sim) = sim {
-                    sim.run_until(Instant::from_millis(1000 * self.seconds));
-                }
-            },
-        );
-        let sim = sim?;
-        let responses = sim.hosts().map(|(_, host)| u64::from(host.application().responses())).sum();
-        Ok(Ran { events: sim.events(), responses, building, running })
+        measured(|| self.build(), self.seconds)
     }
 
     fn build(&self) -> Result<Simulation<Node<Host>>, Box<dyn Error>> {

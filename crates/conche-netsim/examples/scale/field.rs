@@ -9,12 +9,12 @@ use conche_netsim::radio::{MediumConfig, Position, Sinr};
 use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::routing::{RplConfig, RplTree};
 use conche_netsim::wired::Topology;
-use conche_netsim::{Instant, NodeId, Simulation};
+use conche_netsim::{NodeId, Simulation};
 use conche_proto::cc::AnyController;
 use conche_proto::{EndpointConfig, SharedConfig};
 
 use crate::application::Host;
-use crate::{Ran, timed};
+use crate::{Ran, measured};
 
 /// A field of motes.
 pub struct Field {
@@ -31,17 +31,7 @@ const RESPONSE_BYTES: usize = 12;
 
 impl Field {
     pub fn run(&self) -> Result<Ran, Box<dyn Error>> {
-        let (sim, building, running) = timed(
-            || self.build(),
-            |sim| {
-                if let Ok(sim) = sim {
-                    sim.run_until(Instant::from_millis(1000 * self.seconds));
-                }
-            },
-        );
-        let sim = sim?;
-        let responses = sim.hosts().map(|(_, host)| u64::from(host.application().responses())).sum();
-        Ok(Ran { events: sim.events(), responses, building, running })
+        measured(|| self.build(), self.seconds)
     }
 
     fn build(&self) -> Result<Simulation<Node<Host>>, Box<dyn Error>> {

@@ -12,8 +12,11 @@ use std::error::Error;
 use std::process::Command;
 use std::time::Duration;
 
+use conche_netsim::node::Node;
+use conche_netsim::{Instant, Simulation};
 use cpu_time::ProcessTime;
 
+use crate::application::Host;
 use crate::dumbbell::{Dumbbell, Pattern};
 use crate::field::Field;
 
@@ -78,13 +81,18 @@ fn run(name: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Times the two halves of a run.
-fn timed<T>(build: impl FnOnce() -> T, run: impl FnOnce(&mut T)) -> (T, Duration, Duration) {
+/// Builds a network and runs it for so many seconds of virtual time.
+fn measured(
+    build: impl FnOnce() -> Result<Simulation<Node<Host>>, Box<dyn Error>>,
+    seconds: u64,
+) -> Result<Ran, Box<dyn Error>> {
     let began = ProcessTime::now();
-    let mut built = build();
+    let mut sim = build()?;
     let (building, began) = (began.elapsed(), ProcessTime::now());
-    run(&mut built);
-    (built, building, began.elapsed())
+    sim.run_until(Instant::from_millis(1000 * seconds));
+    let running = began.elapsed();
+    let responses = sim.hosts().map(|(_, host)| u64::from(host.application().responses())).sum();
+    Ok(Ran { events: sim.events(), responses, building, running })
 }
 
 /// The most memory that this process has had resident.

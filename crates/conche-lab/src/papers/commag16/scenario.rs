@@ -1,10 +1,11 @@
 //! The experiment as data: `scenarios/commag16.toml`.
 
+use conche_netsim::wired::Service;
 use serde::Deserialize;
 
 use crate::experiment::Effort;
 use crate::papers::flocklab::{ContikiMac, Metric, Testbed};
-use crate::scenario::{AtLeastOne, Endpoint, NonEmpty, SCHEMA, ScenarioError, Scheme, distinct, select};
+use crate::scenario::{AtLeastOne, Endpoint, NonEmpty, SCHEMA, ScenarioError, Scheme, Spread, distinct, select};
 use crate::units::{BitRate, Size, Span};
 
 /// The replications of a first impression.
@@ -94,39 +95,6 @@ pub struct Link {
     pub jitter: Span,
     /// Probability that a frame is lost.
     pub loss: f64,
-}
-
-/// Rates of runs are lognormally distributed.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Spread {
-    /// Standard deviation of the rate's logarithm.
-    pub sigma: f64,
-    /// How the runs of a cell share the distribution.
-    pub draw: Draw,
-}
-
-/// How the replications of a cell share a distribution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Draw {
-    /// Each draws from all of it.
-    Independent,
-    /// Of n replications each takes the middle of another one of n equally probable parts, so that few runs cover it
-    /// evenly.
-    Stratified,
-}
-
-/// See [`conche_netsim::wired::Service`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Service {
-    /// Not at all.
-    Exact,
-    /// By a Rayleigh-distributed factor of mean 1.
-    Rayleigh,
-    /// By an exponentially distributed factor of mean 1.
-    Exponential,
 }
 
 /// Clients that open an exchange whenever the last one is over.
@@ -229,13 +197,7 @@ impl Link {
         }
         share(&format!("{place}.loss"), self.loss)?;
         share(&format!("{place}.stall_probability"), self.stall_probability)?;
-        match self.spread {
-            Some(Spread { sigma, .. }) if !(0.0..=3.0).contains(&sigma) => {
-                let problem = format!("{sigma} is not between 0 and 3; it is that of the natural logarithm");
-                Err(ScenarioError::new(format!("{place}.spread.sigma"), problem))
-            }
-            _ => Ok(()),
-        }
+        self.spread.map_or(Ok(()), |spread| spread.validate(place))
     }
 }
 
