@@ -133,9 +133,9 @@ impl<P: Copy> Incoming<P> {
         }
     }
 
-    /// There is room for a request of this group with this token, and for its response.
-    pub(crate) fn admits(&self, group: Group, token: &Token) -> bool {
-        self.shares.admits(group, token.places(), self.capacity)
+    /// There is room for a request of this group whose token counts as so many places, and for its response.
+    pub(crate) fn admits(&self, group: Group, places: usize) -> bool {
+        self.shares.admits(group, places, self.capacity)
     }
 
     /// A request arrived, and is admitted.

@@ -59,11 +59,13 @@ impl Shares {
 
     /// A group may take `amount` more of a whole of `capacity`.
     #[must_use]
+    #[inline]
     pub fn admits(&self, group: Group, amount: usize, capacity: usize) -> bool {
         self.held(group).saturating_add(amount) <= capacity.saturating_sub(self.total)
     }
 
     /// A group takes `amount`, whether admitted or not.
+    #[inline]
     pub fn take(&mut self, group: Group, amount: usize) {
         let rows = self.rows.get_or_insert_with(|| Box::new([[0; 2]; ROW as usize]));
         for (row, cell) in group.cells().into_iter().enumerate() {
@@ -73,6 +75,7 @@ impl Shares {
     }
 
     /// A group gives back `amount` of what it took.
+    #[inline]
     pub fn give_back(&mut self, group: Group, amount: usize) {
         let Some(rows) = &mut self.rows else { return };
         for (row, cell) in group.cells().into_iter().enumerate() {
@@ -81,6 +84,7 @@ impl Shares {
         self.total = self.total.saturating_sub(amount);
     }
 
+    #[inline]
     fn held(&self, group: Group) -> usize {
         let [first, second] = group.cells();
         self.rows.as_ref().map_or(0, |rows| rows[first][0].min(rows[second][1]) as usize)

@@ -41,6 +41,7 @@ impl Token {
 
     /// The token of these bytes, `None` for more than eight.
     #[must_use]
+    #[inline]
     pub fn new(token: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::MAX_LENGTH];
         bytes.get_mut(..token.len())?.copy_from_slice(token);
@@ -74,6 +75,7 @@ impl Token {
     }
 
     /// The bytes of a short one as a number, with zeros behind them; of a long one the first eight.
+    #[inline]
     pub(crate) fn as_u64(&self) -> u64 {
         match &self.0 {
             Bytes::Short { bytes, .. } => u64::from_le_bytes(*bytes),
@@ -102,6 +104,7 @@ impl Token {
 
     /// The number of its bytes.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
             Bytes::Short { length, .. } => usize::from(*length),
@@ -123,9 +126,15 @@ impl Token {
 
     /// The bytes that it takes in a message: its own, and one or two that tell their number if that is 13 or more.
     #[must_use]
+    #[inline]
     pub fn encoded_len(&self) -> usize {
-        let length = self.len();
-        length + usize::from(length >= 13) + usize::from(length >= 269)
+        match &self.0 {
+            Bytes::Short { length, .. } => usize::from(*length),
+            Bytes::Long(long) => {
+                let length = long.bytes.len();
+                length + usize::from(length >= 13) + usize::from(length >= 269)
+            }
+        }
     }
 
     /// What the token length field of a message with this token says: TKL.
@@ -144,8 +153,15 @@ impl Token {
 
     /// What it counts as where something is shared in places of 128 bytes: 1, and one for each 128 bytes begun that it
     /// takes in memory of its own.
+    #[inline]
     pub(crate) fn places(&self) -> usize {
-        1 + self.heap_bytes().div_ceil(128)
+        Self::places_of(self.len())
+    }
+
+    /// What a token of so many bytes counts as.
+    #[inline]
+    pub(crate) const fn places_of(length: usize) -> usize {
+        if length <= Self::MAX_LENGTH { 1 } else { 1 + length.div_ceil(128) }
     }
 
     /// The bytes that it takes in memory of its own.
@@ -162,9 +178,16 @@ impl Token {
 /// Each length is written in one way only, since 13 and 269 are where the next form begins to count.
 #[inline]
 pub(super) fn split_length(nibble: u8, bytes: &[u8], most: usize) -> Result<(u32, &[u8]), DecodeErrorKind> {
-    if most <= Token::MAX_LENGTH && usize::from(nibble) > Token::MAX_LENGTH {
-        return Err(DecodeErrorKind::TokenLength);
+    match usize::from(nibble) {
+        0..=Token::MAX_LENGTH => Ok((nibble.into(), bytes)),
+        _ if most <= Token::MAX_LENGTH => Err(DecodeErrorKind::TokenLength),
+        _ => split_extended_length(nibble, bytes, most),
     }
+}
+
+/// The same for a nibble that announces more than eight bytes.
+#[cold]
+fn split_extended_length(nibble: u8, bytes: &[u8], most: usize) -> Result<(u32, &[u8]), DecodeErrorKind> {
     let (length, rest) = extended(nibble, bytes, DecodeErrorKind::TokenLength).map_err(|kind| match kind {
         DecodeErrorKind::OptionTruncated => DecodeErrorKind::TokenTruncated,
         kind => kind,

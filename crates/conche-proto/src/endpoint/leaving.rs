@@ -183,7 +183,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         token: Token,
         (sender, kept): (Sender, Kept),
     ) {
-        if !self.incoming.admits(group, &token) {
+        if !self.incoming.admits(group, token.places()) {
             self.stats.overloaded += 1;
             return;
         }

@@ -10,7 +10,7 @@ use super::transfer::Whole;
 use super::validation::allows;
 use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
-use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Type};
+use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::{Came, Waiting};
@@ -199,7 +199,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
         said: &Said,
     ) -> Option<Waiting<P>> {
-        if !self.incoming.admits(arrival.group, &message.token()) {
+        if !self.incoming.admits(arrival.group, Token::places_of(message.token_bytes().len())) {
             return None;
         }
         self.take_in_place(now, arrival, message, said)
@@ -329,7 +329,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
         let exchange = self.exchanges.get(index);
         let purpose = exchange.purpose;
-        if !exchange.confirmable || (purpose == Purpose::Request && exchange.token != message.token()) {
+        if !exchange.confirmable || (purpose == Purpose::Request && exchange.token.as_slice() != message.token_bytes()) {
             self.stats.unmatched += 1;
             return;
         }

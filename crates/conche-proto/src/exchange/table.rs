@@ -418,6 +418,7 @@ impl<C: Controller> Exchanges<C> {
 
 /// Of a token that this endpoint chose, toward a peer. What an application chooses may begin alike for all of its requests:
 /// of a long one every byte counts.
+#[inline]
 pub(crate) fn token_hash(hash: &Keyed, peer: u32, token: &Token) -> u64 {
     let bytes = if token.is_extended() { hash.digest(0, token.as_slice()) } else { token.as_u64() };
     hash.spread(u64::from(peer) << 32 | token.len() as u64, bytes)

@@ -71,7 +71,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         // A longer token than that of the message before takes more of the share.
         let known = self.incoming.get(request).map_or(0, |waiting| waiting.token.places());
         let token = message.token();
-        let fits = token.places() <= known || self.incoming.admits(arrival.group, &token);
+        let fits = token.places() <= known || self.incoming.admits(arrival.group, token.places());
         let taken = if fits { self.take_in_place(now, arrival, message, &said) } else { None };
         let Some(mut waiting) = taken else {
             self.stats.overloaded += 1;
