@@ -51,6 +51,7 @@ impl Asked {
     }
 
     /// Its Q-Block2, the first of several.
+    #[inline]
     pub(crate) fn q_block2(&self) -> Option<Block> {
         self.block2.get().filter(|_| self.block2.is_in_sets())
     }

@@ -168,6 +168,7 @@ impl Transfer {
     }
 
     /// A response concerns blocks, so that a request which has gone without them so far becomes a transfer.
+    #[inline]
     pub(crate) fn is_begun_by(response: &Message<'_>) -> bool {
         // Whether the value is a legal one is looked at later: what is none must not pass for a whole body.
         let has = |number| response.options().any(|option| option.number == number);

@@ -47,6 +47,7 @@ impl Envelope {
 
     /// The timeout to arm where the controller wants `wanted`; `previous` is the one armed before in this exchange.
     #[must_use]
+    #[inline]
     pub fn hold(&self, wanted: Duration, previous: Option<Duration>) -> Duration {
         let least = match previous {
             None => self.timeout_floor,

@@ -83,6 +83,7 @@ impl Inquiries {
     }
 
     /// What the message of this exchange leaves with, if it goes to a group.
+    #[inline]
     pub(super) fn id_of(&self, exchange: ExchangeId, token: &Token) -> Option<MessageId> {
         self.of(exchange, token).map(|inquiry| inquiry.id)
     }

@@ -106,6 +106,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// The observer that this request registers, if its registration was accepted.
+    #[inline]
     pub(super) fn registered(&mut self, request: RequestId) -> Option<u32> {
         if self.observers.unanswered() == 0 {
             return None;

@@ -151,6 +151,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Lets leave what may leave of a peer's queue, in order. Called after every event that can make a difference.
+    #[inline]
     pub(super) fn admit_waiting(&mut self, now: Instant, peer: u32) {
         while let Some(exchange) = self.exchanges.admit_next(now, &mut self.peers, peer) {
             self.outbox.push_back(Departure::Exchange(exchange));

@@ -28,6 +28,19 @@ impl<C: Controller> Exchanges<C> {
         peer: u32,
     ) -> Option<ExchangeId> {
         let state = peers.get_mut(peer);
+        if !state.work().queue.is_empty() {
+            return self.admit_queued(now, peers, peer);
+        }
+        if state.work().outstanding < self.config.transmission.nstart {
+            state.starved_since = state.starved_since.min(now);
+        }
+        None
+    }
+
+    /// The same for a queue in which somebody waits. A function of its own, since nobody does where peers keep up.
+    #[inline(never)]
+    fn admit_queued<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, peer: u32) -> Option<ExchangeId> {
+        let state = peers.get_mut(peer);
         while let Some(index) = state.work().queue.first() {
             let (alone, has_slot) =
                 (state.work().queued == 1, state.work().outstanding < self.config.transmission.nstart);
@@ -49,9 +62,6 @@ impl<C: Controller> Exchanges<C> {
                 }
                 None => queue.push_back(&mut self.slots, index),
             }
-        }
-        if state.work().outstanding < self.config.transmission.nstart {
-            state.starved_since = state.starved_since.min(now);
         }
         None
     }

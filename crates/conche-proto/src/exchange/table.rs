@@ -424,6 +424,7 @@ pub(crate) fn token_hash(hash: &Keyed, peer: u32, token: &Token) -> u64 {
     hash.spread(u64::from(peer) << 32 | token.len() as u64, bytes)
 }
 
+#[inline]
 fn random_token(length: usize, random: &mut impl RngCore) -> Option<Token> {
     if length <= Token::MAX_LENGTH {
         return Token::new(&random.next_u64().to_le_bytes()[..length]);

@@ -47,6 +47,7 @@ impl MessageIds {
     }
 
     /// Hands out the next ID, or says when it will be free.
+    #[inline]
     pub(crate) fn allocate(&mut self, now: Instant, lifetime: Duration) -> Result<MessageId, Instant> {
         if let Some(free) = self.blocked_until(now, lifetime) {
             return Err(free);

@@ -90,11 +90,13 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     /// The same where nobody needs the hash: there is none, if this peer was found last.
+    #[inline]
     pub(crate) fn find_unhashed(&mut self, key: &P) -> Option<u32> {
         self.recent(key).or_else(|| self.find(key, self.hash(key)))
     }
 
     /// The peer that was found last, if this is its key: what comes and goes often does so with one peer.
+    #[inline]
     fn recent(&self, key: &P) -> Option<u32> {
         self.slots.get(self.recent).filter(|peer| peer.key == *key).map(|_| self.recent)
     }
@@ -220,6 +222,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
+    #[inline]
     fn make_idle(&mut self, now: Instant, index: u32) {
         let links = self.idle.append(&mut self.slots, index);
         self.get_mut(index).usage = Usage::Idle { last_used: now, links };

@@ -60,6 +60,7 @@ impl Nodes {
     }
 
     /// Makes room for one more node, and returns it.
+    #[inline]
     fn grow(&mut self) -> usize {
         let node = self.len;
         if Self::place(node).0 == self.families.len() {
@@ -69,6 +70,7 @@ impl Nodes {
         node
     }
 
+    #[inline]
     fn pop(&mut self) -> Option<Armed> {
         self.len = self.len.checked_sub(1)?;
         Some(self[self.len])
