@@ -134,6 +134,7 @@ impl<P: Copy> Incoming<P> {
     }
 
     /// There is room for a request of this group whose token counts as so many places, and for its response.
+    #[inline]
     pub(crate) fn admits(&self, group: Group, places: usize) -> bool {
         self.shares.admits(group, places, self.capacity)
     }
@@ -156,6 +157,7 @@ impl<P: Copy> Incoming<P> {
         Some(RequestId { index, generation })
     }
 
+    #[inline]
     pub(crate) fn get(&self, id: RequestId) -> Option<&Waiting<P>> {
         let slot = self.slots.get(id.index).filter(|slot| slot.request.generation == id.generation)?;
         Some(&slot.request)
@@ -219,6 +221,7 @@ impl<P: Copy> Incoming<P> {
     }
 
     /// The response to a request is over.
+    #[inline]
     pub(crate) fn give_back(&mut self, group: Group, token: &Token) {
         self.shares.give_back(group, token.places());
     }

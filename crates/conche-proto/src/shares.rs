@@ -35,11 +35,13 @@ impl Group {
     /// The group that hashes to this. The hash must be keyed and spread over all of its bits: who can choose where a group
     /// counts can make it pay for another.
     #[must_use]
+    #[inline]
     pub fn of(hash: u64) -> Self {
         let cell = |bits: u64| u16::try_from(bits % u64::from(ROW)).unwrap_or_default();
         Self([cell(hash), cell(hash >> 32)])
     }
 
+    #[inline]
     pub(crate) fn cells(self) -> [usize; 2] {
         self.0.map(usize::from)
     }

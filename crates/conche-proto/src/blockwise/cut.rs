@@ -47,13 +47,13 @@ impl Asked {
 
     /// Its Q-Block1.
     pub(crate) fn q_block1(&self) -> Option<Block> {
-        self.block1.get().filter(|_| self.block1.is_in_sets())
+        if self.block1.is_in_sets() { self.block1.get() } else { None }
     }
 
     /// Its Q-Block2, the first of several.
     #[inline]
     pub(crate) fn q_block2(&self) -> Option<Block> {
-        self.block2.get().filter(|_| self.block2.is_in_sets())
+        if self.block2.is_in_sets() { self.block2.get() } else { None }
     }
 
     /// The last block of the request's body.
@@ -96,10 +96,12 @@ impl Packed {
         Self(decode_uint(block.encode().as_slice()).and_then(|value| NonZeroU32::new(!(value | flag))))
     }
 
+    #[inline]
     fn get(self) -> Option<Block> {
         Block::decode(encode_uint(!self.0?.get() & (Self::IN_SETS - 1)).as_slice()).ok()
     }
 
+    #[inline]
     fn is_in_sets(self) -> bool {
         self.0.is_some_and(|value| !value.get() & Self::IN_SETS != 0)
     }

@@ -27,6 +27,7 @@ pub struct OptionSpec {
 impl OptionSpec {
     /// Whether a value of `length` bytes is in the defined range (RFC 7252 §5.4.3).
     #[must_use]
+    #[inline]
     pub fn allows_length(&self, length: usize) -> bool {
         (usize::from(*self.length.start())..=usize::from(*self.length.end())).contains(&length)
     }

@@ -59,6 +59,7 @@ impl Token {
 
     /// The token's bytes.
     #[must_use]
+    #[inline]
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
             Bytes::Short { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or(bytes),
@@ -67,6 +68,7 @@ impl Token {
     }
 
     /// The bytes of a short one and zeros behind them.
+    #[inline]
     pub(super) fn padded(&self) -> Option<([u8; Self::MAX_LENGTH], u8)> {
         match self.0 {
             Bytes::Short { length, bytes } => Some((bytes, length)),
@@ -139,6 +141,7 @@ impl Token {
 
     /// What the token length field of a message with this token says: TKL.
     #[must_use]
+    #[inline]
     pub fn tkl(&self) -> u8 {
         match self.0 {
             Bytes::Short { length, .. } => length,

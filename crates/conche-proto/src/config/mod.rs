@@ -172,6 +172,7 @@ impl EndpointConfig {
     }
 
     /// The longest token of a request that is not refused, in bytes: what is left of a message has room for an answer.
+    #[inline]
     pub(crate) fn longest_accepted_token(&self) -> usize {
         match self.longest_token {
             ..=Token::MAX_LENGTH => self.longest_token,

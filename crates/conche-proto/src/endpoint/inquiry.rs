@@ -78,6 +78,7 @@ impl Inquiries {
         Token::from(unused.unwrap_or_else(|| random.next_u64()).to_le_bytes())
     }
 
+    #[inline]
     fn of(&self, exchange: ExchangeId, token: &Token) -> Option<&Inquiry> {
         self.by_token.get(&token.as_u64()).filter(|inquiry| inquiry.exchange == exchange)
     }

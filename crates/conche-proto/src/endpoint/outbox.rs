@@ -52,14 +52,17 @@ impl<P: Copy> Outbox<P> {
         Self { departures: VecDeque::new(), kept: 0 }
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.departures.len()
     }
 
+    #[inline]
     pub(super) fn push_back(&mut self, departure: Departure<P>) {
         self.departures.push_back(departure);
     }
 
+    #[inline]
     pub(super) fn pop_front(&mut self) -> Option<Departure<P>> {
         self.kept = self.kept.saturating_sub(1);
         self.departures.pop_front()
@@ -79,6 +82,7 @@ impl<P: Copy> Outbox<P> {
 }
 
 /// Copies `datagram` to the front of `buf`.
+#[inline]
 pub(super) fn write(datagram: &[u8], buf: &mut [u8]) -> usize {
     buf[..datagram.len()].copy_from_slice(datagram);
     datagram.len()

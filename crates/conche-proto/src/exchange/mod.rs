@@ -150,20 +150,24 @@ impl<C: Controller> Exchange<C> {
     }
 
     /// The number of the copy that was sent last: 0 for the original.
+    #[inline]
     pub(crate) fn attempt(&self) -> u8 {
         u8::try_from(self.sent.len().saturating_sub(1)).unwrap_or(u8::MAX)
     }
 
+    #[inline]
     pub(crate) fn first_sent(&self) -> Option<Instant> {
         self.sent.first().copied()
     }
 
     /// The time from the first copy's departure to `now`, zero if none left.
+    #[inline]
     pub(crate) fn since_first(&self, now: Instant) -> Duration {
         self.first_sent().map_or(Duration::ZERO, |first| now - first)
     }
 
     /// It occupies no slot any more.
+    #[inline]
     fn free_slot<P>(&mut self, peer: &mut Peer<P, C>) {
         if core::mem::take(&mut self.holds_slot) {
             peer.free_slot(self.bytes);
@@ -210,6 +214,7 @@ impl<C: Controller> Exchange<C> {
     }
 
     /// When its timer is due next. One whose turn comes at a known time waits for that instead of its queue's lifetime.
+    #[inline]
     pub(crate) fn wake(&self) -> Instant {
         let until = if self.asks_again() { self.ask_again } else { self.state_until };
         until.min(self.deadline)

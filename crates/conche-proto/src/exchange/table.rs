@@ -188,6 +188,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// What has just been opened was not admitted at once: from now on it waits.
+    #[inline]
     pub(crate) fn wait(&mut self, id: ExchangeId) {
         if self.live(id).is_some_and(|exchange| exchange.state == State::Queued) {
             self.arm(id.index);
@@ -240,10 +241,12 @@ impl<C: Controller> Exchanges<C> {
         self.slots.get(id.index).filter(|exchange| exchange.generation == id.generation)
     }
 
+    #[inline]
     pub(crate) fn get(&self, index: u32) -> &Exchange<C> {
         &self.slots[index]
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> &mut Exchange<C> {
         &mut self.slots[index]
     }

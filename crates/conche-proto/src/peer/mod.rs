@@ -43,6 +43,7 @@ pub(crate) struct Peer<P, C: Controller> {
 
 impl<P, C: Controller> Peer<P, C> {
     /// What is on its way, for the controller; `queued` does not count the message that is being asked about.
+    #[inline]
     pub(crate) fn load(&self, queued: u32) -> Load {
         let work = self.work();
         Load {
@@ -54,12 +55,14 @@ impl<P, C: Controller> Peer<P, C> {
     }
 
     /// The load as an exchange sees it that occupies a slot itself.
+    #[inline]
     pub(crate) fn load_without(&self, bytes: u32) -> Load {
         let load = self.load(self.work().queued);
         Load { exchanges: load.exchanges.saturating_sub(1), bytes: load.bytes.saturating_sub(bytes), ..load }
     }
 
     /// A message from the peer arrived that is not malformed.
+    #[inline]
     pub(crate) fn heard(&mut self) {
         self.silent = false;
         self.non.heard();

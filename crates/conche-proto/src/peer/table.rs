@@ -82,6 +82,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     /// The peer with this key, whose [hash](Self::hash) is known already.
+    #[inline]
     pub(crate) fn find(&mut self, key: &P, hash: u64) -> Option<u32> {
         let found =
             self.recent(key).or_else(|| self.index.find(&self.slots, hash, |peer: &Peer<P, C>| peer.key == *key));
@@ -102,6 +103,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     /// The hash of a peer's key.
+    #[inline]
     pub(crate) fn hash(&self, key: &P) -> u64 {
         self.hash.hash(key)
     }
@@ -111,15 +113,18 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.index.peek(&self.slots, self.hash(key), |peer: &Peer<P, C>| peer.key == *key)
     }
 
+    #[inline]
     pub(crate) fn get(&self, index: u32) -> &Peer<P, C> {
         &self.slots[index]
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> &mut Peer<P, C> {
         &mut self.slots[index]
     }
 
     /// A peer and its controller.
+    #[inline]
     pub(crate) fn controlled(&mut self, index: u32) -> (&mut Peer<P, C>, &C) {
         let peer = &mut self.slots[index];
         let controller = self.controllers.get(peer.controller);

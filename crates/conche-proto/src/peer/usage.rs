@@ -80,12 +80,14 @@ impl<P, C: Controller> Peer<P, C> {
         }
     }
 
+    #[inline]
     pub(crate) fn occupy_slot(&mut self, bytes: u32) {
         let work = self.work_mut();
         work.outstanding = work.outstanding.saturating_add(1);
         work.outstanding_bytes = work.outstanding_bytes.saturating_add(bytes);
     }
 
+    #[inline]
     pub(crate) fn free_slot(&mut self, bytes: u32) {
         let work = self.work_mut();
         work.outstanding = work.outstanding.saturating_sub(1);
