@@ -49,8 +49,12 @@ impl Keyed {
         let fold = |state: u64, word: [u8; 8]| mixed(state.wrapping_add(u64::from_le_bytes(word)) ^ other);
         let (words, rest) = bytes.as_chunks();
         let state = words.iter().fold(start, |state, word| fold(state, *word));
-        let mut last = [0; 8];
-        last.iter_mut().zip(rest).for_each(|(byte, given)| *byte = *given);
+        // The last word is full: it has bytes of the one before it. Only fewer than eight are filled up.
+        let last = bytes.last_chunk().copied().unwrap_or_else(|| {
+            let mut last = [0; 8];
+            last.iter_mut().zip(rest).for_each(|(byte, given)| *byte = *given);
+            last
+        });
         fold(state, last)
     }
 

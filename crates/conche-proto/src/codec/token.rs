@@ -18,10 +18,15 @@ enum Bytes {
     /// What lies behind `length` is zero.
     Short {
         length: u8,
-        bytes: [u8; Token::MAX_LENGTH],
+        bytes: Word,
     },
     Long(Box<Long>),
 }
+
+/// Where a pointer would be in the other variant, so that a token is moved in whole words.
+#[derive(Clone, Copy)]
+#[repr(align(8))]
+struct Word([u8; Token::MAX_LENGTH]);
 
 /// Behind one pointer, not two words, so that short tokens are not larger for it.
 #[derive(Clone)]
@@ -37,7 +42,7 @@ impl Token {
     pub const MAX_EXTENDED_LENGTH: usize = 65_804;
 
     /// The zero-length token.
-    pub const EMPTY: Self = Self(Bytes::Short { length: 0, bytes: [0; Self::MAX_LENGTH] });
+    pub const EMPTY: Self = Self(Bytes::Short { length: 0, bytes: Word([0; Self::MAX_LENGTH]) });
 
     /// The token of these bytes, `None` for more than eight.
     #[must_use]
@@ -45,7 +50,7 @@ impl Token {
     pub fn new(token: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::MAX_LENGTH];
         bytes.get_mut(..token.len())?.copy_from_slice(token);
-        Some(Self(Bytes::Short { length: u8::try_from(token.len()).ok()?, bytes }))
+        Some(Self(Bytes::Short { length: u8::try_from(token.len()).ok()?, bytes: Word(bytes) }))
     }
 
     /// The token of these bytes, `None` for more than 65 804. More than eight are for peers that know RFC 8974.
@@ -62,7 +67,7 @@ impl Token {
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
-            Bytes::Short { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or(bytes),
+            Bytes::Short { length, bytes: Word(bytes) } => bytes.get(..usize::from(*length)).unwrap_or(bytes),
             Bytes::Long(long) => &long.bytes,
         }
     }
@@ -71,7 +76,7 @@ impl Token {
     #[inline]
     pub(super) fn padded(&self) -> Option<([u8; Self::MAX_LENGTH], u8)> {
         match self.0 {
-            Bytes::Short { length, bytes } => Some((bytes, length)),
+            Bytes::Short { length, bytes: Word(bytes) } => Some((bytes, length)),
             Bytes::Long(_) => None,
         }
     }
@@ -80,7 +85,7 @@ impl Token {
     #[inline]
     pub(crate) fn as_u64(&self) -> u64 {
         match &self.0 {
-            Bytes::Short { bytes, .. } => u64::from_le_bytes(*bytes),
+            Bytes::Short { bytes: Word(bytes), .. } => u64::from_le_bytes(*bytes),
             Bytes::Long(long) => long.bytes.first_chunk().map_or(0, |first| u64::from_le_bytes(*first)),
         }
     }
@@ -89,7 +94,7 @@ impl Token {
     /// be guessed.
     pub(crate) fn numbered(mut self, number: u16) -> Self {
         let bytes = match &mut self.0 {
-            Bytes::Short { length, bytes } if *length >= 6 => bytes.get_mut(..usize::from(*length)),
+            Bytes::Short { length, bytes: Word(bytes) } if *length >= 6 => bytes.get_mut(..usize::from(*length)),
             Bytes::Short { .. } => None,
             Bytes::Long(long) => Some(&mut *long.bytes),
         };
@@ -206,7 +211,7 @@ impl Default for Token {
 
 impl From<[u8; 8]> for Token {
     fn from(bytes: [u8; 8]) -> Self {
-        Self(Bytes::Short { length: 8, bytes })
+        Self(Bytes::Short { length: 8, bytes: Word(bytes) })
     }
 }
 
@@ -215,7 +220,7 @@ impl PartialEq for Token {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Bytes::Short { length, bytes }, Bytes::Short { length: other, bytes: others }) => {
-                length == other && u64::from_ne_bytes(*bytes) == u64::from_ne_bytes(*others)
+                length == other && u64::from_ne_bytes(bytes.0) == u64::from_ne_bytes(others.0)
             }
             (Bytes::Long(long), Bytes::Long(other)) => long.bytes == other.bytes,
             _ => false,
@@ -229,7 +234,7 @@ impl Hash for Token {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match &self.0 {
             Bytes::Short { length, bytes } => {
-                state.write_u64(u64::from_ne_bytes(*bytes));
+                state.write_u64(u64::from_ne_bytes(bytes.0));
                 state.write_u8(*length);
             }
             Bytes::Long(long) => long.bytes.hash(state),

@@ -222,8 +222,10 @@ impl<C: Controller> Exchange<C> {
 
     #[inline]
     pub(crate) fn course(&self, now: Instant) -> Course {
-        let course = self.course_of_message(now);
-        self.transfer.as_ref().map_or(course, |transfer| transfer.course(now, course))
+        match &self.transfer {
+            None => self.course_of_message(now),
+            Some(transfer) => transfer.course(now, self.course_of_message(now)),
+        }
     }
 
     /// How the message went that was sent last.
