@@ -38,7 +38,12 @@ impl Keyed {
     /// permutation, and IDs in a row do not cluster, as multiples of a number would for some senders.
     pub(crate) const fn fingerprint(from: u64, local: u64, id: u16) -> Fingerprint {
         let what = (id as u64 + 1) | (local << 17);
-        Fingerprint { from, message: mixed(from.wrapping_add(what)) }
+        let [_, _, _, _, e, f, g, h] = from.to_be_bytes();
+        let [i, j, k, l, m, n, o, p] = mixed(from.wrapping_add(what)).to_be_bytes();
+        Fingerprint {
+            from: u32::from_be_bytes([e, f, g, h]),
+            message: [u32::from_be_bytes([i, j, k, l]), u32::from_be_bytes([m, n, o, p])],
+        }
     }
 
     /// Stands for a number and bytes that a peer chose. Made for few bytes; collisions of one peer's requests are what it
@@ -75,13 +80,16 @@ const fn mixed(number: u64) -> u64 {
 /// See [`Keyed::fingerprint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
-    from: u64,
-    message: u64,
+    /// Half of the sender's hash. Where the rest is equal, that of two senders differs by less than this can tell, or not at all.
+    from: u32,
+    /// In halves, so that it is kept with no gap beside it.
+    pub(crate) message: [u32; 2],
 }
 
 impl Fingerprint {
-    /// The half to find it by.
+    /// What to find it by.
     pub(crate) const fn short(self) -> u64 {
-        self.message
+        let [high, low] = self.message;
+        (high as u64) << 32 | low as u64
     }
 }

@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use super::cut::PAYLOAD;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Chain, Chained, Index, Linked, Links, List};
+use crate::store::{Arena, Index, Linked, Links, List};
 use conche_cc::Instant;
 
 /// Stands for a peer and for what it asks for: the request without the blocks, to which of our addresses. Found by keyed
@@ -68,8 +68,6 @@ struct Context<T> {
     used: Instant,
     value: T,
     by_use: Links,
-    by_key: Chain,
-    by_peer: Chain,
 }
 
 struct ByUse;
@@ -80,37 +78,13 @@ impl<T> Linked<ByUse> for Context<T> {
     }
 }
 
-struct ByKey;
-
-impl<T> Chained<ByKey> for Context<T> {
-    fn chain(&self) -> Chain {
-        self.by_key
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.by_key = chain;
-    }
-}
-
-struct ByPeer;
-
-impl<T> Chained<ByPeer> for Context<T> {
-    fn chain(&self) -> Chain {
-        self.by_peer
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.by_peer = chain;
-    }
-}
-
 /// A bounded table of contexts.
 #[derive(Debug)]
 pub(crate) struct Contexts<T> {
     bounds: Bounds,
     slots: Arena<Context<T>>,
-    by_key: Index<ByKey>,
-    by_peer: Index<ByPeer>,
+    by_key: Index,
+    by_peer: Index,
     /// Used longest ago first, so that the first expires first.
     by_use: List<ByUse>,
     /// Contexts and bytes, by source.
@@ -201,20 +175,10 @@ impl<T> Contexts<T> {
             self.evict(now, oldest, stale)?;
         }
         self.make_room(now, group, (1, bytes), stale, None)?;
-        let context = Context {
-            key,
-            group,
-            bytes,
-            begun: now,
-            used: now,
-            value,
-            by_use: Links::default(),
-            by_key: Chain::default(),
-            by_peer: Chain::default(),
-        };
+        let context = Context { key, group, bytes, begun: now, used: now, value, by_use: Links::default() };
         let index = self.slots.insert(context).ok_or(Full)?;
-        self.by_key.insert(&mut self.slots, hash_of(key), index);
-        self.by_peer.insert(&mut self.slots, key.from, index);
+        self.by_key.insert(hash_of(key), index);
+        self.by_peer.insert(key.from, index);
         self.by_use.push_back(&mut self.slots, index);
         self.counts.take(group, 1);
         self.shares.take(group, bytes);
@@ -343,8 +307,8 @@ impl<T> Contexts<T> {
 
     fn take(&mut self, index: u32) -> Option<T> {
         self.by_use.remove(&mut self.slots, index);
-        Index::<ByKey>::remove(&mut self.by_key, &mut self.slots, index);
-        Index::<ByPeer>::remove(&mut self.by_peer, &mut self.slots, index);
+        self.by_key.remove(index);
+        self.by_peer.remove(index);
         let Context { group, bytes, value, .. } = self.slots.take(index)?;
         self.counts.give_back(group, 1);
         self.shares.give_back(group, bytes);

@@ -329,7 +329,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
         let exchange = self.exchanges.get(index);
         let purpose = exchange.purpose;
-        if !exchange.confirmable || (purpose == Purpose::Request && exchange.token.as_slice() != message.token_bytes()) {
+        if !exchange.confirmable || (purpose == Purpose::Request && exchange.token.as_slice() != message.token_bytes())
+        {
             self.stats.unmatched += 1;
             return;
         }

@@ -48,7 +48,7 @@ use smallvec::SmallVec;
 use crate::codec::{Body, Code, MessageId, NoResponse, OptionNumber, Token, Type};
 use crate::peer::{Peer, Queue};
 use crate::shares::Group;
-use crate::store::{Chain, Linked, Links};
+use crate::store::{Linked, Links};
 use conche_cc::{Controller, Instant};
 
 /// What an exchange is for.
@@ -130,8 +130,6 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) acknowledged: Option<Instant>,
     pub(crate) flight: C::Flight,
     in_queue: Links,
-    by_id: Chain,
-    by_token: Chain,
 }
 
 impl<C: Controller> Linked<Queue> for Exchange<C> {

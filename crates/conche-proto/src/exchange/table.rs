@@ -11,35 +11,9 @@ use crate::codec::{Body, Code, MessageId, Token};
 use crate::config::SharedConfig;
 use crate::hash::Keyed;
 use crate::peer::Peers;
-use crate::store::{Arena, Chain, Chained, Index, Links, Timers};
+use crate::store::{Arena, Index, Links, Timers};
 use conche_cc::{Controller, Instant};
 use core::net::IpAddr;
-
-#[derive(Debug)]
-struct ById;
-
-impl<C: Controller> Chained<ById> for Exchange<C> {
-    fn chain(&self) -> Chain {
-        self.by_id
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.by_id = chain;
-    }
-}
-
-#[derive(Debug)]
-struct ByToken;
-
-impl<C: Controller> Chained<ByToken> for Exchange<C> {
-    fn chain(&self) -> Chain {
-        self.by_token
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.by_token = chain;
-    }
-}
 
 /// An exchange to open.
 pub(crate) struct Opening {
@@ -83,9 +57,9 @@ pub(crate) struct Exchanges<C: Controller> {
     pub(super) timers: Timers,
     pub(super) config: SharedConfig,
     /// Those that have a message ID, for ACK and RST.
-    by_id: Index<ById>,
+    by_id: Index,
     /// Requests, for responses.
-    by_token: Index<ByToken>,
+    by_token: Index,
     hash: Keyed,
     /// Counts exchanges; tells apart those that had the same place one after the other.
     generation: u32,
@@ -170,13 +144,11 @@ impl<C: Controller> Exchanges<C> {
             acknowledged: None,
             flight: C::Flight::default(),
             in_queue: Links::default(),
-            by_id: Chain::default(),
-            by_token: Chain::default(),
         };
         let index = self.slots.insert_with(exchange)?;
         if purpose == Purpose::Request {
             let hash = self.token_hash(peer, &self.slots[index].token);
-            self.by_token.insert(&mut self.slots, hash, index);
+            self.by_token.insert(hash, index);
         }
         match purpose {
             Purpose::Request | Purpose::Ping => self.requests += 1,
@@ -219,11 +191,11 @@ impl<C: Controller> Exchanges<C> {
             self.free_transfer(index);
         }
         if identified {
-            self.by_id.remove(&mut self.slots, index);
+            self.by_id.remove(index);
         }
         match purpose {
             Purpose::Request => {
-                self.by_token.remove(&mut self.slots, index);
+                self.by_token.remove(index);
                 self.requests -= 1;
             }
             Purpose::Ping => self.requests -= 1,
@@ -380,22 +352,22 @@ impl<C: Controller> Exchanges<C> {
         if let Some(before) = self.by_id.find(&self.slots, hash, is_it) {
             self.unidentify(before);
         }
-        self.by_id.insert(&mut self.slots, hash, index);
+        self.by_id.insert(hash, index);
     }
 
     /// An exchange's message has no ID any more.
     pub(super) fn unidentify(&mut self, index: u32) {
         if core::mem::take(&mut self.slots[index].identified) {
-            self.by_id.remove(&mut self.slots, index);
+            self.by_id.remove(index);
         }
     }
 
     /// A request is found by this token from now on.
     pub(super) fn take_token(&mut self, index: u32, token: Token) {
-        self.by_token.remove(&mut self.slots, index);
+        self.by_token.remove(index);
         let hash = self.token_hash(self.slots[index].peer, &token);
         self.slots[index].token = token;
-        self.by_token.insert(&mut self.slots, hash, index);
+        self.by_token.insert(hash, index);
     }
 
     /// What a message with this body is counted as.

@@ -12,7 +12,7 @@ use core::time::Duration;
 
 use crate::hash::Fingerprint;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Chain, Chained, Index, NIL, Number, short};
+use crate::store::{Arena, Index, NIL, Number};
 use conche_cc::Instant;
 
 /// Bytes that the allocator adds to a reply.
@@ -22,26 +22,12 @@ const REPLY_OVERHEAD: usize = 16;
 #[derive(Debug)]
 struct Entry {
     what: Fingerprint,
-    /// The next one in the same bucket of the index.
-    chained: u32,
     /// The next one in the same queue.
     next: u32,
     expires: Tick,
     /// Whose share it is of, if it is not idempotent.
     group: Group,
     reply: Reply,
-}
-
-struct ByFingerprint;
-
-impl Chained<ByFingerprint> for Entry {
-    fn chain(&self) -> Chain {
-        Chain { hash: short(self.what.short()), next: self.chained }
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.chained = chain.next;
-    }
 }
 
 /// What a duplicate is answered with.
@@ -93,13 +79,8 @@ pub(crate) struct Received {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remembered {
     index: Number,
-    /// What tells it from another one in its place, in halves, so that it is kept with no gap before it.
+    /// What tells it from another one in its place.
     message: [u32; 2],
-}
-
-const fn halves(what: Fingerprint) -> [u32; 2] {
-    let [a, b, c, d, e, f, g, h] = what.short().to_be_bytes();
-    [u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])]
 }
 
 /// The table is full, or the group has its share of it.
@@ -138,7 +119,7 @@ const EMPTY_QUEUES: [[Ends; 2]; 2] = [[Ends { first: NIL, last: NIL }; 2]; 2];
 /// The deduplication table.
 #[derive(Debug)]
 pub(crate) struct Deduplication {
-    index: Index<ByFingerprint>,
+    index: Index,
     entries: Arena<Entry>,
     /// Lifetimes of Confirmable and Non-confirmable messages.
     lifetimes: [Duration; 2],
@@ -160,7 +141,7 @@ pub(crate) struct Deduplication {
 
 impl Deduplication {
     /// Bytes of an entry with its place in the index, and with the place of its reply, which a short one needs no more than.
-    pub(crate) const ENTRY_BYTES: usize = Arena::<Entry>::PLACE_BYTES + Index::<ByFingerprint>::BYTES;
+    pub(crate) const ENTRY_BYTES: usize = Arena::<Entry>::PLACE_BYTES + Index::BYTES;
 
     /// The same without the place of its reply.
     pub(crate) const BYTES_BESIDE_REPLY: usize = Self::ENTRY_BYTES - size_of::<Reply>();
@@ -186,7 +167,7 @@ impl Deduplication {
     pub(crate) fn find(&mut self, now: Instant, what: Fingerprint) -> Option<Remembered> {
         self.purge(now);
         let index = self.index.find(&self.entries, what.short(), |entry: &Entry| entry.what == what)?;
-        Number::of(index).map(|index| Remembered { index, message: halves(what) })
+        Number::of(index).map(|index| Remembered { index, message: what.message })
     }
 
     /// Enters a message that [`find`](Self::find) has just not found. `keep` is called first if others may be forgotten for
@@ -214,9 +195,9 @@ impl Deduplication {
         let expires = Tick::after(now + self.lifetimes[lifetime]);
         self.first_expiry = self.first_expiry.min(expires.from(now));
         let group = idempotent.err().unwrap_or(Group::NOBODY);
-        let entry = || Entry { what, chained: NIL, next: NIL, expires, group, reply };
+        let entry = || Entry { what, next: NIL, expires, group, reply };
         let index = self.entries.insert_with(entry).ok_or(TableFull)?;
-        self.index.insert(&mut self.entries, what.short(), index);
+        self.index.insert(what.short(), index);
         self.reply_bytes += reply_bytes;
         let queue = if idempotent.is_ok() { Queue::Idempotent } else { Queue::NotIdempotent };
         match queue {
@@ -224,14 +205,14 @@ impl Deduplication {
             Queue::NotIdempotent => self.shares.take(group, Self::ENTRY_BYTES + reply_bytes),
         }
         self.push(lifetime, queue, index);
-        Number::of(index).map(|index| Remembered { index, message: halves(what) }).ok_or(TableFull)
+        Number::of(index).map(|index| Remembered { index, message: what.message }).ok_or(TableFull)
     }
 
     /// The reply of an entry that is still there.
     #[inline]
     pub(crate) fn reply(&self, remembered: Remembered) -> Option<&Reply> {
         let entry =
-            self.entries.get(remembered.index.get()).filter(|entry| halves(entry.what) == remembered.message)?;
+            self.entries.get(remembered.index.get()).filter(|entry| entry.what.message == remembered.message)?;
         Some(&entry.reply)
     }
 
@@ -241,7 +222,7 @@ impl Deduplication {
     pub(crate) fn set_reply(&mut self, remembered: Remembered, reply: Reply) -> Result<(), Reply> {
         let bytes = self.bytes_of(&reply);
         let found =
-            self.entries.get_mut(remembered.index.get()).filter(|entry| halves(entry.what) == remembered.message);
+            self.entries.get_mut(remembered.index.get()).filter(|entry| entry.what.message == remembered.message);
         let Some(entry) = found else { return Err(reply) };
         let group = entry.group;
         let before = core::mem::replace(&mut entry.reply, reply);
@@ -392,7 +373,7 @@ impl Deduplication {
             Queue::NotIdempotent => self.shares.give_back(entry.group, Self::ENTRY_BYTES + bytes),
         }
         self.reply_bytes -= bytes;
-        self.index.remove(&mut self.entries, index);
+        self.index.remove(index);
         self.entries.remove(index);
     }
 }

@@ -8,7 +8,7 @@ use crate::codec::{MessageId, Token};
 use crate::exchange::ExchangeId;
 use crate::incoming::RequestId;
 use crate::shares::Group;
-use crate::store::{Chain, Chained, Linked, Links, List};
+use crate::store::{Linked, Links, List};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
@@ -47,7 +47,6 @@ pub(super) struct Observer {
     pub(super) confirmed: Instant,
     pub(super) of_topic: Links,
     pub(super) of_watcher: Links,
-    pub(super) by_place: Chain,
 }
 
 /// A peer that observes.
@@ -57,15 +56,10 @@ pub(super) struct Watcher {
     pub(super) len: u32,
     pub(super) group: Group,
     pub(super) observers: List<OfWatcher>,
-    pub(super) by_peer: Chain,
 }
 
 #[derive(Debug)]
 pub(super) struct OfWatcher;
-#[derive(Debug)]
-pub(super) struct ByPlace;
-#[derive(Debug)]
-pub(super) struct ByPeer;
 
 impl Linked<OfTopic> for Observer {
     fn links(&mut self) -> &mut Links {
@@ -76,25 +70,5 @@ impl Linked<OfTopic> for Observer {
 impl Linked<OfWatcher> for Observer {
     fn links(&mut self) -> &mut Links {
         &mut self.of_watcher
-    }
-}
-
-impl Chained<ByPlace> for Observer {
-    fn chain(&self) -> Chain {
-        self.by_place
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.by_place = chain;
-    }
-}
-
-impl Chained<ByPeer> for Watcher {
-    fn chain(&self) -> Chain {
-        self.by_peer
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.by_peer = chain;
     }
 }

@@ -8,16 +8,16 @@ use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 
-use super::entry::{ByPeer, ByPlace, Observer, Progress, Watcher};
+use super::entry::{Observer, Progress, Watcher};
 use super::sequence::Sequence;
-use super::topics::{ByName, Topic, Walking};
+use super::topics::{Topic, Walking};
 use crate::blockwise::Asked;
 use crate::codec::{MessageId, Token};
 use crate::exchange::{Content, ExchangeId, Failure, Reliability};
 use crate::hash::Keyed;
 use crate::incoming::RequestId;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Chain, Index, Links, List, Seldom, Timers};
+use crate::store::{Arena, Index, Links, List, Seldom, Timers};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
@@ -86,11 +86,11 @@ const _: () = assert!(Observers::BYTES <= 96 + size_of::<Place>());
 #[derive(Debug)]
 pub(crate) struct Observers {
     pub(super) slots: Arena<Observer>,
-    by_place: Index<ByPlace>,
+    by_place: Index,
     pub(super) watchers: Arena<Watcher>,
-    by_peer: Index<ByPeer>,
+    by_peer: Index,
     pub(super) topics: Arena<Topic>,
-    pub(super) by_name: Index<ByName>,
+    pub(super) by_name: Index,
     /// Topics whose observers are being told, in turn.
     pub(super) walking: List<Walking>,
     /// When the newest state of each topic has settled.
@@ -190,10 +190,9 @@ impl Observers {
             confirmed: now,
             of_topic: Links::default(),
             of_watcher: Links::default(),
-            by_place: Chain::default(),
         };
         let index = self.slots.insert(observer)?;
-        self.by_place.insert(&mut self.slots, hash, index);
+        self.by_place.insert(hash, index);
         self.topics[topic].observers.push_back(&mut self.slots, index);
         self.topics[topic].len += 1;
         self.watchers[watcher].observers.push_back(&mut self.slots, index);
@@ -207,14 +206,14 @@ impl Observers {
     pub(crate) fn remove(&mut self, index: u32) -> u32 {
         let &Observer { watcher, topic, progress, ref token, .. } = &self.slots[index];
         let places = token.places();
-        self.by_place.remove(&mut self.slots, index);
+        self.by_place.remove(index);
         self.topics[topic].observers.remove(&mut self.slots, index);
         self.watchers[watcher].observers.remove(&mut self.slots, index);
         self.slots.remove(index);
         let &mut Watcher { peer, group, ref mut len, .. } = &mut self.watchers[watcher];
         *len -= 1;
         if *len == 0 {
-            self.by_peer.remove(&mut self.watchers, watcher);
+            self.by_peer.remove(watcher);
             self.watchers.remove(watcher);
         }
         self.shares.give_back(group, places);
@@ -269,9 +268,9 @@ impl Observers {
         if let Some(watcher) = self.watcher(peer) {
             return Some(watcher);
         }
-        let watcher = Watcher { peer, len: 0, group, observers: List::new(), by_peer: Chain::default() };
+        let watcher = Watcher { peer, len: 0, group, observers: List::new() };
         let index = self.watchers.insert(watcher)?;
-        self.by_peer.insert(&mut self.watchers, self.hash.spread(peer.into(), 0), index);
+        self.by_peer.insert(self.hash.spread(peer.into(), 0), index);
         Some(index)
     }
 
@@ -284,7 +283,7 @@ impl Observers {
             return Some(topic);
         }
         let index = self.topics.insert(Topic::new(name, self.sequence))?;
-        self.by_name.insert(&mut self.topics, self.hash.spread(name, 1), index);
+        self.by_name.insert(self.hash.spread(name, 1), index);
         Some(index)
     }
 
@@ -299,7 +298,7 @@ impl Observers {
             self.walking.remove(&mut self.topics, index);
         }
         if named {
-            self.by_name.remove(&mut self.topics, index);
+            self.by_name.remove(index);
         }
         self.topics.remove(index);
     }

@@ -10,7 +10,7 @@ use super::Order;
 use crate::codec::{Code, Token};
 use crate::exchange::{Content, ExchangeId, Failure, Reliability, token_hash};
 use crate::hash::Keyed;
-use crate::store::{Arena, Chain, Chained, Index, Seldom, Timers};
+use crate::store::{Arena, Index, Seldom, Timers};
 use conche_cc::Instant;
 
 /// Names something that this endpoint observes.
@@ -69,26 +69,13 @@ pub(crate) struct Subscription {
     pub(crate) exchange: Option<ExchangeId>,
     /// The newest notification; `None` before the server has agreed.
     pub(crate) newest: Option<Order>,
-    chain: Chain,
-}
-
-struct ByToken;
-
-impl Chained<ByToken> for Subscription {
-    fn chain(&self) -> Chain {
-        self.chain
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.chain = chain;
-    }
 }
 
 /// All that this endpoint observes.
 #[derive(Debug)]
 pub(crate) struct Subscriptions {
     slots: Arena<Subscription>,
-    by_token: Index<ByToken>,
+    by_token: Index,
     /// When each of them becomes stale.
     timers: Timers,
     hash: Keyed,
@@ -124,18 +111,18 @@ impl Subscriptions {
         let Opened { peer, token, request, reliability, exchange } = opened;
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
-        let (exchange, newest, chain) = (Some(exchange), None, Chain::default());
-        let subscription = Subscription { generation, peer, token, request, reliability, exchange, newest, chain };
+        let (exchange, newest) = (Some(exchange), None);
+        let subscription = Subscription { generation, peer, token, request, reliability, exchange, newest };
         let index = self.slots.insert(subscription)?;
         let hash = self.hash_of(peer, &self.slots[index].token);
-        self.by_token.insert(&mut self.slots, hash, index);
+        self.by_token.insert(hash, index);
         Some(SubscriptionId { index, generation })
     }
 
     /// Forgets a subscription.
     pub(crate) fn remove(&mut self, index: u32) {
         self.timers.cancel(index);
-        self.by_token.remove(&mut self.slots, index);
+        self.by_token.remove(index);
         self.slots.remove(index);
     }
 

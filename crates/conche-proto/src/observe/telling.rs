@@ -71,7 +71,7 @@ impl Observers {
             // Its last state is Confirmable, unless the application does not want that.
             self.settling.cancel(index);
             self.topics[index].named = false;
-            self.by_name.remove(&mut self.topics, index);
+            self.by_name.remove(index);
         }
         len
     }

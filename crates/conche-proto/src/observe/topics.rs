@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::sequence::Sequence;
 use crate::exchange::{Content, Reliability};
-use crate::store::{Chain, Chained, Linked, Links, List};
+use crate::store::{Linked, Links, List};
 
 /// The least and the most time that a state has to stay to be sent once more.
 const SETTLED_AFTER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3_600));
@@ -23,10 +23,6 @@ pub(super) struct OfTopic;
 /// The kind of the list of topics whose observers are being told.
 #[derive(Debug)]
 pub(super) struct Walking;
-
-/// The kind of the index of topics.
-#[derive(Debug)]
-pub(super) struct ByName;
 
 /// Something that is observed.
 #[derive(Debug)]
@@ -49,7 +45,6 @@ pub(super) struct Topic {
     /// It is found by its name: not any more after its last state.
     pub(super) named: bool,
     pub(super) walking: Links,
-    pub(super) chain: Chain,
 }
 
 /// What observers are to learn.
@@ -83,7 +78,6 @@ impl Topic {
             walks: false,
             named: true,
             walking: Links::default(),
-            chain: Chain::default(),
         }
     }
 
@@ -96,15 +90,5 @@ impl Topic {
 impl Linked<Walking> for Topic {
     fn links(&mut self) -> &mut Links {
         &mut self.walking
-    }
-}
-
-impl Chained<ByName> for Topic {
-    fn chain(&self) -> Chain {
-        self.chain
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.chain = chain;
     }
 }

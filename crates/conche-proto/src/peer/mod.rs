@@ -15,7 +15,6 @@ pub(crate) use usage::Queue;
 
 use crate::message::MessageIds;
 use crate::shares::Group;
-use crate::store::Chain;
 use conche_cc::control::{Load, Snapshot};
 use conche_cc::{Controller, Instant};
 use non::NonSent;
@@ -38,7 +37,6 @@ pub(crate) struct Peer<P, C: Controller> {
     /// Whose share it is of; nobody's if we wanted something of it first.
     group: Group,
     usage: Usage,
-    chain: Chain,
 }
 
 impl<P, C: Controller> Peer<P, C> {

@@ -17,32 +17,19 @@ use crate::PeerKey;
 use crate::hash::Keyed;
 use crate::message::MessageIds;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Chain, Chained, Index, List, NIL};
+use crate::store::{Arena, Index, List, NIL};
 use conche_cc::{Controller, Instant};
 
 /// The table is full of peers that are in use or were until lately, or a group has its share of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeersFull;
 
-#[derive(Debug)]
-struct ByKey;
-
-impl<P, C: Controller> Chained<ByKey> for Peer<P, C> {
-    fn chain(&self) -> Chain {
-        self.chain
-    }
-
-    fn set_chain(&mut self, chain: Chain) {
-        self.chain = chain;
-    }
-}
-
 /// All peers of an endpoint, and the controllers that they have.
 #[derive(Debug)]
 pub(crate) struct Peers<P, C: Controller> {
     pub(crate) controllers: Controllers<P, C>,
     pub(super) slots: Arena<Peer<P, C>>,
-    index: Index<ByKey>,
+    index: Index,
     hash: Keyed,
     /// Those that nothing holds, idle longest first.
     idle: List<Idle>,
@@ -58,7 +45,7 @@ pub(crate) struct Peers<P, C: Controller> {
 
 impl<P: PeerKey, C: Controller> Peers<P, C> {
     /// Bytes of an idle peer with its place in the index, without what its controller allocates.
-    pub(crate) const BYTES: usize = Arena::<Peer<P, C>>::PLACE_BYTES + Index::<ByKey>::BYTES;
+    pub(crate) const BYTES: usize = Arena::<Peer<P, C>>::PLACE_BYTES + Index::BYTES;
 
     pub(crate) fn new(
         controller: C,
@@ -176,14 +163,13 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             trust: Trust::default(),
             group,
             usage: Usage::idle(now),
-            chain: Chain::default(),
         };
         let index = self.slots.insert(peer).ok_or(PeersFull)?;
         if theirs {
             self.shares.take(group, 1);
         }
         let hash = self.hash(&key);
-        self.index.insert(&mut self.slots, hash, index);
+        self.index.insert(hash, index);
         self.idle.push_back(&mut self.slots, index);
         Ok(index)
     }
@@ -260,7 +246,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             _ => return Err(PeersFull),
         }
         self.idle.remove(&mut self.slots, index);
-        self.index.remove(&mut self.slots, index);
+        self.index.remove(index);
         if group != Group::NOBODY {
             self.shares.give_back(group, 1);
         }

@@ -6,14 +6,14 @@
 //!
 //! There are twice as many buckets as entries, so that most have one entry or none, and a byte for each bucket tells what
 //! is in it. So a search that finds nothing, as most do, and the end of an entry look at little else: a million of these
-//! bytes fit a cache, a million entries do not.
+//! bytes fit a cache, a million entries do not. For the same reason the chains stand here, by the places of the entries,
+//! and not in the entries: whoever follows one passes over neighbours without a look at what they are.
 //!
 //! Chains stay short only if nobody can choose hashes: they come from [`Keyed`](crate::hash::Keyed).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
-use core::marker::PhantomData;
 
 use super::{Arena, NIL};
 
@@ -22,9 +22,6 @@ const BUCKETS: usize = 2;
 
 /// Buckets that an index keeps when it is empty.
 const KEPT: usize = 64;
-
-/// Buckets in a chunk; the first chunk grows up to that.
-const CHUNK: usize = 256;
 
 /// What is in a bucket: nothing, more than one entry, or one whose hash has this byte otherwise.
 const NOTHING: u8 = 0;
@@ -36,30 +33,9 @@ const fn byte_of(hash: u32) -> u8 {
     if byte > MANY { byte } else { MANY + 1 }
 }
 
-/// The place of an entry in the index of one kind.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Chain {
-    pub(crate) hash: u32,
-    /// The next entry in the same bucket.
-    pub(crate) next: u32,
-}
-
-impl Default for Chain {
-    fn default() -> Self {
-        Self { hash: 0, next: NIL }
-    }
-}
-
-/// Has a [`Chain`] for the indexes of kind `L`.
-pub(crate) trait Chained<L> {
-    fn chain(&self) -> Chain;
-    fn set_chain(&mut self, chain: Chain);
-}
-
-/// An index of kind `L`. It takes no more than a pointer before its first entry.
-pub(crate) struct Index<L> {
+/// An index of what is in one arena. It takes no more than a pointer before its first entry.
+pub(crate) struct Index {
     table: Option<Box<Table>>,
-    kind: PhantomData<L>,
 }
 
 #[derive(Default)]
@@ -67,7 +43,9 @@ struct Table {
     /// What is in each bucket.
     contents: Vec<u8>,
     /// The first entry of each bucket.
-    firsts: Vec<Vec<u32>>,
+    firsts: Chunks<u32>,
+    /// What follows each entry, by its place in the arena.
+    chains: Chunks<Chain>,
     /// The bits of a hash that name a bucket, of which the last ones may not be there yet.
     mask: usize,
     len: usize,
@@ -75,12 +53,20 @@ struct Table {
     steps: u64,
 }
 
-impl<L> Index<L> {
+/// The place of an entry in the index.
+#[derive(Clone, Copy)]
+struct Chain {
+    hash: u32,
+    /// The next entry in the same bucket.
+    next: u32,
+}
+
+impl Index {
     /// Bytes for each entry at most, while the bytes of buckets have just doubled.
-    pub(crate) const BYTES: usize = BUCKETS * (size_of::<u32>() + 2 * size_of::<u8>());
+    pub(crate) const BYTES: usize = size_of::<Chain>() + BUCKETS * (size_of::<u32>() + 2 * size_of::<u8>());
 
     pub(crate) const fn new() -> Self {
-        Self { table: None, kind: PhantomData }
+        Self { table: None }
     }
 
     /// Buckets and entries looked at by all searches so far: what an attack on the hash would drive up.
@@ -90,42 +76,38 @@ impl<L> Index<L> {
 
     /// The entry with this hash that is the right one.
     #[inline]
-    pub(crate) fn find<T: Chained<L>>(
-        &mut self,
-        arena: &Arena<T>,
-        hash: u64,
-        is_it: impl Fn(&T) -> bool,
-    ) -> Option<u32> {
+    pub(crate) fn find<T>(&mut self, arena: &Arena<T>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<u32> {
         let table = self.table.as_mut()?;
         table.steps += 1;
         let first = table.candidate(short(hash))?;
-        let (found, steps) = search(arena, first, short(hash), is_it);
+        let (found, steps) = table.search(arena, first, short(hash), is_it);
         table.steps += steps;
         found
     }
 
     /// The same for those who only look, uncounted.
-    pub(crate) fn peek<T: Chained<L>>(&self, arena: &Arena<T>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<u32> {
-        let first = self.table.as_ref()?.candidate(short(hash))?;
-        search(arena, first, short(hash), is_it).0
+    pub(crate) fn peek<T>(&self, arena: &Arena<T>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<u32> {
+        let table = self.table.as_ref()?;
+        let first = table.candidate(short(hash))?;
+        table.search(arena, first, short(hash), is_it).0
     }
 
-    /// Enters what is not in the index.
+    /// Enters what is in this place of the arena, and not in the index.
     #[inline]
-    pub(crate) fn insert<T: Chained<L>>(&mut self, arena: &mut Arena<T>, hash: u64, index: u32) {
+    pub(crate) fn insert(&mut self, hash: u64, index: u32) {
         let table = self.table.get_or_insert_default();
         table.len += 1;
-        if table.contents.len() < BUCKETS * table.len {
-            table.grow(arena);
+        if table.contents.len() < BUCKETS * table.len || !table.chains.reach(index) {
+            table.grow(index);
         }
-        table.link(arena, short(hash), index);
+        table.enter(short(hash), index);
     }
 
     /// Takes out what is in the index.
     #[inline]
-    pub(crate) fn remove<T: Chained<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
+    pub(crate) fn remove(&mut self, index: u32) {
         if let Some(table) = &mut self.table {
-            table.remove(arena, index);
+            table.remove(index);
         }
     }
 }
@@ -136,65 +118,64 @@ impl Table {
     fn candidate(&self, hash: u32) -> Option<u32> {
         let bucket = self.bucket(hash)?;
         let content = self.contents[bucket];
-        (content == MANY || content == byte_of(hash)).then(|| self.first(bucket))
+        (content == MANY || content == byte_of(hash)).then(|| self.firsts[bucket])
     }
 
+    /// The entry with this hash that is the right one, in the chain that begins with `index`, and the entries looked at.
     #[inline]
-    fn remove<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
-        let chain = arena[index].chain();
-        if let Some(bucket) = self.leave(chain.hash) {
-            self.unlink(arena, bucket, index, chain.next);
+    fn search<T>(&self, arena: &Arena<T>, mut index: u32, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<u32>, u64) {
+        let mut steps = 0;
+        while index != NIL {
+            steps += 1;
+            let chain = self.chains[index as usize];
+            if chain.hash == hash && is_it(&arena[index]) {
+                return (Some(index), steps);
+            }
+            index = chain.next;
         }
+        (None, steps)
     }
 
-    /// One entry less, with this hash: the bucket that it has to be taken out of, if others are in there.
-    #[inline]
-    fn leave(&mut self, hash: u32) -> Option<usize> {
-        let bucket = self.bucket(hash)?;
+    fn remove(&mut self, index: u32) {
+        let Chain { hash, next } = self.chains[index as usize];
+        let Some(bucket) = self.bucket(hash) else { return };
         self.len -= 1;
         if self.contents[bucket] == MANY {
-            return Some(bucket);
+            return self.unlink(bucket, index, next);
         }
         self.contents[bucket] = NOTHING;
         if self.len == 0 && self.contents.len() > KEPT {
             // What grew under load is given back when it is over.
-            (self.contents, self.firsts, self.mask) = (Vec::new(), Vec::new(), 0);
+            *self = Self { steps: self.steps, ..Self::default() };
         }
-        None
     }
 
-    #[inline(never)]
-    fn unlink<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>, bucket: usize, index: u32, next: u32) {
-        let mut first = self.first(bucket);
+    /// Takes an entry out of a bucket in which others are.
+    fn unlink(&mut self, bucket: usize, index: u32, next: u32) {
+        let mut first = self.firsts[bucket];
         if first == index {
             first = next;
-            *self.first_mut(bucket) = next;
+            self.firsts[bucket] = next;
         } else {
             let mut before = first;
-            while arena[before].chain().next != index {
-                before = arena[before].chain().next;
+            while self.chains[before as usize].next != index {
+                before = self.chains[before as usize].next;
             }
-            let before = &mut arena[before];
-            before.set_chain(Chain { next, ..before.chain() });
+            self.chains[before as usize].next = next;
         }
-        let left = arena[first].chain();
+        let left = self.chains[first as usize];
         self.contents[bucket] = if left.next == NIL { byte_of(left.hash) } else { MANY };
     }
 
+    /// Puts an entry with this hash before those in its bucket.
     #[inline]
-    fn link<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>, hash: u32, index: u32) {
-        arena[index].set_chain(self.enter(hash, index));
-    }
-
-    /// Puts an entry with this hash before those in its bucket; its place there.
-    #[inline]
-    fn enter(&mut self, hash: u32, index: u32) -> Chain {
-        let Some(bucket) = self.bucket(hash) else { return Chain { hash, next: NIL } };
-        let before = core::mem::replace(self.first_mut(bucket), index);
+    fn enter(&mut self, hash: u32, index: u32) {
+        let Some(bucket) = self.bucket(hash) else { return };
+        let before = core::mem::replace(&mut self.firsts[bucket], index);
         let content = &mut self.contents[bucket];
         let next = if *content == NOTHING { NIL } else { before };
         *content = if next == NIL { byte_of(hash) } else { MANY };
-        Chain { hash, next }
+        self.chains[index as usize] = Chain { hash, next };
     }
 
     /// The bucket of a hash: as many of its bits as there are buckets, less one where that bucket is not there yet.
@@ -205,35 +186,20 @@ impl Table {
         (buckets > 0).then_some(if bucket < buckets { bucket } else { bucket & (self.mask >> 1) })
     }
 
-    #[inline]
-    fn first(&self, bucket: usize) -> u32 {
-        self.firsts[bucket / CHUNK][bucket % CHUNK]
-    }
-
-    #[inline]
-    fn first_mut(&mut self, bucket: usize) -> &mut u32 {
-        &mut self.firsts[bucket / CHUNK][bucket % CHUNK]
-    }
-
-    /// Adds the buckets that are missing. A function of its own, so that one that has nothing to add stays short.
+    /// Adds the buckets that are missing, and the chain of this place. A function of its own, so that one that has nothing
+    /// to add stays short.
     #[inline(never)]
-    fn grow<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>) {
+    fn grow(&mut self, index: u32) {
+        self.chains.make(index as usize, Chain { hash: 0, next: NIL });
         while self.contents.len() < BUCKETS * self.len {
-            self.split(arena);
+            self.split();
         }
     }
 
     /// Adds a bucket, and moves to it what belongs there from the one that it splits.
-    fn split<L, T: Chained<L>>(&mut self, arena: &mut Arena<T>) {
+    fn split(&mut self) {
         let added = self.contents.len();
-        match self.firsts.last_mut() {
-            Some(last) if !added.is_multiple_of(CHUNK) => last.push(NIL),
-            last => {
-                let mut chunk = Vec::with_capacity(if last.is_none() { 1 } else { CHUNK });
-                chunk.push(NIL);
-                self.firsts.push(chunk);
-            }
-        }
+        self.firsts.make(added, NIL);
         self.contents.push(NOTHING);
         if added > self.mask {
             self.mask = 2 * self.mask + 1;
@@ -247,40 +213,76 @@ impl Table {
         if content == NOTHING {
             return;
         }
-        let mut index = self.first(split);
-        if content != MANY && self.bucket(arena[index].chain().hash) == Some(split) {
+        let mut index = self.firsts[split];
+        if content != MANY && self.bucket(self.chains[index as usize].hash) == Some(split) {
             return;
         }
         self.contents[split] = NOTHING;
         while index != NIL {
-            let Chain { hash, next } = arena[index].chain();
-            self.link(arena, hash, index);
+            let Chain { hash, next } = self.chains[index as usize];
+            self.enter(hash, index);
             index = next;
         }
     }
 }
 
-/// The entry with this hash that is the right one, in the chain that begins with `index`, and the entries looked at.
-fn search<L, T: Chained<L>>(
-    arena: &Arena<T>,
-    mut index: u32,
-    hash: u32,
-    is_it: impl Fn(&T) -> bool,
-) -> (Option<u32>, u64) {
-    let mut steps = 0;
-    while index != NIL {
-        steps += 1;
-        let entry = &arena[index];
-        let chain = entry.chain();
-        if chain.hash == hash && is_it(entry) {
-            return (Some(index), steps);
-        }
-        index = chain.next;
-    }
-    (None, steps)
+/// Numbered things in chunks, of which only the first one is ever moved, and those without anything are not there.
+struct Chunks<T> {
+    chunks: Vec<Vec<T>>,
 }
 
-impl<L> fmt::Debug for Index<L> {
+/// Things in a chunk; the first chunk grows up to that.
+const CHUNK: usize = 256;
+
+impl<T: Copy> Chunks<T> {
+    /// There is something of this number.
+    #[inline]
+    fn reach(&self, number: u32) -> bool {
+        let number = number as usize;
+        self.chunks.get(number / CHUNK).is_some_and(|chunk| number % CHUNK < chunk.len())
+    }
+
+    /// Makes what is not there yet of this number, with others in its chunk.
+    fn make(&mut self, number: usize, value: T) {
+        let chunk = number / CHUNK;
+        if self.chunks.len() <= chunk {
+            if chunk == 0 {
+                // Most have no other.
+                self.chunks.reserve_exact(1);
+            }
+            self.chunks.resize_with(chunk + 1, Vec::new);
+        }
+        let (things, wanted) = (&mut self.chunks[chunk], if chunk > 0 { CHUNK } else { number + 1 });
+        if things.len() < wanted {
+            things.resize(wanted, value);
+        }
+    }
+}
+
+impl<T> Default for Chunks<T> {
+    fn default() -> Self {
+        Self { chunks: Vec::new() }
+    }
+}
+
+/// For numbers of what was made.
+impl<T> core::ops::Index<usize> for Chunks<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, number: usize) -> &T {
+        &self.chunks[number / CHUNK][number % CHUNK]
+    }
+}
+
+impl<T> core::ops::IndexMut<usize> for Chunks<T> {
+    #[inline]
+    fn index_mut(&mut self, number: usize) -> &mut T {
+        &mut self.chunks[number / CHUNK][number % CHUNK]
+    }
+}
+
+impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let len = self.table.as_ref().map_or(0, |table| table.len);
         f.debug_struct("Index").field("len", &len).field("steps", &self.steps()).finish_non_exhaustive()
@@ -288,7 +290,7 @@ impl<L> fmt::Debug for Index<L> {
 }
 
 /// The half of a hash that is kept.
-pub(crate) const fn short(hash: u64) -> u32 {
+const fn short(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
@@ -297,23 +299,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
-
-    struct Numbers;
-
-    struct Entry {
-        key: u64,
-        chain: Chain,
-    }
-
-    impl Chained<Numbers> for Entry {
-        fn chain(&self) -> Chain {
-            self.chain
-        }
-
-        fn set_chain(&mut self, chain: Chain) {
-            self.chain = chain;
-        }
-    }
 
     /// The finaliser of MurmurHash3: all bits depend on all bits.
     const fn hash(key: u64) -> u64 {
@@ -325,19 +310,19 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_in_is_found_and_what_is_not_is_not(keys in prop::collection::vec(0..64u64, 1..400)) {
-            let (mut arena, mut index) = (Arena::new(), Index::<Numbers>::new());
+            let (mut arena, mut index) = (Arena::new(), Index::new());
             let mut model = BTreeMap::new();
             for key in keys {
-                let found = index.find(&arena, hash(key), |entry: &Entry| entry.key == key);
+                let found = index.find(&arena, hash(key), |&entry| entry == key);
                 prop_assert_eq!(found, model.get(&key).copied());
                 match model.remove(&key) {
                     Some(place) => {
-                        index.remove(&mut arena, place);
+                        index.remove(place);
                         arena.remove(place);
                     }
                     None => {
-                        let place = arena.insert(Entry { key, chain: Chain::default() }).expect("room");
-                        index.insert(&mut arena, hash(key), place);
+                        let place = arena.insert(key).expect("room");
+                        index.insert(hash(key), place);
                         model.insert(key, place);
                     }
                 }
@@ -345,22 +330,22 @@ mod tests {
         }
     }
 
-    fn buckets(index: &Index<Numbers>) -> usize {
+    fn buckets(index: &Index) -> usize {
         index.table.as_ref().map_or(0, |table| table.contents.len())
     }
 
     #[test]
     fn an_entry_that_comes_in_splits_two_buckets_at_most() {
-        let (mut arena, mut index) = (Arena::new(), Index::<Numbers>::new());
+        let (mut arena, mut index) = (Arena::new(), Index::new());
         for key in 0..100_000 {
-            let place = arena.insert(Entry { key, chain: Chain::default() }).expect("room");
+            let place = arena.insert(key).expect("room");
             let before = buckets(&index);
-            index.insert(&mut arena, hash(key), place);
+            index.insert(hash(key), place);
             assert!(buckets(&index) <= before + BUCKETS);
         }
         assert_eq!(buckets(&index), BUCKETS * 100_000);
         for key in 0..100_000 {
-            assert!(index.find(&arena, hash(key), |entry: &Entry| entry.key == key).is_some());
+            assert!(index.find(&arena, hash(key), |&entry| entry == key).is_some());
         }
         assert!(index.steps() < 250_000, "{} steps for 100 000 searches", index.steps());
     }

@@ -1,10 +1,9 @@
 //! The containers of everything that a peer can fill: bounded by their owners, without a pause when they grow, and open
 //! to no choice of keys.
 //!
-//! Things live in an [`Arena`] and are named by the number of their place. What orders or finds them is intrusive, so that
-//! one thing can be in several orders at once and needs no allocation for any: a [`List`] links them first in, first
-//! out; an [`Index`] finds them by a hash; [`Timers`] wake them. Each of these is told by a marker type, such as `ById`,
-//! which of the links in a thing is its own.
+//! Things live in an [`Arena`] and are named by the number of their place, so that one thing can be in several orders at once
+//! and needs no allocation for any: a [`List`] links them first in, first out, and is told by a marker type, such as `Idle`,
+//! which of the links in a thing is its own; an [`Index`] finds them by a hash; [`Timers`] wake them.
 //!
 //! What most endpoints never fill is made [on demand](OnDemand).
 
@@ -16,7 +15,7 @@ mod timers;
 mod wheel;
 
 pub(crate) use arena::{Arena, NIL, Number};
-pub(crate) use index::{Chain, Chained, Index, short};
+pub(crate) use index::Index;
 pub(crate) use list::{Linked, Links, List};
 pub(crate) use on_demand::{OnDemand, Seldom};
 pub(crate) use timers::Timers;
