@@ -17,13 +17,37 @@ pub struct Token(Bytes);
 enum Bytes {
     /// What lies behind `length` is zero.
     Short {
-        length: u8,
+        length: Length,
         bytes: Word,
     },
     Long(Box<Long>),
 }
 
-/// Where a pointer would be in the other variant, so that a token is moved in whole words.
+/// The length of a short one. It fills a word, and the bytes another one, so that a token is moved in two words and not in
+/// pieces of them: what was written in pieces cannot be read at once for a while.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+enum Length {
+    Zero,
+    One,
+    Two,
+    Three,
+    Four,
+    Five,
+    Six,
+    Seven,
+    Eight,
+}
+
+impl Length {
+    const ALL: [Self; Token::MAX_LENGTH + 1] =
+        [Self::Zero, Self::One, Self::Two, Self::Three, Self::Four, Self::Five, Self::Six, Self::Seven, Self::Eight];
+
+    const fn get(self) -> u8 {
+        self as u8
+    }
+}
+
 #[derive(Clone, Copy)]
 #[repr(align(8))]
 struct Word([u8; Token::MAX_LENGTH]);
@@ -42,7 +66,7 @@ impl Token {
     pub const MAX_EXTENDED_LENGTH: usize = 65_804;
 
     /// The zero-length token.
-    pub const EMPTY: Self = Self(Bytes::Short { length: 0, bytes: Word([0; Self::MAX_LENGTH]) });
+    pub const EMPTY: Self = Self(Bytes::Short { length: Length::Zero, bytes: Word([0; Self::MAX_LENGTH]) });
 
     /// The token of these bytes, `None` for more than eight.
     #[must_use]
@@ -50,7 +74,7 @@ impl Token {
     pub fn new(token: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::MAX_LENGTH];
         bytes.get_mut(..token.len())?.copy_from_slice(token);
-        Some(Self(Bytes::Short { length: u8::try_from(token.len()).ok()?, bytes: Word(bytes) }))
+        Some(Self(Bytes::Short { length: *Length::ALL.get(token.len())?, bytes: Word(bytes) }))
     }
 
     /// The token of these bytes, `None` for more than 65 804. More than eight are for peers that know RFC 8974.
@@ -67,7 +91,7 @@ impl Token {
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
-            Bytes::Short { length, bytes: Word(bytes) } => bytes.get(..usize::from(*length)).unwrap_or(bytes),
+            Bytes::Short { length, bytes: Word(bytes) } => bytes.get(..usize::from(length.get())).unwrap_or(bytes),
             Bytes::Long(long) => &long.bytes,
         }
     }
@@ -76,7 +100,7 @@ impl Token {
     #[inline]
     pub(super) fn padded(&self) -> Option<([u8; Self::MAX_LENGTH], u8)> {
         match self.0 {
-            Bytes::Short { length, bytes: Word(bytes) } => Some((bytes, length)),
+            Bytes::Short { length, bytes: Word(bytes) } => Some((bytes, length.get())),
             Bytes::Long(_) => None,
         }
     }
@@ -94,7 +118,9 @@ impl Token {
     /// be guessed.
     pub(crate) fn numbered(mut self, number: u16) -> Self {
         let bytes = match &mut self.0 {
-            Bytes::Short { length, bytes: Word(bytes) } if *length >= 6 => bytes.get_mut(..usize::from(*length)),
+            Bytes::Short { length, bytes: Word(bytes) } if length.get() >= 6 => {
+                bytes.get_mut(..usize::from(length.get()))
+            }
             Bytes::Short { .. } => None,
             Bytes::Long(long) => Some(&mut *long.bytes),
         };
@@ -114,7 +140,7 @@ impl Token {
     #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
-            Bytes::Short { length, .. } => usize::from(*length),
+            Bytes::Short { length, .. } => usize::from(length.get()),
             Bytes::Long(long) => long.bytes.len(),
         }
     }
@@ -136,7 +162,7 @@ impl Token {
     #[inline]
     pub fn encoded_len(&self) -> usize {
         match &self.0 {
-            Bytes::Short { length, .. } => usize::from(*length),
+            Bytes::Short { length, .. } => usize::from(length.get()),
             Bytes::Long(long) => {
                 let length = long.bytes.len();
                 length + usize::from(length >= 13) + usize::from(length >= 269)
@@ -149,7 +175,7 @@ impl Token {
     #[inline]
     pub fn tkl(&self) -> u8 {
         match self.0 {
-            Bytes::Short { length, .. } => length,
+            Bytes::Short { length, .. } => length.get(),
             Bytes::Long(_) => self.length_field().map_or(0, |field| field.nibble),
         }
     }
@@ -211,7 +237,7 @@ impl Default for Token {
 
 impl From<[u8; 8]> for Token {
     fn from(bytes: [u8; 8]) -> Self {
-        Self(Bytes::Short { length: 8, bytes: Word(bytes) })
+        Self(Bytes::Short { length: Length::Eight, bytes: Word(bytes) })
     }
 }
 
@@ -235,7 +261,7 @@ impl Hash for Token {
         match &self.0 {
             Bytes::Short { length, bytes } => {
                 state.write_u64(u64::from_ne_bytes(bytes.0));
-                state.write_u8(*length);
+                state.write_u8(length.get());
             }
             Bytes::Long(long) => long.bytes.hash(state),
         }

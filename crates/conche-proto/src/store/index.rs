@@ -97,8 +97,8 @@ impl Index {
     pub(crate) fn insert(&mut self, hash: u64, index: u32) {
         let table = self.table.get_or_insert_default();
         table.len += 1;
-        if table.contents.len() < BUCKETS * table.len || !table.chains.reach(index) {
-            table.grow(index);
+        if table.contents.len() < BUCKETS * table.len {
+            table.grow();
         }
         table.enter(short(hash), index);
     }
@@ -175,7 +175,7 @@ impl Table {
         let content = &mut self.contents[bucket];
         let next = if *content == NOTHING { NIL } else { before };
         *content = if next == NIL { byte_of(hash) } else { MANY };
-        self.chains[index as usize] = Chain { hash, next };
+        self.chains.put(index as usize, Chain { hash, next });
     }
 
     /// The bucket of a hash: as many of its bits as there are buckets, less one where that bucket is not there yet.
@@ -186,11 +186,9 @@ impl Table {
         (buckets > 0).then_some(if bucket < buckets { bucket } else { bucket & (self.mask >> 1) })
     }
 
-    /// Adds the buckets that are missing, and the chain of this place. A function of its own, so that one that has nothing
-    /// to add stays short.
+    /// Adds the buckets that are missing. A function of its own, so that one that has nothing to add stays short.
     #[inline(never)]
-    fn grow(&mut self, index: u32) {
-        self.chains.make(index as usize, Chain { hash: 0, next: NIL });
+    fn grow(&mut self) {
         while self.contents.len() < BUCKETS * self.len {
             self.split();
         }
@@ -199,7 +197,7 @@ impl Table {
     /// Adds a bucket, and moves to it what belongs there from the one that it splits.
     fn split(&mut self) {
         let added = self.contents.len();
-        self.firsts.make(added, NIL);
+        self.firsts.put(added, NIL);
         self.contents.push(NOTHING);
         if added > self.mask {
             self.mask = 2 * self.mask + 1;
@@ -235,27 +233,28 @@ struct Chunks<T> {
 const CHUNK: usize = 256;
 
 impl<T: Copy> Chunks<T> {
-    /// There is something of this number.
+    /// Puts something in the place of this number, which is made if it is not there yet.
     #[inline]
-    fn reach(&self, number: u32) -> bool {
-        let number = number as usize;
-        self.chunks.get(number / CHUNK).is_some_and(|chunk| number % CHUNK < chunk.len())
+    fn put(&mut self, number: usize, value: T) {
+        match self.chunks.get_mut(number / CHUNK).and_then(|chunk| chunk.get_mut(number % CHUNK)) {
+            Some(place) => *place = value,
+            None => self.make(number, value),
+        }
     }
 
-    /// Makes what is not there yet of this number, with others in its chunk.
+    /// Makes a place, and others in its chunk.
+    #[inline(never)]
     fn make(&mut self, number: usize, value: T) {
         let chunk = number / CHUNK;
+        if self.chunks.is_empty() {
+            // Most have no other.
+            self.chunks.reserve_exact(1);
+        }
         if self.chunks.len() <= chunk {
-            if chunk == 0 {
-                // Most have no other.
-                self.chunks.reserve_exact(1);
-            }
             self.chunks.resize_with(chunk + 1, Vec::new);
         }
-        let (things, wanted) = (&mut self.chunks[chunk], if chunk > 0 { CHUNK } else { number + 1 });
-        if things.len() < wanted {
-            things.resize(wanted, value);
-        }
+        let wanted = if chunk > 0 { CHUNK } else { number + 1 };
+        self.chunks[chunk].resize(wanted, value);
     }
 }
 
