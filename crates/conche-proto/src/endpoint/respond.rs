@@ -188,7 +188,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Sends a reply, to copies of the request as well as long as it is remembered.
-    #[inline]
+    #[inline(always)]
     pub(super) fn reply(&mut self, waiting: &Waiting<P>, reply: Reply) {
         let (to, id) = (Source { from: waiting.from, local: waiting.local }, waiting.id);
         let forgotten = match waiting.remembered {

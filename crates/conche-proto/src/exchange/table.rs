@@ -263,7 +263,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// How an exchange went so far, and with whom.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn told<P: PeerKey>(&self, now: Instant, peers: &Peers<P, C>, index: u32) -> (ExchangeId, P, Course) {
         let exchange = &self.slots[index];
         (exchange.id(index), peers.get(exchange.peer).key, exchange.course(now))

@@ -218,7 +218,7 @@ impl Deduplication {
 
     /// Changes the reply of an entry that is still there; otherwise it comes back. For one that is
     /// [`Pending`](Reply::Pending), room was set aside.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set_reply(&mut self, remembered: Remembered, reply: Reply) -> Result<(), Reply> {
         let bytes = self.bytes_of(&reply);
         let found =
