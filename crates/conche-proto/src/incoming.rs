@@ -141,16 +141,14 @@ impl<P: Copy> Incoming<P> {
 
     /// A request arrived, and is admitted.
     #[inline]
-    pub(crate) fn insert(&mut self, now: Instant, mut request: Waiting<P>) -> Option<RequestId> {
+    pub(crate) fn insert(&mut self, now: Instant, request: impl FnOnce() -> Waiting<P>) -> Option<RequestId> {
         self.generation = self.generation.wrapping_add(1);
-        let (generation, group, timed) = (self.generation, request.group, request.is_timed());
-        let places = request.token.places();
-        let separate_at = now + self.separate_after;
-        request.generation = generation;
-        let slot = || Slot { request, links: Links::default(), separate_at };
+        let (generation, separate_at) = (self.generation, now + self.separate_after);
+        let slot = || Slot { request: Waiting { generation, ..request() }, links: Links::default(), separate_at };
         let index = self.slots.insert_with(slot)?;
-        self.shares.take(group, places);
-        if timed {
+        let request = &self.slots[index].request;
+        self.shares.take(request.group, request.token.places());
+        if request.is_timed() {
             self.unacknowledged.push_back(&mut self.slots, index);
             self.timers += 1;
         }

@@ -61,11 +61,13 @@ impl OwnedMessage {
     /// Copies a message into a pool, which allocates nothing as long as earlier ones are dropped in time. What one that
     /// is kept for long costs is said at [`MessagePool`].
     #[must_use]
+    #[inline]
     pub fn pooled(message: Message<'_>, pool: &mut MessagePool) -> Self {
         Self::copied(message, pool.copy(message.as_bytes()))
     }
 
     /// `message` in a copy of its datagram.
+    #[inline]
     fn copied(message: Message<'_>, datagram: Bytes) -> Self {
         Self { datagram, ty: message.ty(), id: message.id(), layout: message.layout() }
     }
@@ -144,6 +146,7 @@ impl OwnedMessage {
 
 /// Copies the message into memory of its own.
 impl From<Message<'_>> for OwnedMessage {
+    #[inline]
     fn from(message: Message<'_>) -> Self {
         Self::copied(message, Bytes::copy_from_slice(message.as_bytes()))
     }

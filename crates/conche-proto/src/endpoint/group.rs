@@ -64,13 +64,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         let arrival = Arrival { source, hash, what, group, allowance: None };
-        let Some(waiting) = self.take_in(now, &arrival, message, &said) else {
+        let Some(taken) = self.take_in(now, &arrival, message) else {
             self.stats.overloaded += 1;
             return;
         };
-        let said = message.option(OptionNumber::NO_RESPONSE).is_some();
-        let came = Came::ToGroup(if said { Interest::Said } else { Interest::Unsaid });
-        let Some(id) = self.incoming.insert(now, Waiting { came, ..waiting }) else { return };
+        let interest =
+            if message.option(OptionNumber::NO_RESPONSE).is_some() { Interest::Said } else { Interest::Unsaid };
+        let waiting = || Waiting { came: Came::ToGroup(interest), ..arrival.waiting(message, &said, taken) };
+        let Some(id) = self.incoming.insert(now, waiting) else { return };
         self.leisure.take(group);
         self.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);

@@ -92,14 +92,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A request with the Observe option arrived: what its sender observed under its token is over (RFC 7641 §4.1).
-    pub(super) fn observation_renewed(&mut self, now: Instant, waiting: &Waiting<P>, message: &Message<'_>) {
+    pub(super) fn observation_renewed(&mut self, now: Instant, request: RequestId, message: &Message<'_>) {
         let reason = match message.uint(OptionNumber::OBSERVE) {
             Some(REGISTER) => ObserverEnd::Replaced,
             Some(DEREGISTER) => ObserverEnd::Deregistered,
             _ => return,
         };
         if matches!(message.code(), Code::GET | Code::FETCH)
-            && let Some(observer) = self.observer_of(waiting)
+            && let Some(waiting) = self.incoming.get(request).cloned()
+            && let Some(observer) = self.observer_of(&waiting)
         {
             self.lose_observer(now, observer, reason);
         }

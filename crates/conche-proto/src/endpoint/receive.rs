@@ -34,6 +34,37 @@ pub(super) struct Arrival<P> {
     pub(super) allowance: Option<NonZeroU16>,
 }
 
+/// What a request holds that is taken in.
+pub(super) struct Taken {
+    /// The state of its peer, if its response will need that.
+    peer: Option<Number>,
+    /// Where it is remembered.
+    remembered: Option<Remembered>,
+}
+
+impl<P: PeerKey> Arrival<P> {
+    /// The request as it waits for its response.
+    #[inline]
+    pub(super) fn waiting(&self, message: &Message<'_>, said: &Said, taken: Taken) -> Waiting<P> {
+        let Source { from, local } = self.source;
+        let confirmable = message.ty() == Type::Confirmable;
+        Waiting {
+            from,
+            local,
+            id: message.id(),
+            token: message.token(),
+            generation: 0,
+            came: if confirmable { Came::Confirmable } else { Came::NonConfirmable },
+            peer: taken.peer,
+            remembered: taken.remembered,
+            group: self.group,
+            unwanted: said.unwanted,
+            asked: said.asked,
+            allowance: self.allowance,
+        }
+    }
+}
+
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A datagram arrived (RFC 7252 §4.2, §4.3): each type and code class goes its way, and what has none is rejected
     /// with a Reset if it is Confirmable, and ignored otherwise.
@@ -168,17 +199,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 None => return,
             }
         }
-        let Some(waiting) = self.take_in(now, &arrival, message, said) else {
+        let Some(taken) = self.take_in(now, &arrival, message) else {
             self.stats.overloaded += 1;
             if let Whole::Received(key) = whole {
                 self.drop_upload(key);
             }
             return self.refuse(now, &arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
         };
+        let Some(id) = self.incoming.insert(now, || arrival.waiting(message, said, taken)) else { return };
         if !self.observers.is_empty() {
-            self.observation_renewed(now, &waiting, message);
+            self.observation_renewed(now, id, message);
         }
-        let Some(id) = self.incoming.insert(now, waiting) else { return };
         self.stats.requests_received += 1;
         let message = match whole {
             Whole::AsItIs => None,
@@ -189,32 +220,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.events.push_back(Event::Request { id, from: source.from, message });
     }
 
-    /// A request that waits for its response from now on: with room for that, with the peer's state if its response will
+    /// A request will wait for its response from now on: with room for that, with the peer's state if its response will
     /// need it, and remembered. Only one that is idempotent may go without being remembered.
     #[inline]
-    pub(super) fn take_in(
-        &mut self,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-        said: &Said,
-    ) -> Option<Waiting<P>> {
+    pub(super) fn take_in(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> Option<Taken> {
         if !self.incoming.admits(arrival.group, Token::places_of(message.token_bytes().len())) {
             return None;
         }
-        self.take_in_place(now, arrival, message, said)
+        self.take_in_place(now, arrival, message)
     }
 
     /// The same for a message of a request that has its place already.
     #[inline]
-    pub(super) fn take_in_place(
-        &mut self,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-        said: &Said,
-    ) -> Option<Waiting<P>> {
-        let &Arrival { source, what, group, allowance, .. } = arrival;
+    pub(super) fn take_in_place(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> Option<Taken> {
+        let &Arrival { source, what, group, .. } = arrival;
         let confirmable = message.ty() == Type::Confirmable;
         let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
         let reply = if confirmable { Reply::Pending } else { Reply::Silence };
@@ -226,13 +245,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(peer) = peer {
             self.peers.hold(peer);
         }
-        let Source { from, local } = source;
-        let (id, token) = (message.id(), message.token());
-        let &Said { asked, unwanted } = said;
-        let peer = peer.and_then(Number::of);
-        let came = if confirmable { Came::Confirmable } else { Came::NonConfirmable };
-        let generation = 0;
-        Some(Waiting { from, local, id, token, generation, came, peer, remembered, group, unwanted, asked, allowance })
+        Some(Taken { peer: peer.and_then(Number::of), remembered })
     }
 
     /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to

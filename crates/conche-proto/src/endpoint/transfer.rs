@@ -129,6 +129,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         {
             return Some(OwnedMessage::from(*response));
         }
+        self.follow_blocks(now, index, response)
+    }
+
+    /// The same for a response that concerns blocks.
+    fn follow_blocks(&mut self, now: Instant, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
         let taken = self.exchanges.take_transfer(index);
         let exchange = self.exchanges.get(index);
         let mut transfer = match taken {

@@ -262,7 +262,7 @@ impl<C: Controller> Exchanges<C> {
         self.slots.iter().filter(|(_, exchange)| is_it(exchange)).map(|(index, exchange)| exchange.id(index)).collect()
     }
 
-    /// How an exchange went so far, and with whom.
+    /// How an exchange went so far, and with whom. Always inlined, so that it is written into the event that tells it.
     #[inline(always)]
     pub(crate) fn told<P: PeerKey>(&self, now: Instant, peers: &Peers<P, C>, index: u32) -> (ExchangeId, P, Course) {
         let exchange = &self.slots[index];

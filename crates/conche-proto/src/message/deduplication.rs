@@ -217,7 +217,8 @@ impl Deduplication {
     }
 
     /// Changes the reply of an entry that is still there; otherwise it comes back. For one that is
-    /// [`Pending`](Reply::Pending), room was set aside.
+    /// [`Pending`](Reply::Pending), room was set aside. Always inlined, as is who calls it, so that the reply is written into the
+    /// entry.
     #[inline(always)]
     pub(crate) fn set_reply(&mut self, remembered: Remembered, reply: Reply) -> Result<(), Reply> {
         let bytes = self.bytes_of(&reply);

@@ -126,8 +126,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // Later there would be no room for a question.
             return self.challenge_at_once(now, arrival, message);
         }
-        let waiting = self.take_in(now, arrival, message, &said);
-        let Some(id) = waiting.and_then(|waiting| self.incoming.insert(now, waiting)) else {
+        let taken = self.take_in(now, arrival, message);
+        let insert = |taken| self.incoming.insert(now, || arrival.waiting(message, &said, taken));
+        let Some(id) = taken.and_then(insert) else {
             self.stats.overloaded += 1;
             return self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
         };

@@ -72,12 +72,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let known = self.incoming.get(request).map_or(0, |waiting| waiting.token.places());
         let token = message.token();
         let fits = token.places() <= known || self.incoming.admits(arrival.group, token.places());
-        let taken = if fits { self.take_in_place(now, arrival, message, &said) } else { None };
-        let Some(mut waiting) = taken else {
+        let taken = if fits { self.take_in_place(now, arrival, message) } else { None };
+        let Some(taken) = taken else {
             self.stats.overloaded += 1;
             self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
             return false;
         };
+        let mut waiting = arrival.waiting(message, &said, taken);
         if let Some(before) = self.release(now, request) {
             // Of what it asks for: a FETCH need not repeat its payload.
             waiting.asked.what = before.asked.what;
