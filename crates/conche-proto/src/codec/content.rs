@@ -91,6 +91,7 @@ impl<'a> Content<'a> {
 
     /// Token.
     #[must_use]
+    #[inline]
     pub fn token(&self) -> Token {
         Token::extended(self.token_bytes()).unwrap_or_default()
     }

@@ -79,10 +79,13 @@ impl Token {
 
     /// The token of these bytes, `None` for more than 65 804. More than eight are for peers that know RFC 8974.
     #[must_use]
+    #[inline]
     pub fn extended(token: &[u8]) -> Option<Self> {
-        if token.len() <= Self::MAX_LENGTH {
-            return Self::new(token);
-        }
+        if token.len() <= Self::MAX_LENGTH { Self::new(token) } else { Self::long(token) }
+    }
+
+    #[cold]
+    fn long(token: &[u8]) -> Option<Self> {
         (token.len() <= Self::MAX_EXTENDED_LENGTH).then(|| Self(Bytes::Long(Box::new(Long { bytes: token.into() }))))
     }
 

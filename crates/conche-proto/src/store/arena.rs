@@ -94,7 +94,8 @@ impl<T> Arena<T> {
         let index = self.free;
         let place = self.place_mut(index)?;
         let &mut Place::Free(next) = place else { return None };
-        *place = Place::Taken(value());
+        // There is nothing to drop in a free place.
+        core::mem::forget(core::mem::replace(place, Place::Taken(value())));
         self.free = next;
         self.len += 1;
         Some(index)

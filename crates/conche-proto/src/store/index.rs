@@ -95,12 +95,7 @@ impl Index {
     /// Enters what is in this place of the arena, and not in the index.
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64, index: u32) {
-        let table = self.table.get_or_insert_default();
-        table.len += 1;
-        if table.contents.len() < BUCKETS * table.len {
-            table.grow();
-        }
-        table.enter(short(hash), index);
+        self.table.get_or_insert_default().insert(short(hash), index);
     }
 
     /// Takes out what is in the index.
@@ -134,6 +129,14 @@ impl Table {
             index = chain.next;
         }
         (None, steps)
+    }
+
+    fn insert(&mut self, hash: u32, index: u32) {
+        self.len += 1;
+        if self.contents.len() < BUCKETS * self.len {
+            self.grow();
+        }
+        self.enter(hash, index);
     }
 
     fn remove(&mut self, index: u32) {
