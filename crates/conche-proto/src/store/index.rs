@@ -174,10 +174,15 @@ impl Table {
     #[inline]
     fn enter(&mut self, hash: u32, index: u32) {
         let Some(bucket) = self.bucket(hash) else { return };
-        let before = core::mem::replace(&mut self.firsts[bucket], index);
-        let content = &mut self.contents[bucket];
-        let next = if *content == NOTHING { NIL } else { before };
-        *content = if next == NIL { byte_of(hash) } else { MANY };
+        let (content, first) = (&mut self.contents[bucket], &mut self.firsts[bucket]);
+        let next = match core::mem::replace(content, MANY) {
+            NOTHING => {
+                *content = byte_of(hash);
+                *first = index;
+                NIL
+            }
+            _ => core::mem::replace(first, index),
+        };
         self.chains.put(index as usize, Chain { hash, next });
     }
 
