@@ -1,7 +1,6 @@
 //! Checks controllers against files of event traces with expected timers.
 //!
-//! conche's own algorithms are checked by [`check`], under the names in [`subject::ALGORITHMS`]. To check one of yours,
-//! implement [`Subject`] for it, which takes one line, and hand it to [`check_with`]:
+//! conche's own algorithms are checked by [`check`], under the names in [`subject::ALGORITHMS`]. To check one of yours, hand it to [`check_with`]:
 //!
 //! ```
 //! use conche_cc::default::CoapDefault;
@@ -27,9 +26,9 @@ pub mod subject;
 
 use std::fmt;
 
-pub use run::run;
+pub use run::{run, run_observed};
 use schema::Vector;
-pub use subject::Subject;
+pub use subject::Observer;
 
 /// What came of a file.
 #[derive(Debug, Default)]
@@ -116,10 +115,7 @@ pub fn check(text: &str) -> Result<Report, Unusable> {
 ///
 /// # Errors
 /// If the file is not of the schema or contradicts itself, or those of `run`.
-pub fn check_with(
-    text: &str,
-    run: impl Fn(&Vector) -> Result<Vec<Failure>, Unusable>,
-) -> Result<Report, Unusable> {
+pub fn check_with(text: &str, run: impl Fn(&Vector) -> Result<Vec<Failure>, Unusable>) -> Result<Report, Unusable> {
     let file: schema::File = serde_json::from_str(text).map_err(Unusable::Malformed)?;
     if file.vectors.is_empty() {
         return Err(Unusable::Empty);
