@@ -3,10 +3,9 @@
 //! Each expectation that is not met is printed, then `N passed, M failed`. Exit status: 0 if all passed, 1 if any failed,
 //! 2 if the file cannot be used.
 
-#[path = "../tests/checker/mod.rs"]
-mod checker;
-
 use std::process::ExitCode;
+
+use conche_conformance::vectors;
 
 const USAGE: &str = "usage: vectors FILE\n\nFILE holds controller vectors, such as tests/data/controller-vectors.json";
 
@@ -24,7 +23,7 @@ fn main() -> ExitCode {
         Ok(text) => text,
         Err(error) => return unusable(&format!("{name}: {error}")),
     };
-    match checker::check(&text) {
+    match vectors::check(&text) {
         Ok(report) => {
             for failure in &report.failures {
                 println!("{failure}");

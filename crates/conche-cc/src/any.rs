@@ -19,7 +19,7 @@ use crate::time::Instant;
 pub use unknown::UnknownController;
 use unknown::same;
 
-/// A name that [`AnyController::by_name`] knows.
+/// A controller under a name: one that [`AnyController::by_name`] knows, or one of yours.
 #[derive(Clone, Copy, Debug)]
 pub struct Named {
     /// The name, in lower case with dashes.
@@ -30,6 +30,18 @@ pub struct Named {
 }
 
 impl Named {
+    /// An algorithm from outside this crate, with its `Default` as its configuration. See [`Controllers`].
+    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+    #[must_use]
+    pub const fn own<C>(name: &'static str, features: Features) -> Self
+    where
+        C: Controller + Default + core::fmt::Debug + Send + Sync + 'static,
+        C::Peer: Send + Sync + 'static,
+        C::Flight: Send + Sync + 'static,
+    {
+        Self { name, features, make: || crate::dynamic::DynController::new(C::default()).into() }
+    }
+
     /// The algorithm with its production defaults.
     #[must_use]
     pub fn controller(&self) -> AnyController {
@@ -42,7 +54,65 @@ impl Named {
     ///
     /// [`UnknownController`], which tells the nearest name and all others.
     pub fn by_name(name: &str) -> Result<&'static Self, UnknownController> {
-        ALL.iter().find(|named| same(named.name, name)).ok_or_else(|| UnknownController::new(name))
+        Controllers::default().by_name(name)
+    }
+}
+
+/// All controllers of a program: this crate's, and its own behind them.
+///
+/// ```
+/// use conche_cc::any::Controllers;
+///
+/// let names: Vec<_> = Controllers::default().iter().map(|named| named.name).collect();
+/// assert!(names.contains(&"cocoa"));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Controllers {
+    own: &'static [Named],
+}
+
+/// Equal are those whose own ones are the same list.
+impl PartialEq for Controllers {
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::eq(self.own, other.own)
+    }
+}
+
+impl Eq for Controllers {}
+
+impl Controllers {
+    /// This crate's and these.
+    ///
+    /// # Errors
+    ///
+    /// The first name that two would have: one of them could not be chosen.
+    pub fn with(own: &'static [Named]) -> Result<Self, &'static str> {
+        for (place, named) in own.iter().enumerate() {
+            if ALL.iter().chain(&own[..place]).any(|known| same(known.name, named.name)) {
+                return Err(named.name);
+            }
+        }
+        Ok(Self { own })
+    }
+
+    /// Each of them, in the order in which tables show them.
+    pub fn iter(self) -> impl Iterator<Item = &'static Named> + Clone {
+        ALL.iter().chain(self.own)
+    }
+
+    /// Those that are not of this crate.
+    #[must_use]
+    pub fn own(self) -> &'static [Named] {
+        self.own
+    }
+
+    /// What is known under this name, with the tolerance of [`AnyController::by_name`].
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownController`], which tells the nearest name and all others.
+    pub fn by_name(self, name: &str) -> Result<&'static Named, UnknownController> {
+        self.iter().find(|named| same(named.name, name)).ok_or_else(|| UnknownController::new(name, self))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What distinguishes the algorithms, as data: the feature table of ComMag'16 (Table 1), continued.
 
+use crate::control::Controller;
+
 /// One algorithm's row of the feature table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
@@ -25,4 +27,25 @@ pub struct Features {
     pub flight_bytes: usize,
     /// Bytes of state for each peer according to ComMag'16, Table 1.
     pub published_bytes: Option<u16>,
+}
+
+impl Features {
+    /// Those of a controller of which only this and its sizes are told: no samples, a plain timer, no published size. Write
+    /// what differs: `Features { strong_rtt: true, ..Features::of::<Mine>("what it is") }`.
+    #[must_use]
+    pub const fn of<C: Controller>(about: &'static str) -> Self {
+        Self {
+            about,
+            strong_rtt: false,
+            weak_rtt: false,
+            dithering: "-",
+            backoff: "-",
+            ageing: "-",
+            reuses_backed_off_rto: false,
+            source: "-",
+            peer_bytes: size_of::<C::Peer>(),
+            flight_bytes: size_of::<C::Flight>(),
+            published_bytes: None,
+        }
+    }
 }

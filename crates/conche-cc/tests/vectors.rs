@@ -1,9 +1,6 @@
 //! Every controller against event traces with expected timers.
 
-#[path = "checker/mod.rs"]
-mod checker;
-
-use checker::{Unusable, check, schema, subject};
+use conche_conformance::vectors::{Unusable, check, schema, subject};
 use serde_json::{Value, json};
 
 const VECTORS: &str = include_str!("data/controller-vectors.json");

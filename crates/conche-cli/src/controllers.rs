@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use comfy_table::Table;
-use conche::cc::any::{ALL, Named};
+use conche::cc::any::Named;
 use conche::cc::features::Features;
 use serde::Serialize;
 
@@ -32,8 +32,8 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match args.name {
-        Some(named) if global.json => Ok(print(&mut out, std::slice::from_ref(named))?),
-        None if global.json => Ok(print(&mut out, ALL)?),
+        Some(named) if global.json => Ok(print(&mut out, [named])?),
+        None if global.json => Ok(print(&mut out, names::controllers().iter())?),
         Some(named) => Ok(write!(out, "{}", about(named))?),
         None => Ok(writeln!(out, "{}\n{FOOTNOTES}", table())?),
     }
@@ -42,7 +42,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
 fn table() -> Table {
     let mut table = show::table();
     table.set_header(["name", "RTTs", "dithering", "backoff", "ageing", "reuses", "bytes"]);
-    for Named { name, features, .. } in ALL {
+    for Named { name, features, .. } in names::controllers().iter() {
         table.add_row([
             (*name).to_owned(),
             rtts(features).to_owned(),
@@ -97,7 +97,7 @@ fn about(named: &Named) -> String {
 }
 
 /// One object a controller.
-fn print(out: &mut impl Write, controllers: &[Named]) -> io::Result<()> {
+fn print(out: &mut impl Write, controllers: impl IntoIterator<Item = &'static Named>) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line {
         schema: u32,

@@ -2,13 +2,33 @@
 //! and of papers.
 
 use std::ffi::OsStr;
+use std::sync::OnceLock;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, Command};
 use conche::AnyController;
-use conche::cc::any::{ALL, Named};
+use conche::cc::any::{Controllers, Named};
 use conche_lab::papers::{PAPERS, Paper};
+
+/// conche's controllers, and those of the program that this command is part of. The parsers of arguments are values of
+/// `'static` types, which nobody can hand anything: they look here.
+static KNOWN: OnceLock<Controllers> = OnceLock::new();
+
+/// Says once, before any argument is read, which controllers there are beside conche's.
+///
+/// # Errors
+/// A name that two would have.
+pub fn know(own: Vec<Named>) -> Result<(), &'static str> {
+    let known = Controllers::with(own.leak())?;
+    KNOWN.get_or_init(|| known);
+    Ok(())
+}
+
+/// All controllers.
+pub fn controllers() -> Controllers {
+    KNOWN.get().copied().unwrap_or_default()
+}
 
 /// The argument that chooses a controller.
 #[derive(Debug, clap::Args)]
@@ -19,7 +39,7 @@ pub struct Control {
         value_name = "NAME",
         env = "CONCHE_CC",
         default_value = "cocoa",
-        value_parser = Controllers,
+        value_parser = Choice,
         hide_possible_values = true
     )]
     pub cc: AnyController,
@@ -27,17 +47,19 @@ pub struct Control {
 
 /// Reads the name of a controller, with the tolerance and the advice of [`AnyController::by_name`].
 #[derive(Clone, Copy, Debug)]
-pub struct Controllers;
+pub struct Choice;
 
-impl TypedValueParser for Controllers {
+impl TypedValueParser for Choice {
     type Value = AnyController;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<AnyController, Error> {
-        StringValueParser::new().try_map(|name| AnyController::by_name(&name)).parse_ref(command, arg, value)
+        StringValueParser::new()
+            .try_map(|name| controllers().by_name(&name).map(Named::controller))
+            .parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(ALL.iter().map(|named| PossibleValue::new(named.name).help(named.features.about))))
+        Some(Box::new(controllers().iter().map(|named| PossibleValue::new(named.name).help(named.features.about))))
     }
 }
 
@@ -49,11 +71,11 @@ impl TypedValueParser for Name {
     type Value = &'static Named;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<&'static Named, Error> {
-        StringValueParser::new().try_map(|name| Named::by_name(&name)).parse_ref(command, arg, value)
+        StringValueParser::new().try_map(|name| controllers().by_name(&name)).parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Controllers.possible_values().map(|values| Box::new(values.collect::<Vec<_>>().into_iter()) as _)
+        Choice.possible_values().map(|values| Box::new(values.collect::<Vec<_>>().into_iter()) as _)
     }
 }
 
@@ -69,7 +91,7 @@ impl TypedValueParser for Schemes {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Controllers.possible_values().map(|values| Box::new(values.collect::<Vec<_>>().into_iter()) as _)
+        Choice.possible_values().map(|values| Box::new(values.collect::<Vec<_>>().into_iter()) as _)
     }
 }
 

@@ -2,91 +2,16 @@
 //!
 //! Ends with an error unless the client's timer follows what its controller has measured.
 
-use std::time::Duration;
-
-use conche::cc::backoff::{Timer, dithered};
-use conche::cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
+use conche::cc::AnyController;
 use conche::cc::dynamic::DynController;
-use conche::cc::non::paced_by_rto;
-use conche::cc::units::{Factor, Micros};
-use conche::cc::{AnyController, Controller, Instant, sample};
 use conche::server::get;
 use conche::{Client, Server};
+use twice_peak::TwicePeak;
 
-// ANCHOR: types
-/// Waits twice as long as the slowest of the latest round trips took. Each new one takes an eighth off an older peak.
-#[derive(Clone, Copy, Debug)]
-struct TwicePeak;
-
-/// What is remembered of a destination.
-#[derive(Clone, Copy, Debug, Default)]
-struct Path {
-    /// Zero before the first sample.
-    peak: Micros,
-}
-
-/// RFC 7252's ACK_TIMEOUT, before anything was measured.
-const FIRST: Micros = Micros::from_millis(2_000);
-/// No timer is longer.
-const LONGEST: Micros = Micros::from_millis(60_000);
-
-impl Path {
-    fn rto(self) -> Micros {
-        if self.peak == Micros::ZERO { FIRST } else { self.peak.times(2).min(LONGEST) }
-    }
-}
-// ANCHOR_END: types
-
-// ANCHOR: controller
-impl Controller for TwicePeak {
-    type Peer = Path;
-    type Flight = Timer;
-
-    fn measures_rtt(&self) -> bool {
-        true
-    }
-
-    fn peer(&self, _now: Instant) -> Path {
-        Path::default()
-    }
-
-    /// Non-confirmable messages are never acknowledged: an RTO apart, they cannot fill a queue.
-    fn admit(&self, path: &mut Path, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable { Admission::Send } else { paced_by_rto(now, message, &load.non, path.rto()) }
-    }
-
-    /// The first timer of an exchange is 1 to 1.5 times the RTO, so that clients that began together do not go on
-    /// together; each copy doubles it.
-    fn sent(&self, path: &mut Path, timer: &mut Timer, event: &Sent) -> Duration {
-        let first = || dithered(path.rto(), Factor::ONE_AND_HALF, event.random);
-        timer.arm(event, first, Factor::TWO, LONGEST)
-    }
-
-    fn expired(&self, _path: &mut Path, _timer: &mut Timer, event: &Expired) -> Instant {
-        event.now
-    }
-
-    /// Only exchanges without a copy are measured: of others nobody knows which copy was acknowledged.
-    fn acknowledged(&self, path: &mut Path, _timer: &Timer, event: &Acknowledged<'_>) {
-        if let Some(rtt) = sample::strong_rtt(event) {
-            path.peak = rtt.max(path.peak.minus(path.peak.shifted(3)));
-        }
-    }
-
-    fn abandoned(&self, _path: &mut Path, _timer: &Timer, _event: &Abandoned<'_>) {}
-
-    fn drained(&self, _path: &mut Path, _now: Instant, _load: &Load) {}
-
-    fn base(&self, path: &mut Path, _now: Instant) -> Duration {
-        path.rto().into()
-    }
-
-    fn snapshot(&self, path: &Path) -> Snapshot {
-        let measured = (path.peak != Micros::ZERO).then(|| path.peak.into());
-        Snapshot { rto: path.rto().into(), srtt: measured, ..Snapshot::default() }
-    }
-}
-// ANCHOR_END: controller
+// The controller is that which `conche new-controller` writes.
+#[allow(dead_code, reason = "its row in tables is the command's")]
+#[path = "../../conche-cli/src/new_controller/template/src/lib.rs"]
+mod twice_peak;
 
 // ANCHOR: main
 #[tokio::main(flavor = "current_thread")]

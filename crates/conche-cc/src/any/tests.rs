@@ -36,6 +36,34 @@ fn a_wrong_name_is_answered_with_the_nearest_and_all_others() {
     assert!(ALL.iter().all(|named| message.contains(named.name)), "{message}");
 }
 
+#[cfg(feature = "alloc")]
+const OWN: &[Named] = &[
+    Named::own::<crate::cocoa::Cocoa>("mine", Features::of::<crate::cocoa::Cocoa>("a copy")),
+    Named::own::<crate::linux::Linux>("my-second", Features::of::<crate::linux::Linux>("another")),
+];
+
+#[test]
+#[cfg(feature = "alloc")]
+fn controllers_of_ones_own_stand_behind_the_others() {
+    let all = Controllers::with(OWN).expect("new names");
+    assert_eq!(all.iter().count(), ALL.len() + 2);
+    assert_eq!(all.by_name("Mine").expect("its name").features.peer_bytes, 24);
+    let mine = all.by_name("my_second").expect("its name").controller();
+    assert_eq!(Drive::new(&mine).clean(300), Drive::new(&crate::linux::Linux::default()).clean(300));
+    assert!(all.by_name("linux").is_ok() && AnyController::by_name("mine").is_err());
+    let message = all.by_name("mein").expect_err("no such name").to_string();
+    assert!(message.contains("did you mean mine?") && message.ends_with(", mine, my-second"), "{message}");
+}
+
+#[test]
+#[cfg(feature = "alloc")]
+fn no_two_controllers_have_one_name() {
+    const TWICE: &[Named] = &[OWN[0], OWN[0]];
+    const TAKEN: &[Named] = &[Named { name: "COCOA_S", ..OWN[0] }];
+    assert_eq!(Controllers::with(TWICE), Err("mine"));
+    assert_eq!(Controllers::with(TAKEN), Err("COCOA_S"));
+}
+
 #[test]
 fn a_long_wrong_name_is_cut_between_letters() {
     let name = "ü".repeat(40);

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::ALL;
+use super::Controllers;
 
 fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
     name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() })
@@ -19,23 +19,24 @@ pub struct UnknownController {
     pub nearest: Option<&'static str>,
     asked: [u8; Self::SHOWN],
     len: usize,
+    known: Controllers,
 }
 
 impl UnknownController {
     /// As much of the wrong name is shown.
     const SHOWN: usize = 32;
 
-    pub(super) fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str, known: Controllers) -> Self {
         let len = (0..=Self::SHOWN.min(name.len())).rev().find(|len| name.is_char_boundary(*len)).unwrap_or(0);
         let mut asked = [0; Self::SHOWN];
         asked[..len].copy_from_slice(&name.as_bytes()[..len]);
-        let nearest = ALL
+        let nearest = known
             .iter()
             .map(|named| (edits(named.name, name), named.name))
             .min()
             .filter(|(edits, nearest)| *edits <= nearest.len() / 2)
             .map(|(_, nearest)| nearest);
-        Self { nearest, asked, len }
+        Self { nearest, asked, len, known }
     }
 }
 
@@ -47,7 +48,7 @@ impl fmt::Display for UnknownController {
             write!(f, "; did you mean {nearest}?")?;
         }
         f.write_str(" Valid names: ")?;
-        for (n, named) in ALL.iter().enumerate() {
+        for (n, named) in self.known.iter().enumerate() {
             if n > 0 {
                 f.write_str(", ")?;
             }

@@ -1,7 +1,19 @@
 //! Checks controllers against files of event traces with expected timers.
 //!
-//! Shared by the test and the example of the name `vectors`. To check an algorithm of your own, implement
-//! [`subject::Subject`] for it and give it a line in [`subject::check`].
+//! conche's own algorithms are checked by [`check`], under the names in [`subject::ALGORITHMS`]. To check one of yours, hand it to [`check_with`]:
+//!
+//! ```
+//! use conche_cc::default::CoapDefault;
+//! use conche_conformance::vectors::{check_with, run};
+//!
+//! let file = r#"{"vectors": [{
+//!     "id": "first timer", "algo": "mine",
+//!     "events": [{"t": 0, "ev": "start", "u": 0, "expect": {"timeout_ms": 2000}}]
+//! }]}"#;
+//! let report = check_with(file, |vector| run(CoapDefault::default(), vector))?;
+//! assert_eq!((report.passed, report.failed), (1, 0));
+//! # Ok::<(), conche_conformance::vectors::Unusable>(())
+//! ```
 //!
 //! The checker is the endpoint: it counts what is on its way, follows the timers that the controller answers, and tells
 //! what happened. Event times in a file come from a floating-point reference; `rto` events happen at the controller's own
@@ -13,6 +25,10 @@ pub mod schema;
 pub mod subject;
 
 use std::fmt;
+
+pub use run::{run, run_observed};
+use schema::Vector;
+pub use subject::Observer;
 
 /// What came of a file.
 #[derive(Debug, Default)]
@@ -53,9 +69,21 @@ pub enum Unusable {
     /// It is not JSON of the schema.
     Malformed(serde_json::Error),
     /// A vector asks for an algorithm that does not exist.
-    UnknownAlgorithm { id: String, algo: String },
+    UnknownAlgorithm {
+        /// The vector.
+        id: String,
+        /// What it asks for.
+        algo: String,
+    },
     /// A vector contradicts itself or the schema.
-    Inconsistent { id: String, event: usize, reason: String },
+    Inconsistent {
+        /// The vector.
+        id: String,
+        /// Which of its events, from 0.
+        event: usize,
+        /// What is wrong.
+        reason: String,
+    },
     /// It has no vectors.
     Empty,
 }
@@ -75,15 +103,26 @@ impl fmt::Display for Unusable {
 
 impl std::error::Error for Unusable {}
 
-/// Checks every vector of a file, given as text.
+/// Checks every vector of a file, given as text, against the algorithm of conche's that it names.
+///
+/// # Errors
+/// If the file is not of the schema, contradicts itself or names an algorithm that is not known.
 pub fn check(text: &str) -> Result<Report, Unusable> {
+    check_with(text, subject::check)
+}
+
+/// The same for any controllers: `run` replays a vector, and answers each expectation that was not met.
+///
+/// # Errors
+/// If the file is not of the schema or contradicts itself, or those of `run`.
+pub fn check_with(text: &str, run: impl Fn(&Vector) -> Result<Vec<Failure>, Unusable>) -> Result<Report, Unusable> {
     let file: schema::File = serde_json::from_str(text).map_err(Unusable::Malformed)?;
     if file.vectors.is_empty() {
         return Err(Unusable::Empty);
     }
     let mut report = Report::default();
     for vector in &file.vectors {
-        let failures = subject::check(vector)?;
+        let failures = run(vector)?;
         if failures.is_empty() {
             report.passed += 1;
         } else {

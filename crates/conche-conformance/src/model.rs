@@ -17,20 +17,20 @@ use proptest::prelude::*;
 
 /// What happens to one peer.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// When the endpoint starts, in nanoseconds.
-    pub start: u64,
+    pub(crate) start: u64,
     /// `NSTART`.
-    pub nstart: usize,
+    pub(crate) nstart: usize,
     /// `MAX_RETRANSMIT`.
-    pub max_retransmit: usize,
+    pub(crate) max_retransmit: usize,
     /// What happens, in order.
-    pub steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// Something that happens. `pick` chooses among the open exchanges.
 #[derive(Clone, Copy, Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// The application submits a message.
     Submit { confirmable: bool, may_confirm: bool, bytes: u16 },
     /// Time passes, and timers that are due fire.
@@ -52,7 +52,7 @@ pub enum Step {
 }
 
 /// Plans of up to 150 steps.
-pub fn plans() -> impl Strategy<Value = Plan> {
+pub(crate) fn plans() -> impl Strategy<Value = Plan> {
     let starts = prop_oneof![
         Just(0),
         any::<u64>(),
@@ -96,8 +96,15 @@ pub struct Promises {
     pub backoff_never_shrinks: bool,
 }
 
+/// 60 s, and a backoff that only grows.
+impl Default for Promises {
+    fn default() -> Self {
+        Self { cap: Duration::from_secs(60), backoff_never_shrinks: true }
+    }
+}
+
 /// The model endpoint.
-pub struct Endpoint<'a, C: Controller> {
+pub(crate) struct Endpoint<'a, C: Controller> {
     controller: &'a C,
     promises: Promises,
     peer: C::Peer,
@@ -109,7 +116,7 @@ pub struct Endpoint<'a, C: Controller> {
     non: NonHistory,
     draws: u32,
     /// Every answer, for comparison.
-    pub trace: String,
+    pub(crate) trace: String,
 }
 
 struct Exchange<F> {
@@ -125,7 +132,7 @@ struct Exchange<F> {
 
 impl<'a, C: Controller> Endpoint<'a, C> {
     /// An endpoint that has just met its peer.
-    pub fn new(controller: &'a C, promises: Promises, plan: &Plan) -> Self {
+    pub(crate) fn new(controller: &'a C, promises: Promises, plan: &Plan) -> Self {
         let now = Instant::from_nanos(plan.start);
         Self {
             controller,
@@ -143,7 +150,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
     }
 
     /// Lets everything in `plan` happen.
-    pub fn run(&mut self, plan: &Plan) {
+    pub(crate) fn run(&mut self, plan: &Plan) {
         for step in &plan.steps {
             self.step(*step);
             self.flush();
@@ -180,7 +187,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
     }
 
     /// Ends all exchanges, empties the queue, then completes `count` exchanges of this round-trip time, 2 s apart.
-    pub fn heal(&mut self, count: usize, rtt: Duration) -> Duration {
+    pub(crate) fn heal(&mut self, count: usize, rtt: Duration) -> Duration {
         self.queue.clear();
         while let Some(exchange) = self.take(0) {
             self.abandon(&exchange, Why::Cancelled);

@@ -4,9 +4,6 @@ use core::time::Duration;
 
 use conche_cc::basic::Basic;
 use conche_cc::bdp::{Bdp, BdpFlight, BdpPeer, BdpState};
-use conche_cc::cocoa::draft03::CocoaPeer;
-use conche_cc::cocoa::strong::CocoaSPeer;
-use conche_cc::cocoa::v2014::Cocoa2014Peer;
 use conche_cc::cocoa::{Aging, Cocoa, Cocoa2014, CocoaS, SmallAging, Vbf};
 use conche_cc::default::CoapDefault;
 use conche_cc::fasor::{Fasor, FasorPeer, FasorPhase};
@@ -17,30 +14,32 @@ use conche_cc::units::Factor;
 use conche_cc::wiopt::{Rfc6298, SemiDynamic};
 use conche_cc::{Controller, Instant};
 
-use super::run::run;
+use super::run::{run, run_observed};
 use super::schema::{self, Params, Vector};
 use super::{Failure, Unusable};
 
-/// A controller, and what vectors can observe of it beyond the trait.
-pub trait Subject: Controller {
-    /// The initial RTO of an exchange beside `running` others, before dithering.
-    fn initial_rto(&self, peer: &mut Self::Peer, now: Instant, _running: u16) -> Duration {
-        self.base(peer, now)
-    }
-
+/// What vectors can observe of a controller beyond the trait.
+#[derive(Clone, Copy, Debug)]
+pub struct Observer<C: Controller> {
+    /// The initial RTO of an exchange beside so many others, before dithering.
+    pub initial_rto: fn(&C, &mut C::Peer, Instant, u16) -> Duration,
     /// The name of the phase that a peer is in.
-    fn phase(&self, _peer: &Self::Peer) -> Option<&'static str> {
-        None
-    }
-
+    pub phase: fn(&C::Peer) -> Option<&'static str>,
     /// The estimates of a rate-based algorithm.
-    fn rate(&self, _peer: &Self::Peer) -> Option<BdpState> {
-        None
-    }
-
+    pub rate: fn(&C::Peer) -> Option<BdpState>,
     /// An exchange was the first after the path had been empty.
-    fn is_first(&self, _flight: &Self::Flight) -> Option<bool> {
-        None
+    pub is_first: fn(&C::Flight) -> Option<bool>,
+}
+
+/// Nothing but what the trait says.
+impl<C: Controller> Default for Observer<C> {
+    fn default() -> Self {
+        Self {
+            initial_rto: |controller, peer, now, _running| controller.base(peer, now),
+            phase: |_| None,
+            rate: |_| None,
+            is_first: |_| None,
+        }
     }
 }
 
@@ -74,11 +73,11 @@ pub fn check(vector: &Vector) -> Result<Vec<Failure>, Unusable> {
     match vector.algo.as_str() {
         "default" => run(coap_default(CoapDefault::default(), p), vector),
         "default_b" => run(coap_default(CoapDefault::coap_b(), p), vector),
-        "cocoa2014" => run(cocoa2014(Cocoa2014::default(), p), vector),
-        "cocoa2014_opt" => run(cocoa2014(Cocoa2014::optimized(), p), vector),
-        "cocoa03" => run(cocoa(Cocoa::draft03(), p), vector),
-        "cocoa_plus" => run(cocoa(Cocoa::plus(), p), vector),
-        "cocoa_s" => run(cocoa_s(p), vector),
+        "cocoa2014" => run_cocoa2014(cocoa2014(Cocoa2014::default(), p), vector),
+        "cocoa2014_opt" => run_cocoa2014(cocoa2014(Cocoa2014::optimized(), p), vector),
+        "cocoa03" => run_cocoa(cocoa(Cocoa::draft03(), p), vector),
+        "cocoa_plus" => run_cocoa(cocoa(Cocoa::plus(), p), vector),
+        "cocoa_s" => run_cocoa_s(cocoa_s(p), vector),
         "basic" => run(basic(p), vector),
         "linux" => run(linux(p), vector),
         "ph" => run(peak_hopper(PeakHopper::default(), p), vector),
@@ -87,9 +86,9 @@ pub fn check(vector: &Vector) -> Result<Vec<Failure>, Unusable> {
         "default_fb2" => run(default_fb(DefaultFullBackoff::variant_2(), p), vector),
         "cocoa_fb1" => run(cocoa_fb(CocoaFullBackoff::variant_1(), p), vector),
         "cocoa_fb2" => run(cocoa_fb(CocoaFullBackoff::variant_2(), p), vector),
-        "fasor" => run(fasor(Fasor::default(), p), vector),
-        "fasor_pseudo" => run(fasor(Fasor::pseudocode(), p), vector),
-        "bdp" => run(bdp(p), vector),
+        "fasor" => run_fasor(fasor(Fasor::default(), p), vector),
+        "fasor_pseudo" => run_fasor(fasor(Fasor::pseudocode(), p), vector),
+        "bdp" => run_bdp(bdp(p), vector),
         "semi_dynamic" => run(SemiDynamic { default: coap_default(CoapDefault::default(), p) }, vector),
         "rfc6298" => run(rfc6298(p), vector),
         algo => Err(Unusable::UnknownAlgorithm { id: vector.id.clone(), algo: algo.to_owned() }),
@@ -210,49 +209,34 @@ fn rfc6298(p: &Params) -> Rfc6298 {
     Rfc6298 { initial_rto: p.ack_timeout(base.initial_rto), ..base }
 }
 
-impl Subject for CoapDefault {}
-impl Subject for DefaultFullBackoff {}
-impl Subject for CocoaFullBackoff {}
-impl Subject for Basic {}
-impl Subject for Linux {}
-impl Subject for PeakHopper {}
-impl Subject for SemiDynamic {}
-impl Subject for Rfc6298 {}
-
-impl Subject for Cocoa2014 {
-    fn initial_rto(&self, peer: &mut Cocoa2014Peer, now: Instant, running: u16) -> Duration {
-        Cocoa2014::initial_rto(self, peer, now, running)
-    }
+fn run_cocoa2014(controller: Cocoa2014, vector: &Vector) -> Result<Vec<Failure>, Unusable> {
+    run_observed(controller, Observer { initial_rto: Cocoa2014::initial_rto, ..Observer::default() }, vector)
 }
 
-impl Subject for Cocoa {
-    fn initial_rto(&self, peer: &mut CocoaPeer, now: Instant, running: u16) -> Duration {
-        Cocoa::initial_rto(self, peer, now, running)
-    }
+fn run_cocoa(controller: Cocoa, vector: &Vector) -> Result<Vec<Failure>, Unusable> {
+    run_observed(controller, Observer { initial_rto: Cocoa::initial_rto, ..Observer::default() }, vector)
 }
 
-impl Subject for CocoaS {
-    fn initial_rto(&self, peer: &mut CocoaSPeer, now: Instant, running: u16) -> Duration {
-        CocoaS::initial_rto(self, peer, now, running)
-    }
+fn run_cocoa_s(controller: CocoaS, vector: &Vector) -> Result<Vec<Failure>, Unusable> {
+    run_observed(controller, Observer { initial_rto: CocoaS::initial_rto, ..Observer::default() }, vector)
 }
 
-impl Subject for Fasor {
-    fn phase(&self, peer: &FasorPeer) -> Option<&'static str> {
+fn run_fasor(controller: Fasor, vector: &Vector) -> Result<Vec<Failure>, Unusable> {
+    let phase = |peer: &FasorPeer| {
         Some(match peer.phase() {
             FasorPhase::Fast => "FAST",
             FasorPhase::FastSlowFast => "FSF",
             FasorPhase::SlowFast => "SF",
         })
-    }
+    };
+    run_observed(controller, Observer { phase, ..Observer::default() }, vector)
 }
 
-impl Subject for Bdp {
-    fn rate(&self, peer: &BdpPeer) -> Option<BdpState> {
-        Some(peer.state())
-    }
-
-    fn is_first(&self, flight: &BdpFlight) -> Option<bool> {
-        Some(flight.is_first())
-    }
+fn run_bdp(controller: Bdp, vector: &Vector) -> Result<Vec<Failure>, Unusable> {
+    let observer = Observer {
+        rate: |peer: &BdpPeer| Some(peer.state()),
+        is_first: |flight: &BdpFlight| Some(flight.is_first()),
+        ..Observer::default()
+    };
+    run_observed(controller, observer, vector)
 }

@@ -68,8 +68,11 @@ pub struct Params {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aging {
+    /// From the last change of the RTO.
     Literal,
+    /// From the last acknowledgement.
     SinceActivity,
+    /// Never.
     Off,
 }
 
@@ -77,7 +80,9 @@ pub enum Aging {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SmallAging {
+    /// By 16.
     Mul16,
+    /// By two.
     Double,
 }
 
@@ -85,7 +90,9 @@ pub enum SmallAging {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vbf {
+    /// By the timer that ran out.
     Current,
+    /// By the first timer of the exchange.
     Frozen,
 }
 
@@ -148,14 +155,20 @@ impl TryFrom<f64> for Millis {
 }
 
 impl Millis {
+    /// The same as a span.
+    #[must_use]
     pub fn as_span(self) -> Duration {
         self.0
     }
 
+    /// The same on the clock.
+    #[must_use]
     pub fn as_instant(self) -> Instant {
         Instant::ZERO + self.0
     }
 
+    /// The same in milliseconds.
+    #[must_use]
     pub fn as_f64(self) -> f64 {
         self.0.as_secs_f64() * 1_000.0
     }
@@ -180,6 +193,8 @@ impl TryFrom<f64> for Thousandths {
 }
 
 impl Thousandths {
+    /// The same as a factor.
+    #[must_use]
     pub fn as_factor(self) -> Factor {
         self.0
     }
@@ -201,6 +216,8 @@ impl TryFrom<f64> for Draw {
 }
 
 impl Draw {
+    /// The same as 32 random bits.
+    #[must_use]
     pub fn as_bits(self) -> u32 {
         self.0
     }

@@ -3,21 +3,36 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use conche_cc::Instant;
 use conche_cc::control::{
     Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Expired, Load, NonHistory, Sent, Submission, Why,
 };
 use conche_cc::non::PROBING_RATE;
+use conche_cc::{Controller, Instant};
 
 use super::compare::{Observed, tolerance_ms};
 use super::schema::{Event, Kind, Millis, Vector};
-use super::subject::Subject;
+use super::subject::Observer;
 use super::{Failure, Unusable};
 
 /// Replays `vector` against `controller`. The answer is each expectation that was not met.
-pub fn run<S: Subject>(controller: S, vector: &Vector) -> Result<Vec<Failure>, Unusable> {
+///
+/// # Errors
+/// If the vector contradicts itself or the schema.
+pub fn run<C: Controller>(controller: C, vector: &Vector) -> Result<Vec<Failure>, Unusable> {
+    run_observed(controller, Observer::default(), vector)
+}
+
+/// The same, where more of the controller can be observed than the trait says.
+///
+/// # Errors
+/// As those of [`run`].
+pub fn run_observed<C: Controller>(
+    controller: C,
+    observer: Observer<C>,
+    vector: &Vector,
+) -> Result<Vec<Failure>, Unusable> {
     let mut failures = Vec::new();
-    let mut endpoint = Endpoint::new(controller, vector);
+    let mut endpoint = Endpoint::new(controller, observer, vector);
     let inconsistent = |event, reason| Unusable::Inconsistent { id: vector.id.clone(), event, reason };
     if vector.params.cycle_start.is_some_and(|start| start != 1) {
         return Err(inconsistent(0, "params.cycle_start: only 1 is implemented".to_owned()));
@@ -58,13 +73,14 @@ enum Stop {
 /// An endpoint asks no more often than this whether one message may leave.
 const PATIENCE: usize = 100;
 
-struct Endpoint<S: Subject> {
-    controller: S,
-    peer: S::Peer,
+struct Endpoint<C: Controller> {
+    controller: C,
+    observer: Observer<C>,
+    peer: C::Peer,
     clock: Instant,
     max_retransmit: u8,
     nstart: u16,
-    exchanges: BTreeMap<u32, Exchange<S::Flight>>,
+    exchanges: BTreeMap<u32, Exchange<C::Flight>>,
     non: NonHistory,
 }
 
@@ -75,11 +91,12 @@ struct Exchange<F> {
     bytes: u32,
 }
 
-impl<S: Subject> Endpoint<S> {
-    fn new(controller: S, vector: &Vector) -> Self {
+impl<C: Controller> Endpoint<C> {
+    fn new(controller: C, observer: Observer<C>, vector: &Vector) -> Self {
         Self {
             peer: controller.peer(Instant::ZERO),
             controller,
+            observer,
             clock: Instant::ZERO,
             max_retransmit: vector.params.max_rtx.unwrap_or(4),
             nstart: vector.params.nstart.unwrap_or(1),
@@ -103,10 +120,10 @@ impl<S: Subject> Endpoint<S> {
             Kind::Resend => self.resend(event, &mut observed)?,
         }
         observed.set_span("next_base_ms", self.controller.base(&mut self.peer, self.clock));
-        if let Some(phase) = self.controller.phase(&self.peer) {
+        if let Some(phase) = (self.observer.phase)(&self.peer) {
             observed.set("state", phase);
         }
-        if let Some(state) = self.controller.rate(&self.peer) {
+        if let Some(state) = (self.observer.rate)(&self.peer) {
             observed.set_rate(&state);
             observed.set("inflight", self.exchanges.values().map(|exchange| exchange.bytes).sum::<u32>());
         }
@@ -122,12 +139,15 @@ impl<S: Subject> Endpoint<S> {
             let reason = format!("params.nstart is {}, but as many exchanges are running already", self.nstart);
             return Err(Stop::Inconsistent(reason));
         }
-        observed.set_span("base_ms", self.controller.initial_rto(&mut self.peer, self.clock, load.exchanges));
+        observed.set_span(
+            "base_ms",
+            (self.observer.initial_rto)(&self.controller, &mut self.peer, self.clock, load.exchanges),
+        );
         let mut exchange =
-            Exchange { flight: S::Flight::default(), sent: Vec::new(), timer: Duration::ZERO, bytes: bytes(event) };
+            Exchange { flight: C::Flight::default(), sent: Vec::new(), timer: Duration::ZERO, bytes: bytes(event) };
         self.transmit(&mut exchange, event, load);
         observed.set_span("timeout_ms", exchange.timer);
-        if let Some(first) = self.controller.is_first(&exchange.flight) {
+        if let Some(first) = (self.observer.is_first)(&exchange.flight) {
             observed.set("tagged_first", first);
         }
         self.exchanges.insert(event.x, exchange);
@@ -241,12 +261,12 @@ impl<S: Subject> Endpoint<S> {
         Ok(())
     }
 
-    fn expire(&mut self, exchange: &mut Exchange<S::Flight>, load: Load) -> Instant {
+    fn expire(&mut self, exchange: &mut Exchange<C::Flight>, load: Load) -> Instant {
         let expired = Expired { now: self.clock, attempt: attempt(exchange.sent.len() - 1), load };
         self.controller.expired(&mut self.peer, &mut exchange.flight, &expired)
     }
 
-    fn transmit(&mut self, exchange: &mut Exchange<S::Flight>, event: &Event, load: Load) {
+    fn transmit(&mut self, exchange: &mut Exchange<C::Flight>, event: &Event, load: Load) {
         let sent = Sent {
             now: self.clock,
             attempt: attempt(exchange.sent.len()),
@@ -259,7 +279,7 @@ impl<S: Subject> Endpoint<S> {
         exchange.sent.push(self.clock);
     }
 
-    fn take(&mut self, event: &Event) -> Result<Exchange<S::Flight>, Stop> {
+    fn take(&mut self, event: &Event) -> Result<Exchange<C::Flight>, Stop> {
         self.exchanges
             .remove(&event.x)
             .ok_or_else(|| Stop::Inconsistent(format!("exchange {} is not running", event.x)))

@@ -1,0 +1,156 @@
+//! The `conche` command: arguments in, rendering out, no logic. It is a library for one purpose: a congestion controller
+//! of your own in all of it, from a program of three lines.
+//!
+//! ```no_run
+//! # use conche::cc::cocoa::Cocoa as MyController;
+//! use conche::cc::any::Named;
+//! use conche::cc::features::Features;
+//!
+//! fn main() -> std::process::ExitCode {
+//!     conche_cli::main([Named::own::<MyController>("mine", Features::of::<MyController>("what it is"))])
+//! }
+//! ```
+//!
+//! `conche new-controller NAME` writes such a program.
+//!
+//! Inside, each subcommand is a module with an `Args` and a `run`. What fails returns an error, and `exit` turns that into
+//! a message on standard error and an exit status.
+
+mod controllers;
+mod discover;
+mod exit;
+mod experiment;
+mod formats;
+mod json;
+mod logging;
+mod names;
+mod new_controller;
+mod observe;
+mod pieces;
+mod ping;
+mod recording;
+mod relay;
+mod reproduce;
+mod request;
+mod run;
+mod runtime;
+mod serve;
+mod shell;
+mod show;
+mod trace;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::{ArgAction, Parser, Subcommand};
+use conche::Code;
+use conche::cc::any::Named;
+
+/// CoAP with congestion control that is safe, fast and yours to choose, and the lab that proves it.
+#[derive(Debug, Parser)]
+#[command(name = "conche", version, max_term_width = 100, after_help = exit::HELP)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every subcommand takes.
+#[derive(Debug, clap::Args)]
+struct Global {
+    /// Show on standard error every message sent and received; twice for what the client does, too.
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    verbose: u8,
+    /// Say nothing on standard error but errors.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Print JSON on standard output, one object a line, each with a "schema" version.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+impl Global {
+    /// Somebody watches who wants to know why nothing happens.
+    fn tells_progress(&self) -> bool {
+        !self.quiet && (self.verbose > 0 || std::io::stderr().is_terminal())
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Read a resource.
+    Get(request::Reading),
+    /// Have a resource process a payload.
+    Post(request::Args),
+    /// Make or replace a resource.
+    Put(request::Args),
+    /// Remove a resource.
+    Delete(request::Args),
+    /// Read a part of a resource that the payload describes.
+    Fetch(request::Reading),
+    /// Change a part of a resource.
+    Patch(request::Args),
+    /// Change a part of a resource, idempotently.
+    Ipatch(request::Args),
+    /// Read a resource, and be told of its changes.
+    Observe(observe::Args),
+    /// Ask whether a CoAP endpoint is there, and how far away.
+    Ping(ping::Args),
+    /// List what resources a server has.
+    Discover(discover::Args),
+    /// Serve a directory, or demonstration resources.
+    Serve(serve::Args),
+    /// Relay between clients and a server, losing and delaying datagrams.
+    Relay(relay::Args),
+    /// Regenerate the tables and figures of a paper.
+    Reproduce(reproduce::Args),
+    /// Run an experiment of your own from a scenario file.
+    Run(run::Args),
+    /// List the congestion controllers and what each of them does.
+    Controllers(controllers::Args),
+    /// Write a crate with a congestion controller of your own, and all of this command with it.
+    NewController(new_controller::Args),
+    /// Print a completion script for a shell.
+    Completions(shell::Completions),
+    /// Print the manual page, or write a page for each subcommand.
+    Man(shell::Manual),
+}
+
+/// The whole command: reads the arguments of the process, does what they say, and answers how that went. The controllers
+/// stand beside conche's own wherever one is chosen or compared.
+///
+/// What is wrong, such as a name that is taken, is said on standard error.
+pub fn main(own: impl IntoIterator<Item = Named>) -> ExitCode {
+    if let Err(taken) = names::know(own.into_iter().collect()) {
+        eprintln!("error: two congestion controllers are called {taken}; give yours another name");
+        return ExitCode::FAILURE;
+    }
+    let Cli { global, command } = Cli::try_parse().unwrap_or_else(|error| exit::usage(&error));
+    exit::report(run(command, &global), global.json)
+}
+
+fn run(command: Command, global: &Global) -> anyhow::Result<()> {
+    let progress = request::Progress::default();
+    logging::start(global, global.tells_progress().then(|| progress.clone()))?;
+    match command {
+        Command::Get(args) => request::read(Code::GET, args, global, &progress),
+        Command::Post(args) => request::run(Code::POST, args, None, global, &progress),
+        Command::Put(args) => request::run(Code::PUT, args, None, global, &progress),
+        Command::Delete(args) => request::run(Code::DELETE, args, None, global, &progress),
+        Command::Fetch(args) => request::read(Code::FETCH, args, global, &progress),
+        Command::Patch(args) => request::run(Code::PATCH, args, None, global, &progress),
+        Command::Ipatch(args) => request::run(Code::IPATCH, args, None, global, &progress),
+        Command::Observe(args) => observe::run(args, global, &progress),
+        Command::Ping(args) => ping::run(args, global),
+        Command::Discover(args) => discover::run(args, global),
+        Command::Serve(args) => serve::run(args, global),
+        Command::Relay(args) => relay::run(args, global),
+        Command::Reproduce(args) => reproduce::run(args, global),
+        Command::Run(args) => run::run(args, global),
+        Command::Controllers(args) => controllers::run(args, global),
+        Command::NewController(args) => new_controller::run(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
+    }
+}

@@ -1,0 +1,239 @@
+//! `conche new-controller NAME`: a crate with a congestion controller to start from, and the whole command with it.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::exit::UsageError;
+use crate::names;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What the controller is called, and its crate: small letters, digits and dashes, such as `my-rto`.
+    name: String,
+    /// Where to write the crate; by default into a directory of its name.
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// A checkout of conche to build on; by default the one that the crate lies in, and otherwise the repository.
+    #[arg(long, value_name = "DIR")]
+    conche: Option<PathBuf>,
+}
+
+/// The files of the crate. In them the controller is called as in the one that comes with conche.
+const FILES: &[(&str, &str)] = &[
+    ("Cargo.toml", include_str!("template/Cargo.toml.in")),
+    ("src/lib.rs", include_str!("template/src/lib.rs")),
+    ("src/main.rs", include_str!("template/src/main.rs")),
+    ("tests/README.md", include_str!("template/tests/README.md")),
+    ("tests/conformance.rs", include_str!("template/tests/conformance.rs")),
+    ("tests/vectors.json", include_str!("template/tests/vectors.json")),
+    ("tests/vectors.rs", include_str!("template/tests/vectors.rs")),
+];
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let name = Name::new(&args.name)?;
+    let directory = args.directory.clone().unwrap_or_else(|| PathBuf::from(&name.dashed));
+    if directory.exists() {
+        let taken = directory.display();
+        return Err(UsageError(format!("{taken} is there already; give another place with --directory")).into());
+    }
+    let source = Source::find(args.conche.as_deref(), &directory)?;
+    for (file, text) in FILES {
+        let path = directory.join(file);
+        let text = source.instead_of_the_templates(&name.instead_of_the_templates(text));
+        write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    tell(&name, &directory).context("cannot write to standard output")
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(path, text)
+}
+
+fn tell(name: &Name, directory: &Path) -> io::Result<()> {
+    let Name { dashed, camel, .. } = name;
+    let directory = directory.display();
+    writeln!(
+        io::stdout().lock(),
+        "{directory}/ holds {camel}, which is called {dashed} wherever a controller is chosen.\n\
+         \n\
+         cd {directory}\n\
+         cargo test                                  # the conformance suite, and tests/vectors.json\n\
+         cargo run --release -- controllers {dashed}\n\
+         cargo run --release -- reproduce            # every paper, with {dashed} in it\n\
+         cargo run --release -- get --cc {dashed} coap://localhost/\n\
+         \n\
+         The algorithm is in src/lib.rs."
+    )
+}
+
+/// Where the crate takes conche's crates from.
+#[derive(Debug, PartialEq, Eq)]
+enum Source {
+    Checkout(PathBuf),
+    Repository,
+}
+
+impl Source {
+    fn find(given: Option<&Path>, directory: &Path) -> anyhow::Result<Self> {
+        let is_checkout = |place: &Path| place.join("crates/conche-cli/Cargo.toml").is_file();
+        if let Some(given) = given {
+            let shown = given.display();
+            if !is_checkout(given) {
+                let problem = format!("--conche: {shown} is no checkout of conche: it has no crates/conche-cli");
+                return Err(UsageError(problem).into());
+            }
+            return Ok(Self::Checkout(fs::canonicalize(given).with_context(|| shown.to_string())?));
+        }
+        let place = std::path::absolute(directory).context("the current directory is gone")?;
+        let checkout = place.ancestors().find(|place| is_checkout(place));
+        Ok(checkout.map_or(Self::Repository, |place| Self::Checkout(place.to_owned())))
+    }
+
+    fn instead_of_the_templates(&self, manifest: &str) -> String {
+        ["conche-cc", "conche-cli", "conche-conformance"].iter().fold(manifest.to_owned(), |manifest, name| {
+            let place = match self {
+                Self::Checkout(checkout) => format!("path = {:?}", checkout.join("crates").join(name)),
+                Self::Repository => format!("git = {:?}", env!("CARGO_PKG_REPOSITORY")),
+            };
+            manifest.replace(&format!("{name} from CONCHE"), &place)
+        })
+    }
+}
+
+/// The name of a controller, as each place writes it.
+#[derive(Debug, PartialEq, Eq)]
+struct Name {
+    /// That of the crate and in tables: `my-rto`.
+    dashed: String,
+    /// That of the library: `my_rto`.
+    snake: String,
+    /// That of the type: `MyRto`.
+    camel: String,
+}
+
+impl Name {
+    fn new(name: &str) -> Result<Self, UsageError> {
+        let refused = |why: &str| Err(UsageError(format!("{name:?} cannot be a controller's name: {why}")));
+        let words: Vec<&str> = name.split('-').collect();
+        let plain =
+            |word: &&str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        if !words.iter().all(plain) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+            return refused(
+                "it begins with a small letter and has small letters, digits and single dashes, such as my-rto",
+            );
+        }
+        if names::controllers().by_name(name).is_ok() {
+            return refused("one of conche's is called so");
+        }
+        if RESERVED.contains(&name) {
+            return refused("Rust or Cargo has another use for it");
+        }
+        let capitalised = |word: &&str| word[..1].to_ascii_uppercase() + &word[1..];
+        Ok(Self {
+            dashed: name.to_owned(),
+            snake: name.replace('-', "_"),
+            camel: words.iter().map(capitalised).collect(),
+        })
+    }
+
+    fn instead_of_the_templates(&self, text: &str) -> String {
+        text.replace("twice-peak", &self.dashed).replace("twice_peak", &self.snake).replace("TwicePeak", &self.camel)
+    }
+}
+
+/// What no crate, library or type can be called: keywords, the crates that a new one depends on, and what its code uses.
+const RESERVED: &[&str] = &[
+    "abstract",
+    "as",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "const",
+    "continue",
+    "crate",
+    "do",
+    "dyn",
+    "else",
+    "enum",
+    "extern",
+    "final",
+    "fn",
+    "for",
+    "gen",
+    "if",
+    "impl",
+    "in",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "override",
+    "priv",
+    "pub",
+    "ref",
+    "return",
+    "self",
+    "static",
+    "struct",
+    "super",
+    "trait",
+    "try",
+    "type",
+    "typeof",
+    "unsafe",
+    "unsized",
+    "use",
+    "virtual",
+    "where",
+    "while",
+    "yield",
+    "true",
+    "false",
+    "test",
+    "core",
+    "std",
+    "alloc",
+    "proc-macro",
+    "build",
+    "deps",
+    "examples",
+    "incremental",
+    "conche",
+    "conche-cc",
+    "conche-cli",
+    "conche-conformance",
+    "conche-lab",
+    "conche-netsim",
+    "conche-pcapng",
+    "conche-proto",
+    "abandoned",
+    "acknowledged",
+    "admission",
+    "controller",
+    "duration",
+    "expired",
+    "factor",
+    "features",
+    "instant",
+    "load",
+    "micros",
+    "path",
+    "sent",
+    "snapshot",
+    "submission",
+    "timer",
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,8 @@
+//! The whole `conche` command, with this crate's controller beside conche's own.
+
+use conche_cc::any::Named;
+use twice_peak::{FEATURES, TwicePeak};
+
+fn main() -> std::process::ExitCode {
+    conche_cli::main([Named::own::<TwicePeak>("twice-peak", FEATURES)])
+}

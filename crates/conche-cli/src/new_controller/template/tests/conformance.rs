@@ -1,0 +1,19 @@
+//! What must hold for every controller, whatever happens. A test that fails shows the shortest plan that makes it fail.
+
+use conche_conformance::{Promises, suite};
+use twice_peak::TwicePeak;
+
+#[test]
+fn it_keeps_its_promises() {
+    suite::keeps_its_promises(&TwicePeak, Promises::default());
+}
+
+#[test]
+fn it_recovers() {
+    suite::recovers(&TwicePeak, Promises::default());
+}
+
+#[test]
+fn it_slows_down_under_total_loss() {
+    suite::slows_down_under_total_loss(&TwicePeak);
+}

@@ -1,0 +1,22 @@
+//! What must hold for every congestion controller of conche, and for yours.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`suite`] | the promises of every controller, each a call in a test |
+//! | [`vectors`] | files of event traces with expected timers |
+//!
+//! ```
+//! use conche_cc::cocoa::Cocoa;
+//! use conche_conformance::{Promises, suite};
+//!
+//! let controller = Cocoa::default();
+//! suite::keeps_its_promises(&controller, Promises::default());
+//! suite::recovers(&controller, Promises::default());
+//! suite::slows_down_under_total_loss(&controller);
+//! ```
+
+mod model;
+pub mod suite;
+pub mod vectors;
+
+pub use model::Promises;

@@ -1,0 +1,144 @@
+//! The promises of every controller. Each function is a test: it returns if the promise is kept, and otherwise panics with
+//! the shortest plan of events under which it is not.
+
+use core::fmt::Debug;
+use core::time::Duration;
+
+use conche_cc::control::{Abandoned, Expired, Load, Sent, Why};
+use conche_cc::{Controller, Instant};
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::Promises;
+use crate::model::{Endpoint, Plan, plans};
+
+/// Timers and RTOs are within their bounds, backoff does not shrink, nobody waits for an event that cannot come or for a
+/// time that has passed, asking changes nothing, and the same events give the same answers.
+///
+/// # Panics
+/// If that is not so under some plan.
+pub fn keeps_its_promises<C: Controller>(controller: &C, promises: Promises) {
+    under_any_plan(|plan| {
+        assert_eq!(trace(controller, promises, plan), trace(controller, promises, plan), "not deterministic");
+    });
+}
+
+/// Whatever has happened, 200 clean exchanges bring the RTO back to where a blind one starts, or below.
+///
+/// # Panics
+/// If that is not so after some plan.
+pub fn recovers<C: Controller>(controller: &C, promises: Promises) {
+    under_any_plan(|plan| {
+        // Time for 200 exchanges must be left.
+        let plan = Plan { start: plan.start.min(u64::MAX / 2), ..plan.clone() };
+        let mut endpoint = Endpoint::new(controller, promises, &plan);
+        endpoint.run(&plan);
+        let base = endpoint.heal(200, Duration::from_millis(200));
+        assert!(base <= Duration::from_secs(2), "after 200 clean exchanges the RTO is {base:?}");
+    });
+}
+
+/// Within four timers the rate falls by half or more, and the exchanges that follow do not make up for it.
+///
+/// # Panics
+/// If that is not so.
+pub fn slows_down_under_total_loss<C: Controller>(controller: &C) {
+    let exchanges = gaps_under_total_loss(controller, 5);
+    for gaps in &exchanges {
+        let (first, last) = (gaps[0], gaps[4]);
+        let low_already = first.max(last) >= Duration::from_secs(32);
+        assert!(last >= first * 2 || low_already, "the gap between copies goes from {first:?} to {last:?} only");
+    }
+    let total = |gaps: &Vec<Duration>| gaps.iter().sum::<Duration>();
+    let (first, last) = (total(&exchanges[0]), total(&exchanges[4]));
+    assert!(last >= first, "five copies in {first:?} at first, in {last:?} later");
+}
+
+/// The gaps between the five copies of each of so many consecutive exchanges of which nothing is ever acknowledged.
+pub fn gaps_under_total_loss<C: Controller>(controller: &C, exchanges: usize) -> Vec<Vec<Duration>> {
+    let mut now = Instant::from_millis(1_000);
+    let mut peer = controller.peer(now);
+    let mut all = Vec::new();
+    for _ in 0..exchanges {
+        let (mut flight, mut sent, mut gaps) = (C::Flight::default(), Vec::new(), Vec::new());
+        for attempt in 0..=4 {
+            let (confirmable, bytes, random, load) = (true, 60, 0, Load::default());
+            sent.push(now);
+            let event = Sent { now, attempt, confirmable, bytes, random, load };
+            let timer = controller.sent(&mut peer, &mut flight, &event);
+            now += timer;
+            gaps.push(timer);
+            if attempt < 4 {
+                now = controller.expired(&mut peer, &mut flight, &Expired { now, attempt, load });
+            }
+        }
+        let event = Abandoned { now, why: Why::GaveUp, sent: &sent, load: Load::default() };
+        controller.abandoned(&mut peer, &flight, &event);
+        all.push(gaps);
+    }
+    all
+}
+
+/// Two controllers answer the same under all plans, such as one and what wraps it.
+///
+/// # Panics
+/// If they do not under some plan.
+pub fn answer_alike<A: Controller + Debug, B: Controller>(one: &A, other: &B, promises: Promises) {
+    under_any_plan(|plan| {
+        assert_eq!(trace(one, promises, plan), trace(other, promises, plan), "{one:?} is answered for otherwise");
+    });
+}
+
+/// All answers of a controller under a plan.
+fn trace<C: Controller>(controller: &C, promises: Promises, plan: &Plan) -> String {
+    let mut endpoint = Endpoint::new(controller, promises, plan);
+    endpoint.run(plan);
+    endpoint.trace
+}
+
+fn under_any_plan(check: impl Fn(&Plan)) {
+    let outcome = TestRunner::new(Config::default()).run(&plans(), |plan| {
+        check(&plan);
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conche_cc::bdp::Bdp;
+    use conche_cc::cocoa::Cocoa;
+    use conche_cc::wiopt::SemiDynamic;
+
+    fn refused(test: impl FnOnce() + std::panic::UnwindSafe) -> String {
+        let panic = std::panic::catch_unwind(test).expect_err("a promise is not kept");
+        panic.downcast_ref::<String>().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_timer_beyond_the_cap_is_found() {
+        let promises = Promises { cap: Duration::from_secs(30), ..Promises::default() };
+        let said = refused(move || keeps_its_promises(&Cocoa::default(), promises));
+        assert!(said.contains("timer of") || said.contains("RTO of"), "{said}");
+    }
+
+    #[test]
+    fn an_rto_that_stays_high_is_found() {
+        let said = refused(|| recovers(&SemiDynamic::default(), Promises::default()));
+        assert!(said.contains("after 200 clean exchanges"), "{said}");
+    }
+
+    #[test]
+    fn copies_at_an_even_pace_are_found() {
+        let said = refused(|| slows_down_under_total_loss(&Bdp::default()));
+        assert!(said.contains("the gap between copies"), "{said}");
+    }
+
+    #[test]
+    fn different_answers_are_found() {
+        let said = refused(|| answer_alike(&Cocoa::default(), &Bdp::default(), Promises::default()));
+        assert!(said.contains("answered for otherwise"), "{said}");
+    }
+}
