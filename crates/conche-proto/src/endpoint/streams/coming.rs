@@ -126,7 +126,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // Later there would be no room for a question.
             return self.challenge_at_once(now, arrival, message);
         }
-        let waiting = self.take_in(now, arrival, message, &said);
+        let admitted = self.incoming.admits_in_parts(arrival.group, &message.token());
+        let waiting = if admitted { self.take_in_place(now, arrival, message, &said) } else { None };
         let Some(id) = waiting.and_then(|waiting| self.incoming.insert(now, waiting)) else {
             self.stats.overloaded += 1;
             return self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
@@ -140,6 +141,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let _ = self.respond(now, id, Response::new(Code::SERVICE_UNAVAILABLE, body));
             return;
         }
+        self.incoming.keep_place(id);
         self.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);
         self.events.push_back(Event::Request { id, from: arrival.source.from, message });
