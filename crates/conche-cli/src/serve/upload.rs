@@ -124,12 +124,12 @@ mod tests {
         let content: Vec<u8> = (0..3_u32 << 20).map(|at| (at / 3).to_le_bytes()[0]).collect();
         let client = Client::builder().body_limit(LARGEST + 1).build().expect("a client");
         let url = format!("coap://{}/image.bin", server.local_addr());
-        let answer = client.put(&url).payload(content.clone()).send().await.expect("an answer");
+        let answer = client.put(&url).bytes(content.clone()).send().await.expect("an answer");
         assert_eq!(answer.code(), Code::CREATED);
         assert!(fs::read(root.path().join("image.bin")).expect("it was written") == content);
 
         // What has more than may be written is refused when that is known.
-        let too_large = client.put(&url).payload(vec![0; LARGEST + 1]).send().await.expect("an answer");
+        let too_large = client.put(&url).bytes(vec![0; LARGEST + 1]).send().await.expect("an answer");
         assert_eq!(too_large.code(), Code::REQUEST_ENTITY_TOO_LARGE);
         assert_eq!(names(root.path()), ["image.bin"]);
         assert!(fs::read(root.path().join("image.bin")).expect("it is there") == content);
