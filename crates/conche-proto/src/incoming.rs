@@ -139,6 +139,38 @@ impl<P: Copy> Incoming<P> {
         self.shares.admits(group, places, self.capacity)
     }
 
+    /// There is room to answer the message of a request beside the place that it keeps.
+    pub(crate) fn admits_in_parts(&self, group: Group, token: &Token) -> bool {
+        self.shares.admits(group, 2 * token.places(), self.capacity)
+    }
+
+    /// A request that waits keeps its place from now on, and its message has a share of its own.
+    pub(crate) fn keep_place(&mut self, id: RequestId) {
+        if let Some((group, places)) = self.get(id).map(|request| (request.group, request.token.places())) {
+            self.shares.take(group, places);
+        }
+    }
+
+    /// A request keeps its place no longer: the share of its message is all that it has.
+    pub(crate) fn let_place_go(&mut self, id: RequestId) {
+        if let Some((group, places)) = self
+            .get(id)
+            .filter(|request| request.came != Came::Between)
+            .map(|request| (request.group, request.token.places()))
+        {
+            self.shares.give_back(group, places);
+        }
+    }
+
+    /// There is room for the next message of a request that keeps its place.
+    pub(crate) fn admits_next(&self, id: RequestId, group: Group, token: &Token) -> bool {
+        let known = self.get(id).map_or(0, |before| match before.came {
+            Came::Between => before.token.places(),
+            _ => 2 * before.token.places(),
+        });
+        self.shares.admits(group, (2 * token.places()).saturating_sub(known), self.capacity)
+    }
+
     /// A request arrived, and is admitted.
     #[inline]
     pub(crate) fn insert(&mut self, now: Instant, request: impl FnOnce() -> Waiting<P>) -> Option<RequestId> {
@@ -169,8 +201,8 @@ impl<P: Copy> Incoming<P> {
         }
     }
 
-    /// The last message of a request is about to be answered, and another one follows: the request keeps its place and share. The
-    /// answer is what was asked.
+    /// The last message of a request is about to be answered, and another one follows: the request keeps its place and the share of that.
+    /// The message's own goes with the answer, or must be given back. The answer is what was asked.
     pub(crate) fn pause(&mut self, id: RequestId) -> Option<Waiting<P>> {
         let request = self.get(id)?.clone();
         if request.is_timed() {
@@ -181,13 +213,13 @@ impl<P: Copy> Incoming<P> {
         Some(request)
     }
 
-    /// The next message of a request that was [paused](Self::pause) arrived.
+    /// The next message of a request that was [paused](Self::pause) arrived, and is [admitted](Self::admits_next).
     pub(crate) fn go_on(&mut self, now: Instant, id: RequestId, request: Waiting<P>) {
         let Some(before) = self.get(id) else { return };
         // Each token takes what its length takes.
         let (group, places) = (before.group, before.token.places());
         self.shares.give_back(group, places);
-        self.shares.take(request.group, request.token.places());
+        self.shares.take(request.group, 2 * request.token.places());
         let is_timed = request.is_timed();
         self.slots[id.index].request = Waiting { generation: id.generation, ..request };
         if is_timed {

@@ -60,6 +60,16 @@ async fn count(mut body: BodyStream) -> Result<(Code, String), BodyError> {
     Ok((code, format!("{} of {size:?}", came.len())))
 }
 
+/// As many bytes as come.
+async fn echo(mut body: BodyStream) -> Result<Response, BodyError> {
+    let mut count = 0;
+    while let Some(chunk) = body.chunk().await? {
+        count += chunk.len();
+    }
+    let pieces = Pieces::of(bytes(count), 1_000);
+    Ok(Response::new(Code::CHANGED).stream(ContentFormat::OCTET_STREAM, None, pieces))
+}
+
 async fn make(conche::server::Path((count, piece)): conche::server::Path<(usize, usize)>) -> Response {
     let size = u32::try_from(count).ok();
     Response::new(Code::CONTENT).stream(ContentFormat::OCTET_STREAM, size, Pieces::of(bytes(count), piece))
@@ -74,6 +84,7 @@ async fn start(server: ServerBuilder) -> (Server, String) {
     let router = Router::new()
         .route("/count", put(count).post(count))
         .route("/make/{bytes}/{piece}", get(make))
+        .route("/echo", put(echo))
         .route("/breaks", get(breaks));
     let server = server.router(router).bind("127.0.0.1:0").await.expect("it starts");
     let there = format!("coap://{}", server.local_addr());
@@ -136,6 +147,25 @@ async fn a_request_beyond_all_limits_reaches_the_handler_while_it_is_made() {
         let response = client.put(format!("{there}/count")).bytes(bytes(50_000)).await.expect("a response");
         assert_eq!(response.text(), Ok("50000 of Some(50000)"));
     }
+}
+
+#[tokio::test]
+async fn bodies_beyond_all_limits_go_both_ways_in_one_request() {
+    let (_server, there) = start(Server::builder()).await;
+    let client = Client::new();
+    for (count, piece) in [(LARGE / 3, 1_000), (3_000, 1), (10, 3), (0, 1)] {
+        let request = client.put(format!("{there}/echo"));
+        let mut stream = request.send_and_stream(Pieces::of(bytes(count), piece)).await.expect("a response");
+        assert_eq!(stream.code(), Code::CHANGED, "{count}");
+        let mut body = Vec::new();
+        while let Some(chunk) = stream.chunk().await.expect("a body") {
+            body.extend_from_slice(&chunk);
+        }
+        assert!(body == bytes(count), "{count}");
+    }
+    let pieces = Pieces { fails: true, ..Pieces::of(bytes(5_000), 1_000) };
+    let failed = client.put(format!("{there}/echo")).send_and_stream(pieces).await;
+    assert!(matches!(failed, Err(Error::Body(_))), "{failed:?}");
 }
 
 #[tokio::test]

@@ -128,6 +128,9 @@ with a tap in between: what must be seen on the wire, and what the client must t
 What a case is not expected to do, with whom, why, and what is seen instead, is in
 [interop/exceptions.toml](../interop/exceptions.toml).
 
+With both roles ours, most of these cases run in virtual time besides, over links that lose nothing, 10 % and 30 %, twenty
+of each: `crates/conche-proto/tests/endpoint/interop`. There a case has to pass or to end with a failure that is told.
+
 Peers: libcoap of Debian 12 (4.3.1), aiocoap 0.4.17, Californium 3.14.0, through the small programs in
 [interop](../interop). \"Server libcoap\" means that conche is the client.
 

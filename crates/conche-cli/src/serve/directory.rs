@@ -9,15 +9,15 @@
 //! What is reached stays inside the directory: it is a capability ([`cap_std`]), and each path is resolved relative to it
 //! by the operating system, symbolic links included. One that leads out is not followed.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, OpenOptions};
+use cap_std::fs::{Dir, File};
 use conche::server::{Conditions, Rejection, Request, Response, Router, State, get};
 use conche::{Code, ContentFormat};
 use tokio::sync::Semaphore;
@@ -26,6 +26,7 @@ use tracing::{debug, warn};
 
 use super::listing::{self, Entry};
 use super::place::{Place, not_found};
+use super::upload::write;
 use super::{LARGEST, etag};
 use crate::formats;
 use crate::pieces::Pieces;
@@ -39,8 +40,7 @@ const TURNS: usize = 4;
 
 /// Serves what is in the directory; changes it only if it is `writable`.
 pub fn router(path: &Path, writable: bool) -> anyhow::Result<Router> {
-    let root = Dir::open_ambient_dir(path, ambient_authority());
-    let root = root.with_context(|| format!("the directory {} cannot be served", path.display()))?;
+    let directory = open(path)?;
     let mut file = get(read);
     if writable {
         file = file.put(write).delete(remove);
@@ -49,18 +49,25 @@ pub fn router(path: &Path, writable: bool) -> anyhow::Result<Router> {
         .route("/", get(read).hidden())
         .route("/{*path}", file)
         .route("/.well-known/core", get(list_all).hidden())
-        .with_state(Directory(Arc::new(Shared::of(root)))))
+        .with_state(directory))
+}
+
+/// The directory at this path.
+pub fn open(path: &Path) -> anyhow::Result<Directory> {
+    let root = Dir::open_ambient_dir(path, ambient_authority());
+    let root = root.with_context(|| format!("the directory {} cannot be served", path.display()))?;
+    Ok(Directory(Arc::new(Shared::of(root))))
 }
 
 #[derive(Clone)]
-struct Directory(Arc<Shared>);
+pub struct Directory(Arc<Shared>);
 
-struct Shared {
-    root: Dir,
+pub struct Shared {
+    pub root: Dir,
     /// Held while a file's ETag is compared and the file replaced.
-    changing: Mutex<()>,
+    pub changing: Mutex<()>,
     /// Numbers the files that are being written.
-    parts: AtomicU64,
+    pub parts: AtomicU64,
     /// Of those who may use the disk: each may hold a whole file.
     turns: Arc<Semaphore>,
     /// Says once that not all files are listed: whoever asks for the list would fill the log.
@@ -100,16 +107,6 @@ async fn read(State(directory): State<Directory>, request: Request) -> Result<Re
     Ok(Response::new(Code::CONTENT).payload(format, content).etag(&etag))
 }
 
-async fn write(
-    State(directory): State<Directory>,
-    conditions: Conditions,
-    request: Request,
-) -> Result<Code, Rejection> {
-    let place = Place::of(&request)?.file()?;
-    let content = request.payload().to_vec();
-    directory.run(move |shared| shared.write(&place, &content, &conditions)).await
-}
-
 async fn remove(
     State(directory): State<Directory>,
     conditions: Conditions,
@@ -120,23 +117,24 @@ async fn remove(
 }
 
 async fn list_all(State(directory): State<Directory>, request: Request) -> Result<Response, Rejection> {
-    let entries = directory.run(Shared::all).await?;
+    let entries = directory.run(|shared| shared.all()).await?;
     let links = listing::links(&entries, request.queries())?;
     Ok(Response::new(Code::CONTENT).payload(ContentFormat::LINK_FORMAT, links))
 }
 
 impl Directory {
     /// Runs what waits for the disk where it holds up nobody, when its turn has come.
-    async fn run<T: Send + 'static>(
-        self,
-        work: impl FnOnce(&Shared) -> Result<T, Rejection> + Send + 'static,
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Shared>) -> Result<T, Rejection> + Send + 'static,
     ) -> Result<T, Rejection> {
         let failed = || Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server failed while reading");
         // The turn goes with the work, which runs to its end even if nobody waits for it any more.
         let turn = Arc::clone(&self.0.turns).acquire_owned().await.map_err(|_| failed())?;
+        let shared = Arc::clone(&self.0);
         let done = spawn_blocking(move || {
             let _turn = turn;
-            work(&self.0)
+            work(&shared)
         });
         done.await.unwrap_or_else(|_| Err(failed()))
     }
@@ -186,28 +184,6 @@ impl Shared {
         if length > LARGEST { Err(too_large(length as u64)) } else { Ok(content) }
     }
 
-    fn write(&self, place: &Place, content: &[u8], conditions: &Conditions) -> Result<Code, Rejection> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let current = self.etag(place)?;
-        conditions.check(current.as_ref().map(<[u8; 8]>::as_slice))?;
-        // A name that nobody is served, and a rename: readers see the old content or the new one.
-        let (folder, name) = place.path.rsplit_once('/').unwrap_or(("", &place.path));
-        let separator = if folder.is_empty() { "" } else { "/" };
-        let number = self.parts.fetch_add(1, Ordering::Relaxed);
-        let part = format!("{folder}{separator}.{name}.{}-{number}.part", std::process::id());
-        let written = self
-            .root
-            .open_with(&part, OpenOptions::new().write(true).create_new(true))
-            .and_then(|mut file| file.write_all(content))
-            .and_then(|()| self.root.rename(&part, &self.root, &place.path));
-        if let Err(error) = written {
-            // It may never have been there.
-            let _ = self.root.remove_file(&part);
-            return Err(refused(error));
-        }
-        Ok(if current.is_some() { Code::CHANGED } else { Code::CREATED })
-    }
-
     fn remove(&self, place: &Place, conditions: &Conditions) -> Result<Code, Rejection> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.etag(place)?;
@@ -219,7 +195,7 @@ impl Shared {
     }
 
     /// The ETag of a file; `None` if there is none.
-    fn etag(&self, place: &Place) -> Result<Option<[u8; 8]>, Rejection> {
+    pub fn etag(&self, place: &Place) -> Result<Option<[u8; 8]>, Rejection> {
         match self.root.metadata(place.relative()) {
             Ok(metadata) if metadata.is_file() => Ok(Some(etag(&self.content(place)?))),
             Ok(_) => Err(Rejection::new(Code::METHOD_NOT_ALLOWED, "it is a directory: only files can be changed")),
@@ -332,7 +308,7 @@ fn format(path: &str) -> Option<ContentFormat> {
 }
 
 /// The answer to what the operating system refuses. A client learns no more than it must.
-fn refused(error: io::Error) -> Rejection {
+pub fn refused(error: io::Error) -> Rejection {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(),
         io::ErrorKind::PermissionDenied => Rejection::new(Code::FORBIDDEN, "the server may not open this file"),
@@ -347,6 +323,8 @@ fn refused(error: io::Error) -> Rejection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::sync::atomic::Ordering;
 
     #[tokio::test]
     async fn no_more_than_a_few_requests_hold_files_at_a_time() {
@@ -356,12 +334,14 @@ mod tests {
         let holding = Arc::new(AtomicU64::new(0));
         let requests = (0..8 * TURNS).map(|_| {
             let holding = Arc::clone(&holding);
-            tokio::spawn(directory.clone().run(move |_| {
+            let directory = directory.clone();
+            let work = move |_: &Arc<Shared>| {
                 let others = holding.fetch_add(1, Ordering::SeqCst);
                 std::thread::sleep(std::time::Duration::from_millis(2));
                 holding.fetch_sub(1, Ordering::SeqCst);
                 Ok(others)
-            }))
+            };
+            tokio::spawn(async move { directory.run(work).await })
         });
         let requests: Vec<_> = requests.collect();
         for request in requests {

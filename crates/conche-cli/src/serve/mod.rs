@@ -4,6 +4,7 @@ mod demo;
 mod directory;
 mod listing;
 mod place;
+mod upload;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -31,7 +32,7 @@ pub struct Args {
     /// Serve demonstration resources instead: /test, /separate and others that /.well-known/core lists.
     #[arg(long, conflicts_with = "directory")]
     demo: bool,
-    /// Let clients write files of up to 16 MiB with PUT and remove them with DELETE.
+    /// Let clients write files of up to 16 MiB with PUT, which are stored while they come, and remove them with DELETE.
     #[arg(long, requires = "directory")]
     writable: bool,
     /// Strangers can reach this server, such as from the Internet: nobody is sent more than three times what it sent before

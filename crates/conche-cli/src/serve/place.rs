@@ -1,6 +1,7 @@
 //! Where a request for a file leads. Names that could lead elsewhere than down are refused before the operating system sees
 //! them; what a symbolic link does is decided there.
 
+use conche::server::extract::FromRequestParts;
 use conche::server::{Rejection, Request};
 use conche::{Code, OptionNumber};
 
@@ -39,6 +40,14 @@ impl Place {
     /// As the directory takes it.
     pub fn relative(&self) -> &str {
         if self.path.is_empty() { "." } else { &self.path }
+    }
+}
+
+impl<S> FromRequestParts<S> for Place {
+    type Rejection = Rejection;
+
+    fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {
+        Self::of(request)
     }
 }
 

@@ -122,7 +122,8 @@ impl<T> Contexts<T> {
     /// The context of this key, which counts as used. One that is too old is dropped instead.
     pub(crate) fn use_of(&mut self, now: Instant, key: Key) -> Option<(u32, &mut T)> {
         let index = self.find(key)?;
-        if now >= self.slots[index].begun + self.bounds.longest {
+        // At the end of time a sum would have come that never does.
+        if now - self.slots[index].begun >= self.bounds.longest {
             self.take(index);
             return None;
         }
@@ -298,7 +299,7 @@ impl<T> Contexts<T> {
     }
 
     fn evict(&mut self, now: Instant, index: u32, stale: Duration) -> Result<(), Full> {
-        if now < self.slots[index].used + stale {
+        if now - self.slots[index].used < stale {
             return Err(Full);
         }
         self.take(index);

@@ -174,8 +174,11 @@ impl Transfer {
         let has = |number| response.options().any(|option| option.number == number);
         match response.code() {
             Code::REQUEST_ENTITY_TOO_LARGE => has(OptionNumber::BLOCK1),
-            // The smallest block has 16 bytes, and what ends with its first block is whole.
-            _ => response.payload().len() >= BlockSize::B16.bytes() && has(OptionNumber::BLOCK2),
+            // What ends with its first block is whole.
+            _ => response
+                .options()
+                .find(|option| option.number == OptionNumber::BLOCK2)
+                .is_some_and(|option| Block::decode(option.value).map_or(true, |block| block.num > 0 || block.more)),
         }
     }
 
@@ -239,7 +242,11 @@ impl Transfer {
             None if !block.more => return Step::AsItIs,
             None if announced > most => return Step::Failed(Trouble::TooLarge),
             None => self.download.insert(Download::new(response, self.tells)),
-            Some(download) if download.code() != response.code() => return Step::AsItIs,
+            // An error is the response, and so is another success if it is whole and nothing was told of the body.
+            Some(download) if download.code() != response.code() => {
+                let whole = !response.code().is_success() || !self.tells && block.num == 0 && !block.more;
+                return if whole { Step::AsItIs } else { Step::Failed(Trouble::Changed) };
+            }
             Some(download) if !download.belongs(response) => return self.fetch_again(rules),
             Some(download) if !download.follows(block) => return Step::Failed(Trouble::Unacceptable),
             Some(download) => download,

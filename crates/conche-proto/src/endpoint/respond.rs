@@ -30,6 +30,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         request: RequestId,
         mut response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
+        if self.parts.streams.len() > 0 && self.is_answered(request) {
+            return Err(RespondError::NotPending);
+        }
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
         let (token_length, plain) = (waiting.token.encoded_len(), waiting.asked.is_plain());
         if Self::is_unwanted(waiting, &response) {

@@ -6,6 +6,7 @@
 mod blockwise;
 mod corpus;
 mod envelope;
+mod interop;
 mod lossy;
 mod model;
 mod multicast;

@@ -153,14 +153,32 @@ fn refusal(response: Response) -> Error {
 impl Coming {
     /// The next block, and whether others follow.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(Response, bool), Error>> {
-        while let Poll::Ready(Some(told)) = self.told.poll_recv(context) {
-            if let Told::Block { from, message, course } = told {
-                return Poll::Ready(Ok((Response::new(from, message, course), true)));
+        loop {
+            if let Turn::Part(response, more) = ready!(self.poll_turn(context))? {
+                return Poll::Ready(Ok((response, more)));
             }
         }
-        let (peer, outcome) = (self.begun.to, ready!(self.begun.poll_end(context)));
-        Poll::Ready(outcome.and_then(|outcome| response(peer, outcome)).map(|response| (response, false)))
     }
+
+    /// What the exchange goes on with.
+    fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Result<Turn, Error>> {
+        if let Poll::Ready(Some(told)) = self.told.poll_recv(context) {
+            return Poll::Ready(Ok(match told {
+                Told::Block { from, message, course } => Turn::Part(Response::new(from, message, course), true),
+                Told::Wanted(bytes) => Turn::Wanted(bytes),
+            }));
+        }
+        let (peer, outcome) = (self.begun.to, ready!(self.begun.poll_end(context)));
+        Poll::Ready(outcome.and_then(|outcome| response(peer, outcome)).map(|response| Turn::Part(response, false)))
+    }
+}
+
+/// Whose turn it is.
+enum Turn {
+    /// A part of the response is here; whether others follow.
+    Part(Response, bool),
+    /// So much more of the request's body is wanted.
+    Wanted(usize),
 }
 
 impl Stream for ResponseStream {
@@ -215,20 +233,41 @@ impl RequestBuilder {
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: Into<BoxError>,
     {
+        self.upload(payload, false).await.map(|(response, _)| response)
+    }
+
+    /// As [`send_stream`](Self::send_stream), with a response as that of [`stream`](Self::stream): both bodies may have any size.
+    /// The response's comes when the server has that of the request, or wants no more of it.
+    ///
+    /// # Errors
+    /// As for [`send_stream`](Self::send_stream).
+    pub async fn send_and_stream<S, E>(self, payload: S) -> Result<ResponseStream, Error>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.upload(payload, true).await.map(|(head, rest)| ResponseStream::new(head, rest))
+    }
+
+    async fn upload<S, E>(self, payload: S, streamed: bool) -> Result<(Response, Option<Coming>), Error>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
         let size = self.body.value(OptionNumber::SIZE1).and_then(decode_uint);
         let (ready, uri) = self.ready(Patience::Wait)?;
-        let mut upload = Upload::of(Source::new(payload), size).await?;
+        let mut upload = Upload::of(Source::new(payload), size, streamed).await?;
         let mut failure = None;
         for to in resolve_until(ready.deadline, &uri).await? {
             if is_group(to) {
                 return Err(Error::Group { peer: to });
             }
             match ready.upload(to, &mut upload).await {
-                Ok(response) => {
+                Ok((response, rest)) => {
                     if let Passage::Change(change) = ready.passage(to) {
                         change.answered(&response);
                     }
-                    return Ok(response);
+                    return Ok((response, rest));
                 }
                 Err(error) if error.is_worth_another_address() && upload.can_begin_anew() => failure = Some(error),
                 Err(error) => return Err(error),
@@ -265,37 +304,44 @@ impl Ready {
 
     /// Sends a request whose body is made meanwhile. Once the server has had more than the beginning of it, it cannot be sent
     /// again.
-    pub(super) async fn upload(&self, to: SocketAddr, upload: &mut Upload) -> Result<Response, Error> {
-        let mut response = self.upload_once(to, &self.body, upload).await?;
+    async fn upload(&self, to: SocketAddr, upload: &mut Upload) -> Result<(Response, Option<Coming>), Error> {
+        let mut answer = self.upload_once(to, &self.body, upload).await?;
         for _ in 0..CHALLENGES {
-            let Some(body) = challenged(&self.body, &response)?.filter(|_| upload.can_begin_anew()) else { break };
-            response = self.upload_once(to, &body, upload).await?;
+            let Some(body) = challenged(&self.body, &answer.0)?.filter(|_| upload.can_begin_anew()) else { break };
+            answer = self.upload_once(to, &body, upload).await?;
         }
-        Ok(response)
+        Ok(answer)
     }
 
-    async fn upload_once(&self, to: SocketAddr, body: &Body, upload: &mut Upload) -> Result<Response, Error> {
+    /// The response, or its first block and what follows.
+    async fn upload_once(
+        &self,
+        to: SocketAddr,
+        body: &Body,
+        upload: &mut Upload,
+    ) -> Result<(Response, Option<Coming>), Error> {
         upload.gone = 0;
         let Piece { bytes, last } = upload.beginning.clone();
         let whole = last && bytes.len() < BEGINNING;
         let body = body.to_builder().payload(bytes).build()?;
-        if whole {
-            return self.exchange(to, body).await;
+        if whole && !upload.streamed {
+            return self.exchange(to, body).await.map(|response| (response, None));
         }
-        let request = self.request(body, None);
-        let mut coming = self.open_stream(to, request.with_rest(Rest { size: upload.size })).await?;
+        let mut request = self.request(body, None);
+        request.streamed = upload.streamed;
+        if !whole {
+            request = request.with_rest(Rest { size: upload.size });
+        }
+        let mut coming = self.open_stream(to, request).await?;
         let mut wanted = None;
         loop {
             tokio::select! {
                 biased;
-                outcome = poll_fn(|context| coming.begun.poll_end(context)) => return response(to, outcome?),
-                told = coming.told.recv(), if wanted.is_none() => match told {
-                    Some(Told::Wanted(bytes)) => wanted = Some(bytes),
-                    Some(Told::Block { .. }) => {}
-                    // The end follows.
-                    None => wanted = Some(usize::MAX),
+                turn = poll_fn(|context| coming.poll_turn(context)) => match turn? {
+                    Turn::Part(response, more) => return Ok((response, more.then_some(coming))),
+                    Turn::Wanted(bytes) => wanted = Some(bytes),
                 },
-                piece = upload.more(wanted.unwrap_or_default()), if wanted.is_some_and(|wanted| wanted < usize::MAX) => {
+                piece = upload.more(wanted.unwrap_or_default()), if wanted.is_some() => {
                     wanted = None;
                     coming.begun.exchange.supply(piece?);
                 }
@@ -310,6 +356,8 @@ pub(super) struct Upload {
     source: Source,
     beginning: Piece,
     size: Option<u32>,
+    /// The response's body comes while it is read.
+    streamed: bool,
     /// What follows the beginning, as long as it is little: a server that asks with Echo, or an address that nothing
     /// reaches, has had no more.
     kept: Vec<Piece>,
@@ -323,9 +371,9 @@ pub(super) struct Upload {
 const KEPT: usize = 3;
 
 impl Upload {
-    pub(super) async fn of(mut source: Source, size: Option<u32>) -> Result<Self, Error> {
+    pub(super) async fn of(mut source: Source, size: Option<u32>, streamed: bool) -> Result<Self, Error> {
         let beginning = source.piece(BEGINNING).await.map_err(Error::Body)?;
-        Ok(Self { source, beginning, size, kept: Vec::new(), gone: 0, lost: false })
+        Ok(Self { source, beginning, size, streamed, kept: Vec::new(), gone: 0, lost: false })
     }
 
     /// It can be sent from its beginning.

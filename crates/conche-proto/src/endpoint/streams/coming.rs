@@ -126,7 +126,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // Later there would be no room for a question.
             return self.challenge_at_once(now, arrival, message);
         }
-        let taken = self.take_in(now, arrival, message);
+        let admitted = self.incoming.admits_in_parts(arrival.group, &message.token());
+        let taken = if admitted { self.take_in_place(now, arrival, message) } else { None };
         let insert = |taken| self.incoming.insert(now, || arrival.waiting(message, &said, taken));
         let Some(id) = taken.and_then(insert) else {
             self.stats.overloaded += 1;
@@ -141,6 +142,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let _ = self.respond(now, id, Response::new(Code::SERVICE_UNAVAILABLE, body));
             return;
         }
+        self.incoming.keep_place(id);
         self.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);
         self.events.push_back(Event::Request { id, from: arrival.source.from, message });

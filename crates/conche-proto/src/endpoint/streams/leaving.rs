@@ -63,13 +63,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match self.parts.streams.find(now, key) {
             Some(stream) if stream.request == request => stream.phase = phase,
             before => {
+                let limit = self.config.limits.transfers;
+                if !self.incoming.admits(waiting.group, &waiting.token) {
+                    return Err(RespondError::TooManyStreams { limit });
+                }
                 if before.is_some() {
                     self.end_stream(now, key, StreamEnd::BegunAnew);
                 }
-                let limit = self.config.limits.transfers;
                 let stream = Stream { request, phase };
                 let entered = self.parts.streams.contexts.insert(now, key, waiting.group, (stream, 0), false);
                 entered.map_err(|_| RespondError::TooManyStreams { limit })?;
+                self.incoming.keep_place(request);
             }
         }
         if waiting.asked.block1().is_some_and(|block| block.more) {

@@ -52,6 +52,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         };
         if self.reopen(now, request, (arrival, message, said)) {
+            self.incoming.let_place_go(request);
             self.incoming.answer_whole(request);
             if self.respond(now, request, response).is_err() {
                 let _ = self.respond(now, request, Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY));
@@ -68,10 +69,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         request: RequestId,
         (arrival, message, said): (&Arrival<P>, &Message<'_>, Said),
     ) -> bool {
-        // A longer token than that of the message before takes more of the share.
-        let known = self.incoming.get(request).map_or(0, |waiting| waiting.token.places());
-        let token = message.token();
-        let fits = token.places() <= known || self.incoming.admits(arrival.group, token.places());
+        let fits = self.incoming.admits_next(request, arrival.group, &message.token());
         let taken = if fits { self.take_in_place(now, arrival, message) } else { None };
         let Some(taken) = taken else {
             self.stats.overloaded += 1;
@@ -93,16 +91,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if waiting.can_piggyback() {
             self.reply(&waiting, Reply::EmptyAck);
         }
+        if waiting.came != Came::Between {
+            self.incoming.give_back(waiting.group, &waiting.token);
+        }
         if let Some(peer) = waiting.peer.map(Number::get) {
             self.peers.let_go(now, peer);
         }
         Some(waiting)
     }
 
-    /// Answers the open message of a request that keeps its place: the answer takes a share of its own.
+    /// Answers the open message of a request that keeps its place.
     pub(super) fn answer_part(&mut self, now: Instant, request: RequestId, response: Response) -> Option<ExchangeId> {
         let waiting = self.incoming.pause(request)?;
-        self.incoming.take_share(waiting.group, &waiting.token);
         self.send_response(now, &waiting, None, response)
     }
 
@@ -122,6 +122,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
+    /// The application has answered this request, and its client will hear when it goes on.
+    pub(in crate::endpoint) fn is_answered(&mut self, request: RequestId) -> bool {
+        let Some(key) = self.stream_of(request) else { return false };
+        self.parts.streams.contexts.peek_mut(key).is_some_and(|stream| matches!(stream.phase, Phase::Answered(_)))
+    }
+
     /// The application answers a request all at once: a body that came or left in parts ends with that. `true` if the client
     /// will hear only when it asks for more.
     pub(in crate::endpoint) fn answered_at_once(
@@ -132,15 +138,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) -> Result<bool, RespondError> {
         let Some(key) = self.stream_of(request) else { return Ok(false) };
         let Some(waiting) = self.open_message(request) else {
-            match self.parts.streams.find(now, key) {
-                Some(stream) if !matches!(stream.phase, Phase::Answered(_)) => {
-                    stream.phase = Phase::Answered(response.clone());
-                    return Ok(true);
-                }
-                _ => return Err(RespondError::NotPending),
-            }
+            let stream = self.parts.streams.find(now, key).ok_or(RespondError::NotPending)?;
+            stream.phase = Phase::Answered(response.clone());
+            return Ok(true);
         };
         self.parts.streams.contexts.remove(key);
+        self.incoming.let_place_go(request);
         if waiting.asked.block1().is_some_and(|block| block.more) {
             // "This block" is not what was successful (RFC 7959 §2.3).
             self.incoming.answer_whole(request);
@@ -153,6 +156,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(in crate::endpoint) fn forget_stream(&mut self, request: RequestId, reason: Option<StreamEnd>) {
         if let Some(key) = self.stream_of(request) {
             self.parts.streams.contexts.remove(key);
+            self.incoming.let_place_go(request);
             self.events.extend(reason.map(|reason| Event::StreamOver { request, reason }));
         }
     }
@@ -163,7 +167,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(key) = self.parts.made().and_then(|parts| parts.streams.contexts.expired(now)) else { return false };
         let Some(stream) = self.parts.streams.find(now, key) else { return true };
         let request = stream.request;
-        if self.open_message(request).is_none() {
+        // At the end of time nothing can be put off any more.
+        if self.open_message(request).is_none() || now == Instant::FAR_FUTURE {
             self.end_stream(now, key, StreamEnd::Abandoned);
         }
         true

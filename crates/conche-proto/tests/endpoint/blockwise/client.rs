@@ -109,8 +109,9 @@ fn a_post_whose_response_changes_is_not_repeated() {
 #[test]
 fn blocks_that_do_not_fit_together_are_no_response() {
     type Answers = fn(&mut Asking);
-    let cases: [(&str, Answers); 6] = [
+    let cases: [(&str, Answers); 7] = [
         ("the first is not the first", |it| it.content(b64(1, true), b"e", &[1; 64])),
+        ("the first is the last one, and short", |it| it.content(b64(1, false), b"e", b"short")),
         ("too short", |it| it.content(b64(0, true), b"e", &[1; 63])),
         ("too long", |it| it.content(b64(0, true), b"e", &[1; 65])),
         ("a gap", |it| {
@@ -143,6 +144,14 @@ fn a_response_with_the_reserved_size_is_not_delivered() {
     let answer = wire::with_options(Type::Acknowledgement, Code::CONTENT, id, token.as_slice(), options, &[1; 64]);
     client.world.inject(SERVER, CLIENT, &answer);
     assert_eq!(client.end(), Some(Err(Failure::UnacceptableResponse)));
+}
+
+#[test]
+fn a_block_of_another_response_in_the_middle_is_no_response() {
+    let mut client = Asking::get();
+    client.content(b64(0, true), b"e", &[1; 64]);
+    client.answer(Code::CHANGED, Some((B2, b64(1, false))), Some(b"e"), b"the rest of something");
+    assert_eq!(client.end(), Some(Err(Failure::BodyChanged)));
 }
 
 #[test]

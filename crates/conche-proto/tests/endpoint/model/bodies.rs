@@ -127,7 +127,12 @@ impl Machine {
         self.receive_body(from, (ty, Code::PUT, id, token), &body.build().expect("legal options"));
     }
 
-    fn receive_body(&mut self, from: Address, (ty, code, id, token): (Type, Code, MessageId, Token), body: &Body) {
+    pub(super) fn receive_body(
+        &mut self,
+        from: Address,
+        (ty, code, id, token): (Type, Code, MessageId, Token),
+        body: &Body,
+    ) {
         let mut datagram = vec![0; 4 + token.encoded_len() + body.len()];
         let length = match code.is_empty() {
             true => {

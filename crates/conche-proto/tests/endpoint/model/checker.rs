@@ -1,22 +1,20 @@
 //! [`Checker`]: watches all that goes into an endpoint and comes out of it, and panics when an invariant breaks.
 
+mod settled;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use conche_proto::cc::Controller;
 use conche_proto::codec::{Code, Header, Message, MessageId, OptionNumber, Token, Type};
 use conche_proto::{
-    Course, Endpoint, EndpointConfig, Event, ExchangeId, Instant, Limits, ObserverId, SubscriptionId, Transmit,
+    Course, EndpointConfig, Event, ExchangeId, Instant, Limits, ObserverId, SubscriptionId, Transmit, Unfinished,
 };
 
 use super::Address;
-use super::script::PEERS;
+use super::flows::Flows;
 use super::sets::Sets;
 use super::track::{Sent, Track};
-
-/// The deduplication table may grow by so many bytes for one message: its entry and others allocated with it, a reply.
-const ROOM_FOR_ONE_MORE: usize = 16 << 10;
 
 /// No message is remembered for longer, whatever the parameters: 13 days.
 const LONGEST_MEMORY: Duration = Duration::from_nanos(1 << 50);
@@ -51,6 +49,8 @@ pub struct Checker {
     forgetful: bool,
     /// What leaves in sets, where that is configured.
     sets: Option<Sets>,
+    /// Bodies that go block by block between application and endpoint.
+    pub(super) flows: Flows,
 }
 
 impl Checker {
@@ -71,6 +71,7 @@ impl Checker {
             observers: BTreeMap::new(),
             forgetful: false,
             sets: Sets::of(config),
+            flows: Flows::default(),
         }
     }
 
@@ -159,6 +160,22 @@ impl Checker {
         track.ends_by += longest;
     }
 
+    /// An exchange goes on when the application does.
+    fn waits_for_us(&mut self, id: ExchangeId) {
+        self.no_longer_outstanding(id);
+        let track = self.exchanges.get_mut(&id).expect("only known exchanges wait");
+        assert!(!track.ended, "{id:?} goes on after its end");
+        track.ends_by = Instant::FAR_FUTURE;
+    }
+
+    /// The application let an exchange go on.
+    pub fn goes_on(&mut self, now: Instant, id: ExchangeId) {
+        let longest = self.longest_exchange();
+        let track = self.exchanges.get_mut(&id).expect("only known exchanges go on");
+        assert!(!track.ended, "{id:?} goes on after its end");
+        track.ends_by = now + longest + longest;
+    }
+
     /// The limits of the endpoint.
     pub fn limits(&self) -> &Limits {
         &self.config.limits
@@ -175,6 +192,9 @@ impl Checker {
             8 => Message::decode(bytes),
             _ => Message::decode_extended(bytes),
         };
+        if let Ok(message) = &decoded {
+            self.flows.received(message);
+        }
         if let (Some(sets), Ok(message)) = (&mut self.sets, &decoded) {
             sets.received(now, from, self.local, message);
         }
@@ -182,7 +202,9 @@ impl Checker {
             Ok(message) => Some((message.header(), message.token())),
             Err(error) => error.header.map(|header| (header, Token::EMPTY)),
         };
-        if let Some((header, _)) = header.as_ref().filter(|(header, _)| header.ty == Type::Acknowledgement) {
+        // A token that is too long for the peer is followed by a shorter one, which may have to wait for its turn.
+        let ends_wait = |ty| ty == Type::Acknowledgement || ty == Type::Reset && self.config.token_length > 8;
+        if let Some((header, _)) = header.as_ref().filter(|(header, _)| ends_wait(header.ty)) {
             self.perhaps_acknowledged(from, |sent| sent.id == header.id);
         }
         if let Some((_, token)) = header.as_ref().filter(|(header, _)| header.code.is_response()) {
@@ -207,6 +229,7 @@ impl Checker {
         assert!(bytes.len() <= self.config.limits.message_bytes, "a message of {} bytes was sent", bytes.len());
         let message = Message::decode_extended(bytes).expect("an endpoint sends well-formed messages");
         let sent = Sent { ty: message.ty(), code: message.code(), id: message.id(), token: message.token() };
+        self.flows.transmitted(transmit.exchange, &message);
         if let Some(id) = transmit.exchange.filter(|id| !self.exchanges.contains_key(id)) {
             let registers = sent.code.is_request() && message.uint(OptionNumber::OBSERVE) == Some(0);
             assert!(sent.code.is_response() || registers, "{message} of an exchange that nobody opened");
@@ -243,6 +266,7 @@ impl Checker {
 
     /// An event was handed out.
     pub fn event(&mut self, now: Instant, event: &Event<Address>) {
+        self.flows.event(event);
         match event {
             Event::Request { from, message, .. } => {
                 let ty = message.header().ty;
@@ -276,6 +300,11 @@ impl Checker {
                 }
             }
             Event::Failed { exchange, peer, course, .. } | Event::Unanswered { exchange, peer, course } => {
+                if self.flows.answers {
+                    // A block of a response, which the endpoint sent when there was one.
+                    let track = || Track { own: true, ..Track::new(*peer, Instant::FAR_FUTURE) };
+                    self.exchanges.entry(*exchange).or_insert_with(track);
+                }
                 let track = &self.exchanges[exchange];
                 assert_eq!(track.to, *peer);
                 // What was superseded and acknowledged begins anew.
@@ -288,8 +317,9 @@ impl Checker {
             Event::Block { exchange, from, .. } => {
                 let track = &self.exchanges[exchange];
                 assert!(track.to == *from && !track.ended, "a block of somebody else, or after the end");
+                self.waits_for_us(*exchange);
             }
-            // Whose they are is for the application to know.
+            Event::Wanted { body: Unfinished::Request(exchange), .. } => self.waits_for_us(*exchange),
             Event::Wanted { .. } | Event::Part { .. } | Event::StreamOver { .. } => {}
             Event::Rejected { from, token } => {
                 let left = self.rejectable.iter().position(|(to, sent)| (to, sent) == (from, token));
@@ -307,43 +337,6 @@ impl Checker {
                 assert_eq!(gone, Some((*from, *topic)), "{observer:?} is gone once");
             }
             event => panic!("the checker does not know {event:?}"),
-        }
-    }
-
-    /// The endpoint was polled until it said to wait until `wake`.
-    pub fn settled<C: Controller>(&mut self, now: Instant, endpoint: &Endpoint<Address, C>, wake: Option<Instant>) {
-        assert!(wake.is_none_or(|wake| wake > now), "to wait until {wake:?} at {now:?} is a busy loop: {endpoint:?}");
-        let (occupancy, limits) = (endpoint.occupancy(), &self.config.limits);
-        assert!(occupancy.peers <= limits.peers, "{occupancy:?}");
-        let (requests, responses) = (occupancy.exchanges - occupancy.responses, occupancy.responses);
-        let observers = occupancy.observers;
-        let requests = requests.saturating_sub(observers);
-        assert!(requests <= limits.exchanges && occupancy.incoming + responses <= limits.incoming, "{occupancy:?}");
-        assert!(occupancy.queued <= limits.queue + responses + occupancy.transfers + observers, "{occupancy:?}");
-        // Bodies that come in sets have a table of their own.
-        let assemblies = limits.transfers * if self.sets.is_some() { 2 } else { 1 };
-        assert!(occupancy.assemblies <= assemblies && occupancy.representations <= limits.transfers, "{occupancy:?}");
-        assert!(occupancy.body_bytes <= 3 * limits.assembly_bytes, "{occupancy:?}");
-        assert!(occupancy.queued <= occupancy.exchanges, "{occupancy:?}");
-        assert!(observers <= limits.observers && observers <= self.observers.len(), "{occupancy:?}");
-        assert!(occupancy.subscriptions <= limits.subscriptions, "{occupancy:?}");
-        assert_eq!(occupancy.subscriptions, self.subscriptions.len(), "{occupancy:?}");
-        assert!(
-            occupancy.timers <= occupancy.exchanges + occupancy.incoming + occupancy.subscriptions + observers,
-            "{occupancy:?}"
-        );
-        assert_eq!(occupancy.outputs, 0, "{occupancy:?}");
-        assert!(occupancy.deduplication_bytes <= limits.deduplication_bytes, "{occupancy:?}");
-        let more = ROOM_FOR_ONE_MORE + 2 * limits.message_bytes;
-        self.forgetful |= occupancy.deduplication_bytes + more > limits.deduplication_bytes / 4 * 3;
-        let nstart = self.config.transmission.nstart;
-        for (peer, &count) in &self.outstanding {
-            assert!(count <= nstart, "{count} Confirmable messages are outstanding to {peer}, NSTART is {nstart}");
-            assert!(endpoint.snapshot(peer).is_some(), "a peer with an exchange has state");
-        }
-        for snapshot in (0..PEERS.into()).filter_map(|peer| endpoint.snapshot(&peer)) {
-            let queued = snapshot.queued <= limits.queue_per_peer + responses + occupancy.transfers + observers;
-            assert!(snapshot.outstanding <= nstart && queued, "{snapshot:?}");
         }
     }
 

@@ -22,6 +22,8 @@ pub struct Drawn {
     pub start: Instant,
     /// How many addresses of its own the endpoint is asked at; 0 if nobody knows.
     pub addresses: u8,
+    /// Bodies may go block by block between application and endpoint.
+    pub streams: bool,
     /// Sources that count as one, if not each counts for itself.
     grouped: bool,
     /// No endpoint may be made of this.
@@ -68,7 +70,8 @@ impl Drawn {
         };
         let seed = bytes.next();
         let start = bytes.choose(&[Instant::ZERO, Instant::FAR_FUTURE - Duration::from_secs(1_000)]);
-        let mut drawn = Self { config, named, seed, start, addresses: 0, grouped: false, illegal: false };
+        let mut drawn =
+            Self { config, named, seed, start, addresses: 0, streams: false, grouped: false, illegal: false };
         match bytes.next() {
             0 => {}
             what => {
@@ -85,8 +88,13 @@ impl Drawn {
                 if what & 0x40 != 0 && what & 0x90 != 0 {
                     drawn.tokens(bytes);
                 }
+                drawn.streams = what & 0xc0 == 0x80;
                 drawn.illegal = what % 16 == 15;
             }
+        }
+        if focus.in_parts {
+            drawn.streams = true;
+            drawn.config.block_size = bytes.choose(&[BlockSize::B16, BlockSize::B64]);
         }
         if focus.in_sets && drawn.config.q_block.is_none() {
             drawn.sets(bytes);

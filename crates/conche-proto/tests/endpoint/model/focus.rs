@@ -9,6 +9,8 @@ pub struct Focus {
     operations: &'static [u8],
     /// Bodies go in sets (RFC 9177), whatever the script draws.
     pub in_sets: bool,
+    /// Bodies go block by block between application and endpoint, whatever the script draws.
+    pub in_parts: bool,
 }
 
 /// The operations of RFC 7252, by the byte that chooses them.
@@ -43,13 +45,15 @@ mod extended {
     pub const RECEIVE_ANSWER: u8 = FIRST + 9;
     /// Where there is Q-Block.
     pub const RECEIVE_OF_SET: u8 = 0xf0;
+    /// Where bodies go in parts: eight of them.
+    pub const STREAM: u8 = 0xe0;
 }
 
 use plain::{CANCEL, JUMP, MILLISECONDS, PING, POSTPONE, RARE, SECONDS, UNREACHABLE, WAKE};
 
 impl Focus {
     /// Everything, in both roles.
-    pub const ENDPOINT: Self = Self { name: "endpoint", operations: &[], in_sets: false };
+    pub const ENDPOINT: Self = Self { name: "endpoint", operations: &[], in_sets: false, in_parts: false };
 
     /// Answers requests, and tells observers.
     pub const SERVER: Self = Self {
@@ -73,6 +77,7 @@ impl Focus {
             extended::RECEIVE_REQUEST,
         ],
         in_sets: false,
+        in_parts: false,
     };
 
     /// Asks, observes, and takes what may be an answer.
@@ -96,6 +101,7 @@ impl Focus {
             extended::RECEIVE_ANSWER,
         ],
         in_sets: false,
+        in_parts: false,
     };
 
     /// Bodies in blocks (RFC 7959), in both roles.
@@ -113,6 +119,7 @@ impl Focus {
             extended::RECEIVE_ANSWER,
         ],
         in_sets: false,
+        in_parts: false,
     };
 
     /// Observation (RFC 7641), in both roles.
@@ -135,6 +142,7 @@ impl Focus {
             extended::RECEIVE_ANSWER,
         ],
         in_sets: false,
+        in_parts: false,
     };
 
     /// Bodies in sets (RFC 9177), in both roles.
@@ -157,11 +165,46 @@ impl Focus {
             extended::RECEIVE_OF_SET,
         ],
         in_sets: true,
+        in_parts: false,
+    };
+
+    /// Bodies that go block by block between application and endpoint, in both roles.
+    pub const STREAMS: Self = Self {
+        name: "streams",
+        operations: &[
+            WAKE,
+            MILLISECONDS,
+            SECONDS,
+            CANCEL,
+            plain::RESPOND,
+            POSTPONE,
+            UNREACHABLE,
+            plain::RECEIVE_ANSWER,
+            extended::RECEIVE_REQUEST,
+            extended::RECEIVE_ANSWER,
+            extended::STREAM,
+            extended::STREAM + 1,
+            extended::STREAM + 2,
+            extended::STREAM + 3,
+            extended::STREAM + 4,
+            extended::STREAM + 5,
+            extended::STREAM + 6,
+            extended::STREAM + 7,
+            // Most of the time what is under way goes on.
+            extended::STREAM,
+            extended::STREAM + 1,
+            extended::STREAM + 2,
+            extended::STREAM + 5,
+            extended::STREAM + 6,
+            extended::STREAM + 7,
+        ],
+        in_sets: false,
+        in_parts: true,
     };
 
     /// Each is a fuzz target of its name.
-    pub const ALL: [Self; 6] =
-        [Self::ENDPOINT, Self::SERVER, Self::CLIENT, Self::BLOCKWISE, Self::OBSERVE, Self::Q_BLOCK];
+    pub const ALL: [Self; 7] =
+        [Self::ENDPOINT, Self::SERVER, Self::CLIENT, Self::BLOCKWISE, Self::OBSERVE, Self::Q_BLOCK, Self::STREAMS];
 
     /// The operation that a byte of a script chooses.
     pub fn operation(&self, byte: u8) -> u8 {

@@ -6,9 +6,11 @@ mod bodies;
 pub mod checker;
 pub mod drawn;
 mod extensions;
+mod flows;
 pub mod focus;
 pub mod script;
 mod sets;
+mod streams;
 mod track;
 
 /// What names a peer in tests.

@@ -17,6 +17,7 @@ use super::Address;
 use super::checker::Checker;
 use super::drawn::Drawn;
 use super::focus::Focus;
+use super::streams::{STREAMED, Streaming};
 
 /// Runs a script: whatever it does, nothing panics, the checker finds nothing, and in the end every exchange is over.
 pub fn run(focus: &Focus, script: &[u8]) {
@@ -77,6 +78,9 @@ pub(super) struct Machine {
     pub(super) arrivals: u8,
     /// Bodies may go in sets (RFC 9177).
     in_sets: bool,
+    /// Bodies may go block by block between application and endpoint.
+    streams: bool,
+    pub(super) streaming: Streaming,
     pub(super) exchanges: Vec<ExchangeId>,
     pub(super) requests: Vec<Asked>,
     pub(super) answered: BTreeSet<RequestId>,
@@ -100,8 +104,12 @@ impl Machine {
         let mut checker = Checker::new(&drawn.config);
         // BDP-CoAP paces retransmissions too, so gaps may shrink though timeouts do not.
         checker.backoff_shows &= !drawn.named.name.starts_with("bdp");
+        let mut endpoint = drawn.endpoint()?;
+        if drawn.streams {
+            endpoint.stream_requests(Box::new(|message| message.code() == STREAMED));
+        }
         Some(Self {
-            endpoint: drawn.endpoint()?,
+            endpoint,
             checker,
             now: drawn.start,
             wake: None,
@@ -109,6 +117,8 @@ impl Machine {
             addresses: drawn.addresses,
             arrivals: 0,
             in_sets: drawn.config.q_block.is_some(),
+            streams: drawn.streams,
+            streaming: Streaming::default(),
             exchanges: Vec::new(),
             requests: Vec::new(),
             answered: BTreeSet::new(),
@@ -122,6 +132,7 @@ impl Machine {
     fn operate(&mut self, what: u8, bytes: &mut Bytes<'_>) {
         match what % 16 {
             _ if what >= 0xf0 && self.in_sets => self.receive_of_set(bytes),
+            _ if what >= 0xe0 && self.streams => self.stream(what, bytes),
             _ if what >= 0xa0 => self.observe_or_send_blocks(what, bytes),
             0 => self.advance_to(self.wake.unwrap_or(self.now)),
             1 => self.advance(Duration::from_millis(bytes.next().into())),
@@ -219,6 +230,8 @@ impl Machine {
                     }
                     // It leaves now, unless it is Non-confirmable and waits for a message ID.
                     None if asked.unwanted.suppresses(code) || asked.in_the_middle => {}
+                    // It may have been given before the client asks for it.
+                    None if self.checker.flows.has(asked.id) => {}
                     None if self.endpoint.occupancy().responses == separate => self.due = Some((asked, code)),
                     None => {}
                 }
@@ -414,6 +427,7 @@ impl Machine {
 
     /// Lets time pass until nothing is left to do.
     fn finish(mut self) {
+        self.end_streams();
         for asked in std::mem::take(&mut self.requests) {
             self.endpoint.ignore(self.now, asked.id);
         }
@@ -428,6 +442,7 @@ impl Machine {
         assert_eq!((left.timers, left.outputs), (0, 0), "{left:?}");
         assert_eq!((left.observers, left.subscriptions), (0, 0), "{left:?}");
         assert_eq!((left.transfers, left.assemblies, left.representations, left.body_bytes), (0, 0, 0, 0), "{left:?}");
+        assert_eq!(left.streams, 0, "{left:?}");
         assert_eq!((left.deduplication_entries, left.deduplication_bytes), (0, 0), "{left:?}");
         self.every_peer_is_let_go();
     }

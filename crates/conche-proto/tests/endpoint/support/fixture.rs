@@ -4,16 +4,28 @@
 //! response; `/a/b` can be read. Other methods on them are 4.05, all else is 4.04.
 //!
 //! With bodies of any size, as the ETSI test descriptions want them: `/large` can be read, `/large-update` written and read,
-//! `/large-create` and `/large-post` posted to, the latter of which answers with what it got, the other way round.
+//! `/large-create` and `/large-post` posted to, the latter of which answers with what it got, the other way round;
+//! `/.well-known/core` tells of [`LINKS`], and `/path` of what is below it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use conche_proto::codec::link_format::{Filter, Links};
 use conche_proto::codec::{Body, Code, ContentFormat, OptionNumber, OwnedMessage};
 use conche_proto::{Instant, Reliability, RequestId, Response};
 
 /// How long `/separate` takes.
 pub const SEPARATE_AFTER: Duration = Duration::from_secs(5);
+
+/// What `/.well-known/core` tells of, as the ETSI test descriptions want it.
+pub const LINKS: [&str; 6] = [
+    "</link1>;rt=\"Type1\";if=\"If1\"",
+    "</link2>;rt=\"Type2\";if=\"If2\"",
+    "</link3>;rt=\"Type1 Type2\";if=\"foo\"",
+    "</path>;ct=40",
+    "</large>;sz=2000",
+    "</test>",
+];
 
 /// The application.
 #[derive(Debug)]
@@ -55,6 +67,9 @@ impl Fixture {
             [b"large-update"] => "/large-update",
             [b"large-create"] => "/large-create",
             [b"large-post"] => "/large-post",
+            [b".well-known", b"core"] => "/.well-known/core",
+            [b"path"] => "/path",
+            [b"path", b"sub1"] => "/path/sub1",
             _ => return Some(empty(Code::NOT_FOUND)),
         };
         *self.calls.entry(path.to_owned()).or_default() += 1;
@@ -86,6 +101,9 @@ impl Fixture {
                 code: Code::CHANGED,
                 ..content(&message.payload().iter().rev().copied().collect::<Vec<_>>())
             },
+            ("/.well-known/core", Code::GET) => links(message.values(OptionNumber::URI_QUERY).next()),
+            ("/path", Code::GET) => link_format("</path/sub1>".to_owned()),
+            ("/path/sub1", Code::GET) => content(b"sub1"),
             ("/separate", Code::GET) => {
                 let response = Response { reliability: Some(Reliability::Confirmable), ..content(b"late") };
                 self.later.push((now + SEPARATE_AFTER, id, response));
@@ -117,6 +135,24 @@ fn empty(code: Code) -> Response {
 }
 
 fn content(payload: &[u8]) -> Response {
-    let body = Body::builder().content_format(ContentFormat::TEXT_PLAIN).payload(payload.to_vec()).build();
+    in_format(ContentFormat::TEXT_PLAIN, payload.to_vec())
+}
+
+/// Those links that the argument of a query asks for.
+fn links(query: Option<&[u8]>) -> Response {
+    let filter = query.map(|query| Filter::new(str::from_utf8(query).expect("queries are text")));
+    let selected = |document: &&str| {
+        let link = Links::read(document).next().expect("there is one").expect("it is well-formed");
+        filter.is_none_or(|filter| filter.selects(&link))
+    };
+    link_format(LINKS.into_iter().filter(selected).collect::<Vec<_>>().join(","))
+}
+
+fn link_format(document: String) -> Response {
+    in_format(ContentFormat::LINK_FORMAT, document.into_bytes())
+}
+
+fn in_format(format: ContentFormat, payload: Vec<u8>) -> Response {
+    let body = Body::builder().content_format(format).payload(payload).build();
     Response::new(Code::CONTENT, body.expect("legal options"))
 }

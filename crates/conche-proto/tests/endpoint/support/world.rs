@@ -33,7 +33,7 @@ impl Datagram {
 }
 
 /// The delays of all copies of a datagram that arrive: none if it is lost, two if it is duplicated.
-pub type Link = Box<dyn FnMut(&Datagram) -> Vec<Duration>>;
+pub type Link<D = Datagram> = Box<dyn FnMut(&D) -> Vec<Duration>>;
 
 /// An endpoint, what watches over it, and what it told.
 pub struct Node<C: Controller> {
@@ -358,7 +358,7 @@ impl<C: Controller> World<C> {
 }
 
 /// A link that loses and duplicates these shares, in percent, and delays by up to `jitter_ms` beyond 10 ms.
-pub fn lossy_link(seed: u64, loss: u32, duplication: u32, jitter_ms: u64) -> Link {
+pub fn lossy_link<D>(seed: u64, loss: u32, duplication: u32, jitter_ms: u64) -> Link<D> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     Box::new(move |_| {
         let mut chance = |percent| random.next_u32() % 100 < percent;

@@ -1,0 +1,151 @@
+//! A file that a client writes: beside the one that it will replace, until all of it is there.
+
+use std::io::Write;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use cap_std::fs::{File, OpenOptions};
+use conche::Code;
+use conche::server::extract::BodyError;
+use conche::server::{BodyStream, Conditions, Rejection, State};
+
+use super::LARGEST;
+use super::directory::{Directory, Shared, refused};
+use super::place::Place;
+
+/// So much is written at once.
+const PIECE: usize = 64 << 10;
+
+/// Takes a file block by block. Readers see the old content until all of the new one is there.
+pub async fn write(
+    State(directory): State<Directory>,
+    conditions: Conditions,
+    place: Place,
+    mut body: BodyStream,
+) -> Result<Code, Rejection> {
+    let place = place.file()?;
+    if body.size().is_some_and(|size| size as usize > LARGEST) {
+        return Err(too_large());
+    }
+    let mut part = directory.run(move |shared| Part::begin(shared, place, conditions)).await?;
+    let (mut piece, mut length) = (Vec::new(), 0);
+    while let Some(chunk) = body.chunk().await.map_err(abandoned)? {
+        length += chunk.len();
+        if length > LARGEST {
+            return Err(too_large());
+        }
+        piece.extend_from_slice(&chunk);
+        if piece.len() >= PIECE {
+            part = directory.run(move |_| part.append(&piece)).await?;
+            piece = Vec::new();
+        }
+    }
+    directory.run(move |_| part.append(&piece)?.finish()).await
+}
+
+/// What is there of the file, under a name that nobody is served. It is removed if it does not become the file.
+struct Part {
+    shared: Arc<Shared>,
+    file: File,
+    name: String,
+    place: Place,
+    conditions: Conditions,
+    finished: bool,
+}
+
+impl Part {
+    fn begin(shared: &Arc<Shared>, place: Place, conditions: Conditions) -> Result<Self, Rejection> {
+        // A client is told at once, and once more when it would be too late.
+        conditions.check(shared.etag(&place)?.as_ref().map(<[u8; 8]>::as_slice))?;
+        let (folder, file) = place.path.rsplit_once('/').unwrap_or(("", &place.path));
+        let separator = if folder.is_empty() { "" } else { "/" };
+        let number = shared.parts.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{folder}{separator}.{file}.{}-{number}.part", std::process::id());
+        let file = shared.root.open_with(&name, OpenOptions::new().write(true).create_new(true)).map_err(refused)?;
+        Ok(Self { shared: Arc::clone(shared), file, name, place, conditions, finished: false })
+    }
+
+    fn append(mut self, piece: &[u8]) -> Result<Self, Rejection> {
+        self.file.write_all(piece).map_err(refused)?;
+        Ok(self)
+    }
+
+    /// It takes the place of what was there.
+    fn finish(mut self) -> Result<Code, Rejection> {
+        let shared = Arc::clone(&self.shared);
+        let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = shared.etag(&self.place)?;
+        self.conditions.check(current.as_ref().map(<[u8; 8]>::as_slice))?;
+        shared.root.rename(&self.name, &shared.root, &self.place.path).map_err(refused)?;
+        self.finished = true;
+        Ok(if current.is_some() { Code::CHANGED } else { Code::CREATED })
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.finished {
+            let _ = self.shared.root.remove_file(&self.name);
+        }
+    }
+}
+
+fn too_large() -> Rejection {
+    Rejection::new(Code::REQUEST_ENTITY_TOO_LARGE, format!("files of up to {LARGEST} bytes can be written"))
+}
+
+/// What nobody waits for.
+fn abandoned(error: BodyError) -> Rejection {
+    Rejection::new(Code::REQUEST_ENTITY_INCOMPLETE, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use conche::{Client, Server};
+
+    use super::super::directory;
+    use super::*;
+
+    /// The files in a directory, hidden ones included.
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("it is there");
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_file_is_written_through_a_server_that_has_no_room_for_it() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let router = directory::router(root.path(), true).expect("it can be served");
+        let server =
+            Server::builder().router(router).body_limit(4 << 10).bind("127.0.0.1:0").await.expect("a free port");
+        let content: Vec<u8> = (0..3_u32 << 20).map(|at| (at / 3).to_le_bytes()[0]).collect();
+        let client = Client::builder().body_limit(LARGEST + 1).build().expect("a client");
+        let url = format!("coap://{}/image.bin", server.local_addr());
+        let answer = client.put(&url).bytes(content.clone()).send().await.expect("an answer");
+        assert_eq!(answer.code(), Code::CREATED);
+        assert!(fs::read(root.path().join("image.bin")).expect("it was written") == content);
+
+        // What has more than may be written is refused when that is known.
+        let too_large = client.put(&url).bytes(vec![0; LARGEST + 1]).send().await.expect("an answer");
+        assert_eq!(too_large.code(), Code::REQUEST_ENTITY_TOO_LARGE);
+        assert_eq!(names(root.path()), ["image.bin"]);
+        assert!(fs::read(root.path().join("image.bin")).expect("it is there") == content);
+    }
+
+    #[tokio::test]
+    async fn what_does_not_come_to_its_end_leaves_what_was_there_and_nothing_else() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        fs::write(root.path().join("file"), "old").expect("it can be written");
+        let directory = directory::open(root.path()).expect("it can be served");
+        let place = Place { path: "file".into(), is_directory: false };
+        let begin = move |shared: &Arc<Shared>| Part::begin(shared, place, Conditions::default())?.append(b"new");
+        let part = directory.run(begin).await.expect("it begins");
+        assert_eq!(names(root.path()).len(), 2);
+        assert_eq!(fs::read(root.path().join("file")).expect("it is there"), b"old");
+        drop(part);
+        assert_eq!(names(root.path()), ["file"]);
+    }
+}

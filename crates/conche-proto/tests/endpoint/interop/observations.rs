@@ -1,0 +1,316 @@
+//! OBS and IRISA's OBS: a client that observes, and what happens to the resource, to itself, or to the server.
+//!
+//! States are numbers, so that one that comes late shows. Large ones are one number many times, and fetched after the
+//! notification with their first block.
+
+use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, OwnedMessage, Type};
+use conche_proto::{
+    EndpointConfig, Event, Failure, ObserverEnd, Reliability, Response, SubscriptionEnd, SubscriptionId,
+};
+
+use super::most_pass;
+use crate::observe::net::{Net, SERVER, Sent, TOPIC, get, write};
+use crate::support::world::lossy_link;
+use crate::support::{ms, s};
+
+/// The client that observes.
+const CLIENT: u32 = 1;
+/// Another one.
+const OTHER: u32 = 2;
+/// A large state has so many words.
+const WORDS: usize = 1_000;
+
+/// A client that observes a resource, and what happens then: as it has to, or not.
+struct Case {
+    name: &'static str,
+    reliability: Option<Reliability>,
+    max_age: Option<u32>,
+    large: bool,
+    /// The client asks for blocks of this size.
+    blocks: Option<BlockSize>,
+    passes: fn(&mut Net, SubscriptionId) -> bool,
+}
+
+const CASES: [Case; 17] = [
+    told("OBS_01", Some(Reliability::Confirmable), each_change_is_told),
+    told("OBS_02", Some(Reliability::NeverConfirmable), the_last_change_is_told),
+    told("OBS_03, Confirmable", Some(Reliability::Confirmable), who_forgot_gets_no_more),
+    told("OBS_03, Non-confirmable", Some(Reliability::NeverConfirmable), who_forgot_gets_no_more),
+    Case { max_age: Some(30), ..told("OBS_04, IRISA_OBS_03", None, who_hears_nothing_registers_again) },
+    told("OBS_05", Some(Reliability::Confirmable), who_is_off_is_removed),
+    told("OBS_06", Some(Reliability::Confirmable), who_was_restarted_is_removed),
+    told("OBS_07", None, a_deletion_ends_it),
+    told("OBS_08", None, another_format_ends_it),
+    told("OBS_09", None, an_update_by_another_client_is_told),
+    told("OBS_10", None, a_get_besides_does_not_cancel),
+    told("OBS_12", None, observe_1_cancels),
+    Case { large: true, ..told("OBS_13", None, the_last_change_is_told) },
+    Case { large: true, blocks: Some(BlockSize::B512), ..told("OBS_14", None, the_last_change_is_told) },
+    Case { large: true, ..told("OBS_13, Confirmable", Some(Reliability::Confirmable), each_change_is_told) },
+    told("IRISA_OBS_01", Some(Reliability::NonConfirmable), non_confirmable_ones_are_3_seconds_apart),
+    told("IRISA_OBS_02", Some(Reliability::NeverConfirmable), one_is_confirmable_every_24_hours),
+];
+
+const fn told(
+    name: &'static str,
+    reliability: Option<Reliability>,
+    passes: fn(&mut Net, SubscriptionId) -> bool,
+) -> Case {
+    Case { name, reliability, max_age: None, large: false, blocks: None, passes }
+}
+
+fn each_change_is_told(net: &mut Net, _: SubscriptionId) -> bool {
+    for n in 1..=4 {
+        change(net, n);
+        net.run(s(100));
+        fetch(net);
+    }
+    numbers(net) == [0, 1, 2, 3, 4]
+}
+
+fn the_last_change_is_told(net: &mut Net, _: SubscriptionId) -> bool {
+    for n in 1..=4 {
+        change(net, n);
+        net.run(s(100));
+    }
+    fetch(net);
+    numbers(net).last() == Some(&4)
+}
+
+fn who_forgot_gets_no_more(net: &mut Net, subscription: SubscriptionId) -> bool {
+    let now = net.now;
+    net.endpoint(CLIENT).forget(now, subscription);
+    for n in 1..=8 {
+        change(net, n);
+        net.run(s(20));
+    }
+    net.run(s(100));
+    assert_eq!(numbers(net), [0]);
+    net.held() == (0, 0)
+}
+
+fn who_hears_nothing_registers_again(net: &mut Net, subscription: SubscriptionId) -> bool {
+    net.run(s(60));
+    assert!(net.events(CLIENT).any(|event| matches!(event, Event::Stale { .. })));
+    net.resource.state = "1".to_owned();
+    let now = net.now;
+    net.endpoint(CLIENT).reregister(now, subscription).expect("it is stale");
+    net.settle(CLIENT);
+    net.run(s(100));
+    assert!(net.held().0 <= 1, "it is one entry in the list of observers");
+    numbers(net).last() == Some(&1)
+}
+
+fn who_is_off_is_removed(net: &mut Net, _: SubscriptionId) -> bool {
+    net.link = Box::new(|_| None);
+    change(net, 1);
+    net.run(s(300));
+    assert_eq!(net.endpoint(SERVER).occupancy().observers, 0);
+    assert_eq!(gone(net), Some(ObserverEnd::Failed(Failure::TimedOut)));
+    true
+}
+
+fn who_was_restarted_is_removed(net: &mut Net, _: SubscriptionId) -> bool {
+    net.nodes[CLIENT as usize] = Net::of(CLIENT).nodes.pop().expect("a client");
+    change(net, 1);
+    net.run(s(300));
+    assert_eq!(net.held(), (0, 0), "by a Reset, or since none came");
+    gone(net) == Some(ObserverEnd::Failed(Failure::Reset))
+}
+
+fn a_deletion_ends_it(net: &mut Net, _: SubscriptionId) -> bool {
+    net.request(OTHER, write(Code::DELETE, ""));
+    net.run(s(200));
+    over(net) == Some(SubscriptionEnd::Error(Code::NOT_FOUND))
+}
+
+fn another_format_ends_it(net: &mut Net, _: SubscriptionId) -> bool {
+    let (now, error) = (net.now, Response::new(Code::NOT_ACCEPTABLE, Body::EMPTY));
+    net.endpoint(SERVER).notify(now, TOPIC, error).expect("a legal response");
+    net.settle(SERVER);
+    net.run(s(200));
+    assert_eq!(net.endpoint(SERVER).occupancy().observers, 0);
+    over(net) == Some(SubscriptionEnd::Error(Code::NOT_ACCEPTABLE))
+}
+
+fn an_update_by_another_client_is_told(net: &mut Net, _: SubscriptionId) -> bool {
+    net.request(OTHER, write(Code::PUT, "1"));
+    net.run(s(200));
+    numbers(net).last() == Some(&1)
+}
+
+fn a_get_besides_does_not_cancel(net: &mut Net, _: SubscriptionId) -> bool {
+    let asked = net.request(CLIENT, get());
+    net.run(s(100));
+    let answered =
+        net.events(CLIENT).any(|event| matches!(event, Event::Response { exchange, .. } if *exchange == asked));
+    assert_eq!(net.held(), (1, 1));
+    change(net, 1);
+    net.run(s(100));
+    answered && numbers(net).last() == Some(&1)
+}
+
+fn observe_1_cancels(net: &mut Net, subscription: SubscriptionId) -> bool {
+    let now = net.now;
+    let asked = net.endpoint(CLIENT).unsubscribe(now, subscription).expect("it observes");
+    net.settle(CLIENT);
+    net.run(s(100));
+    let answered =
+        net.events(CLIENT).any(|event| matches!(event, Event::Response { exchange, .. } if *exchange == asked));
+    let told = numbers(net);
+    change(net, 1);
+    net.run(s(300));
+    assert_eq!(numbers(net), told);
+    answered && net.held() == (0, 0) && gone(net) == Some(ObserverEnd::Deregistered)
+}
+
+fn non_confirmable_ones_are_3_seconds_apart(net: &mut Net, _: SubscriptionId) -> bool {
+    for n in 1..=600 {
+        change(net, n);
+        net.run(ms(100));
+    }
+    net.run(s(120));
+    let times: Vec<_> = net.notifications().iter().map(|sent| (sent.at, sent.ty())).collect();
+    for pair in times.windows(2).filter(|pair| pair[0].1 == Type::NonConfirmable) {
+        assert!(pair[1].0 - pair[0].0 >= s(3), "{times:?}");
+    }
+    numbers(net).last() == Some(&600)
+}
+
+fn one_is_confirmable_every_24_hours(net: &mut Net, _: SubscriptionId) -> bool {
+    let mut last = net.now;
+    for n in 1..=60 {
+        change(net, n);
+        net.run(s(3_600));
+        // A client that acknowledges none of them is removed.
+        if net.held() != (1, 1) {
+            assert_eq!(gone(net), Some(ObserverEnd::Failed(Failure::TimedOut)));
+            return false;
+        }
+        let confirmable = net.notifications().into_iter().rfind(|sent| sent.ty() == Type::Confirmable);
+        last = confirmable.map_or(last, |sent| sent.at);
+        assert!(net.now - last <= s(24 * 3_600));
+    }
+    true
+}
+
+/// The resource changes to this number.
+fn change(net: &mut Net, number: u32) {
+    let large = net.resource.state.len() > 10;
+    net.change(&state(number, large));
+}
+
+fn state(number: u32, large: bool) -> String {
+    if large { format!("{number} ").repeat(WORDS) } else { number.to_string() }
+}
+
+/// Fetches all of the last state that the client was told, if it has its first block only.
+fn fetch(net: &mut Net) {
+    let told = net.events(CLIENT).filter_map(state_in).last();
+    if told.is_some_and(|message| first_block(message).is_some()) {
+        net.request(CLIENT, get());
+        net.run(s(200));
+    }
+}
+
+/// The states that the client was told, in order, the first one included. Each is whole.
+fn numbers(net: &Net) -> Vec<u32> {
+    let whole = net.events(CLIENT).filter_map(state_in).filter(|message| first_block(message).is_none());
+    let number = |message: &OwnedMessage| {
+        let text = str::from_utf8(message.payload()).expect("states are text");
+        let words: Vec<u32> = text.split_ascii_whitespace().map(|word| word.parse().expect("a number")).collect();
+        assert!(matches!(words.len(), 1 | WORDS) && words.iter().all(|word| *word == words[0]), "parts of two: {text}");
+        words[0]
+    };
+    whole.map(number).collect()
+}
+
+fn state_in(event: &Event<u32>) -> Option<&OwnedMessage> {
+    match event {
+        Event::Response { message, .. } | Event::Notification { message, .. } => {
+            (message.code() == Code::CONTENT).then_some(message)
+        }
+        _ => None,
+    }
+}
+
+/// The block that a message has of a state, if more is to be fetched.
+fn first_block(message: &OwnedMessage) -> Option<Block> {
+    let block = message.content().block(OptionNumber::BLOCK2).expect("no reserved size");
+    block.filter(|_| message.uint(OptionNumber::OBSERVE).is_some())
+}
+
+/// How the server was told that its last observer is none any more.
+fn gone(net: &Net) -> Option<ObserverEnd> {
+    let reason = |event: &Event<u32>| match event {
+        Event::ObserverGone { reason, .. } => Some(*reason),
+        _ => None,
+    };
+    net.events(SERVER).filter_map(reason).last()
+}
+
+/// How the client was told that it observes no more.
+fn over(net: &Net) -> Option<SubscriptionEnd> {
+    let reason = |event: &Event<u32>| match event {
+        Event::SubscriptionOver { reason, .. } => Some(*reason),
+        _ => None,
+    };
+    net.events(CLIENT).filter_map(reason).last()
+}
+
+impl Case {
+    /// Registers, lets happen what happens, and lets all end over a link that loses nothing.
+    fn run(&self, seed: u64, loss: u32) -> bool {
+        let mut config = EndpointConfig::default();
+        let mut registration = get();
+        if let Some(size) = self.blocks {
+            config.block_size = size;
+            let wish = Block { num: 0, more: false, size }.encode();
+            registration.body =
+                registration.body.to_builder().option(OptionNumber::BLOCK2, wish.as_slice()).build().expect("legal");
+        }
+        let mut net = Net::with(OTHER, "default", &config);
+        net.resource.reliability = self.reliability;
+        net.resource.max_age = self.max_age;
+        net.resource.state = state(0, self.large);
+        let mut link = lossy_link::<Sent>(seed, loss, 0, 0);
+        net.link = Box::new(move |sent| link(sent).pop());
+        let now = net.now;
+        let (_, subscription) = net.endpoint(CLIENT).subscribe(now, SERVER, registration).expect("room");
+        net.settle(CLIENT);
+        net.run(s(if self.max_age.is_some() { 20 } else { 100 }));
+        fetch(&mut net);
+        let passes = net.held() == (1, 1) && numbers(&net) == [0] && (self.passes)(&mut net, subscription);
+        for message in net.events(CLIENT).filter_map(state_in) {
+            let size = self.blocks.unwrap_or(BlockSize::B1024);
+            assert!(first_block(message).is_none_or(|block| block == Block { num: 0, more: true, size }));
+        }
+        net.link = Box::new(|_| Some(ms(10)));
+        net.run(s(300));
+        self.check_the_end(&mut net, subscription, seed, loss);
+        passes
+    }
+
+    /// Whoever still observes is told the next state, nobody was told an older one after a newer one, and all can end.
+    fn check_the_end(&self, net: &mut Net, subscription: SubscriptionId, seed: u64, loss: u32) {
+        let case = format!("{}, seed {seed}, {loss} %", self.name);
+        if net.held() == (1, 1) {
+            net.resource.reliability = Some(Reliability::Confirmable);
+            change(net, 1_000);
+            net.run(s(300));
+            fetch(net);
+            assert_eq!(numbers(net).last(), Some(&1_000), "{case}");
+        }
+        assert!(numbers(net).is_sorted(), "{case}: {:?}", numbers(net));
+        let now = net.now;
+        net.endpoint(CLIENT).forget(now, subscription);
+        net.resource.exists = false;
+        net.tell();
+        net.assert_quiescent();
+    }
+}
+
+#[test]
+fn observations_hold_without_loss_and_with_it_most_do_and_none_ends_in_silence_or_goes_back() {
+    most_pass(&CASES, |case| case.name, Case::run);
+}

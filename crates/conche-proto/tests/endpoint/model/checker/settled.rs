@@ -1,0 +1,51 @@
+//! What must hold whenever an endpoint waits: all that it has is within its bounds.
+
+use conche_proto::cc::Controller;
+use conche_proto::{Endpoint, Instant};
+
+use super::super::Address;
+use super::super::script::PEERS;
+use super::Checker;
+
+/// The deduplication table may grow by so many bytes for one message: its entry and others allocated with it, a reply.
+const ROOM_FOR_ONE_MORE: usize = 16 << 10;
+
+impl Checker {
+    /// The endpoint was polled until it said to wait until `wake`.
+    pub fn settled<C: Controller>(&mut self, now: Instant, endpoint: &Endpoint<Address, C>, wake: Option<Instant>) {
+        assert!(wake.is_none_or(|wake| wake > now), "to wait until {wake:?} at {now:?} is a busy loop: {endpoint:?}");
+        let (occupancy, limits) = (endpoint.occupancy(), &self.config.limits);
+        assert!(occupancy.peers <= limits.peers, "{occupancy:?}");
+        let (requests, responses) = (occupancy.exchanges - occupancy.responses, occupancy.responses);
+        let observers = occupancy.observers;
+        let requests = requests.saturating_sub(observers);
+        assert!(requests <= limits.exchanges && occupancy.incoming + responses <= limits.incoming, "{occupancy:?}");
+        assert!(occupancy.queued <= limits.queue + responses + occupancy.transfers + observers, "{occupancy:?}");
+        // Bodies that come in sets have a table of their own.
+        let assemblies = limits.transfers * if self.sets.is_some() { 2 } else { 1 };
+        assert!(occupancy.assemblies <= assemblies && occupancy.representations <= limits.transfers, "{occupancy:?}");
+        assert!(occupancy.streams <= limits.transfers, "{occupancy:?}");
+        assert!(occupancy.body_bytes <= 3 * limits.assembly_bytes, "{occupancy:?}");
+        assert!(occupancy.queued <= occupancy.exchanges, "{occupancy:?}");
+        assert!(observers <= limits.observers && observers <= self.observers.len(), "{occupancy:?}");
+        assert!(occupancy.subscriptions <= limits.subscriptions, "{occupancy:?}");
+        assert_eq!(occupancy.subscriptions, self.subscriptions.len(), "{occupancy:?}");
+        assert!(
+            occupancy.timers <= occupancy.exchanges + occupancy.incoming + occupancy.subscriptions + observers,
+            "{occupancy:?}"
+        );
+        assert_eq!(occupancy.outputs, 0, "{occupancy:?}");
+        assert!(occupancy.deduplication_bytes <= limits.deduplication_bytes, "{occupancy:?}");
+        let more = ROOM_FOR_ONE_MORE + 2 * limits.message_bytes;
+        self.forgetful |= occupancy.deduplication_bytes + more > limits.deduplication_bytes / 4 * 3;
+        let nstart = self.config.transmission.nstart;
+        for (peer, &count) in &self.outstanding {
+            assert!(count <= nstart, "{count} Confirmable messages are outstanding to {peer}, NSTART is {nstart}");
+            assert!(endpoint.snapshot(peer).is_some(), "a peer with an exchange has state");
+        }
+        for snapshot in (0..PEERS.into()).filter_map(|peer| endpoint.snapshot(&peer)) {
+            let queued = snapshot.queued <= limits.queue_per_peer + responses + occupancy.transfers + observers;
+            assert!(snapshot.outstanding <= nstart && queued, "{snapshot:?}");
+        }
+    }
+}

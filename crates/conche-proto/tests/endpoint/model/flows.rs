@@ -1,0 +1,175 @@
+//! [`Flows`]: what the checker knows of bodies that go block by block between application and endpoint: no byte of them is
+//! lost, doubled or another's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use conche_proto::codec::{Block, Message, OptionNumber, OwnedMessage};
+use conche_proto::{Event, ExchangeId, RequestId, Unfinished};
+
+use super::Address;
+
+/// All such bodies of one endpoint.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    /// Where the next block begins of what comes.
+    requests: BTreeMap<RequestId, usize>,
+    responses: BTreeMap<ExchangeId, usize>,
+    /// What leaves, and by which ETag it is known if it answers.
+    leaving: BTreeMap<Unfinished, Leaving>,
+    by_tag: BTreeMap<[u8; 3], Unfinished>,
+    /// Requests that take no part any more.
+    over: BTreeSet<RequestId>,
+    /// The endpoint may answer when it has something to say, as messages that no operation opened.
+    pub(super) answers: bool,
+    /// The payload that came last.
+    came: Vec<u8>,
+}
+
+/// A body that leaves, made of the bytes that [`byte`] gives.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    tag: u8,
+    supplied: usize,
+    whole: bool,
+}
+
+/// So it is known which body a byte is of, and where it has its place.
+pub(super) fn byte(tag: u8, at: usize) -> u8 {
+    (at.wrapping_mul(2_654_435_761) >> 13) as u8 ^ tag
+}
+
+/// A piece of a body.
+pub(super) fn piece(tag: u8, from: usize, length: usize) -> Vec<u8> {
+    (from..from + length).map(|at| byte(tag, at)).collect()
+}
+
+impl Flows {
+    /// The ETag of the next response whose body leaves in parts.
+    pub(super) fn next_tag(&self) -> [u8; 3] {
+        let [low, high, ..] = self.by_tag.len().to_le_bytes();
+        [0x5a, high, low]
+    }
+
+    /// A body begins to leave, with so many bytes.
+    pub(super) fn began(&mut self, body: Unfinished, etag: Option<[u8; 3]>, supplied: usize) {
+        let tag = self.next_body();
+        self.leaving.insert(body, Leaving { tag, supplied, whole: false });
+        if let Some(etag) = etag {
+            self.by_tag.insert(etag, body);
+        }
+    }
+
+    /// What the bytes of the next body that leaves are made of.
+    pub(super) fn next_body(&self) -> u8 {
+        self.leaving.len() as u8
+    }
+
+    /// The next so many bytes of a body that leaves.
+    pub(super) fn next_piece(&self, body: Unfinished, length: usize) -> Vec<u8> {
+        self.leaving.get(&body).map_or_else(Vec::new, |leaving| piece(leaving.tag, leaving.supplied, length))
+    }
+
+    /// The endpoint took more of a body, or did not.
+    pub(super) fn supplied(&mut self, body: Unfinished, bytes: usize, last: bool, taken: bool) {
+        if taken {
+            let leaving = self.leaving.get_mut(&body).expect("only what began is taken");
+            assert!(!leaving.whole, "{body:?} goes on after its end");
+            (leaving.supplied, leaving.whole) = (leaving.supplied + bytes, last);
+        }
+    }
+
+    /// The body of this request comes, or that of its response leaves, in parts.
+    pub(super) fn has(&self, request: RequestId) -> bool {
+        self.requests.contains_key(&request) || self.leaving.contains_key(&Unfinished::Response(request))
+    }
+
+    /// Our requests with bodies in parts.
+    pub(super) fn exchanges(&self) -> BTreeSet<ExchangeId> {
+        let leaving = self.leaving.keys().filter_map(|body| match body {
+            Unfinished::Request(exchange) => Some(*exchange),
+            Unfinished::Response(_) => None,
+        });
+        self.responses.keys().copied().chain(leaving).collect()
+    }
+
+    /// The response to a request of ours is told as it comes. Of others it is known by the first block.
+    pub(super) fn expects(&mut self, exchange: ExchangeId) {
+        self.responses.insert(exchange, 0);
+    }
+
+    pub(super) fn received(&mut self, message: &Message<'_>) {
+        self.came.clear();
+        self.came.extend_from_slice(message.payload());
+    }
+
+    /// What leaves of a body is what was supplied of it at this place.
+    pub(super) fn transmitted(&self, exchange: Option<ExchangeId>, message: &Message<'_>) {
+        let (body, number) = match message.option(OptionNumber::ETAG).and_then(|etag| <[u8; 3]>::try_from(etag).ok()) {
+            Some(etag) if message.code().is_success() => (self.by_tag.get(&etag).copied(), OptionNumber::BLOCK2),
+            _ if message.code().is_request() => (exchange.map(Unfinished::Request), OptionNumber::BLOCK1),
+            _ => return,
+        };
+        let Some(leaving) = body.and_then(|body| self.leaving.get(&body)) else { return };
+        let block = message.block(number).expect("endpoints send no reserved sizes");
+        // Once all of it has arrived, blocks of the response are asked for without it.
+        let Some(block) = block.or(message.code().is_response().then_some(WHOLE)) else { return };
+        let (begin, payload) = (block.offset(), message.payload());
+        let end = begin + payload.len();
+        assert!(end <= leaving.supplied, "{message}: {end} bytes of {leaving:?}");
+        assert_eq!(payload, piece(leaving.tag, begin, payload.len()), "{message} of {leaving:?}");
+        assert_eq!(block.more, !(leaving.whole && end == leaving.supplied), "{message} of {leaving:?}");
+        assert!(!block.more || payload.len() == block.size.bytes(), "{message}");
+    }
+
+    pub(super) fn event(&mut self, event: &Event<Address>) {
+        match event {
+            Event::Request { id, message, .. }
+                if of(message, OptionNumber::BLOCK1).is_some_and(|block| block.num == 0 && block.more) =>
+            {
+                self.answers = true;
+                self.requests.insert(*id, message.payload().len());
+            }
+            Event::Part { request, message, last } => {
+                assert!(!self.over.contains(request), "a block of {request:?}, which is over");
+                let block = of(message, OptionNumber::BLOCK1).expect("it is a block");
+                let next = self.requests.get_mut(request).expect("it began with a block");
+                assert_eq!((block.offset(), *last), (*next, !block.more), "{message:?}");
+                *next += message.payload().len();
+                assert_eq!(message.payload(), self.came);
+            }
+            Event::Block { exchange, message, .. } => {
+                let block = of(message, OptionNumber::BLOCK2).expect("it is a block");
+                assert!(block.more, "the last block is the response");
+                self.block_came(*exchange, message, block);
+            }
+            Event::Response { exchange, message, .. } if self.responses.contains_key(exchange) => {
+                if let Some(block) = of(message, OptionNumber::BLOCK2).filter(|_| message.code().is_success()) {
+                    self.block_came(*exchange, message, block);
+                }
+                self.responses.remove(exchange);
+            }
+            Event::Wanted { body, bytes } => {
+                let leaving = self.leaving.get(body);
+                assert!(leaving.is_none_or(|leaving| !leaving.whole) && *bytes > 0, "{bytes} bytes of {leaving:?}");
+            }
+            Event::StreamOver { request, .. } => {
+                assert!(self.over.insert(*request), "{request:?} was over");
+            }
+            _ => {}
+        }
+    }
+
+    fn block_came(&mut self, exchange: ExchangeId, message: &OwnedMessage, block: Block) {
+        let next = self.responses.entry(exchange).or_default();
+        assert_eq!(block.offset(), *next, "{message:?}");
+        *next += message.payload().len();
+        assert_eq!(message.payload(), self.came);
+    }
+}
+
+/// What has no Block option is all of it.
+const WHOLE: Block = Block { num: 0, more: false, size: conche_proto::codec::BlockSize::B1024 };
+
+fn of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {
+    message.content().block(number).ok().flatten()
+}
