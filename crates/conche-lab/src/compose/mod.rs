@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `network` | nodes, links and radios as the simulator's topology |
-//! | `pairs`, `plan` | which client asks which server, and what each host does |
+//! | `pairs`, `pace`, `plan` | which client asks which server, when, and what each host does |
 //! | `changes` | what happens to the network during a run |
 //! | `trial` | one run |
 //! | `record` | what is left of it |
@@ -11,6 +11,7 @@
 
 mod changes;
 mod network;
+mod pace;
 mod pairs;
 mod plan;
 mod record;

@@ -1,17 +1,17 @@
 //! Who asks and answers whom: what each host will do, before there are hosts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::{Instant, NodeId};
 
 use super::network::Network;
-use super::pairs;
 use super::record::Flow;
-use crate::scenario::{Count, Pace, Scenario, Traffic};
+use super::{pace, pairs};
+use crate::scenario::{Count, Phase, Scenario, Sender, Traffic};
 use crate::units::Size;
-use crate::workload::{self, Answers, Limit, Responder, Segment, body_of};
+use crate::workload::{self, Answers, Limit, Responder, body_of};
 
 /// What a host does.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,15 @@ pub(super) struct Role {
     pub(super) scheme: usize,
     /// How it answers.
     pub(super) responder: Option<Responder>,
+    /// Those that it hears and does not answer.
+    pub(super) unanswered: BTreeSet<NodeId>,
+    /// It is no endpoint.
+    pub(super) is_unaware: bool,
 }
+
+/// Of a CoAP message.
+const HEADER_BYTES: u64 = 4;
+const TWO_SENDERS: &str = "its clients send other traffic with an endpoint, or without; give it clients of its own";
 
 /// What all hosts do.
 pub(super) struct Plan<'a> {
@@ -59,15 +67,22 @@ impl<'a> Plan<'a> {
             plan.traffic(traffic, pairs.into_iter().map(flow))
                 .map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
         }
-        Ok(plan)
+        let is_both = |role: &Role| role.is_unaware && (role.responder.is_some() || !role.unanswered.is_empty());
+        match plan.roles.values().any(is_both) {
+            true => Err("traffic: a sender that is unaware answers nothing; ask other nodes".to_owned()),
+            false => Ok(plan),
+        }
     }
 
     fn traffic(&mut self, traffic: &Traffic, flows: impl Iterator<Item = Flow>) -> Result<(), &'static str> {
-        let token_length = usize::from(self.scenario.endpoint.token_length);
+        let is_unaware = traffic.sender == Sender::Unaware;
+        let token_length = if is_unaware { 0 } else { usize::from(self.scenario.endpoint.token_length) };
         let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
         let body = |size: Option<Size>| body_of(size.map_or(0, bytes), token_length);
         let exchanges = traffic.exchanges.map(|exchanges| u64::from(exchanges.get()));
         let start = Instant::ZERO + traffic.start.map_or(Duration::ZERO, |span| span.0);
+        let end =
+            Instant::ZERO + self.scenario.duration.or(self.scenario.time_limit).map_or(Duration::MAX, |span| span.0);
         let request = workload::Flow {
             start,
             stop: traffic.stop.map(|stop| Instant::ZERO + stop.0),
@@ -83,27 +98,58 @@ impl<'a> Plan<'a> {
             confirmable: traffic.confirmable,
             ..workload::Flow::to(NodeId::BROADCAST)
         };
+        let request_bytes = request.body.len() as u64 + HEADER_BYTES + u64::from(self.scenario.endpoint.overhead());
+        let request_bytes = request_bytes + if is_unaware { 0 } else { u64::from(self.scenario.endpoint.token_length) };
+        let phases: Vec<_> = Phase::spans(&self.scenario.phases).map(|(from, _)| Instant::ZERO + from).collect();
         let responder = Responder::new(Answers::All, traffic.method.success(), body(traffic.response));
         for flow in flows {
             let (client, server) = (flow.client, flow.server);
-            let pace = pace(&traffic.pace, start, client, &self.streams);
-            let scheme = self.ask(client, workload::Flow { peer: server, pace, ..request.clone() });
-            self.answer(server, &responder)?;
-            self.flows.push(Flow { scheme, start, wanted: exchanges, ..flow });
+            let mut random = self.streams.stream(Entity::Node(client), Purpose::named("phase"));
+            let pace = pace::of(&traffic.pace, start, end, &phases, &mut random);
+            let request = workload::Flow { peer: server, pace, ..request.clone() };
+            let scheme = if is_unaware {
+                self.roles.entry(server).or_default().unanswered.insert(client);
+                self.send(client, request)?
+            } else {
+                self.answer(server, &responder)?;
+                self.ask(client, request)?
+            };
+            self.flows.push(Flow {
+                scheme,
+                start,
+                wanted: exchanges,
+                request_bytes,
+                has_endpoint: !is_unaware,
+                ..flow
+            });
         }
         Ok(())
     }
 
     /// Gives a client a flow, and answers its scheme: clients are dealt the schemes in the order in which traffic names
     /// them.
-    fn ask(&mut self, client: NodeId, flow: workload::Flow) -> usize {
+    fn ask(&mut self, client: NodeId, flow: workload::Flow) -> Result<usize, &'static str> {
         let role = self.roles.entry(client).or_default();
+        if role.is_unaware {
+            return Err(TWO_SENDERS);
+        }
         if role.flows.is_empty() {
             role.scheme = self.clients % self.schemes;
             self.clients += 1;
         }
         role.flows.push((self.flows.len(), flow));
-        role.scheme
+        Ok(role.scheme)
+    }
+
+    /// Gives a node without an endpoint a flow. It has no scheme; its values are those of the first one.
+    fn send(&mut self, client: NodeId, flow: workload::Flow) -> Result<usize, &'static str> {
+        let role = self.roles.entry(client).or_default();
+        if !role.is_unaware && !role.flows.is_empty() {
+            return Err(TWO_SENDERS);
+        }
+        role.is_unaware = true;
+        role.flows.push((self.flows.len(), flow));
+        Ok(role.scheme)
     }
 
     fn answer(&mut self, server: NodeId, responder: &Responder) -> Result<(), &'static str> {
@@ -117,21 +163,5 @@ impl<'a> Plan<'a> {
                 Ok(())
             }
         }
-    }
-}
-
-fn pace(pace: &Pace, start: Instant, client: NodeId, streams: &Streams) -> workload::Pace {
-    match pace {
-        Pace::Closed => workload::Pace::Closed,
-        Pace::Every { interval, spread } => {
-            let mut phases = streams.stream(Entity::Node(client), Purpose::named("phase"));
-            let phase = if *spread { interval.0.mul_f64(phases.unit()) } else { Duration::ZERO };
-            workload::Pace::Rate(vec![Segment { from: start + phase, interval: Some(interval.0) }])
-        }
-        Pace::Poisson { interval } => workload::Pace::Poisson(interval.0),
-        Pace::Bursts { interval, exchanges } => {
-            workload::Pace::Bursts { interval: interval.0, messages: exchanges.get() }
-        }
-        Pace::At(times) => workload::Pace::At(times.iter().map(|time| time.0).collect()),
     }
 }

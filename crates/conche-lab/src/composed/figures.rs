@@ -4,27 +4,38 @@ use super::cells::{CellRuns, Samples};
 use super::published::Published;
 use crate::metrics::{Measured, Sample, Statistic, percentiles};
 use crate::results::Figure;
-use crate::scenario::{Scenario, Value, matches_any};
+use crate::scenario::{Phase, Scenario, Value, matches_any};
 
 /// The item of what is in no other.
 const GRID: &str = "grid";
 
-/// All values of a cell, scheme by scheme.
+/// All values of a cell, scheme by scheme: of the whole run, then of each phase.
 pub(super) fn of_cell(runs: &CellRuns, outcomes: &[Samples], published: &Published) -> Vec<Figure> {
     let schemes = runs.cell.schemes.iter().enumerate();
-    schemes.flat_map(|(place, scheme)| of_scheme(runs, outcomes, published, (place, scheme))).collect()
+    let phases = || runs.cell.scenario.phases.iter().map(Some);
+    let of_scheme = |(place, scheme): (usize, &String)| {
+        let stretches = std::iter::once(None).chain(phases()).enumerate();
+        let of_stretch = |(stretch, phase): (usize, Option<&Phase>)| {
+            let samples: Vec<&[Sample]> = outcomes.iter().map(|run| run[stretch][place].as_slice()).collect();
+            of_stretch(runs, &samples, published, scheme, phase)
+        };
+        stretches.flat_map(of_stretch).collect::<Vec<_>>()
+    };
+    schemes.flat_map(of_scheme).collect()
 }
 
-fn of_scheme(
+/// The values of a scheme in a phase, or in the whole. `outcomes` has the samples of each replication.
+fn of_stretch(
     runs: &CellRuns,
-    outcomes: &[Samples],
+    outcomes: &[&[Sample]],
     published: &Published,
-    (place, scheme): (usize, &String),
+    scheme: &str,
+    phase: Option<&Phase>,
 ) -> Vec<Figure> {
     let cell = &runs.cell;
     let samples_of = |value: &Value| -> Vec<&Sample> {
         let sample = runs.place(value);
-        outcomes.iter().map(|of_run| &of_run[place][sample]).collect()
+        outcomes.iter().map(|of_run| &of_run[sample]).collect()
     };
     let wanted = || cell.scenario.values.iter().filter(|value| cell.is_among(&value.only, scheme));
     // Percentiles of one thing come from one bootstrap.
@@ -41,7 +52,7 @@ fn of_scheme(
     let found: Vec<(usize, Vec<(f64, Measured)>)> = percentiles_of
         .into_iter()
         .map(|(sample, percents)| {
-            let samples: Vec<&Sample> = outcomes.iter().map(|of_run| &of_run[place][sample]).collect();
+            let samples: Vec<&Sample> = outcomes.iter().map(|of_run| &of_run[sample]).collect();
             (sample, percentiles(&samples, percents, cell.scenario.seed))
         })
         .collect();
@@ -55,14 +66,27 @@ fn of_scheme(
             }
             statistic => statistic.of(&samples_of(value)),
         };
-        figures.extend(measured.into_iter().map(|measured| figure(runs, published, scheme, value, measured)));
+        let named = measured.into_iter().map(|measured| {
+            let first_run = measured.first_run;
+            (first_run, figure(runs, published, (scheme, phase), value, measured))
+        });
+        figures.extend(named);
     }
-    figures
+    // Stable: what the first replication has comes first, in the order of the values.
+    figures.sort_by_key(|(first_run, _)| *first_run);
+    figures.into_iter().map(|(_, figure)| figure).collect()
 }
 
-fn figure(runs: &CellRuns, published: &Published, scheme: &str, value: &Value, measured: Measured) -> Figure {
+fn figure(
+    runs: &CellRuns,
+    published: &Published,
+    (scheme, phase): (&str, Option<&Phase>),
+    value: &Value,
+    measured: Measured,
+) -> Figure {
     let scenario = &runs.cell.scenario;
     let row = runs.cell.row(value.row.as_deref(), scheme);
+    let row = phase.map_or_else(|| row.clone(), |phase| format!("{row}/{}", phase.name));
     let column = value.column.replace("{}", &measured.label);
     Figure {
         paper: scenario.name.clone(),

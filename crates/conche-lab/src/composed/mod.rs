@@ -20,7 +20,7 @@ use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
 use crate::experiment::{About, Bar, Effort, Experiment, replications};
 use crate::report::Table;
 use crate::results::Figure;
-use crate::scenario::{Document, ScenarioError, matches_any};
+use crate::scenario::{Document, Scenario, ScenarioError, matches_any};
 use cells::CellRuns;
 use published::Published;
 
@@ -102,10 +102,14 @@ impl Experiment for Composed {
     }
 
     fn reason(&self, figure: &Figure) -> Option<&str> {
-        let mut reasons = self.document.scenario().reasons.iter();
-        let reason = reasons.find(|reason| concerns(&reason.items, &reason.rows, figure))?;
-        Some(&reason.text)
+        reason(self.document.scenario(), figure)
     }
+}
+
+/// Why a figure is beyond its bar, or a claim does not hold, where the scenario says it.
+fn reason<'a>(scenario: &'a Scenario, figure: &Figure) -> Option<&'a str> {
+    let reason = scenario.reasons.iter().find(|reason| concerns(&reason.items, &reason.rows, figure))?;
+    Some(&reason.text)
 }
 
 /// Whether what is said of these items and rows is said of a figure.

@@ -1,8 +1,9 @@
 //! The metrics.
 
+use conche_netsim::Instant;
 use serde::Deserialize;
 
-use super::Statistic;
+use super::{Received, Statistic};
 use crate::compose::{Flow, Record, Selection, Wanted};
 use crate::results::Unit;
 use crate::stats::jain_index;
@@ -39,6 +40,10 @@ pub enum Metric {
     RetransmissionShare,
     /// Retransmissions for a request.
     Retries,
+    /// Retransmissions among all copies of the exchanges that are over.
+    RetransmissionIndex,
+    /// Of each flow: how many radio hops it is long.
+    Hops,
     /// Of each exchange: its first timeout, as drawn.
     InitialRto,
     /// Of each copy: its timeout.
@@ -55,6 +60,8 @@ pub enum Metric {
         /// How long a window is.
         window: Span,
     },
+    /// What arrived at the servers.
+    Received(Received),
 }
 
 /// What one run gives.
@@ -85,14 +92,19 @@ impl Metric {
             Self::Retransmissions | Self::Failed | Self::Succeeded | Self::Done { .. } => Unit::Exchanges,
             Self::Loss | Self::RetransmissionShare => Unit::Percent,
             Self::Throughput => Unit::PerSecond,
-            Self::Retries | Self::Jain => Unit::Ratio,
+            Self::Retries | Self::RetransmissionIndex | Self::Jain => Unit::Ratio,
+            Self::Hops => Unit::Count,
+            Self::Received(received) => received.unit(),
         }
     }
 
     /// What a run must remember for it.
     #[must_use]
     pub const fn wants(self) -> Wanted {
-        Wanted { timeouts: matches!(self, Self::InitialRto | Self::Rto | Self::RetransmissionShare) }
+        Wanted {
+            timeouts: matches!(self, Self::InitialRto | Self::Rto | Self::RetransmissionShare),
+            arrivals: matches!(self, Self::Received(_)),
+        }
     }
 
     /// Refuses what no run can answer.
@@ -101,14 +113,12 @@ impl Metric {
             (Self::Settling { share }, _) if !(0.0..=1.0).contains(&share) => {
                 Err(format!("a share of {share}; it must be between 0 and 1"))
             }
-            (Self::Done { window }, _) if window.0.is_zero() => Err("a window must be longer than 0s".to_owned()),
-            (Self::Done { window }, _) if longest.0.as_nanos() / window.0.as_nanos() > MOST_WINDOWS => {
-                Err(format!("{longest} has more than {MOST_WINDOWS} windows of {window}; make them longer"))
-            }
+            (Self::Done { window }, _) if windows_fit(window, longest).is_err() => windows_fit(window, longest),
+            (Self::Received(received), _) if received.validate(longest).is_err() => received.validate(longest),
             (_, Statistic::Percentile(percent)) if !(0.0..=100.0).contains(&percent) => {
                 Err(format!("a percentile of {percent}; it must be between 0 and 100"))
             }
-            (metric, Statistic::Percentile(_)) if !metric.has_many() => {
+            (metric, Statistic::Percentile(_) | Statistic::Median) if !metric.has_many() => {
                 Err("it is one number a run, which has no percentiles; leave the statistic out for its mean".to_owned())
             }
             _ => Ok(()),
@@ -125,6 +135,7 @@ impl Metric {
                 | Self::RoundTrip
                 | Self::InitialRto
                 | Self::Rto
+                | Self::Hops
         )
     }
 
@@ -174,6 +185,14 @@ impl Metric {
                 let requests = exchanges().count() as f64;
                 quotient(copies as f64 - requests, requests)
             }
+            Self::RetransmissionIndex => {
+                let copies: u64 = exchanges().map(|exchange| u64::from(exchange.transmissions)).sum();
+                // One that was given up before its first copy could leave has none.
+                let repeated = exchanges().map(|exchange| u64::from(exchange.transmissions.saturating_sub(1)));
+                quotient(repeated.sum::<u64>() as f64, copies as f64)
+            }
+            Self::Hops => Sample::Each(flows().map(|flow| flow.hops.into()).collect(), 1.0),
+            Self::Received(received) => received.sample(run, of),
             Self::InitialRto => {
                 seconds(timeouts().filter(|timeout| timeout.attempt == 0).map(|timeout| timeout.after.as_nanos()))
             }
@@ -185,6 +204,17 @@ impl Metric {
             Self::Settling { share } => settling(run, of, share),
             Self::Done { window } => done(run, succeeded(), window),
         }
+    }
+}
+
+/// Refuses windows that are none, or too many.
+pub(super) fn windows_fit(window: Span, longest: Span) -> Result<(), String> {
+    if window.0.is_zero() {
+        Err("a window must be longer than 0s".to_owned())
+    } else if longest.0.as_nanos() / window.0.as_nanos() > MOST_WINDOWS {
+        Err(format!("{longest} has more than {MOST_WINDOWS} windows of {window}; make them longer"))
+    } else {
+        Ok(())
     }
 }
 
@@ -210,7 +240,8 @@ fn settling(run: &Record, of: Selection, share: f64) -> Sample {
     let mut ends: Vec<_> = answered.map(|exchange| exchange.ended).collect();
     ends.sort_unstable();
     let end = ends.get(enough - 1).copied();
-    let settled = end.map_or(run.elapsed.saturating_sub(start - conche_netsim::Instant::ZERO), |end| end - start);
+    let settled =
+        end.map_or((run.began - Instant::ZERO + run.elapsed).saturating_sub(start - Instant::ZERO), |end| end - start);
     Sample::One(settled.as_secs_f64())
 }
 
@@ -219,7 +250,7 @@ fn done<'a>(run: &Record, succeeded: impl Iterator<Item = &'a Exchange>, window:
     let windows = usize::try_from(run.elapsed.as_nanos().div_ceil(nanos)).unwrap_or(0).max(1);
     let mut counts = vec![0.0; windows];
     for exchange in succeeded {
-        let place = usize::try_from(u128::from(exchange.ended.as_nanos()) / nanos).unwrap_or(usize::MAX);
+        let place = usize::try_from((exchange.ended - run.began).as_nanos() / nanos).unwrap_or(usize::MAX);
         if let Some(count) = counts.get_mut(place.min(windows - 1)) {
             *count += 1.0;
         }

@@ -1,6 +1,5 @@
 //! Papers on CoAP congestion control, regenerated: a scenario, what was published, and the tables that show both.
 
-pub mod bdp19;
 mod claim;
 pub mod commag16;
 pub mod etfa14;
@@ -30,12 +29,20 @@ pub struct Paper {
 }
 
 /// All papers, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[etfa14::PAPER, commag16::PAPER, bdp19::PAPER, wiopt12::PAPER, ANRW18];
+pub const PAPERS: &[Paper] = &[etfa14::PAPER, commag16::PAPER, BDP19, wiopt12::PAPER, ANRW18];
 
 /// Järvinen, Raitahila, Cao, Kojo, "Is CoAP Congestion Safe?", ANRW 2018.
 pub const ANRW18: Paper = Paper {
     name: "anrw18",
     scenario: include_str!("../../../../scenarios/anrw18.toml"),
+    read: |text| Ok(Box::new(Composed::read(text, paper_file)?)),
+};
+
+/// Ancillotti, Bruno, "BDP-CoAP: Leveraging Bandwidth-Delay Product for Congestion Control in CoAP", IEEE World Forum on
+/// Internet of Things 2019.
+pub const BDP19: Paper = Paper {
+    name: "bdp19",
+    scenario: include_str!("../../../../scenarios/bdp19.toml"),
     read: |text| Ok(Box::new(Composed::read(text, paper_file)?)),
 };
 

@@ -19,6 +19,7 @@ mod document;
 mod error;
 mod network;
 mod path;
+mod phase;
 mod results;
 mod scheme;
 mod sweep;
@@ -33,12 +34,13 @@ pub use document::Document;
 pub use error::{ScenarioError, Span as ErrorSpan};
 pub(crate) use network::Selected;
 pub use network::{Draw, Link, Nodes, Placement, Radio, Routing, Spread};
-pub use results::{Bar, Claim, Compare, Head, Item, Labels, Reason, Table, Value, filled, matches, matches_any};
+pub use phase::Phase;
+pub use results::{Bar, Claim, Compare, Given, Head, Item, Labels, Reason, Table, Value, filled, matches, matches_any};
 pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
 pub use sweep::{Axis, Label, Point};
-pub use traffic::{Count, Method, Pace, Pairs, Traffic};
+pub use traffic::{Count, Method, Pace, Pairs, Sender, Traffic};
 
-use crate::units::Span;
+use crate::units::{Size, Span};
 
 /// The version of the file format.
 pub const SCHEMA: u32 = 1;
@@ -79,6 +81,9 @@ pub struct Scenario {
     /// What happens to the network during a run.
     #[serde(default)]
     pub changes: Vec<Change>,
+    /// Stretches of a run that are measured by themselves as well. Default: only the whole is measured.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
     /// Congestion control: each is run by itself, by all endpoints.
     pub schemes: NonEmpty<Scheme>,
     /// Runs in which clients of several schemes share the network.
@@ -104,6 +109,10 @@ pub struct Scenario {
     /// What is said of the results in words.
     #[serde(default)]
     pub claims: Vec<Claim>,
+    /// Names in `each` of claims, by whose labels claims are put in order: by the first one, then by the second, and so on;
+    /// what has no such label comes last. Default: as they are listed.
+    #[serde(default)]
+    pub claim_order: Vec<String>,
     /// A CSV file of published values: row, column, value.
     pub published: Option<String>,
     /// How near values must be to the published ones.
@@ -126,6 +135,9 @@ pub struct Endpoint {
     pub timeout_cap: Span,
     /// Bytes of the tokens of requests, 0 to 8.
     pub token_length: u8,
+    /// Bytes of the headers of network and transport around a CoAP message, which count towards rates and goodput: for
+    /// controllers, and in metrics. Default: 28 B of IP and UDP.
+    pub datagram_overhead: Option<Size>,
 }
 
 /// Clients of several schemes, in equal shares: client i runs scheme i modulo their number.
@@ -205,13 +217,15 @@ impl Scenario {
             return Err(ScenarioError::new("nodes", problem));
         }
         self.links.iter().try_for_each(Link::validate)?;
-        self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length))?;
+        self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length, &self.phases))?;
+        Phase::validate(&self.phases, self.duration)?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
         self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))?;
         self.sweep.iter().try_for_each(Axis::validate)?;
         let axes: Vec<&str> = self.sweep.iter().map(|axis| axis.name.as_str()).chain(["scheme", "mix"]).collect();
         let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
         let longest = self.duration.or(self.time_limit).unwrap_or(Span(std::time::Duration::ZERO));
+        self.claims.iter().try_for_each(Claim::validate)?;
         self.values.iter().try_for_each(|value| value.validate(&axes, &traffic, longest))
     }
 
@@ -235,6 +249,12 @@ impl Scenario {
 }
 
 impl Endpoint {
+    /// Bytes of the headers around a CoAP message.
+    pub(crate) fn overhead(&self) -> u32 {
+        const IP_AND_UDP: u32 = 28;
+        self.datagram_overhead.map_or(IP_AND_UDP, |size| u32::try_from(size.0).unwrap_or(u32::MAX))
+    }
+
     pub(crate) fn validate(&self) -> Result<(), ScenarioError> {
         if self.nstart == 0 {
             return Err(ScenarioError::new("endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1".to_owned()));
@@ -243,6 +263,10 @@ impl Endpoint {
             let problem = format!("{} bytes; a token has at most 8 (RFC 7252 §3)", self.token_length);
             return Err(ScenarioError::new("endpoint.token_length", problem));
         }
+        if self.datagram_overhead.is_some_and(|size| u32::try_from(size.0).is_err()) {
+            let problem = "no headers are as long; those of IP and UDP have 28B".to_owned();
+            return Err(ScenarioError::new("endpoint.datagram_overhead", problem));
+        }
         if self.timeout_cap.0.is_zero() {
             let problem = "a timeout of 0 repeats messages without a pause; write it as in \"60s\"";
             return Err(ScenarioError::new("endpoint.timeout_cap", problem.to_owned()));
@@ -250,11 +274,27 @@ impl Endpoint {
         Ok(())
     }
 }
+
+/// Refuses names that are there twice, or that rows and paths could not be told apart by.
 pub(crate) fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
+    different(place, names, &['/', '@'], "/, @")
+}
+
+/// The same for what rows alone are made of: such a name may have several parts, as in `static/60`.
+fn labels<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
+    different(place, names, &['@'], "@")
+}
+
+fn different<'a>(
+    place: &str,
+    names: impl Iterator<Item = &'a String>,
+    refused: &[char],
+    listed: &str,
+) -> Result<(), ScenarioError> {
     let mut seen = Vec::new();
     for name in names {
-        if name.is_empty() || name.contains(['/', '@']) || name.contains(char::is_whitespace) {
-            let problem = format!("`{name}` is no name: it must not be empty nor contain /, @ or white space");
+        if name.is_empty() || name.contains(refused) || name.contains(char::is_whitespace) {
+            let problem = format!("`{name}` is no name: it must not be empty nor contain {listed} or white space");
             return Err(ScenarioError::new(place, problem));
         }
         if seen.contains(&name) {

@@ -31,7 +31,7 @@ pub struct Value {
     pub only: BTreeMap<String, Labels>,
 }
 
-/// A label, or several of which one must be met.
+/// A label, or several of which one must be met, with `*` for anything.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Labels {
@@ -75,6 +75,11 @@ pub struct Table {
     pub columns: Vec<String>,
     /// The names at the left: a heading and a template of the row's labels, of `{column}` too.
     pub names: Vec<Head>,
+    /// Templates by which labels are read out of rows, where they are not the scenario's; a row that fits none is not shown.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// A template by which labels are read out of columns. Default: none are.
+    pub column: Option<String>,
     /// What is side by side: a template. Default: nothing.
     #[serde(default)]
     pub across: String,
@@ -96,6 +101,8 @@ pub struct Head {
     pub head: String,
     /// The template.
     pub show: String,
+    /// Of a name, what is shown for rows that do not have its labels. Default: such rows are not shown.
+    pub missing: Option<String>,
 }
 
 /// What is said in words, put to the test with the measured values.
@@ -116,10 +123,26 @@ pub struct Claim {
     /// What the outcome counts.
     pub unit: Unit,
     /// Where it must lie for the claim to hold; where words leave open how much is meant, this is our reading of them.
-    pub range: (f64, f64),
+    pub range: Option<(f64, f64)>,
     /// The claim is made for each combination of these.
     #[serde(default)]
     pub each: BTreeMap<String, Vec<String>>,
+    /// The claim is made only where this is so.
+    pub given: Option<Given>,
+}
+
+/// A condition of a claim: a value lies in a range.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Given {
+    /// The value's column.
+    pub column: String,
+    /// Its row: a template.
+    pub of: String,
+    /// The number that it is divided by first: a template. Default: 1.
+    pub over: Option<String>,
+    /// Where it must lie.
+    pub range: (f64, f64),
 }
 
 /// What values are compared by.
@@ -132,6 +155,11 @@ pub enum Compare {
     Difference,
     /// The first over the second.
     Ratio,
+    /// The first is above the second, and their 95 % intervals do not overlap: the claim holds then, without a range. What
+    /// is shown is their ratio.
+    Apart,
+    /// The width of the first one's 95 % interval over that of the second: how much more it differs from run to run.
+    Widths,
 }
 
 /// How near a value must be to what was published.
@@ -171,8 +199,21 @@ impl Labels {
     #[must_use]
     pub fn contain(&self, label: &str) -> bool {
         match self {
-            Self::One(one) => one == label,
-            Self::Any(any) => any.iter().any(|one| one == label),
+            Self::One(one) => matches(one, label),
+            Self::Any(any) => matches_any(any, label),
+        }
+    }
+}
+
+impl Claim {
+    pub(super) fn validate(&self) -> Result<(), ScenarioError> {
+        let refuse = |problem: &str| Err(ScenarioError::new(format!("claims.{}", self.row), problem.to_owned()));
+        let rows = if self.compare == Compare::Value { 1 } else { 2 };
+        match self.range {
+            _ if self.of.len() != rows => refuse("a value is `of` one row, every other comparison of two"),
+            Some(_) if self.compare == Compare::Apart => refuse("values are apart or not; leave out the `range`"),
+            None if self.compare != Compare::Apart => refuse("say in which `range` it must lie"),
+            _ => Ok(()),
         }
     }
 }

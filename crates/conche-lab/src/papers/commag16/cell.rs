@@ -105,6 +105,7 @@ impl campaign::Cell for Cell<'_> {
             timeout_cap: endpoint.timeout_cap.0,
             token_length: endpoint.token_length,
             response_timeout: None,
+            datagram_overhead: None,
         };
         match self.workload {
             Workload::Continuous => {

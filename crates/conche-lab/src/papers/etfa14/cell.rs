@@ -201,6 +201,7 @@ impl Cell<'_> {
             timeout_cap: endpoint.timeout_cap.0,
             token_length: endpoint.token_length,
             response_timeout: None,
+            datagram_overhead: None,
         }
     }
 }
