@@ -54,7 +54,7 @@ pub struct Flow {
 
 impl Flow {
     /// A flow that has done nothing yet.
-    pub(super) fn new(client: NodeId, server: NodeId) -> Self {
+    pub(crate) fn new(client: NodeId, server: NodeId) -> Self {
         Self {
             traffic: 0,
             client,

@@ -136,3 +136,64 @@ fn what_the_network_does_not_have_is_named() {
         assert!(error.starts_with(expected), "{to}: {error}");
     }
 }
+
+/// A client sends every second, 20 s on and 10 s off, whatever happens; the other one asks the same server.
+const UNAWARE: &str = r#"
+[[traffic]]
+name = "noise"
+from = "client[1]"
+to = "server[0]"
+sender = "unaware"
+confirmable = false
+request = "40B"
+pace = { on-off = { interval = "1s", on = "20s", off = "10s" } }
+"#;
+
+fn wanting_arrivals(text: &str) -> Result<Record, String> {
+    let cells = Document::from_toml(text).expect("valid").cells().expect("valid");
+    let wanted = Wanted { arrivals: true, ..Wanted::default() };
+    run(&cells[0], wanted, Replication { index: 0, count: 1, seed: 1 }).map(|ran| ran.outcome)
+}
+
+#[test]
+fn an_unaware_sender_keeps_its_pace_and_gets_no_answer() {
+    let alone = SMALL
+        .replace("from = \"client\"\nto", "from = \"client[0]\"\nto")
+        .replace("to = \"server\"\n", "to = \"server[0]\"\n");
+    let record = wanting_arrivals(&format!("{alone}{UNAWARE}")).expect("it runs");
+    let [polls, noise] = &record.flows[..] else { panic!("{:?}", record.flows) };
+    assert_eq!((polls.tally.answered, polls.arrivals.len()), (60, 60), "who has an endpoint is answered");
+    assert!(noise.tally.opened == 40 && noise.arrivals.len() == 40 && noise.exchanges.is_empty(), "{noise:?}");
+    let seconds: Vec<u64> = noise.arrivals.iter().map(|at| at.as_nanos() / 1_000_000_000).collect();
+    assert!(seconds.iter().all(|second| second % 30 <= 20), "{seconds:?}");
+    assert_eq!(noise.request_bytes, 40 + 28);
+    assert_eq!(record.nodes.len(), 1, "copies are counted of endpoints");
+}
+
+#[test]
+fn a_node_has_an_endpoint_or_none() {
+    let error = wanting_arrivals(&format!("{SMALL}{UNAWARE}")).expect_err("client 1 has one");
+    assert!(error.starts_with("traffic.noise: its clients send other traffic with an endpoint, or without"), "{error}");
+    let other_way = SMALL
+        .replace("[endpoint]", &format!("{UNAWARE}\n[endpoint]"))
+        .replace("from = \"client\"\nto", "from = \"server[1]\"\nto");
+    let error = wanting_arrivals(&other_way.replace("to = \"server\"\n", "to = \"client[1]\"\n"))
+        .expect_err("client 1 has none");
+    assert_eq!(error, "traffic: a sender that is unaware answers nothing; ask other nodes");
+}
+
+#[test]
+fn a_clock_follows_the_phases() {
+    let pace = "pace = { phases = [\"1s\", \"5s\"] }\n";
+    let text = SMALL.replace("pace = { every = { interval = \"1s\", spread = false } }", pace);
+    let phases = "phases = [{ name = \"fast\", lasts = \"20s\" }, { name = \"slow\", lasts = \"40s\" }]\nseed = 1";
+    let record = wanting_arrivals(&text.replace("seed = 1", phases)).expect("it runs");
+    for flow in &record.flows {
+        let millis: Vec<u64> = flow.arrivals.iter().map(|at| at.as_nanos() / 1_000_000).collect();
+        let steps: Vec<u64> = millis.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let change = steps.iter().position(|step| *step != 1000).expect("the second phase");
+        assert!(steps[change + 1..].iter().all(|step| *step == 5000), "{steps:?}");
+        // The first clock goes until the second one does for the first time, within 5 s of its phase; 60 ms to the server.
+        assert!((20_000..=25_100).contains(&millis[change + 1]), "{millis:?}");
+    }
+}

@@ -70,3 +70,6 @@ fn combinations(each: &BTreeMap<String, Vec<String>>) -> Vec<BTreeMap<&str, &str
     }
     combinations
 }
+
+#[cfg(test)]
+mod tests;

@@ -156,3 +156,6 @@ fn windows(run: &Record, flow: &Flow, window: Duration) -> Vec<f64> {
     }
     counts
 }
+
+#[cfg(test)]
+mod tests;

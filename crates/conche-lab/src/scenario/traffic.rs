@@ -123,7 +123,7 @@ pub enum Pace {
         off: Span,
     },
     /// A clock that goes at another rate in each of the scenario's phases: a list of intervals. Each flow begins every phase
-    /// at its own random time within the interval.
+    /// at its own random time within the interval; until then the clock of the phase before goes on.
     Phases(Vec<Span>),
 }
 
