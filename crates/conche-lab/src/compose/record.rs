@@ -18,7 +18,7 @@ pub struct Record {
     pub began: Instant,
     /// How long it was, in virtual time.
     pub elapsed: Duration,
-    /// What happened on each radio channel.
+    /// What happened on each radio channel, and of flows that were run one by one in each run.
     pub radios: Vec<RadioCounters>,
 }
 
@@ -39,6 +39,8 @@ pub struct Flow {
     pub start: Instant,
     /// How many exchanges it was to have, if that is limited.
     pub wanted: Option<u64>,
+    /// How many it may have at the same time.
+    pub outstanding: u16,
     /// Bytes of a request with the headers of network and transport.
     pub request_bytes: u64,
     /// It comes from an endpoint, not from a sender that knows of no congestion.
@@ -63,6 +65,7 @@ impl Flow {
             hops: 0,
             start: Instant::ZERO,
             wanted: None,
+            outstanding: 1,
             request_bytes: 0,
             has_endpoint: true,
             tally: Tally::default(),
@@ -99,6 +102,14 @@ pub struct Selection {
 }
 
 impl Record {
+    /// Adds another run, in which only the flow of this place was at work.
+    pub(super) fn add(&mut self, run: Self, place: usize) {
+        self.flows.extend(run.flows.into_iter().nth(place));
+        self.nodes.extend(run.nodes);
+        self.radios.extend(run.radios);
+        self.elapsed += run.elapsed;
+    }
+
     /// The flows of a selection.
     pub fn flows_of(&self, selection: Selection) -> impl Iterator<Item = &Flow> {
         let Selection { scheme, traffic } = selection;

@@ -116,6 +116,67 @@ fn a_client_that_reboots_begins_anew_and_nothing_of_it_is_lost() {
 }
 
 #[test]
+fn several_parts_of_a_group_are_joined() {
+    let text = SMALL.replace("count = 2 }, { name = \"hub\" }", "count = 5 }, { name = \"hub\" }");
+    let text = text.replace("from = \"client\"\nto", "from = \"client[0,2..4]\"\nto");
+    let record = record(&text).expect("it runs");
+    let clients: Vec<_> = record.flows.iter().map(|flow| flow.client.index()).collect();
+    assert_eq!(clients, [0, 2, 3]);
+}
+
+#[test]
+fn a_run_ends_when_enough_of_the_exchanges_that_end_it_have_succeeded() {
+    let text =
+        SMALL.replace("pace = { every = { interval = \"1s\", spread = false } }", "exchanges = 20\nends_run = 0.5");
+    let record = record(&text).expect("it runs");
+    assert_eq!(answered(&record).iter().sum::<u64>(), 20, "half of two times twenty");
+    assert_eq!(record.elapsed.as_millis(), 2000);
+    let refused = text.replace("exchanges = 20\n", "");
+    let error = Document::from_toml(&refused).expect_err("no end").to_string();
+    assert_eq!(error, "traffic.polls.ends_run: a share of exchanges without end; say how many `exchanges` a flow has");
+}
+
+#[test]
+fn flows_that_are_run_one_by_one_have_a_run_each() {
+    let text = SMALL.replace("pace = { every = { interval = \"1s\", spread = false } }", "exchanges = 20");
+    let text = text.replace("duration = \"60s\"", "time_limit = \"60s\"");
+    let together = record(&text).expect("it runs");
+    let apart = record(&format!("one_by_one = true\n{text}")).expect("it runs");
+    assert_eq!((together.elapsed.as_secs(), apart.elapsed.as_secs()), (60, 120));
+    assert_eq!((answered(&apart), apart.nodes.len()), (vec![20, 20], 2));
+    let late = record(&format!("one_by_one = true\n{}", text.replace("\"60s\"\nnodes", "\"3s\"\nnodes")));
+    let error = late.expect_err("4 s are needed");
+    assert!(error.starts_with("after 3s of virtual time client 0 has completed 1"), "{error}");
+}
+
+#[test]
+fn a_flow_has_as_many_exchanges_at_a_time_as_its_scheme_lets_out() {
+    let text = SMALL.replace("pace = { every = { interval = \"1s\", spread = false } }", "outstanding = \"nstart\"");
+    let text = text.replace("controller = \"default\"", "controller = \"cocoa\"");
+    let four = record(&format!("{text}\nnstart = 4"));
+    let [one, four] = [record(&text), four].map(|record| answered(&record.expect("it runs"))[0]);
+    assert_eq!((one, four), (300, 1200));
+}
+
+/// FlockLab as ETFA'14 has it: the links that were published, and a tree over them.
+#[test]
+fn motes_are_as_many_hops_away_as_the_paper_s_network_has() {
+    let document = Document::read(crate::papers::ETFA14.scenario, crate::papers::paper_file).expect("valid");
+    let rows = ["coap/many/nullrdc", "coap/many/contikimac"];
+    let cells = document.cells().expect("valid");
+    for cell in cells.iter().filter(|cell| rows.contains(&cell.row(None, &cell.schemes[0]).as_str())) {
+        let [one, other] = [1, 2].map(|seed| {
+            let replication = Replication { index: 0, count: 1, seed };
+            let network = super::network::Network::new(&cell.scenario, replication).expect("a network");
+            network.nodes("mote").expect("a group").iter().map(|mote| network.hops[mote]).collect::<Vec<u16>>()
+        });
+        assert_eq!(one, other, "one testbed in all replications");
+        let mean = f64::from(one.iter().sum::<u16>()) / 29.0;
+        assert!((1.5..2.2).contains(&mean), "{mean} hops in the mean, {one:?}");
+    }
+}
+
+#[test]
 fn what_the_network_does_not_have_is_named() {
     for (from, to, expected) in [
         (

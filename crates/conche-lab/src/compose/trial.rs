@@ -40,14 +40,38 @@ pub struct Wanted {
 /// # Errors
 /// If its parts do not go together, or it does not end within its time limit; a message to the user.
 pub fn run(cell: &Cell, wanted: Wanted, replication: Replication) -> Result<Ran<Record>, String> {
-    let mut trial = Trial::new(cell, wanted, replication)?;
+    let mut network = Network::new(&cell.scenario, replication)?;
+    if !cell.scenario.one_by_one {
+        let plan = Plan::new(cell, &network, Streams::new(replication.seed))?;
+        return one(cell, wanted, &mut network, plan, replication.seed);
+    }
+    let mut all = Ran { outcome: Record::default(), events: 0 };
+    for place in 0.. {
+        let mut plan = Plan::new(cell, &network, Streams::new(replication.seed))?;
+        if place == plan.flows.len() {
+            break;
+        }
+        plan.roles.values_mut().for_each(|role| role.flows.retain(|(flow, _)| *flow == place));
+        // Each at another time, and so with random numbers of its own.
+        let ran = one(cell, wanted, &mut network, plan, replication.seed.wrapping_add(place as u64))?;
+        all.events += ran.events;
+        all.outcome.add(ran.outcome, place);
+    }
+    Ok(all)
+}
+
+/// One run of what a plan says.
+fn one(cell: &Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Ran<Record>, String> {
+    let mut trial = Trial::new(cell, wanted, network, plan, seed)?;
     let scenario = &cell.scenario;
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
     let ended = trial.run_until(Instant::ZERO + limit)?;
     let events = trial.simulation.events();
     let is_cut_short = ended == Ended::Limit && scenario.duration.is_none();
+    let asked: Vec<usize> = trial.roles.values().flat_map(|role| &role.flows).map(|(place, _)| *place).collect();
     let record = trial.into_record();
-    match record.flows.iter().position(|flow| flow.wanted.is_some() && flow.tally.done.is_none()) {
+    let is_undone = |flow: &Flow| flow.wanted.is_some() && flow.tally.done.is_none();
+    match asked.into_iter().filter(|place| is_undone(&record.flows[*place])).min() {
         Some(place) if is_cut_short => Err(unfinished(&record.flows[place], place, limit)),
         _ => Ok(Ran { outcome: record, events }),
     }
@@ -83,17 +107,16 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    fn new(cell: &'a Cell, wanted: Wanted, replication: Replication) -> Result<Self, String> {
+    fn new(cell: &'a Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Self, String> {
         let scenario = &cell.scenario;
-        let mut network = Network::new(scenario, replication)?;
-        let steps = changes::steps(scenario, &mut network)?;
+        let steps = changes::steps(scenario, network)?;
         let tally = Tally::new(network.topology.nodes().count());
-        let simulation = Simulation::new(&network.topology, replication.seed, tally);
+        let simulation = Simulation::new(&network.topology, seed, tally);
         let simulation = simulation.map_err(|error| error.to_string())?;
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
         let controllers: Vec<AnyController> = built.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let Plan { flows, roles, .. } = Plan::new(scenario, &network, controllers.len(), streams)?;
+        let Plan { flows, roles, .. } = plan;
         // Control traffic of radios goes on for ever, so that the end must be told.
         let ends_the_run = scenario.time_limit.is_some() && !scenario.radios.is_empty();
         let mut trial = Self {
@@ -103,7 +126,7 @@ impl<'a> Trial<'a> {
             controllers,
             flows,
             roles,
-            radios: network.radios,
+            radios: network.radios.clone(),
             steps,
             retired: Vec::new(),
             timeouts: wanted.timeouts.then(BTreeMap::new),
@@ -186,10 +209,9 @@ impl<'a> Trial<'a> {
 
     fn parameters(&self, scheme: usize) -> Parameters {
         let endpoint = &self.cell.scenario.endpoint;
-        let nstart = self.cell.scenario.scheme(&self.cell.schemes[scheme]).and_then(|scheme| scheme.nstart);
         Parameters {
             max_retransmit: endpoint.max_retransmit,
-            nstart: nstart.unwrap_or(endpoint.nstart),
+            nstart: self.cell.scenario.nstart(&self.cell.schemes[scheme]),
             timeout_cap: endpoint.timeout_cap.0,
             token_length: endpoint.token_length,
             response_timeout: None,

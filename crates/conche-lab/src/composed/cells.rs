@@ -37,7 +37,7 @@ impl CellRuns {
 /// The metric, and the place of the traffic that it is of.
 fn thing(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
     let place = |name: &String| cell.scenario.traffic.iter().position(|traffic| traffic.name == *name);
-    (value.metric, value.traffic.as_ref().and_then(place))
+    (value.metric.clone(), value.traffic.as_ref().and_then(place))
 }
 
 impl campaign::Cell for CellRuns {

@@ -1,6 +1,7 @@
 //! What is made of the replications of a cell.
 
 use super::cells::{CellRuns, Samples};
+use super::claims::Series;
 use super::published::Published;
 use crate::metrics::{Measured, Sample, Statistic, percentiles};
 use crate::results::Figure;
@@ -10,7 +11,7 @@ use crate::scenario::{Phase, Scenario, Value, matches_any};
 const GRID: &str = "grid";
 
 /// All values of a cell, scheme by scheme: of the whole run, then of each phase.
-pub(super) fn of_cell(runs: &CellRuns, outcomes: &[Samples], published: &Published) -> Vec<Figure> {
+pub(super) fn of_cell(runs: &CellRuns, outcomes: &[Samples], published: &Published) -> Vec<Series> {
     let schemes = runs.cell.schemes.iter().enumerate();
     let phases = || runs.cell.scenario.phases.iter().map(Some);
     let of_scheme = |(place, scheme): (usize, &String)| {
@@ -31,7 +32,7 @@ fn of_stretch(
     published: &Published,
     scheme: &str,
     phase: Option<&Phase>,
-) -> Vec<Figure> {
+) -> Vec<Series> {
     let cell = &runs.cell;
     let samples_of = |value: &Value| -> Vec<&Sample> {
         let sample = runs.place(value);
@@ -56,8 +57,7 @@ fn of_stretch(
             (sample, percentiles(&samples, percents, cell.scenario.seed))
         })
         .collect();
-    let mut figures = Vec::new();
-    for value in wanted() {
+    let of_value = |value: &Value| -> Vec<(usize, Series)> {
         let measured = match value.statistic {
             Statistic::Percentile(percent) => {
                 let sample = runs.place(value);
@@ -66,15 +66,26 @@ fn of_stretch(
             }
             statistic => statistic.of(&samples_of(value)),
         };
-        let named = measured.into_iter().map(|measured| {
-            let first_run = measured.first_run;
-            (first_run, figure(runs, published, (scheme, phase), value, measured))
-        });
-        figures.extend(named);
-    }
+        let series = |measured: Measured| {
+            let (first_run, of_runs) = (measured.first_run, measured.of_runs.clone());
+            let figure = figure(runs, published, (scheme, phase), value, measured);
+            (first_run, Series { figure, of_runs })
+        };
+        measured.into_iter().map(series).collect()
+    };
+    let values: Vec<&Value> = wanted().collect();
+    // Values over the same windows come window by window.
+    let alike =
+        |one: &&Value, other: &&Value| one.metric.windows().is_some() && one.metric.windows() == other.metric.windows();
+    let by_window = |values: &[&Value]| {
+        let mut columns: Vec<_> = values.iter().map(|value| of_value(value).into_iter()).collect();
+        let longest = columns.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+        (0..longest).flat_map(|_| columns.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    let mut series: Vec<(usize, Series)> = values.chunk_by(alike).flat_map(by_window).collect();
     // Stable: what the first replication has comes first, in the order of the values.
-    figures.sort_by_key(|(first_run, _)| *first_run);
-    figures.into_iter().map(|(_, figure)| figure).collect()
+    series.sort_by_key(|(first_run, _)| *first_run);
+    series.into_iter().map(|(_, series)| series).collect()
 }
 
 fn figure(

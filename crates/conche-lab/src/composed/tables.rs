@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use crate::papers::{Values, claim_table};
 use crate::report::{Align, Table, deviation, interval, number};
 use crate::results::{Figure, Unit};
-use crate::scenario::{self, Scenario, filled, matches_any};
+use crate::scenario::{self, Document, Scenario, filled, matches_any};
 
 /// The scenario's tables, or one of everything, and the claims.
-pub(super) fn tables(scenario: &Scenario, figures: &[Figure]) -> Vec<Table> {
-    let view = View::new(scenario, figures);
+pub(super) fn tables(document: &Document, figures: &[Figure]) -> Vec<Table> {
+    let scenario = document.scenario();
+    let view = View::new(document.sections(), figures);
     let mut tables: Vec<Table> = match scenario.tables.is_empty() {
         true => vec![everything(figures)],
         false => scenario.tables.iter().map(|table| view.table(table)).collect(),
@@ -77,13 +78,16 @@ struct View<'a> {
 /// A line of a table under construction.
 struct Line<'a> {
     names: Vec<String>,
-    cells: Vec<(String, &'a Figure)>,
+    cells: Vec<(String, Vec<&'a Figure>)>,
 }
 
 impl<'a> View<'a> {
-    fn new(scenario: &'a Scenario, figures: &'a [Figure]) -> Self {
-        let own = scenario.values.iter().filter_map(|value| value.row.as_deref().map(Cow::from));
-        let templates = std::iter::once(scenario.row_template()).chain(own).collect();
+    fn new(sections: &'a [Scenario], figures: &'a [Figure]) -> Self {
+        let of_values = |section: &'a Scenario| {
+            let own = section.values.iter().filter_map(|value| value.row.as_deref().map(Cow::from));
+            std::iter::once(section.row_template()).chain(own)
+        };
+        let templates = sections.iter().flat_map(of_values).collect();
         Self { figures, values: Values::new(figures), templates }
     }
 
@@ -142,8 +146,9 @@ impl<'a> View<'a> {
                 lines.push(Line { names, cells: Vec::new() });
                 lines.len() - 1
             });
-            if !lines[line].cells.iter().any(|(known, _)| *known == place) {
-                lines[line].cells.push((place, figure));
+            match lines[line].cells.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, figures)) => figures.push(figure),
+                None => lines[line].cells.push((place, vec![figure])),
             }
         }
         in_their_order(&mut across, String::as_str);
@@ -158,8 +163,8 @@ impl<'a> View<'a> {
         let pairs = across.iter().flat_map(|place| layout.cells.iter().map(move |cell| (place, cell)));
         let header = pairs.clone().map(|(place, cell)| heading((place, &cell.head))).collect();
         let cell = |line: &Line<'_>, place: &String, template: &str| {
-            let figure = line.cells.iter().find(|(known, _)| known == place).map(|(_, figure)| *figure)?;
-            filled(template, |name| self.shown(figure, name).map(Cow::from))
+            let (_, figures) = line.cells.iter().find(|(known, _)| known == place)?;
+            filled(template, |name| self.shown(figures, name).map(Cow::from))
         };
         let rows = lines.iter().filter_map(|line| {
             let cells: Vec<Option<String>> = pairs.clone().map(|(place, of)| cell(line, place, &of.show)).collect();
@@ -170,12 +175,15 @@ impl<'a> View<'a> {
         (header, rows.collect())
     }
 
-    /// What a cell's template says by a name: `value` for the value itself, or a column of its row; with its interval if the
-    /// name ends in `±`.
-    fn shown(&self, figure: &Figure, name: &str) -> Option<String> {
-        let (name, has_interval) = name.strip_suffix('±').map_or((name, false), |name| (name, true));
-        let figure = if name == "value" { Some(figure) } else { self.values.get(&figure.row, name) }?;
-        Some(if has_interval { with_error(figure) } else { number(figure.measured, figure.unit) })
+    /// What a cell's template says by a name: `value` for the value itself or a column of its row, or of another one in this
+    /// cell, and with `±` behind it the interval too.
+    fn shown(&self, figures: &[&Figure], name: &str) -> Option<String> {
+        let (name, with_interval) = name.strip_suffix('±').map_or((name, false), |name| (name, true));
+        let figure = match name {
+            "value" => *figures.first()?,
+            column => figures.iter().find_map(|figure| self.values.get(&figure.row, column))?,
+        };
+        Some(if with_interval { with_error(figure) } else { number(figure.measured, figure.unit) })
     }
 
     /// The names at the left of a figure; `None` if it is not shown.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::Sample;
-use super::metric::windows_fit;
+use super::over_time::windows_fit;
 use crate::compose::{Flow, Record, Selection};
 use crate::results::Unit;
 use crate::stats::jain_index;

@@ -39,6 +39,8 @@ pub struct Measured {
     pub runs: u32,
     /// The first of these, counted from 0.
     pub first_run: usize,
+    /// Of a mean: what it was in each replication, if each had a value.
+    pub of_runs: Vec<f64>,
 }
 
 /// How often the bootstrap resamples the replications.
@@ -59,7 +61,11 @@ impl Statistic {
         let of_label = |(label, first_run): (&str, usize)| {
             let numbers = samples.iter().flat_map(|sample| sample.numbers(self)).filter(|(of, _)| *of == label);
             let numbers: Vec<f64> = numbers.map(|(_, number)| number).collect();
-            Measured { first_run, ..self.of_numbers(label, &numbers) }
+            let measured = Measured { first_run, ..self.of_numbers(label, &numbers) };
+            match self {
+                Self::Mean if numbers.len() == samples.len() => Measured { of_runs: numbers, ..measured },
+                _ => measured,
+            }
         };
         labels.into_iter().map(of_label).collect()
     }
@@ -76,13 +82,8 @@ impl Statistic {
             }
         };
         let runs = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-        Measured {
-            label: label.to_owned(),
-            value,
-            ci95: ci95.map(|interval| interval.scaled(factor)),
-            runs,
-            first_run: 0,
-        }
+        let ci95 = ci95.map(|interval| interval.scaled(factor));
+        Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, of_runs: Vec::new() }
     }
 }
 
@@ -109,6 +110,7 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
         ci95: intervals.as_ref().map(|intervals| intervals[place].scaled(1.0 / base)),
         runs,
         first_run: 0,
+        of_runs: Vec::new(),
     });
     percents.iter().copied().zip(measured).collect()
 }

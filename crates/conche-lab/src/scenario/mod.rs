@@ -17,9 +17,12 @@ mod cell;
 mod change;
 mod document;
 mod error;
+mod files;
 mod network;
+mod part;
 mod path;
 mod phase;
+mod radio;
 mod results;
 mod scheme;
 mod sweep;
@@ -32,13 +35,19 @@ pub use cell::Cell;
 pub use change::{Change, Happening};
 pub use document::Document;
 pub use error::{ScenarioError, Span as ErrorSpan};
+pub use files::Rows;
 pub(crate) use network::Selected;
-pub use network::{Draw, Link, Nodes, Placement, Radio, Routing, Spread};
+pub use network::{Draw, Link, Nodes, Placement, Spread};
+pub use part::Part;
 pub use phase::Phase;
-pub use results::{Bar, Claim, Compare, Given, Head, Item, Labels, Reason, Table, Value, filled, matches, matches_any};
+pub use radio::{Measured, Radio, Routing};
+pub use results::{
+    Bar, Claim, Compare, Features, Given, Head, Item, Labels, Operand, Reason, Table, Value, filled, matches,
+    matches_any,
+};
 pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
 pub use sweep::{Axis, Label, Point};
-pub use traffic::{Count, Method, Pace, Pairs, Sender, Traffic};
+pub use traffic::{Count, Method, Nstart, Outstanding, Pace, Pairs, Sender, Traffic};
 
 use crate::units::{Size, Span};
 
@@ -66,10 +75,14 @@ pub struct Scenario {
     pub duration: Option<Span>,
     /// A run ends when all its flows have had their exchanges; one that takes longer than this is an error.
     pub time_limit: Option<Span>,
+    /// Whether each flow is run by itself, one after the other with other random numbers; a replication is all of them.
+    #[serde(default)]
+    pub one_by_one: bool,
     /// Parameters of every CoAP endpoint.
     pub endpoint: Endpoint,
     /// The nodes.
-    pub nodes: NonEmpty<Nodes>,
+    #[serde(default)]
+    pub nodes: Vec<Nodes>,
     /// What joins them by wire.
     #[serde(default)]
     pub links: Vec<Link>,
@@ -77,7 +90,8 @@ pub struct Scenario {
     #[serde(default)]
     pub radios: Vec<Radio>,
     /// Who asks whom.
-    pub traffic: NonEmpty<Traffic>,
+    #[serde(default)]
+    pub traffic: Vec<Traffic>,
     /// What happens to the network during a run.
     #[serde(default)]
     pub changes: Vec<Change>,
@@ -92,6 +106,9 @@ pub struct Scenario {
     /// What is varied.
     #[serde(default)]
     pub sweep: Vec<Axis>,
+    /// Parts of the experiment, each with a network, traffic or measurements of its own. Default: it is one.
+    #[serde(default)]
+    pub parts: Vec<Part>,
     /// What a first impression has instead.
     #[serde(default)]
     pub quick: Quick,
@@ -103,6 +120,8 @@ pub struct Scenario {
     /// The tables and figures that values belong to. What is in none is in the item `grid`.
     #[serde(default)]
     pub items: Vec<Item>,
+    /// What distinguishes the schemes before any run: the bytes of state for each peer, and a table. Default: not shown.
+    pub features: Option<Features>,
     /// Tables of text. Default: one of everything.
     #[serde(default)]
     pub tables: Vec<Table>,
@@ -173,6 +192,12 @@ impl Scenario {
         self.schemes.iter().find(|scheme| scheme.name == name)
     }
 
+    /// NSTART under a scheme.
+    #[must_use]
+    pub fn nstart(&self, scheme: &str) -> u16 {
+        self.scheme(scheme).and_then(|scheme| scheme.nstart).unwrap_or(self.endpoint.nstart)
+    }
+
     /// How many nodes a reference such as `client` or `client[0..10]` is of, at most.
     pub(crate) fn most_nodes(&self, reference: &str) -> u32 {
         let group = reference.split('[').next().unwrap_or_default();
@@ -205,6 +230,11 @@ impl Scenario {
         distinct("schemes", self.schemes.iter().map(|scheme| &scheme.name))?;
         distinct("mixes", self.mixes.iter().map(|mix| &mix.name))?;
         distinct("sweep", self.sweep.iter().map(|axis| &axis.name))?;
+        for (place, is_empty) in [("nodes", self.nodes.is_empty()), ("traffic", self.traffic.is_empty())] {
+            if is_empty {
+                return Err(ScenarioError::new(place, format!("there is none; write it as [[{place}]]")));
+            }
+        }
         if self.duration.is_some() == self.time_limit.is_some() {
             let problem = "say either how long a run is, or the `time_limit` of one that ends by itself".to_owned();
             return Err(ScenarioError::new("duration", problem));
@@ -217,11 +247,13 @@ impl Scenario {
             return Err(ScenarioError::new("nodes", problem));
         }
         self.links.iter().try_for_each(Link::validate)?;
+        self.radios.iter().try_for_each(Radio::validate)?;
         self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length, &self.phases))?;
         Phase::validate(&self.phases, self.duration)?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
         self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))?;
         self.sweep.iter().try_for_each(Axis::validate)?;
+        self.claims.iter().try_for_each(results::Claim::validate)?;
         let axes: Vec<&str> = self.sweep.iter().map(|axis| axis.name.as_str()).chain(["scheme", "mix"]).collect();
         let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
         let longest = self.duration.or(self.time_limit).unwrap_or(Span(std::time::Duration::ZERO));

@@ -115,15 +115,21 @@ pub struct Claim {
     pub column: String,
     /// What they are compared by.
     pub compare: Compare,
-    /// Of which rows: templates. A difference or ratio has the second one below.
-    pub of: Vec<String>,
+    /// Of which rows. A difference or ratio has the second one below. A difference of means has the interval of the
+    /// differences of the single replications.
+    pub of: Vec<Operand>,
     /// What results call the outcome.
     #[serde(rename = "as")]
     pub outcome: String,
     /// What the outcome counts.
     pub unit: Unit,
-    /// Where it must lie for the claim to hold; where words leave open how much is meant, this is our reading of them.
+    /// Where it must lie for the claim to hold, both ends included; where words leave open how much is meant, this is our
+    /// reading of them.
     pub range: Option<(f64, f64)>,
+    /// Or what it must exceed.
+    pub above: Option<f64>,
+    /// Or what it must stay below.
+    pub below: Option<f64>,
     /// The claim is made for each combination of these.
     #[serde(default)]
     pub each: BTreeMap<String, Vec<String>>,
@@ -143,6 +149,24 @@ pub struct Given {
     pub over: Option<String>,
     /// Where it must lie.
     pub range: (f64, f64),
+}
+
+/// A row that is compared, or one of several.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a row, or { least = [rows] } or { most = [rows] }")]
+pub enum Operand {
+    /// This one: a template of the labels in `each`.
+    Row(String),
+    /// That with the least value of these.
+    Least {
+        /// The rows.
+        least: Vec<String>,
+    },
+    /// That with the largest one.
+    Most {
+        /// The rows.
+        most: Vec<String>,
+    },
 }
 
 /// What values are compared by.
@@ -172,8 +196,8 @@ pub struct Bar {
     /// In rows that match one of these patterns. Default: in all.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
-    /// By so many per cent of the published value at most.
-    pub percent: f64,
+    /// By so many per cent of the published value at most. Without, within the interval that was published with it.
+    pub percent: Option<f64>,
 }
 
 /// Why values are not as published.
@@ -194,6 +218,39 @@ fn anything() -> Vec<String> {
     vec!["*".to_owned()]
 }
 
+/// What distinguishes the schemes, shown beside what is measured.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Features {
+    /// The item of each scheme's bytes of state for a peer.
+    pub item: String,
+    /// The title of the table.
+    pub title: String,
+}
+
+impl Claim {
+    /// Whether it holds with this outcome.
+    #[must_use]
+    pub fn holds(&self, outcome: f64) -> bool {
+        self.range.is_none_or(|(low, high)| (low..=high).contains(&outcome))
+            && self.above.is_none_or(|bound| outcome > bound)
+            && self.below.is_none_or(|bound| outcome < bound)
+    }
+
+    pub(super) fn validate(&self) -> Result<(), ScenarioError> {
+        let refuse = |problem: &str| Err(ScenarioError::new(format!("claims.{}", self.row), problem.to_owned()));
+        let rows = if self.compare == Compare::Value { 1 } else { 2 };
+        let is_bounded = self.range.is_some() || self.above.is_some() || self.below.is_some();
+        match self.compare {
+            _ if self.of.len() != rows => refuse("a value is `of` one row, every other comparison of two"),
+            Compare::Apart if is_bounded => refuse("values are apart or not; leave out the `range`"),
+            Compare::Apart => Ok(()),
+            _ if !is_bounded => refuse("say in which `range` it must lie, or `above` or `below` what"),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Labels {
     /// Whether a label is among them.
     #[must_use]
@@ -201,19 +258,6 @@ impl Labels {
         match self {
             Self::One(one) => matches(one, label),
             Self::Any(any) => matches_any(any, label),
-        }
-    }
-}
-
-impl Claim {
-    pub(super) fn validate(&self) -> Result<(), ScenarioError> {
-        let refuse = |problem: &str| Err(ScenarioError::new(format!("claims.{}", self.row), problem.to_owned()));
-        let rows = if self.compare == Compare::Value { 1 } else { 2 };
-        match self.range {
-            _ if self.of.len() != rows => refuse("a value is `of` one row, every other comparison of two"),
-            Some(_) if self.compare == Compare::Apart => refuse("values are apart or not; leave out the `range`"),
-            None if self.compare != Compare::Apart => refuse("say in which `range` it must lie"),
-            _ => Ok(()),
         }
     }
 }

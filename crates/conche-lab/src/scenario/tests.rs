@@ -244,3 +244,70 @@ fn phases_paces_and_senders_without_sense_are_refused() {
         assert!(error.contains(expected), "{to}: {error}");
     }
 }
+
+/// Two workloads over one link; the second part says less.
+const PARTS: &str = r#"
+schema = 1
+name = "parts"
+title = "Two parts"
+replications = 1
+seed = 1
+duration = "10s"
+nodes = [{ name = "a" }, { name = "b" }]
+links = [{ name = "wire", between = ["a", "b"] }]
+schemes = [{ name = "one", controller = "default" }, { name = "other", controller = "cocoa" }]
+row = "{scheme}/plain"
+
+[endpoint]
+max_retransmit = 4
+nstart = 1
+timeout_cap = "60s"
+token_length = 2
+
+[[parts]]
+name = "first"
+time_limit = "1h"
+traffic = [{ name = "gets", from = "a", to = "b", exchanges = 5 }]
+row = "{scheme}/{size}"
+[[parts.sweep]]
+name = "size"
+path = "traffic.gets.response"
+values = ["20B", "40B"]
+
+[[parts]]
+name = "second"
+traffic = [{ name = "gets", from = "b", to = "a" }]
+"#;
+
+#[test]
+fn a_part_has_what_it_says_and_the_rest_of_the_whole() {
+    let document = Document::from_toml(PARTS).expect("valid");
+    let rows = |document: &Document| -> Vec<String> {
+        document.cells().expect("valid").iter().map(|cell| cell.row(None, &cell.schemes[0])).collect()
+    };
+    let by_scheme = ["one/20B", "one/40B", "one/plain", "other/20B", "other/40B", "other/plain"];
+    assert_eq!(rows(&document), by_scheme, "scheme by scheme");
+    let by_part = format!("{PARTS}[[parts.sweep]]\nname = \"scheme\"\n");
+    let by_part = Document::from_toml(&by_part).expect("valid");
+    assert_eq!(rows(&by_part)[..4], ["one/20B", "one/40B", "other/20B", "other/40B"], "where an axis has its place");
+    let [first, second] = document.sections() else { panic!("{:?}", document.sections()) };
+    assert_eq!((first.duration, second.duration.map(|span| span.0.as_secs())), (None, Some(10)));
+    assert_eq!((&first.nodes, &first.links), (&second.nodes, &second.links));
+    let changed = document.with("parts.second.duration", "20s").expect("a path into a part");
+    assert_eq!(changed.sections()[1].duration.map(|span| span.0.as_secs()), Some(20));
+}
+
+#[test]
+fn what_is_wrong_with_a_part_names_it() {
+    for (from, to, expected) in [
+        ("name = \"second\"", "name = \"first\"", "parts: the name `first` is there twice"),
+        ("name = \"second\"", "name = \"second\"\nseed = 2", "unknown field `seed`"),
+        ("time_limit = \"1h\"", "time_limit = \"1h\"\nduration = \"1s\"", "parts.first.duration: say either"),
+        ("path = \"traffic.gets.response\"", "path = \"traffic.puts.response\"", "parts.first.traffic.puts.response: "),
+        ("traffic = [{ name = \"gets\", from = \"b\", to = \"a\" }]", "", "parts.second.traffic: there is none"),
+    ] {
+        assert!(PARTS.contains(from), "{from}");
+        let error = Document::from_toml(&PARTS.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+}

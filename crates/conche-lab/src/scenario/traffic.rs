@@ -37,9 +37,11 @@ pub struct Traffic {
     #[serde(default)]
     pub pace: Pace,
     /// How many of its exchanges may go on at the same time. Default: one.
-    pub outstanding: Option<u16>,
+    pub outstanding: Option<Outstanding>,
     /// How many exchanges a flow has; without, no limit.
     pub exchanges: Option<AtLeastOne>,
+    /// The run ends early, before its `duration`, when this share of all exchanges of this traffic has succeeded.
+    pub ends_run: Option<f64>,
     /// Which exchanges count towards them.
     #[serde(default)]
     pub count: Count,
@@ -71,6 +73,30 @@ pub enum Sender {
     /// Something that knows of no congestion: it sends Non-confirmable requests at its pace whatever happens to them. No
     /// endpoint runs on its nodes; nothing is answered.
     Unaware,
+}
+
+/// How many exchanges of a flow may go on at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a number of exchanges, or \"nstart\" for as many as the scheme's NSTART")]
+pub enum Outstanding {
+    /// So many.
+    Number(u16),
+    /// As many as the endpoint lets out under the scheme.
+    Scheme(Nstart),
+}
+
+/// NSTART, where a number is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Nstart {
+    /// That of the scheme, or of all endpoints.
+    Nstart,
+}
+
+impl Default for Outstanding {
+    fn default() -> Self {
+        Self::Number(1)
+    }
 }
 
 /// Which client asks which server.
@@ -190,6 +216,7 @@ impl Traffic {
             ("confirmable", self.confirmable, "no acknowledgement; write `confirmable = false`"),
             ("pace", self.pace == Pace::Closed, "no end of what it opened; give it a pace such as { every = .. }"),
             ("outstanding", self.outstanding.is_some(), "no end of what it opened; leave it out"),
+            ("ends_run", self.ends_run.is_some(), "no success; leave it out"),
             ("exchanges", self.exchanges.is_some(), "no end of what it opened; leave it out, and say when to `stop`"),
             ("batch", self.batch.is_some(), "no success, and has no congestion state; leave it out"),
         ];
@@ -238,7 +265,17 @@ impl Traffic {
             return Err(ScenarioError::new(place("pace.interval"), problem));
         }
         self.validate_sender()?;
-        if self.outstanding == Some(0) {
+        let problem = match (self.ends_run, self.exchanges) {
+            (Some(share), _) if !(0.0..=1.0).contains(&share) => {
+                Some(format!("{share} is no share; it must be between 0 and 1"))
+            }
+            (Some(_), None) => Some("a share of exchanges without end; say how many `exchanges` a flow has".to_owned()),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(ScenarioError::new(place("ends_run"), problem));
+        }
+        if self.outstanding == Some(Outstanding::Number(0)) {
             let problem = "0 exchanges at a time are none; at least 1".to_owned();
             return Err(ScenarioError::new(place("outstanding"), problem));
         }

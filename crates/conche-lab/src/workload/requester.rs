@@ -158,6 +158,12 @@ impl Requester {
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
         if answered {
             tally.answered += 1;
+            if let Some(left) = flow.enough.as_ref().filter(|left| left.get() > 0) {
+                left.set(left.get() - 1);
+                if left.get() == 0 {
+                    ctx.stop();
+                }
+            }
         } else {
             tally.failed += 1;
         }
