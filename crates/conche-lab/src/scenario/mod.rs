@@ -253,11 +253,16 @@ impl Scenario {
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
         self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))?;
         self.sweep.iter().try_for_each(Axis::validate)?;
-        self.claims.iter().try_for_each(results::Claim::validate)?;
+        let is_timed = !self.phases.is_empty() || self.values.iter().any(|value| value.metric.windows().is_some());
+        if self.one_by_one && is_timed {
+            let problem =
+                "phases and windows are of one run, and here each flow has its own; leave them out".to_owned();
+            return Err(ScenarioError::new("one_by_one", problem));
+        }
+        self.claims.iter().try_for_each(Claim::validate)?;
         let axes: Vec<&str> = self.sweep.iter().map(|axis| axis.name.as_str()).chain(["scheme", "mix"]).collect();
         let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
         let longest = self.duration.or(self.time_limit).unwrap_or(Span(std::time::Duration::ZERO));
-        self.claims.iter().try_for_each(Claim::validate)?;
         self.values.iter().try_for_each(|value| value.validate(&axes, &traffic, longest))
     }
 

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use toml::{Table, Value as Toml};
 
-use super::{Axis, Change, Link, Nodes, Radio, ScenarioError, Traffic, Value, distinct};
+use super::{Axis, Change, Link, Nodes, Phase, Radio, ScenarioError, Traffic, Value, distinct};
 use crate::units::Span;
 
 /// What a part has instead of the whole. See [`Scenario`](super::Scenario) for what each key means.
@@ -19,6 +19,7 @@ pub struct Part {
     pub duration: Option<Span>,
     pub time_limit: Option<Span>,
     pub one_by_one: Option<bool>,
+    pub phases: Option<Vec<Phase>>,
     pub nodes: Option<Vec<Nodes>>,
     pub links: Option<Vec<Link>>,
     pub radios: Option<Vec<Radio>>,
