@@ -151,8 +151,7 @@ impl Document {
         let number = self.effort.replications(scenario.replications.get(), scenario.quick.replications.get());
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
-        if !self.effort.controllers.is_empty() {
-            let schemes = select(&scenario.schemes, &self.effort.controllers)?;
+        if let Some(schemes) = select(&scenario.schemes, &self.effort)? {
             let known = |name: &String| schemes.iter().any(|scheme| scheme.name == *name);
             scenario.mixes.retain(|mix| mix.schemes.iter().all(known));
             scenario.schemes = schemes;
