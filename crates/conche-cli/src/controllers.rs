@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use comfy_table::Table;
 use conche::cc::any::Named;
 use conche::cc::features::Features;
+use conche_lab::controllers::known;
 use serde::Serialize;
 
 use crate::Global;
@@ -33,7 +34,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match args.name {
         Some(named) if global.json => Ok(print(&mut out, [named])?),
-        None if global.json => Ok(print(&mut out, names::controllers().iter())?),
+        None if global.json => Ok(print(&mut out, known().iter())?),
         Some(named) => Ok(write!(out, "{}", about(named))?),
         None => Ok(writeln!(out, "{}\n{FOOTNOTES}", table())?),
     }
@@ -42,7 +43,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
 fn table() -> Table {
     let mut table = show::table();
     table.set_header(["name", "RTTs", "dithering", "backoff", "ageing", "reuses", "bytes"]);
-    for Named { name, features, .. } in names::controllers().iter() {
+    for Named { name, features, .. } in known().iter() {
         table.add_row([
             (*name).to_owned(),
             rtts(features).to_owned(),

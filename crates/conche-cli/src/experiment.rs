@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use conche_lab::campaign::{Cost, ExperimentError, Progress, RunOptions};
+use conche_lab::controllers::known;
 use conche_lab::experiment::{Effort, Experiment};
 use conche_lab::papers::Summary;
 use conche_lab::results::{Figure, write_json};
@@ -41,6 +42,8 @@ pub struct Options {
         hide_possible_values = true
     )]
     controllers: Vec<String>,
+    #[arg(skip)]
+    also: Vec<String>,
     /// Say on standard error how many events were simulated, and how fast.
     #[arg(long)]
     stats: bool,
@@ -98,8 +101,19 @@ impl Options {
         Self { quick: self.quick || self.runs.is_none(), ..self }
     }
 
+    /// The same options, and the program's own controllers beside a scenario's schemes.
+    pub fn with_own(self) -> Self {
+        Self { also: known().own().iter().map(|named| named.name.to_owned()).collect(), ..self }
+    }
+
     fn effort(&self) -> Effort {
-        Effort { quick: self.quick, runs: self.runs, seed: self.seed, controllers: self.controllers.clone() }
+        Effort {
+            quick: self.quick,
+            runs: self.runs,
+            seed: self.seed,
+            controllers: self.controllers.clone(),
+            also: self.also.clone(),
+        }
     }
 }
 

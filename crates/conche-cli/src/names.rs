@@ -2,33 +2,14 @@
 //! and of papers.
 
 use std::ffi::OsStr;
-use std::sync::OnceLock;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, Command};
 use conche::AnyController;
-use conche::cc::any::{Controllers, Named};
+use conche::cc::any::Named;
+use conche_lab::controllers::known;
 use conche_lab::papers::{PAPERS, Paper};
-
-/// conche's controllers, and those of the program that this command is part of. The parsers of arguments are values of
-/// `'static` types, which nobody can hand anything: they look here.
-static KNOWN: OnceLock<Controllers> = OnceLock::new();
-
-/// Says once, before any argument is read, which controllers there are beside conche's.
-///
-/// # Errors
-/// A name that two would have.
-pub fn know(own: Vec<Named>) -> Result<(), &'static str> {
-    let known = Controllers::with(own.leak())?;
-    KNOWN.get_or_init(|| known);
-    Ok(())
-}
-
-/// All controllers.
-pub fn controllers() -> Controllers {
-    KNOWN.get().copied().unwrap_or_default()
-}
 
 /// The argument that chooses a controller.
 #[derive(Debug, clap::Args)]
@@ -54,12 +35,12 @@ impl TypedValueParser for Choice {
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<AnyController, Error> {
         StringValueParser::new()
-            .try_map(|name| controllers().by_name(&name).map(Named::controller))
+            .try_map(|name| known().by_name(&name).map(Named::controller))
             .parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(controllers().iter().map(|named| PossibleValue::new(named.name).help(named.features.about))))
+        Some(Box::new(known().iter().map(|named| PossibleValue::new(named.name).help(named.features.about))))
     }
 }
 
@@ -71,7 +52,7 @@ impl TypedValueParser for Name {
     type Value = &'static Named;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<&'static Named, Error> {
-        StringValueParser::new().try_map(|name| controllers().by_name(&name)).parse_ref(command, arg, value)
+        StringValueParser::new().try_map(|name| known().by_name(&name)).parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

@@ -26,11 +26,12 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
+    let options = args.options.with_own();
     let Some(paper) = args.paper else {
-        let options = if args.full { args.options } else { args.options.quick() };
+        let options = if args.full { options } else { options.quick() };
         return all(&options, global);
     };
-    args.options.execute(paper.experiment(), global)
+    options.execute(paper.experiment(), global)
 }
 
 /// One paper after the other, each on all cores, and a summary. The tables go to where `--output` says.

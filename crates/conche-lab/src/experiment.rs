@@ -89,6 +89,8 @@ pub struct Effort {
     pub seed: Option<u64>,
     /// These schemes instead of the scenario's: names of those, and of conche's controllers. Empty: all of the scenario's.
     pub controllers: Vec<String>,
+    /// These schemes beside all of the scenario's, where `controllers` names none.
+    pub also: Vec<String>,
 }
 
 impl Effort {

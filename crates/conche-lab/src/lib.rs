@@ -9,6 +9,7 @@
 //! | [`compose`] | one run of a scenario's cell: its network and hosts in virtual time, and what is left of it |
 //! | [`metrics`] | what is measured of a run, and what is made of the replications |
 //! | [`composed`] | the experiment that a scenario composes: cells, figures, claims, tables |
+//! | [`controllers`] | the controllers that the program knows by name, its own among them |
 //! | [`results`] | what an experiment ends in: one [`Figure`](results::Figure) per measured value, and its line of JSON |
 //! | [`papers`] | papers regenerated: what was published beside what is measured |
 //! | [`report`] | tables of text |
@@ -19,6 +20,7 @@
 pub mod campaign;
 pub mod compose;
 pub mod composed;
+pub mod controllers;
 pub mod emulate;
 pub mod experiment;
 pub mod metrics;

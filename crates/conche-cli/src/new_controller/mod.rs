@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use conche_lab::controllers::known;
 
 use crate::exit::UsageError;
-use crate::names;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -128,7 +128,7 @@ impl Name {
                 "it begins with a small letter and has small letters, digits and single dashes, such as my-rto",
             );
         }
-        if names::controllers().by_name(name).is_ok() {
+        if known().by_name(name).is_ok() {
             return refused("one of conche's is called so");
         }
         if RESERVED.contains(&name) {

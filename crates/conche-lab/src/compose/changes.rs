@@ -38,11 +38,11 @@ pub(super) fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(I
                 steps.push((at + lasting.0, Step::Up(links, true)));
             }
             Happening::CutOff { nodes, lasting } => {
-                let nodes = network.nodes(nodes).map_err(of)?.to_vec();
+                let nodes = network.nodes(nodes).map_err(of)?;
                 steps.push((at, Step::Joined(nodes.clone(), false)));
                 steps.push((at + lasting.0, Step::Joined(nodes, true)));
             }
-            Happening::Reboot { nodes } => steps.push((at, Step::Reboot(network.nodes(nodes).map_err(of)?.to_vec()))),
+            Happening::Reboot { nodes } => steps.push((at, Step::Reboot(network.nodes(nodes).map_err(of)?))),
         }
     }
     // Stable, and the first one of a time is to be the last.

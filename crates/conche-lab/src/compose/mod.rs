@@ -3,20 +3,24 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `network` | nodes, links and radios as the simulator's topology |
-//! | `pairs`, `plan` | which client asks which server, and what each host does |
+//! | `measured` | radio links that agree with what was measured |
+//! | `pairs`, `pace`, `plan` | which client asks which server, when, and what each host does |
 //! | `changes` | what happens to the network during a run |
 //! | `trial` | one run |
 //! | `record` | what is left of it |
 //! | `tally` | the observer that counts copies and losses |
 
 mod changes;
+mod measured;
 mod network;
+mod pace;
 mod pairs;
 mod plan;
 mod record;
 mod tally;
 mod trial;
 
+pub(crate) use plan::enough;
 pub use record::{Flow, NodeRecord, Record, Selection};
 pub use trial::{Wanted, run};
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::f64::consts::TAU;
+use std::ops::Range;
 
 use conche_netsim::mac::RadioConfig;
 use conche_netsim::radio::Position;
@@ -10,6 +11,7 @@ use conche_netsim::routing::RplTree;
 use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{LinkId, NodeId, RadioId};
 
+use super::measured;
 use crate::campaign::Replication;
 use crate::scenario::{Link, Nodes, Placement, Radio, Routing, Scenario, Selected};
 
@@ -25,13 +27,12 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// The network of one run. Nodes and links come in the scenario's order, which gives each the same random stream
-    /// whatever comes behind it.
+    /// The network of one run. Nodes, radio hops and links come in the scenario's order, which gives each the same random
+    /// stream whatever comes behind it.
     ///
     /// # Errors
     /// If the scenario names what it does not have, or a node has no path to its border router.
     pub(super) fn new(scenario: &Scenario, replication: Replication) -> Result<Self, String> {
-        let streams = Streams::new(replication.seed);
         let mut network = Self {
             topology: Topology::new(),
             groups: BTreeMap::new(),
@@ -47,11 +48,12 @@ impl Network {
             };
             network.groups.insert(nodes.name.clone(), members);
         }
+        for radio in &scenario.radios {
+            let seed = if radio.fixed { scenario.seed } else { replication.seed };
+            network.radio(scenario, radio, seed)?;
+        }
         for link in &scenario.links {
             network.link(link, replication)?;
-        }
-        for radio in &scenario.radios {
-            network.radio(scenario, radio, &streams, replication.seed)?;
         }
         Ok(network)
     }
@@ -60,16 +62,21 @@ impl Network {
     ///
     /// # Errors
     /// If there is no such node.
-    pub(super) fn nodes(&self, reference: &str) -> Result<&[NodeId], String> {
-        let malformed = || format!("`{reference}` is no name of nodes; write it as in mote, mote[3] or mote[1..4]");
+    pub(super) fn nodes(&self, reference: &str) -> Result<Vec<NodeId>, String> {
+        let malformed = || {
+            format!("`{reference}` is no name of nodes; write it as in mote, mote[3], mote[1..4] or mote[0..6,7..30]")
+        };
         let Selected { group, members } = Selected::parse(reference).ok_or_else(malformed)?;
         let all = self.groups.get(group).ok_or_else(|| {
             let known: Vec<_> = self.groups.keys().map(String::as_str).collect();
             format!("there are no nodes `{group}`; there are {}", known.join(", "))
         })?;
-        let Some(members) = members else { return Ok(all) };
+        let Some(members) = members else { return Ok(all.clone()) };
         let few = || format!("`{reference}`: {group} has {} nodes, counted from 0", all.len());
-        all.get(members.start as usize..members.end as usize).filter(|some| !some.is_empty()).ok_or_else(few)
+        let part = |range: Range<u32>| {
+            all.get(range.start as usize..range.end as usize).filter(|some| !some.is_empty()).ok_or_else(few)
+        };
+        Ok(members.into_iter().map(part).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     /// The links of a name, which will change during the run.
@@ -88,7 +95,7 @@ impl Network {
     fn link(&mut self, link: &Link, replication: Replication) -> Result<(), String> {
         let of = |problem: String| format!("links.{}: {problem}", link.name);
         let ends = link.ends().map_err(|error| error.to_string())?;
-        let (from, to) = (self.nodes(ends.from).map_err(of)?.to_vec(), self.nodes(ends.to).map_err(of)?.to_vec());
+        let (from, to) = (self.nodes(ends.from).map_err(of)?, self.nodes(ends.to).map_err(of)?);
         let count = from.len().max(to.len());
         if [&from, &to].iter().any(|nodes| nodes.len() != 1 && nodes.len() != count) {
             let problem =
@@ -113,25 +120,32 @@ impl Network {
         Ok(())
     }
 
-    fn radio(&mut self, scenario: &Scenario, radio: &Radio, streams: &Streams, seed: u64) -> Result<(), String> {
+    /// A radio channel whose places, links and tree are drawn from a seed.
+    fn radio(&mut self, scenario: &Scenario, radio: &Radio, seed: u64) -> Result<(), String> {
         let of = |problem: String| format!("radios.{}: {problem}", radio.name);
-        let config = RadioConfig { medium: radio.medium.clone(), mac: radio.mac };
-        let id = self.topology.radio(&radio.name, config);
-        self.radios.push(id);
+        let streams = Streams::new(seed);
+        let mut stations = Vec::new();
         for station in radio.stations.iter() {
-            let members = self.nodes(station).map_err(of)?.to_vec();
+            let members = self.nodes(station).map_err(of)?;
             let group = scenario.nodes.iter().find(|nodes| nodes.name == *station);
-            let places = group.and_then(|nodes| positions(nodes, streams));
+            let places = group.and_then(|nodes| positions(nodes, &streams));
             let Some(places) = places else {
                 return Err(of(format!("`{station}` is no group with a place; give its [[nodes]] a `place`")));
             };
-            for (node, position) in members.into_iter().zip(places) {
-                self.topology.place(id, node, position);
-            }
+            stations.extend(members.into_iter().zip(places));
+        }
+        let places: Vec<Position> = stations.iter().map(|(_, place)| *place).collect();
+        let mut links = streams.stream(Entity::Run, Purpose::named("links"));
+        let medium = measured::medium(radio, &places, &mut links).map_err(of)?;
+        let id = self.topology.radio(&radio.name, RadioConfig { medium: medium.clone(), mac: radio.mac });
+        self.radios.push(id);
+        for (node, place) in stations {
+            self.topology.place(id, node, place);
         }
         let Routing::Rpl { root, tree, psdu_octets } = &radio.routing;
         let root = *self.nodes(root).map_err(of)?.first().ok_or_else(|| of("it has no root".to_owned()))?;
         let quality = self.topology.link_quality(id, seed, *psdu_octets).map_err(|error| of(error.to_string()))?;
+        let quality = measured::waking(quality, &medium, radio.mac.rdc);
         let tree = RplTree::new(&quality, root, *tree, &mut streams.stream(Entity::Run, Purpose::named("rpl")));
         let unreached = tree.unreached().count();
         if unreached > 0 {

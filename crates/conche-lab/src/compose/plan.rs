@@ -1,17 +1,19 @@
 //! Who asks and answers whom: what each host will do, before there are hosts.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::Duration;
 
 use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::{Instant, NodeId};
 
 use super::network::Network;
-use super::pairs;
 use super::record::Flow;
-use crate::scenario::{Count, Pace, Scenario, Traffic};
+use super::{pace, pairs};
+use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender, Traffic};
 use crate::units::Size;
-use crate::workload::{self, Answers, Limit, Responder, Segment, body_of};
+use crate::workload::{self, Answers, Limit, Responder, body_of};
 
 /// What a host does.
 #[derive(Clone, Debug, Default)]
@@ -22,14 +24,22 @@ pub(super) struct Role {
     pub(super) scheme: usize,
     /// How it answers.
     pub(super) responder: Option<Responder>,
+    /// Those that it hears and does not answer.
+    pub(super) unanswered: BTreeSet<NodeId>,
+    /// It is no endpoint.
+    pub(super) is_unaware: bool,
 }
+
+/// Of a CoAP message.
+const HEADER_BYTES: u64 = 4;
+const TWO_SENDERS: &str = "its clients send other traffic with an endpoint, or without; give it clients of its own";
 
 /// What all hosts do.
 pub(super) struct Plan<'a> {
     scenario: &'a Scenario,
     streams: Streams,
-    /// How many schemes share the network.
-    schemes: usize,
+    /// NSTART under each of the schemes that share the network.
+    nstarts: Vec<u16>,
     /// How many clients there are so far.
     clients: usize,
     pub(super) flows: Vec<Flow>,
@@ -37,18 +47,15 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// The plan for a network that so many schemes share.
+    /// The plan for the hosts of a network.
     ///
     /// # Errors
     /// If traffic names what the network does not have, or a server would have to answer in two ways.
-    pub(super) fn new(
-        scenario: &'a Scenario,
-        network: &Network,
-        schemes: usize,
-        streams: Streams,
-    ) -> Result<Self, String> {
+    pub(super) fn new(cell: &'a scenario::Cell, network: &Network, streams: Streams) -> Result<Self, String> {
+        let scenario = &cell.scenario;
+        let nstarts = cell.schemes.iter().map(|scheme| scenario.nstart(scheme)).collect();
         let (flows, roles) = (Vec::new(), BTreeMap::new());
-        let mut plan = Self { scenario, streams, schemes, clients: 0, flows, roles };
+        let mut plan = Self { scenario, streams, nstarts, clients: 0, flows, roles };
         for (place, traffic) in scenario.traffic.iter().enumerate() {
             let hops = |node: NodeId| network.hops.get(&node).copied().unwrap_or_default();
             let pairs = pairs::of(traffic, network, &streams)?;
@@ -59,51 +66,94 @@ impl<'a> Plan<'a> {
             plan.traffic(traffic, pairs.into_iter().map(flow))
                 .map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
         }
-        Ok(plan)
+        let is_both = |role: &Role| role.is_unaware && (role.responder.is_some() || !role.unanswered.is_empty());
+        match plan.roles.values().any(is_both) {
+            true => Err("traffic: a sender that is unaware answers nothing; ask other nodes".to_owned()),
+            false => Ok(plan),
+        }
     }
 
-    fn traffic(&mut self, traffic: &Traffic, flows: impl Iterator<Item = Flow>) -> Result<(), &'static str> {
-        let token_length = usize::from(self.scenario.endpoint.token_length);
+    fn traffic(&mut self, traffic: &Traffic, flows: impl ExactSizeIterator<Item = Flow>) -> Result<(), &'static str> {
+        let is_unaware = traffic.sender == Sender::Unaware;
+        let token_length = if is_unaware { 0 } else { usize::from(self.scenario.endpoint.token_length) };
         let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
         let body = |size: Option<Size>| body_of(size.map_or(0, bytes), token_length);
         let exchanges = traffic.exchanges.map(|exchanges| u64::from(exchanges.get()));
+        let all = exchanges.unwrap_or_default().saturating_mul(flows.len() as u64);
+        let enough = traffic.ends_run.filter(|_| all > 0).map(|share| Rc::new(Cell::new(enough(share, all))));
         let start = Instant::ZERO + traffic.start.map_or(Duration::ZERO, |span| span.0);
+        let end =
+            Instant::ZERO + self.scenario.duration.or(self.scenario.time_limit).map_or(Duration::MAX, |span| span.0);
         let request = workload::Flow {
             start,
             stop: traffic.stop.map(|stop| Instant::ZERO + stop.0),
-            outstanding: traffic.outstanding.or(Some(1)),
             limit: match (exchanges, traffic.count) {
                 (None, _) => Limit::None,
                 (Some(exchanges), Count::Opened) => Limit::Opened(exchanges),
                 (Some(exchanges), Count::Succeeded) => Limit::Succeeded(exchanges),
             },
+            enough,
             batch: traffic.batch,
             method: traffic.method.code(),
             body: body(traffic.request),
             confirmable: traffic.confirmable,
             ..workload::Flow::to(NodeId::BROADCAST)
         };
+        let request_bytes = request.body.len() as u64 + HEADER_BYTES + u64::from(self.scenario.endpoint.overhead());
+        let request_bytes = request_bytes + if is_unaware { 0 } else { u64::from(self.scenario.endpoint.token_length) };
+        let phases: Vec<_> = Phase::spans(&self.scenario.phases).map(|(from, _)| Instant::ZERO + from).collect();
         let responder = Responder::new(Answers::All, traffic.method.success(), body(traffic.response));
         for flow in flows {
             let (client, server) = (flow.client, flow.server);
-            let pace = pace(&traffic.pace, start, client, &self.streams);
-            let scheme = self.ask(client, workload::Flow { peer: server, pace, ..request.clone() });
-            self.answer(server, &responder)?;
-            self.flows.push(Flow { scheme, start, wanted: exchanges, ..flow });
+            let mut random = self.streams.stream(Entity::Node(client), Purpose::named("phase"));
+            let pace = pace::of(&traffic.pace, start, end, &phases, &mut random);
+            let scheme = if is_unaware {
+                self.roles.entry(server).or_default().unanswered.insert(client);
+                self.sender(client)?
+            } else {
+                self.answer(server, &responder)?;
+                self.scheme_of(client)?
+            };
+            let outstanding = match traffic.outstanding.unwrap_or_default() {
+                Outstanding::Number(number) => number,
+                Outstanding::Scheme(Nstart::Nstart) => self.nstarts[scheme],
+            };
+            let request = workload::Flow { peer: server, pace, outstanding: Some(outstanding), ..request.clone() };
+            self.roles.entry(client).or_default().flows.push((self.flows.len(), request));
+            self.flows.push(Flow {
+                scheme,
+                start,
+                wanted: exchanges,
+                outstanding,
+                request_bytes,
+                has_endpoint: !is_unaware,
+                ..flow
+            });
         }
         Ok(())
     }
 
-    /// Gives a client a flow, and answers its scheme: clients are dealt the schemes in the order in which traffic names
-    /// them.
-    fn ask(&mut self, client: NodeId, flow: workload::Flow) -> usize {
+    /// The scheme of a client: they are dealt the schemes in the order in which traffic names them.
+    fn scheme_of(&mut self, client: NodeId) -> Result<usize, &'static str> {
         let role = self.roles.entry(client).or_default();
+        if role.is_unaware {
+            return Err(TWO_SENDERS);
+        }
         if role.flows.is_empty() {
-            role.scheme = self.clients % self.schemes;
+            role.scheme = self.clients % self.nstarts.len();
             self.clients += 1;
         }
-        role.flows.push((self.flows.len(), flow));
-        role.scheme
+        Ok(role.scheme)
+    }
+
+    /// Takes a node for one without an endpoint. It has no scheme; its values are those of the first one.
+    fn sender(&mut self, client: NodeId) -> Result<usize, &'static str> {
+        let role = self.roles.entry(client).or_default();
+        if !role.is_unaware && !role.flows.is_empty() {
+            return Err(TWO_SENDERS);
+        }
+        role.is_unaware = true;
+        Ok(role.scheme)
     }
 
     fn answer(&mut self, server: NodeId, responder: &Responder) -> Result<(), &'static str> {
@@ -120,18 +170,9 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn pace(pace: &Pace, start: Instant, client: NodeId, streams: &Streams) -> workload::Pace {
-    match pace {
-        Pace::Closed => workload::Pace::Closed,
-        Pace::Every { interval, spread } => {
-            let mut phases = streams.stream(Entity::Node(client), Purpose::named("phase"));
-            let phase = if *spread { interval.0.mul_f64(phases.unit()) } else { Duration::ZERO };
-            workload::Pace::Rate(vec![Segment { from: start + phase, interval: Some(interval.0) }])
-        }
-        Pace::Poisson { interval } => workload::Pace::Poisson(interval.0),
-        Pace::Bursts { interval, exchanges } => {
-            workload::Pace::Bursts { interval: interval.0, messages: exchanges.get() }
-        }
-        Pace::At(times) => workload::Pace::At(times.iter().map(|time| time.0).collect()),
-    }
+/// How many of all exchanges are a share of them: at least one.
+pub(crate) fn enough(share: f64, all: u64) -> u64 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a whole number
+    let enough = (share * all as f64).ceil() as u64;
+    enough.max(1)
 }

@@ -14,9 +14,11 @@ pub struct Record {
     pub flows: Vec<Flow>,
     /// The hosts that have a client, in the order of their nodes.
     pub nodes: Vec<NodeRecord>,
+    /// When it began; a part of a run, later than the run.
+    pub began: Instant,
     /// How long it was, in virtual time.
     pub elapsed: Duration,
-    /// What happened on each radio channel.
+    /// What happened on each radio channel, and of flows that were run one by one in each run.
     pub radios: Vec<RadioCounters>,
 }
 
@@ -37,17 +39,39 @@ pub struct Flow {
     pub start: Instant,
     /// How many exchanges it was to have, if that is limited.
     pub wanted: Option<u64>,
+    /// How many it may have at the same time.
+    pub outstanding: u16,
+    /// Bytes of a request with the headers of network and transport.
+    pub request_bytes: u64,
+    /// It comes from an endpoint, not from a sender that knows of no congestion.
+    pub has_endpoint: bool,
     /// What it did.
     pub tally: Tally,
     /// Those of its exchanges that are over, in the order of their ends.
     pub exchanges: Vec<Exchange>,
+    /// When the server received its requests, if that is wanted; duplicates do not count. Flows from one client to one
+    /// server share them, in the first of these flows.
+    pub arrivals: Vec<Instant>,
 }
 
 impl Flow {
     /// A flow that has done nothing yet.
-    pub(super) fn new(client: NodeId, server: NodeId) -> Self {
-        let (tally, exchanges) = (Tally::default(), Vec::new());
-        Self { traffic: 0, client, server, scheme: 0, hops: 0, start: Instant::ZERO, wanted: None, tally, exchanges }
+    pub(crate) fn new(client: NodeId, server: NodeId) -> Self {
+        Self {
+            traffic: 0,
+            client,
+            server,
+            scheme: 0,
+            hops: 0,
+            start: Instant::ZERO,
+            wanted: None,
+            outstanding: 1,
+            request_bytes: 0,
+            has_endpoint: true,
+            tally: Tally::default(),
+            exchanges: Vec::new(),
+            arrivals: Vec::new(),
+        }
     }
 }
 
@@ -73,15 +97,43 @@ pub struct NodeRecord {
 pub struct Selection {
     /// The place of the scheme among those of the cell.
     pub scheme: usize,
-    /// The place of the traffic; `None`: all.
+    /// The place of the traffic; `None`: all that comes from endpoints.
     pub traffic: Option<usize>,
 }
 
 impl Record {
+    /// Adds another run, in which only the flow of this place was at work.
+    pub(super) fn add(&mut self, run: Self, place: usize) {
+        self.flows.extend(run.flows.into_iter().nth(place));
+        self.nodes.extend(run.nodes);
+        self.radios.extend(run.radios);
+        self.elapsed += run.elapsed;
+    }
+
     /// The flows of a selection.
     pub fn flows_of(&self, selection: Selection) -> impl Iterator<Item = &Flow> {
         let Selection { scheme, traffic } = selection;
-        self.flows.iter().filter(move |flow| flow.scheme == scheme && traffic.is_none_or(|of| of == flow.traffic))
+        let is_wanted = move |flow: &Flow| traffic.map_or(flow.has_endpoint, |of| of == flow.traffic);
+        self.flows.iter().filter(move |flow| flow.scheme == scheme && is_wanted(flow))
+    }
+
+    /// What is left of a part of the run: the exchanges that ended in it, and the requests that arrived and the timeouts
+    /// that began in it. Copies, losses and frames are counted for whole runs only.
+    #[must_use]
+    pub fn during(&self, from: Duration, to: Duration) -> Self {
+        let (began, end) = (Instant::ZERO + from, Instant::ZERO + to);
+        let is_in = |at: Instant| began <= at && at < end;
+        let mut part = self.clone();
+        (part.began, part.elapsed) = (began, to.saturating_sub(from));
+        for flow in &mut part.flows {
+            flow.exchanges.retain(|exchange| is_in(exchange.ended));
+            flow.arrivals.retain(|at| is_in(*at));
+            flow.tally = Tally::of(&flow.exchanges);
+        }
+        for node in &mut part.nodes {
+            node.timeouts.retain(|timeout| is_in(timeout.at));
+        }
+        part
     }
 
     /// The hosts of a selection.

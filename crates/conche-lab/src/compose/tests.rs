@@ -116,6 +116,67 @@ fn a_client_that_reboots_begins_anew_and_nothing_of_it_is_lost() {
 }
 
 #[test]
+fn several_parts_of_a_group_are_joined() {
+    let text = SMALL.replace("count = 2 }, { name = \"hub\" }", "count = 5 }, { name = \"hub\" }");
+    let text = text.replace("from = \"client\"\nto", "from = \"client[0,2..4]\"\nto");
+    let record = record(&text).expect("it runs");
+    let clients: Vec<_> = record.flows.iter().map(|flow| flow.client.index()).collect();
+    assert_eq!(clients, [0, 2, 3]);
+}
+
+#[test]
+fn a_run_ends_when_enough_of_the_exchanges_that_end_it_have_succeeded() {
+    let text =
+        SMALL.replace("pace = { every = { interval = \"1s\", spread = false } }", "exchanges = 20\nends_run = 0.5");
+    let record = record(&text).expect("it runs");
+    assert_eq!(answered(&record).iter().sum::<u64>(), 20, "half of two times twenty");
+    assert_eq!(record.elapsed.as_millis(), 2000);
+    let refused = text.replace("exchanges = 20\n", "");
+    let error = Document::from_toml(&refused).expect_err("no end").to_string();
+    assert_eq!(error, "traffic.polls.ends_run: a share of exchanges without end; say how many `exchanges` a flow has");
+}
+
+#[test]
+fn flows_that_are_run_one_by_one_have_a_run_each() {
+    let text = SMALL.replace("pace = { every = { interval = \"1s\", spread = false } }", "exchanges = 20");
+    let text = text.replace("duration = \"60s\"", "time_limit = \"60s\"");
+    let together = record(&text).expect("it runs");
+    let apart = record(&format!("one_by_one = true\n{text}")).expect("it runs");
+    assert_eq!((together.elapsed.as_secs(), apart.elapsed.as_secs()), (60, 120));
+    assert_eq!((answered(&apart), apart.nodes.len()), (vec![20, 20], 2));
+    let late = record(&format!("one_by_one = true\n{}", text.replace("\"60s\"\nnodes", "\"3s\"\nnodes")));
+    let error = late.expect_err("4 s are needed");
+    assert!(error.starts_with("after 3s of virtual time client 0 has completed 1"), "{error}");
+}
+
+#[test]
+fn a_flow_has_as_many_exchanges_at_a_time_as_its_scheme_lets_out() {
+    let text = SMALL.replace("pace = { every = { interval = \"1s\", spread = false } }", "outstanding = \"nstart\"");
+    let text = text.replace("controller = \"default\"", "controller = \"cocoa\"");
+    let four = record(&format!("{text}\nnstart = 4"));
+    let [one, four] = [record(&text), four].map(|record| answered(&record.expect("it runs"))[0]);
+    assert_eq!((one, four), (300, 1200));
+}
+
+/// FlockLab as ETFA'14 has it: the links that were published, and a tree over them.
+#[test]
+fn motes_are_as_many_hops_away_as_the_paper_s_network_has() {
+    let document = Document::read(crate::papers::ETFA14.scenario, crate::papers::paper_file).expect("valid");
+    let rows = ["coap/many/nullrdc", "coap/many/contikimac"];
+    let cells = document.cells().expect("valid");
+    for cell in cells.iter().filter(|cell| rows.contains(&cell.row(None, &cell.schemes[0]).as_str())) {
+        let [one, other] = [1, 2].map(|seed| {
+            let replication = Replication { index: 0, count: 1, seed };
+            let network = super::network::Network::new(&cell.scenario, replication).expect("a network");
+            network.nodes("mote").expect("a group").iter().map(|mote| network.hops[mote]).collect::<Vec<u16>>()
+        });
+        assert_eq!(one, other, "one testbed in all replications");
+        let mean = f64::from(one.iter().sum::<u16>()) / 29.0;
+        assert!((1.5..2.2).contains(&mean), "{mean} hops in the mean, {one:?}");
+    }
+}
+
+#[test]
 fn what_the_network_does_not_have_is_named() {
     for (from, to, expected) in [
         (
@@ -134,5 +195,66 @@ fn what_the_network_does_not_have_is_named() {
         assert!(SMALL.contains(from), "{from}");
         let error = record(&SMALL.replacen(from, to, 1)).expect_err(to);
         assert!(error.starts_with(expected), "{to}: {error}");
+    }
+}
+
+/// A client sends every second, 20 s on and 10 s off, whatever happens; the other one asks the same server.
+const UNAWARE: &str = r#"
+[[traffic]]
+name = "noise"
+from = "client[1]"
+to = "server[0]"
+sender = "unaware"
+confirmable = false
+request = "40B"
+pace = { on-off = { interval = "1s", on = "20s", off = "10s" } }
+"#;
+
+fn wanting_arrivals(text: &str) -> Result<Record, String> {
+    let cells = Document::from_toml(text).expect("valid").cells().expect("valid");
+    let wanted = Wanted { arrivals: true, ..Wanted::default() };
+    run(&cells[0], wanted, Replication { index: 0, count: 1, seed: 1 }).map(|ran| ran.outcome)
+}
+
+#[test]
+fn an_unaware_sender_keeps_its_pace_and_gets_no_answer() {
+    let alone = SMALL
+        .replace("from = \"client\"\nto", "from = \"client[0]\"\nto")
+        .replace("to = \"server\"\n", "to = \"server[0]\"\n");
+    let record = wanting_arrivals(&format!("{alone}{UNAWARE}")).expect("it runs");
+    let [polls, noise] = &record.flows[..] else { panic!("{:?}", record.flows) };
+    assert_eq!((polls.tally.answered, polls.arrivals.len()), (60, 60), "who has an endpoint is answered");
+    assert!(noise.tally.opened == 40 && noise.arrivals.len() == 40 && noise.exchanges.is_empty(), "{noise:?}");
+    let seconds: Vec<u64> = noise.arrivals.iter().map(|at| at.as_nanos() / 1_000_000_000).collect();
+    assert!(seconds.iter().all(|second| second % 30 <= 20), "{seconds:?}");
+    assert_eq!(noise.request_bytes, 40 + 28);
+    assert_eq!(record.nodes.len(), 1, "copies are counted of endpoints");
+}
+
+#[test]
+fn a_node_has_an_endpoint_or_none() {
+    let error = wanting_arrivals(&format!("{SMALL}{UNAWARE}")).expect_err("client 1 has one");
+    assert!(error.starts_with("traffic.noise: its clients send other traffic with an endpoint, or without"), "{error}");
+    let other_way = SMALL
+        .replace("[endpoint]", &format!("{UNAWARE}\n[endpoint]"))
+        .replace("from = \"client\"\nto", "from = \"server[1]\"\nto");
+    let error = wanting_arrivals(&other_way.replace("to = \"server\"\n", "to = \"client[1]\"\n"))
+        .expect_err("client 1 has none");
+    assert_eq!(error, "traffic: a sender that is unaware answers nothing; ask other nodes");
+}
+
+#[test]
+fn a_clock_follows_the_phases() {
+    let pace = "pace = { phases = [\"1s\", \"5s\"] }\n";
+    let text = SMALL.replace("pace = { every = { interval = \"1s\", spread = false } }", pace);
+    let phases = "phases = [{ name = \"fast\", lasts = \"20s\" }, { name = \"slow\", lasts = \"40s\" }]\nseed = 1";
+    let record = wanting_arrivals(&text.replace("seed = 1", phases)).expect("it runs");
+    for flow in &record.flows {
+        let millis: Vec<u64> = flow.arrivals.iter().map(|at| at.as_nanos() / 1_000_000).collect();
+        let steps: Vec<u64> = millis.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let change = steps.iter().position(|step| *step != 1000).expect("the second phase");
+        assert!(steps[change + 1..].iter().all(|step| *step == 5000), "{steps:?}");
+        // The first clock goes until the second one does for the first time, within 5 s of its phase; 60 ms to the server.
+        assert!((20_000..=25_100).contains(&millis[change + 1]), "{millis:?}");
     }
 }

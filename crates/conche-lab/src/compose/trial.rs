@@ -5,14 +5,14 @@
 //! and dithering draws under every scheme.
 
 use std::cell::{Cell as Shared, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
-use conche_netsim::node::Node;
 use conche_netsim::rng::Streams;
 use conche_netsim::{Ended, Instant, NodeId, RadioId, Simulation};
 use conche_proto::cc::AnyController;
+use conche_proto::codec::{Body, Code};
 
 use super::changes::{self, Step};
 use super::network::Network;
@@ -21,13 +21,18 @@ use super::record::{Flow, NodeRecord, Record};
 use super::tally::Tally;
 use crate::campaign::{Ran, Replication};
 use crate::scenario::Cell;
-use crate::workload::{Application, Parameters, Recorded, Requester, Timeout, host};
+use crate::workload::{
+    Answers, Application, Occupant, Parameters, Recorded, Requester, Responder, Tally as FlowTally, Timeout, Unaware,
+    host,
+};
 
 /// What a run is to remember beside what its flows did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The timeouts of Confirmable messages.
     pub timeouts: bool,
+    /// When requests arrived at their servers.
+    pub arrivals: bool,
 }
 
 /// Runs a cell once.
@@ -35,14 +40,38 @@ pub struct Wanted {
 /// # Errors
 /// If its parts do not go together, or it does not end within its time limit; a message to the user.
 pub fn run(cell: &Cell, wanted: Wanted, replication: Replication) -> Result<Ran<Record>, String> {
-    let mut trial = Trial::new(cell, wanted, replication)?;
+    let mut network = Network::new(&cell.scenario, replication)?;
+    if !cell.scenario.one_by_one {
+        let plan = Plan::new(cell, &network, Streams::new(replication.seed))?;
+        return one(cell, wanted, &mut network, plan, replication.seed);
+    }
+    let mut all = Ran { outcome: Record::default(), events: 0 };
+    for place in 0.. {
+        let mut plan = Plan::new(cell, &network, Streams::new(replication.seed))?;
+        if place == plan.flows.len() {
+            break;
+        }
+        plan.roles.values_mut().for_each(|role| role.flows.retain(|(flow, _)| *flow == place));
+        // Each at another time, and so with random numbers of its own.
+        let ran = one(cell, wanted, &mut network, plan, replication.seed.wrapping_add(place as u64))?;
+        all.events += ran.events;
+        all.outcome.add(ran.outcome, place);
+    }
+    Ok(all)
+}
+
+/// One run of what a plan says.
+fn one(cell: &Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Ran<Record>, String> {
+    let mut trial = Trial::new(cell, wanted, network, plan, seed)?;
     let scenario = &cell.scenario;
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
     let ended = trial.run_until(Instant::ZERO + limit)?;
     let events = trial.simulation.events();
     let is_cut_short = ended == Ended::Limit && scenario.duration.is_none();
+    let asked: Vec<usize> = trial.roles.values().flat_map(|role| &role.flows).map(|(place, _)| *place).collect();
     let record = trial.into_record();
-    match record.flows.iter().position(|flow| flow.wanted.is_some() && flow.tally.done.is_none()) {
+    let is_undone = |flow: &Flow| flow.wanted.is_some() && flow.tally.done.is_none();
+    match asked.into_iter().filter(|place| is_undone(&record.flows[*place])).min() {
         Some(place) if is_cut_short => Err(unfinished(&record.flows[place], place, limit)),
         _ => Ok(Ran { outcome: record, events }),
     }
@@ -60,7 +89,7 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> String {
 /// A network with its hosts at work.
 struct Trial<'a> {
     cell: &'a Cell,
-    simulation: Simulation<Node<Application>, Tally>,
+    simulation: Simulation<Occupant, Tally>,
     streams: Streams,
     controllers: Vec<AnyController>,
     flows: Vec<Flow>,
@@ -69,25 +98,25 @@ struct Trial<'a> {
     /// What is left to change, the next change last.
     steps: Vec<(Instant, Step)>,
     /// The hosts that were there before a reboot.
-    retired: Vec<(NodeId, Node<Application>)>,
+    retired: Vec<(NodeId, Occupant)>,
     /// The timeouts of each client's messages, if they are wanted.
     timeouts: Option<BTreeMap<NodeId, Rc<RefCell<Vec<Timeout>>>>>,
+    wants_arrivals: bool,
     /// How many flows are not done, if the last one ends the run.
     undone: Option<Rc<Shared<u64>>>,
 }
 
 impl<'a> Trial<'a> {
-    fn new(cell: &'a Cell, wanted: Wanted, replication: Replication) -> Result<Self, String> {
+    fn new(cell: &'a Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Self, String> {
         let scenario = &cell.scenario;
-        let mut network = Network::new(scenario, replication)?;
-        let steps = changes::steps(scenario, &mut network)?;
+        let steps = changes::steps(scenario, network)?;
         let tally = Tally::new(network.topology.nodes().count());
-        let simulation = Simulation::new(&network.topology, replication.seed, tally);
+        let simulation = Simulation::new(&network.topology, seed, tally);
         let simulation = simulation.map_err(|error| error.to_string())?;
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
         let controllers: Vec<AnyController> = built.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let Plan { flows, roles, .. } = Plan::new(scenario, &network, controllers.len(), streams)?;
+        let Plan { flows, roles, .. } = plan;
         // Control traffic of radios goes on for ever, so that the end must be told.
         let ends_the_run = scenario.time_limit.is_some() && !scenario.radios.is_empty();
         let mut trial = Self {
@@ -97,10 +126,11 @@ impl<'a> Trial<'a> {
             controllers,
             flows,
             roles,
-            radios: network.radios,
+            radios: network.radios.clone(),
             steps,
             retired: Vec::new(),
             timeouts: wanted.timeouts.then(BTreeMap::new),
+            wants_arrivals: wanted.arrivals,
             undone: ends_the_run.then(Rc::default),
         };
         for node in trial.roles.keys().copied().collect::<Vec<_>>() {
@@ -148,10 +178,13 @@ impl<'a> Trial<'a> {
     }
 
     /// A fresh host for a node, which had so many before.
-    fn host(&mut self, node: NodeId, lives: usize) -> Result<Node<Application>, String> {
+    fn host(&mut self, node: NodeId, lives: usize) -> Result<Occupant, String> {
         let role = self.roles[&node].clone();
         let is_client = !role.flows.is_empty();
         let flows = role.flows.into_iter().map(|(_, flow)| flow).collect();
+        if role.is_unaware {
+            return Ok(Occupant::Unaware(Unaware::new(flows)));
+        }
         let requester = is_client.then(|| match &self.undone {
             Some(undone) if lives == 0 => Requester::new(flows).ending_the_run(Rc::clone(undone)),
             Some(undone) => Requester::new(flows).going_on(Rc::clone(undone)),
@@ -165,36 +198,62 @@ impl<'a> Trial<'a> {
             }
             _ => Recorded::silent(controller),
         };
-        let application = Application { requester, responder: role.responder };
+        let silent = || Responder::new(Answers::All, Code::CONTENT, Body::EMPTY);
+        let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
+        let responder = responder.map(|responder| responder.leaving(role.unanswered));
+        let application = Application { requester, responder };
         host(node, lives, self.parameters(role.scheme), recorded, &self.streams, application)
+            .map(|node| Occupant::Coap(Box::new(node)))
             .map_err(|error| error.to_string())
     }
 
     fn parameters(&self, scheme: usize) -> Parameters {
         let endpoint = &self.cell.scenario.endpoint;
-        let nstart = self.cell.scenario.scheme(&self.cell.schemes[scheme]).and_then(|scheme| scheme.nstart);
         Parameters {
             max_retransmit: endpoint.max_retransmit,
-            nstart: nstart.unwrap_or(endpoint.nstart),
+            nstart: self.cell.scenario.nstart(&self.cell.schemes[scheme]),
             timeout_cap: endpoint.timeout_cap.0,
             token_length: endpoint.token_length,
             response_timeout: None,
+            datagram_overhead: Some(endpoint.overhead()),
         }
     }
 
     fn into_record(self) -> Record {
-        let Self { simulation, mut flows, roles, radios, retired, timeouts, .. } = self;
+        let Self { simulation, mut flows, roles, radios, retired, timeouts, wants_arrivals, .. } = self;
         let elapsed = simulation.now() - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
         let (hosts, tally) = simulation.into_parts();
+        // Of two flows between the same nodes the first one is to be found.
+        let pairs: HashMap<(NodeId, NodeId), usize> = if wants_arrivals {
+            (0..flows.len()).rev().map(|place| ((flows[place].client, flows[place].server), place)).collect()
+        } else {
+            HashMap::new()
+        };
         for (node, host) in retired.into_iter().chain(hosts) {
-            let Some(requester) = host.into_application().requester else { continue };
             let places: Vec<usize> = roles[&node].flows.iter().map(|(place, _)| *place).collect();
-            for (place, tally) in places.iter().zip(requester.tallies()) {
-                flows[*place].tally = flows[*place].tally.followed_by(tally);
+            let mut add = |tallies: &[FlowTally]| {
+                for (place, tally) in places.iter().zip(tallies) {
+                    flows[*place].tally = flows[*place].tally.followed_by(tally);
+                }
+            };
+            let application = match host {
+                Occupant::Coap(host) => host.into_application(),
+                Occupant::Unaware(sender) => {
+                    add(sender.tallies());
+                    continue;
+                }
+            };
+            if let Some(requester) = application.requester {
+                add(requester.tallies());
+                for exchange in requester.into_exchanges() {
+                    flows[places[exchange.flow as usize]].exchanges.push(exchange);
+                }
             }
-            for exchange in requester.into_exchanges() {
-                flows[places[exchange.flow as usize]].exchanges.push(exchange);
+            for arrival in application.responder.iter().flat_map(Responder::arrivals) {
+                if let Some(place) = pairs.get(&(arrival.from, node)) {
+                    flows[*place].arrivals.push(arrival.at);
+                }
             }
         }
         let client = |(node, role): (&NodeId, &Role)| {
@@ -206,7 +265,7 @@ impl<'a> Trial<'a> {
             let (copies, dropped) = (sent.copies, sent.dropped);
             NodeRecord { node: *node, scheme: role.scheme, traffic, timeouts, copies, dropped }
         };
-        let nodes = roles.iter().filter(|(_, role)| !role.flows.is_empty()).map(client).collect();
-        Record { flows, nodes, elapsed, radios }
+        let nodes = roles.iter().filter(|(_, role)| !role.flows.is_empty() && !role.is_unaware).map(client).collect();
+        Record { flows, nodes, began: Instant::ZERO, elapsed, radios }
     }
 }

@@ -1,9 +1,10 @@
 //! The runs of a cell, and what is measured of each.
 
 use crate::campaign::{self, Ran, Replication};
-use crate::compose::{self, Selection, Wanted};
+use crate::compose::{self, Record, Selection, Wanted};
 use crate::metrics::{Metric, Sample};
-use crate::scenario::{Cell, Pace, Value};
+use crate::scenario::{Cell, Pace, Phase, Value};
+use crate::units::Span;
 
 /// A cell, and each different thing that is measured of it.
 pub(super) struct CellRuns {
@@ -11,8 +12,8 @@ pub(super) struct CellRuns {
     measured: Vec<(Metric, Option<usize>)>,
 }
 
-/// What one run gives: for each scheme, a sample of each thing.
-pub(super) type Samples = Vec<Vec<Sample>>;
+/// What one run gives: of the whole and then of each phase, for each scheme, a sample of each thing.
+pub(super) type Samples = Vec<Vec<Vec<Sample>>>;
 
 impl CellRuns {
     pub(super) fn new(cell: Cell) -> Self {
@@ -36,7 +37,7 @@ impl CellRuns {
 /// The metric, and the place of the traffic that it is of.
 fn thing(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
     let place = |name: &String| cell.scenario.traffic.iter().position(|traffic| traffic.name == *name);
-    (value.metric, value.traffic.as_ref().and_then(place))
+    (value.metric.clone(), value.traffic.as_ref().and_then(place))
 }
 
 impl campaign::Cell for CellRuns {
@@ -64,6 +65,12 @@ impl campaign::Cell for CellRuns {
                     u64::from(exchanges.get()) * seconds / interval.0.as_secs().max(1)
                 }
                 Pace::At(times) => times.len() as u64,
+                Pace::OnOff { interval, .. } => seconds / interval.0.as_secs().max(1),
+                Pace::Phases(intervals) => {
+                    let of_phase =
+                        |(phase, interval): (&Phase, &Span)| phase.lasts.0.as_secs() / interval.0.as_secs().max(1);
+                    scenario.phases.iter().zip(intervals).map(of_phase).sum()
+                }
             };
             let exchanges = traffic.exchanges.map_or(by_time, |exchanges| u64::from(exchanges.get()));
             // The more clients, the more copies of each exchange.
@@ -73,15 +80,20 @@ impl campaign::Cell for CellRuns {
     }
 
     fn run(&self, replication: Replication) -> Result<Ran<Samples>, String> {
-        let wanted = Wanted { timeouts: self.measured.iter().any(|(metric, _)| metric.wants().timeouts) };
+        let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metric.wants()));
+        let wanted = Wanted { timeouts: wants(|wanted| wanted.timeouts), arrivals: wants(|wanted| wanted.arrivals) };
         let Ran { outcome: record, events } = compose::run(&self.cell, wanted, replication)?;
         let max_retransmit = self.cell.scenario.endpoint.max_retransmit;
-        let of_scheme = |scheme: usize| {
-            let sample = |(metric, traffic): &(Metric, Option<usize>)| {
-                metric.sample(&record, Selection { scheme, traffic: *traffic }, max_retransmit)
+        let samples = |record: &Record| {
+            let of_scheme = |scheme: usize| {
+                let sample = |(metric, traffic): &(Metric, Option<usize>)| {
+                    metric.sample(record, Selection { scheme, traffic: *traffic }, max_retransmit)
+                };
+                self.measured.iter().map(sample).collect()
             };
-            self.measured.iter().map(sample).collect()
+            (0..self.cell.schemes.len()).map(of_scheme).collect()
         };
-        Ok(Ran { outcome: (0..self.cell.schemes.len()).map(of_scheme).collect(), events })
+        let phases = Phase::spans(&self.cell.scenario.phases).map(|(from, to)| samples(&record.during(from, to)));
+        Ok(Ran { outcome: std::iter::once(samples(&record)).chain(phases).collect(), events })
     }
 }

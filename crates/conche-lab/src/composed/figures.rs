@@ -1,30 +1,42 @@
 //! What is made of the replications of a cell.
 
 use super::cells::{CellRuns, Samples};
+use super::claims::Series;
 use super::published::Published;
 use crate::metrics::{Measured, Sample, Statistic, percentiles};
 use crate::results::Figure;
-use crate::scenario::{Scenario, Value, matches_any};
+use crate::scenario::{Phase, Scenario, Value, matches_any};
 
 /// The item of what is in no other.
 const GRID: &str = "grid";
 
-/// All values of a cell, scheme by scheme.
-pub(super) fn of_cell(runs: &CellRuns, outcomes: &[Samples], published: &Published) -> Vec<Figure> {
+/// All values of a cell, scheme by scheme: of the whole run, then of each phase.
+pub(super) fn of_cell(runs: &CellRuns, outcomes: &[Samples], published: &Published) -> Vec<Series> {
     let schemes = runs.cell.schemes.iter().enumerate();
-    schemes.flat_map(|(place, scheme)| of_scheme(runs, outcomes, published, (place, scheme))).collect()
+    let phases = || runs.cell.scenario.phases.iter().map(Some);
+    let of_scheme = |(place, scheme): (usize, &String)| {
+        let stretches = std::iter::once(None).chain(phases()).enumerate();
+        let of_stretch = |(stretch, phase): (usize, Option<&Phase>)| {
+            let samples: Vec<&[Sample]> = outcomes.iter().map(|run| run[stretch][place].as_slice()).collect();
+            of_stretch(runs, &samples, published, scheme, phase)
+        };
+        stretches.flat_map(of_stretch).collect::<Vec<_>>()
+    };
+    schemes.flat_map(of_scheme).collect()
 }
 
-fn of_scheme(
+/// The values of a scheme in a phase, or in the whole. `outcomes` has the samples of each replication.
+fn of_stretch(
     runs: &CellRuns,
-    outcomes: &[Samples],
+    outcomes: &[&[Sample]],
     published: &Published,
-    (place, scheme): (usize, &String),
-) -> Vec<Figure> {
+    scheme: &str,
+    phase: Option<&Phase>,
+) -> Vec<Series> {
     let cell = &runs.cell;
     let samples_of = |value: &Value| -> Vec<&Sample> {
         let sample = runs.place(value);
-        outcomes.iter().map(|of_run| &of_run[place][sample]).collect()
+        outcomes.iter().map(|of_run| &of_run[sample]).collect()
     };
     let wanted = || cell.scenario.values.iter().filter(|value| cell.is_among(&value.only, scheme));
     // Percentiles of one thing come from one bootstrap.
@@ -41,12 +53,11 @@ fn of_scheme(
     let found: Vec<(usize, Vec<(f64, Measured)>)> = percentiles_of
         .into_iter()
         .map(|(sample, percents)| {
-            let samples: Vec<&Sample> = outcomes.iter().map(|of_run| &of_run[place][sample]).collect();
+            let samples: Vec<&Sample> = outcomes.iter().map(|of_run| &of_run[sample]).collect();
             (sample, percentiles(&samples, percents, cell.scenario.seed))
         })
         .collect();
-    let mut figures = Vec::new();
-    for value in wanted() {
+    let of_value = |value: &Value| -> Vec<(usize, Series)> {
         let measured = match value.statistic {
             Statistic::Percentile(percent) => {
                 let sample = runs.place(value);
@@ -55,14 +66,38 @@ fn of_scheme(
             }
             statistic => statistic.of(&samples_of(value)),
         };
-        figures.extend(measured.into_iter().map(|measured| figure(runs, published, scheme, value, measured)));
-    }
-    figures
+        let series = |measured: Measured| {
+            let (first_run, of_runs) = (measured.first_run, measured.of_runs.clone());
+            let figure = figure(runs, published, (scheme, phase), value, measured);
+            (first_run, Series { figure, of_runs })
+        };
+        measured.into_iter().map(series).collect()
+    };
+    let values: Vec<&Value> = wanted().collect();
+    // Values over the same windows come window by window.
+    let alike =
+        |one: &&Value, other: &&Value| one.metric.windows().is_some() && one.metric.windows() == other.metric.windows();
+    let by_window = |values: &[&Value]| {
+        let mut columns: Vec<_> = values.iter().map(|value| of_value(value).into_iter()).collect();
+        let longest = columns.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+        (0..longest).flat_map(|_| columns.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    let mut series: Vec<(usize, Series)> = values.chunk_by(alike).flat_map(by_window).collect();
+    // Stable: what the first replication has comes first, in the order of the values.
+    series.sort_by_key(|(first_run, _)| *first_run);
+    series.into_iter().map(|(_, series)| series).collect()
 }
 
-fn figure(runs: &CellRuns, published: &Published, scheme: &str, value: &Value, measured: Measured) -> Figure {
+fn figure(
+    runs: &CellRuns,
+    published: &Published,
+    (scheme, phase): (&str, Option<&Phase>),
+    value: &Value,
+    measured: Measured,
+) -> Figure {
     let scenario = &runs.cell.scenario;
     let row = runs.cell.row(value.row.as_deref(), scheme);
+    let row = phase.map_or_else(|| row.clone(), |phase| format!("{row}/{}", phase.name));
     let column = value.column.replace("{}", &measured.label);
     Figure {
         paper: scenario.name.clone(),

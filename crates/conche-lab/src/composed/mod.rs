@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `cells` | the runs of a cell, and what is measured of each |
 //! | `figures` | what is made of the replications, under the tables and figures that values belong to |
+//! | `features` | what distinguishes the schemes before any run |
 //! | `claims` | what is said in words, put to the test |
 //! | `tables` | tables of text |
 //! | `published` | the values of a paper, from CSV |
 
 mod cells;
 mod claims;
+mod features;
 mod figures;
 mod published;
 mod tables;
@@ -20,8 +22,9 @@ use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
 use crate::experiment::{About, Bar, Effort, Experiment, replications};
 use crate::report::Table;
 use crate::results::Figure;
-use crate::scenario::{Document, ScenarioError, matches_any};
+use crate::scenario::{Document, Scenario, ScenarioError, matches_any};
 use cells::CellRuns;
+use claims::Series;
 use published::Published;
 
 /// An experiment that a scenario composes.
@@ -37,7 +40,7 @@ impl Composed {
     /// # Errors
     /// What is wrong, where, and what would be right.
     pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
-        let document = Document::from_toml(text)?;
+        let document = Document::read(text, &file)?;
         let published = match &document.scenario().published {
             None => Published::default(),
             Some(name) => file(name)
@@ -45,6 +48,17 @@ impl Composed {
                 .map_err(|problem| ScenarioError::new("published", format!("{name}: {problem}")))?,
         };
         Ok(Self { document, published })
+    }
+
+    /// How much is run, with the duration of runs if all are equally long.
+    fn extent(&self) -> String {
+        let number = replications(self.document.scenario().replications.get());
+        let mut durations: Vec<_> = self.document.sections().iter().filter_map(|section| section.duration).collect();
+        durations.dedup();
+        match durations[..] {
+            [duration] => format!("{number} of {duration}"),
+            _ => number,
+        }
     }
 
     /// What it was read from.
@@ -65,12 +79,7 @@ impl Composed {
 impl Experiment for Composed {
     fn about(&self) -> About<'_> {
         let scenario = self.document.scenario();
-        About {
-            name: &scenario.name,
-            title: &scenario.title,
-            extent: replications(scenario.replications.get()),
-            seed: scenario.seed,
-        }
+        About { name: &scenario.name, title: &scenario.title, extent: self.extent(), seed: scenario.seed }
     }
 
     fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
@@ -84,28 +93,39 @@ impl Experiment for Composed {
         let of_cell = |(cell, runs): (&CellRuns, &Vec<_>)| figures::of_cell(cell, runs, &self.published);
         let measure = || cells.par_iter().zip(outcomes.par_iter()).map(of_cell).collect::<Vec<_>>();
         let measured = campaign::threads(options)?.install(measure);
-        let mut figures: Vec<Figure> = measured.into_iter().flatten().collect();
+        let series: Vec<Series> = measured.into_iter().flatten().collect();
+        let claims = claims::figures(scenario, &series);
+        let mut figures = features::figures(scenario);
+        figures.extend(series.into_iter().map(|series| series.figure));
         // Stable, so that the values of an item stay in the order of cells.
         figures.sort_by_key(|figure| figures::rank(scenario, &figure.item));
-        figures.extend(claims::figures(scenario, &figures));
+        figures.extend(claims);
         Ok((figures, cost))
     }
 
     fn tables(&self, figures: &[Figure]) -> Vec<Table> {
-        tables::tables(self.document.scenario(), figures)
+        let features = features::table(self.document.scenario());
+        features.into_iter().chain(tables::tables(&self.document, figures)).collect()
     }
 
     fn bar(&self, figure: &Figure) -> Option<Bar> {
         let mut bars = self.document.scenario().bars.iter();
         let bar = bars.find(|bar| concerns(&bar.items, &bar.rows, figure))?;
-        Some(Bar::Percent(bar.percent))
+        match bar.percent {
+            Some(percent) => Some(Bar::Percent(percent)),
+            None => self.published.interval(&figure.row, &figure.column).map(Bar::Within),
+        }
     }
 
     fn reason(&self, figure: &Figure) -> Option<&str> {
-        let mut reasons = self.document.scenario().reasons.iter();
-        let reason = reasons.find(|reason| concerns(&reason.items, &reason.rows, figure))?;
-        Some(&reason.text)
+        reason(self.document.scenario(), figure)
     }
+}
+
+/// Why a figure is beyond its bar, or a claim does not hold, where the scenario says it.
+fn reason<'a>(scenario: &'a Scenario, figure: &Figure) -> Option<&'a str> {
+    let reason = scenario.reasons.iter().find(|reason| concerns(&reason.items, &reason.rows, figure))?;
+    Some(&reason.text)
 }
 
 /// Whether what is said of these items and rows is said of a figure.

@@ -1,16 +1,17 @@
 //! What a paper published, as far as it is known in numbers: a CSV file beside the scenario.
 //!
-//! Its columns are the row and the column of a value as results call them, and the value. Lines that begin with `#` say
-//! where the values come from.
+//! Its columns are the row and the column of a value as results call them, and the value; and, where it was published, how
+//! far its 95 % confidence interval reaches either way. Lines that begin with `#` say where the values come from.
 
 use std::collections::HashMap;
 
 /// Published values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Published(HashMap<String, HashMap<String, f64>>);
+pub(super) struct Published(HashMap<String, HashMap<String, (f64, Option<f64>)>>);
 
-/// The first line that is no comment.
+/// The first line that is no comment, without intervals and with them.
 const HEADER: &str = "row,column,value";
+const WITH_INTERVALS: &str = "row,column,value,interval";
 
 impl Published {
     /// Reads a file.
@@ -20,17 +21,20 @@ impl Published {
     pub(super) fn from_csv(text: &str) -> Result<Self, String> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         match lines.next() {
-            Some((_, HEADER)) => {}
+            Some((_, HEADER | WITH_INTERVALS)) => {}
             first => return Err(format!("line {}: expected `{HEADER}`", first.map_or(1, |(number, _)| number))),
         }
-        let mut values: HashMap<String, HashMap<String, f64>> = HashMap::new();
+        let mut values: HashMap<String, HashMap<String, _>> = HashMap::new();
         for (number, line) in lines {
             let parts: Vec<&str> = line.split(',').collect();
-            let [row, column, value] = parts[..] else {
-                return Err(format!("line {number}: expected a row, a column and a value"));
+            let (row, column, value, interval) = match parts[..] {
+                [row, column, value] => (row, column, value, None),
+                [row, column, value, interval] => (row, column, value, Some(interval)),
+                _ => return Err(format!("line {number}: expected a row, a column and a value")),
             };
-            let value: f64 = value.trim().parse().map_err(|_| format!("line {number}: `{value}` is no number"))?;
-            if values.entry(row.to_owned()).or_default().insert(column.to_owned(), value).is_some() {
+            let parsed = |text: &str| text.trim().parse().map_err(|_| format!("line {number}: `{text}` is no number"));
+            let both: (f64, Option<f64>) = (parsed(value)?, interval.map(parsed).transpose()?);
+            if values.entry(row.to_owned()).or_default().insert(column.to_owned(), both).is_some() {
                 return Err(format!("line {number}: {row} {column} is there twice"));
             }
         }
@@ -39,7 +43,12 @@ impl Published {
 
     /// The published value of a row and column, if there is one.
     pub(super) fn of(&self, row: &str, column: &str) -> Option<f64> {
-        self.0.get(row)?.get(column).copied()
+        Some(self.0.get(row)?.get(column)?.0)
+    }
+
+    /// How far its interval reaches either way, if that is published.
+    pub(super) fn interval(&self, row: &str, column: &str) -> Option<f64> {
+        self.0.get(row)?.get(column)?.1
     }
 }
 
@@ -49,8 +58,10 @@ mod tests {
 
     #[test]
     fn values_are_found_by_row_and_column() {
-        let published = Published::from_csv("# Table 1\nrow,column,value\na/b,c,1.5\na/b,d,2\n").expect("valid");
+        let text = "# Table 1\nrow,column,value,interval\na/b,c,1.5,0.1\na/b,d,2\n";
+        let published = Published::from_csv(text).expect("valid");
         assert_eq!((published.of("a/b", "d"), published.of("a/b", "e")), (Some(2.0), None));
+        assert_eq!((published.interval("a/b", "c"), published.interval("a/b", "d")), (Some(0.1), None));
     }
 
     #[test]

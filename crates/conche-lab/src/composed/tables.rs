@@ -5,18 +5,29 @@ use std::borrow::Cow;
 use crate::papers::{Values, claim_table};
 use crate::report::{Align, Table, deviation, interval, number};
 use crate::results::{Figure, Unit};
-use crate::scenario::{self, Scenario, filled, matches_any};
+use crate::scenario::{self, Document, Scenario, filled, matches_any};
 
 /// The scenario's tables, or one of everything, and the claims.
-pub(super) fn tables(scenario: &Scenario, figures: &[Figure]) -> Vec<Table> {
-    let view = View::new(scenario, figures);
+pub(super) fn tables(document: &Document, figures: &[Figure]) -> Vec<Table> {
+    let scenario = document.scenario();
+    let view = View::new(document.sections(), figures);
     let mut tables: Vec<Table> = match scenario.tables.is_empty() {
         true => vec![everything(figures)],
         false => scenario.tables.iter().map(|table| view.table(table)).collect(),
     };
-    tables.push(claim_table(figures));
+    tables.push(claims(scenario, figures));
     tables.retain(|table| !table.rows.is_empty());
     tables
+}
+
+/// The claims, and below them why some do not hold, where that is known.
+fn claims(scenario: &Scenario, figures: &[Figure]) -> Table {
+    let mut notes: Vec<String> = Vec::new();
+    for figure in figures.iter().filter(|figure| figure.unit == Unit::Verdict && figure.measured < 0.5) {
+        let known = super::reason(scenario, figure).filter(|reason| notes.iter().all(|known| known != reason));
+        notes.extend(known.map(str::to_owned));
+    }
+    Table { notes, ..claim_table(figures) }
 }
 
 /// Each row a line, each column a column.
@@ -67,13 +78,16 @@ struct View<'a> {
 /// A line of a table under construction.
 struct Line<'a> {
     names: Vec<String>,
-    cells: Vec<(String, &'a Figure)>,
+    cells: Vec<(String, Vec<&'a Figure>)>,
 }
 
 impl<'a> View<'a> {
-    fn new(scenario: &'a Scenario, figures: &'a [Figure]) -> Self {
-        let own = scenario.values.iter().filter_map(|value| value.row.as_deref().map(Cow::from));
-        let templates = std::iter::once(scenario.row_template()).chain(own).collect();
+    fn new(sections: &'a [Scenario], figures: &'a [Figure]) -> Self {
+        let of_values = |section: &'a Scenario| {
+            let own = section.values.iter().filter_map(|value| value.row.as_deref().map(Cow::from));
+            std::iter::once(section.row_template()).chain(own)
+        };
+        let templates = sections.iter().flat_map(of_values).collect();
         Self { figures, values: Values::new(figures), templates }
     }
 
@@ -87,6 +101,9 @@ impl<'a> View<'a> {
             .iter()
             .filter(of_items)
             .filter(|figure| matches_any(&layout.rows, &figure.row) && matches_any(&layout.columns, &figure.column))
+            .filter(|figure| {
+                layout.labels.is_empty() || layout.labels.iter().any(|own| parsed(own, &figure.row).is_some())
+            })
             .collect();
         let names = layout.names.iter().map(|name| name.head.clone());
         let align = if layout.names.len() > 1 { Align::FirstTwoLeft } else { Align::FirstLeft };
@@ -106,8 +123,7 @@ impl<'a> View<'a> {
         };
         let line = |figure: &&Figure| {
             let published = show(figure.published?, figure.unit);
-            let names = layout.names.iter().map(|name| self.fill(&name.show, figure));
-            let names: Option<Vec<String>> = names.collect();
+            let names = self.names(layout, figure);
             let values = [published, show(figure.measured, figure.unit), deviation(figure), interval(figure)];
             Some(names?.into_iter().chain(values).collect())
         };
@@ -120,8 +136,9 @@ impl<'a> View<'a> {
         let mut lines: Vec<Line<'a>> = Vec::new();
         let mut across: Vec<String> = Vec::new();
         for figure in shown {
-            let names: Option<Vec<String>> = layout.names.iter().map(|name| self.fill(&name.show, figure)).collect();
-            let Some((names, place)) = names.zip(self.fill(&layout.across, figure)) else { continue };
+            let Some((names, place)) = self.names(layout, figure).zip(self.fill(layout, &layout.across, figure)) else {
+                continue;
+            };
             if !across.contains(&place) {
                 across.push(place.clone());
             }
@@ -129,11 +146,14 @@ impl<'a> View<'a> {
                 lines.push(Line { names, cells: Vec::new() });
                 lines.len() - 1
             });
-            if !lines[line].cells.iter().any(|(known, _)| *known == place) {
-                lines[line].cells.push((place, figure));
+            match lines[line].cells.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, figures)) => figures.push(figure),
+                None => lines[line].cells.push((place, vec![figure])),
             }
         }
         in_their_order(&mut across, String::as_str);
+        let first: Vec<String> = lines.iter().filter_map(|line| line.names.first().cloned()).collect();
+        lines.sort_by_key(|line| first.iter().position(|name| Some(name) == line.names.first()));
         in_their_order(&mut lines, |line| line.names.first().filter(|_| line.names.len() == 1).map_or("", |name| name));
         let heading = |(place, head): (&String, &String)| match (place.as_str(), head.as_str()) {
             ("", head) => head.to_owned(),
@@ -143,8 +163,8 @@ impl<'a> View<'a> {
         let pairs = across.iter().flat_map(|place| layout.cells.iter().map(move |cell| (place, cell)));
         let header = pairs.clone().map(|(place, cell)| heading((place, &cell.head))).collect();
         let cell = |line: &Line<'_>, place: &String, template: &str| {
-            let figure = line.cells.iter().find(|(known, _)| known == place).map(|(_, figure)| *figure)?;
-            filled(template, |name| self.shown(figure, name).map(Cow::from))
+            let (_, figures) = line.cells.iter().find(|(known, _)| known == place)?;
+            filled(template, |name| self.shown(figures, name).map(Cow::from))
         };
         let rows = lines.iter().filter_map(|line| {
             let cells: Vec<Option<String>> = pairs.clone().map(|(place, of)| cell(line, place, &of.show)).collect();
@@ -155,18 +175,29 @@ impl<'a> View<'a> {
         (header, rows.collect())
     }
 
-    /// What a cell's template says by a name: `value` for the value itself, `value±` with its interval, or a column of its row.
-    fn shown(&self, figure: &Figure, name: &str) -> Option<String> {
-        match name {
-            "value" => Some(number(figure.measured, figure.unit)),
-            "value±" => Some(with_error(figure)),
-            column => self.values.get(&figure.row, column).map(|figure| number(figure.measured, figure.unit)),
-        }
+    /// What a cell's template says by a name: `value` for the value itself or a column of its row, or of another one in this
+    /// cell, and with `±` behind it the interval too.
+    fn shown(&self, figures: &[&Figure], name: &str) -> Option<String> {
+        let (name, with_interval) = name.strip_suffix('±').map_or((name, false), |name| (name, true));
+        let figure = match name {
+            "value" => *figures.first()?,
+            column => figures.iter().find_map(|figure| self.values.get(&figure.row, column))?,
+        };
+        Some(if with_interval { with_error(figure) } else { number(figure.measured, figure.unit) })
     }
 
-    /// A template of the labels of a figure's row, and of `{column}`.
-    fn fill(&self, template: &str, figure: &Figure) -> Option<String> {
-        let labels = self.templates.iter().find_map(|template| parsed(template, &figure.row)).unwrap_or_default();
+    /// The names at the left of a figure; `None` if it is not shown.
+    fn names(&self, layout: &scenario::Table, figure: &Figure) -> Option<Vec<String>> {
+        let name = |head: &scenario::Head| self.fill(layout, &head.show, figure).or_else(|| head.missing.clone());
+        layout.names.iter().map(name).collect()
+    }
+
+    /// A template of the labels of a figure's row and column, and of `{column}`.
+    fn fill(&self, layout: &scenario::Table, template: &str, figure: &Figure) -> Option<String> {
+        let mut templates = self.templates.iter().map(Cow::as_ref).filter(|_| layout.labels.is_empty());
+        let own = || layout.labels.iter().find_map(|template| parsed(template, &figure.row));
+        let mut labels = templates.find_map(|template| parsed(template, &figure.row)).or_else(own).unwrap_or_default();
+        labels.extend(layout.column.iter().filter_map(|template| parsed(template, &figure.column)).flatten());
         filled(template, |name| match name {
             "column" => Some(figure.column.as_str().into()),
             name => labels.iter().find(|(known, _)| *known == name).map(|(_, label)| (*label).into()),

@@ -1,5 +1,7 @@
 //! ANRW'18, reduced: single cells against closed forms, and how results are named.
 
+mod bdp19;
+
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -8,6 +10,7 @@ use super::*;
 use crate::campaign::Progress;
 use crate::papers::ANRW18;
 use crate::results::{Unit, write_json};
+use crate::scenario::Cell;
 
 /// How long one frame of a response occupies the downlink.
 const SERVICE: f64 = 94.0 * 8.0 / 30_000.0;

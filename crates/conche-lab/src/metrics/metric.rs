@@ -1,16 +1,16 @@
 //! The metrics.
 
+use conche_netsim::Instant;
 use serde::Deserialize;
 
-use super::Statistic;
-use crate::compose::{Flow, Record, Selection, Wanted};
+use super::{Classes, Received, Statistic, Windows, over_time};
+use crate::compose::{Flow, Record, Selection, Wanted, enough};
 use crate::results::Unit;
 use crate::stats::jain_index;
 use crate::units::Span;
-use crate::workload::Exchange;
 
 /// Something that is measured of the flows of one run. An exchange is what a request opens; it succeeds if it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Metric {
     /// Of each flow that had all its exchanges: how long that took.
@@ -39,6 +39,10 @@ pub enum Metric {
     RetransmissionShare,
     /// Retransmissions for a request.
     Retries,
+    /// Retransmissions among all copies of the exchanges that are over.
+    RetransmissionIndex,
+    /// Of each flow: how many radio hops it is long.
+    Hops,
     /// Of each exchange: its first timeout, as drawn.
     InitialRto,
     /// Of each copy: its timeout.
@@ -50,11 +54,27 @@ pub enum Metric {
         /// The share, from 0 to 1.
         share: f64,
     },
+    /// Of each flow: exchanges that succeeded.
+    FlowSuccesses,
+    /// Which share of another metric's numbers is in each class.
+    Classes(Classes),
     /// Exchanges that succeeded within each such time, by its end.
-    Done {
-        /// How long a window is.
-        window: Span,
-    },
+    Done(Windows),
+    /// Exchanges that had succeeded until the end of each such time.
+    DoneUntil(Windows),
+    /// The mean timeout of the copies that were sent within each such time, by its end.
+    RtoOverTime(Windows),
+    /// The time that an exchange which succeeds takes of its client: of a flow with several at a time, a share of it.
+    TimePerSuccess,
+    /// One over that: the exchanges a second of a client.
+    ClientThroughput,
+    /// The share of the clients' time that goes into exchanges that succeed. A flow has its time once for each exchange that
+    /// it may have at a time.
+    UsefulTime,
+    /// Exchanges that succeeded, of those that flows were to have.
+    Completed,
+    /// What arrived at the servers.
+    Received(Received),
 }
 
 /// What one run gives.
@@ -71,52 +91,73 @@ pub enum Sample {
 }
 
 const NANOS_PER_SECOND: f64 = 1e9;
-/// A column each: nobody reads more.
-const MOST_WINDOWS: u128 = 10_000;
 
 impl Metric {
     /// What it counts.
     #[must_use]
-    pub const fn unit(self) -> Unit {
+    pub const fn unit(&self) -> Unit {
         match self {
             Self::CompletionTime | Self::ExchangeTime | Self::RoundTrip | Self::InitialRto | Self::Rto => Unit::Seconds,
-            Self::Settling { .. } => Unit::Seconds,
+            Self::Settling { .. } | Self::RtoOverTime(_) | Self::TimePerSuccess => Unit::Seconds,
             Self::Unnecessary | Self::Copies | Self::Drops => Unit::Copies,
-            Self::Retransmissions | Self::Failed | Self::Succeeded | Self::Done { .. } => Unit::Exchanges,
+            Self::Retransmissions | Self::Failed | Self::Succeeded | Self::FlowSuccesses => Unit::Exchanges,
+            Self::Done(_) | Self::DoneUntil(_) => Unit::Exchanges,
             Self::Loss | Self::RetransmissionShare => Unit::Percent,
-            Self::Throughput => Unit::PerSecond,
-            Self::Retries | Self::Jain => Unit::Ratio,
+            Self::Classes(_) | Self::UsefulTime | Self::Completed => Unit::Percent,
+            Self::Throughput | Self::ClientThroughput => Unit::PerSecond,
+            Self::Retries | Self::RetransmissionIndex | Self::Jain => Unit::Ratio,
+            Self::Hops => Unit::Count,
+            Self::Received(received) => received.unit(),
         }
     }
 
     /// What a run must remember for it.
     #[must_use]
-    pub const fn wants(self) -> Wanted {
-        Wanted { timeouts: matches!(self, Self::InitialRto | Self::Rto | Self::RetransmissionShare) }
+    pub fn wants(&self) -> Wanted {
+        match self {
+            Self::Classes(classes) => classes.of.wants(),
+            metric => Wanted {
+                timeouts: matches!(
+                    metric,
+                    Self::InitialRto | Self::Rto | Self::RtoOverTime(_) | Self::RetransmissionShare
+                ),
+                arrivals: matches!(metric, Self::Received(_)),
+            },
+        }
     }
 
     /// Refuses what no run can answer.
-    pub(crate) fn validate(self, statistic: Statistic, longest: Span) -> Result<(), String> {
+    pub(crate) fn validate(&self, statistic: Statistic, longest: Span) -> Result<(), String> {
         match (self, statistic) {
-            (Self::Settling { share }, _) if !(0.0..=1.0).contains(&share) => {
+            (Self::Classes(classes), _) if classes.validate().is_err() => classes.validate(),
+            (Self::Settling { share }, _) if !(0.0..=1.0).contains(share) => {
                 Err(format!("a share of {share}; it must be between 0 and 1"))
             }
-            (Self::Done { window }, _) if window.0.is_zero() => Err("a window must be longer than 0s".to_owned()),
-            (Self::Done { window }, _) if longest.0.as_nanos() / window.0.as_nanos() > MOST_WINDOWS => {
-                Err(format!("{longest} has more than {MOST_WINDOWS} windows of {window}; make them longer"))
+            (metric, _) if metric.windows().is_some_and(|windows| windows.validate(longest).is_err()) => {
+                metric.windows().map_or(Ok(()), |windows| windows.validate(longest))
             }
+            (Self::Received(received), _) if received.validate(longest).is_err() => received.validate(longest),
             (_, Statistic::Percentile(percent)) if !(0.0..=100.0).contains(&percent) => {
                 Err(format!("a percentile of {percent}; it must be between 0 and 100"))
             }
-            (metric, Statistic::Percentile(_)) if !metric.has_many() => {
+            (metric, Statistic::Percentile(_) | Statistic::Median) if !metric.has_many() => {
                 Err("it is one number a run, which has no percentiles; leave the statistic out for its mean".to_owned())
             }
             _ => Ok(()),
         }
     }
 
+    /// The windows that it has a number of each of.
+    #[must_use]
+    pub(crate) const fn windows(&self) -> Option<Windows> {
+        match self {
+            Self::Done(windows) | Self::DoneUntil(windows) | Self::RtoOverTime(windows) => Some(*windows),
+            _ => None,
+        }
+    }
+
     /// Whether it gives a number of each flow or exchange.
-    const fn has_many(self) -> bool {
+    pub(super) const fn has_many(&self) -> bool {
         matches!(
             self,
             Self::CompletionTime
@@ -125,12 +166,14 @@ impl Metric {
                 | Self::RoundTrip
                 | Self::InitialRto
                 | Self::Rto
+                | Self::Hops
+                | Self::FlowSuccesses
         )
     }
 
     /// What it is in a run. `max_retransmit` is MAX_RETRANSMIT.
     #[must_use]
-    pub fn sample(self, run: &Record, of: Selection, max_retransmit: u8) -> Sample {
+    pub fn sample(&self, run: &Record, of: Selection, max_retransmit: u8) -> Sample {
         let flows = || run.flows_of(of);
         let exchanges = || flows().flat_map(|flow| &flow.exchanges);
         let succeeded = || exchanges().filter(|exchange| exchange.answered);
@@ -174,6 +217,14 @@ impl Metric {
                 let requests = exchanges().count() as f64;
                 quotient(copies as f64 - requests, requests)
             }
+            Self::RetransmissionIndex => {
+                let copies: u64 = exchanges().map(|exchange| u64::from(exchange.transmissions)).sum();
+                // One that was given up before its first copy could leave has none.
+                let repeated = exchanges().map(|exchange| u64::from(exchange.transmissions.saturating_sub(1)));
+                quotient(repeated.sum::<u64>() as f64, copies as f64)
+            }
+            Self::Hops => Sample::Each(flows().map(|flow| flow.hops.into()).collect(), 1.0),
+            Self::Received(received) => received.sample(run, of),
             Self::InitialRto => {
                 seconds(timeouts().filter(|timeout| timeout.attempt == 0).map(|timeout| timeout.after.as_nanos()))
             }
@@ -182,8 +233,21 @@ impl Metric {
                 let shares: Vec<f64> = flows().map(|flow| flow.tally.answered as f64).collect();
                 jain_index(&shares).map_or(Sample::None, Sample::One)
             }
-            Self::Settling { share } => settling(run, of, share),
-            Self::Done { window } => done(run, succeeded(), window),
+            Self::Settling { share } => settling(run, of, *share),
+            Self::FlowSuccesses => Sample::Each(flows().map(|flow| flow.tally.answered).collect(), 1.0),
+            Self::Classes(classes) => classes.of(&classes.of.sample(run, of, max_retransmit)),
+            Self::Done(windows) => over_time::successes(run, of, *windows, false),
+            Self::DoneUntil(windows) => over_time::successes(run, of, *windows, true),
+            Self::RtoOverTime(windows) => over_time::timeouts(run, of, *windows),
+            Self::TimePerSuccess => quotient(client_time(flows()), succeeded().count() as f64),
+            Self::ClientThroughput => quotient(succeeded().count() as f64, client_time(flows())),
+            Self::UsefulTime => {
+                let slots: f64 = flows().map(|flow| f64::from(flow.outstanding)).sum();
+                share(flows().map(useful_s).sum(), slots * run.elapsed.as_secs_f64())
+            }
+            Self::Completed => {
+                share(tallied(|flow| flow.tally.answered), tallied(|flow| flow.wanted.unwrap_or_default()))
+            }
         }
     }
 }
@@ -204,26 +268,23 @@ fn share(part: f64, whole: f64) -> Sample {
 fn settling(run: &Record, of: Selection, share: f64) -> Sample {
     let Some(start) = run.flows_of(of).map(|flow| flow.start).min() else { return Sample::None };
     let all: u64 = run.flows_of(of).filter_map(|flow| flow.wanted).sum();
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a whole number
-    let enough = ((share * all as f64).ceil() as usize).max(1);
+    let enough = usize::try_from(enough(share, all)).unwrap_or(usize::MAX);
     let answered = run.flows_of(of).flat_map(|flow| &flow.exchanges).filter(|exchange| exchange.answered);
     let mut ends: Vec<_> = answered.map(|exchange| exchange.ended).collect();
     ends.sort_unstable();
     let end = ends.get(enough - 1).copied();
-    let settled = end.map_or(run.elapsed.saturating_sub(start - conche_netsim::Instant::ZERO), |end| end - start);
+    let settled =
+        end.map_or((run.began - Instant::ZERO + run.elapsed).saturating_sub(start - Instant::ZERO), |end| end - start);
     Sample::One(settled.as_secs_f64())
 }
 
-fn done<'a>(run: &Record, succeeded: impl Iterator<Item = &'a Exchange>, window: Span) -> Sample {
-    let nanos = window.0.as_nanos();
-    let windows = usize::try_from(run.elapsed.as_nanos().div_ceil(nanos)).unwrap_or(0).max(1);
-    let mut counts = vec![0.0; windows];
-    for exchange in succeeded {
-        let place = usize::try_from(u128::from(exchange.ended.as_nanos()) / nanos).unwrap_or(usize::MAX);
-        if let Some(count) = counts.get_mut(place.min(windows - 1)) {
-            *count += 1.0;
-        }
-    }
-    let end = |place: u32| Span(window.0.saturating_mul(place + 1)).to_string();
-    Sample::Labelled((0..).zip(counts).map(|(place, count)| (end(place), count)).collect())
+/// Seconds of a flow's exchanges that succeeded.
+fn useful_s(flow: &Flow) -> f64 {
+    let succeeded = flow.exchanges.iter().filter(|exchange| exchange.answered);
+    succeeded.map(|exchange| (exchange.ended - exchange.began).as_secs_f64()).sum()
+}
+
+/// The same of all flows, each divided by its exchanges at a time.
+fn client_time<'a>(flows: impl Iterator<Item = &'a Flow>) -> f64 {
+    flows.map(|flow| useful_s(flow) / f64::from(flow.outstanding)).sum()
 }

@@ -3,13 +3,22 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `metric` | the metrics: each turns a run into a sample |
+//! | `classes` | shares by class |
+//! | `over_time` | what happens in stretches of a run's time |
+//! | `received` | those of what servers received |
 //! | `statistic` | what is made of the samples of all replications |
 //! | `standard` | what a scenario measures that does not say what |
 
+mod classes;
 mod metric;
+mod over_time;
+mod received;
 mod standard;
 mod statistic;
 
+pub use classes::Classes;
 pub use metric::{Metric, Sample};
+pub use over_time::Windows;
+pub use received::Received;
 pub use standard::standard;
 pub use statistic::{Measured, Statistic, percentiles};

@@ -19,6 +19,9 @@ pub enum Statistic {
     Sum,
     /// The sum over so many replications, if there were as many.
     SumOf(u32),
+    /// The mean over replications of the median, of flows or exchanges, within a replication: of an even number the larger one
+    /// of the two in the middle.
+    Median,
     /// A percentile, from 0 to 100, over the flows or exchanges of all replications.
     Percentile(f64),
 }
@@ -34,6 +37,10 @@ pub struct Measured {
     pub ci95: Option<Interval>,
     /// How many replications had a value.
     pub runs: u32,
+    /// The first of these, counted from 0.
+    pub first_run: usize,
+    /// Of a mean: what it was in each replication, if each had a value.
+    pub of_runs: Vec<f64>,
 }
 
 /// How often the bootstrap resamples the replications.
@@ -43,15 +50,22 @@ impl Statistic {
     /// What it is of these samples, one of each replication; of a percentile nothing, see [`percentiles`].
     #[must_use]
     pub fn of(self, samples: &[&Sample]) -> Vec<Measured> {
-        let mut labels: Vec<&str> = Vec::new();
-        for (label, _) in samples.iter().flat_map(|sample| sample.numbers()) {
-            if !labels.contains(&label) {
-                labels.push(label);
+        let mut labels: Vec<(&str, usize)> = Vec::new();
+        for (run, sample) in samples.iter().enumerate() {
+            for (label, _) in sample.numbers(self) {
+                if !labels.iter().any(|(known, _)| *known == label) {
+                    labels.push((label, run));
+                }
             }
         }
-        let of_label = |label: &str| {
-            let numbers = samples.iter().flat_map(|sample| sample.numbers()).filter(|(of, _)| *of == label);
-            self.of_numbers(label, &numbers.map(|(_, number)| number).collect::<Vec<f64>>())
+        let of_label = |(label, first_run): (&str, usize)| {
+            let numbers = samples.iter().flat_map(|sample| sample.numbers(self)).filter(|(of, _)| *of == label);
+            let numbers: Vec<f64> = numbers.map(|(_, number)| number).collect();
+            let measured = Measured { first_run, ..self.of_numbers(label, &numbers) };
+            match self {
+                Self::Mean if numbers.len() == samples.len() => Measured { of_runs: numbers, ..measured },
+                _ => measured,
+            }
         };
         labels.into_iter().map(of_label).collect()
     }
@@ -60,7 +74,7 @@ impl Statistic {
         let count = numbers.len() as f64;
         let (mean, ci95) = mean_interval(numbers);
         let (value, factor) = match self {
-            Self::Mean | Self::Percentile(_) => (mean, 1.0),
+            Self::Mean | Self::Median | Self::Percentile(_) => (mean, 1.0),
             Self::Sum => (numbers.iter().sum(), count),
             Self::SumOf(replications) => {
                 let scale = f64::from(replications) / count;
@@ -68,7 +82,8 @@ impl Statistic {
             }
         };
         let runs = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-        Measured { label: label.to_owned(), value, ci95: ci95.map(|interval| interval.scaled(factor)), runs }
+        let ci95 = ci95.map(|interval| interval.scaled(factor));
+        Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, of_runs: Vec::new() }
     }
 }
 
@@ -94,16 +109,24 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
         value: value / base,
         ci95: intervals.as_ref().map(|intervals| intervals[place].scaled(1.0 / base)),
         runs,
+        first_run: 0,
+        of_runs: Vec::new(),
     });
     percents.iter().copied().zip(measured).collect()
 }
 
 impl Sample {
-    /// Its numbers with their labels; of what is measured of each flow or exchange, the mean.
-    fn numbers(&self) -> Vec<(&str, f64)> {
+    /// Its numbers with their labels; of what is measured of each flow or exchange, the mean or the median.
+    fn numbers(&self, statistic: Statistic) -> Vec<(&str, f64)> {
         match self {
             Self::One(number) => vec![("", *number)],
             Self::Each(values, _) if values.is_empty() => Vec::new(),
+            Self::Each(values, per) if statistic == Statistic::Median => {
+                let mut values = values.clone();
+                let middle = values.len() / 2;
+                let (_, median, _) = values.select_nth_unstable(middle);
+                vec![("", *median as f64 / per)]
+            }
             Self::Each(values, per) => {
                 vec![("", values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64 / per)]
             }

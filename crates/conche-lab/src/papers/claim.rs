@@ -38,26 +38,17 @@ impl Claim {
         Self { row: row.into(), column: column.into(), unit, measured, runs, holds: range.contains(&measured) }
     }
 
-    /// One value is above another, as means are: what is shown is their ratio.
-    #[must_use]
-    pub fn above(row: impl Into<String>, higher: &Figure, lower: &Figure) -> Self {
-        Self::ratio(row.into(), "ratio", higher, lower, higher.measured > lower.measured)
-    }
-
-    /// One value is above another, and their 95 % confidence intervals do not overlap.
+    /// One value is above another, and their 95 % confidence intervals do not overlap; what is shown is their ratio.
     #[must_use]
     pub fn clearly_above(row: impl Into<String>, higher: &Figure, lower: &Figure) -> Self {
-        let apart = match (higher.ci95, lower.ci95) {
+        let holds = match (higher.ci95, lower.ci95) {
             (Some(higher), Some(lower)) => higher.low > lower.high,
             _ => false,
         };
-        Self::ratio(row.into(), "ratio_apart", higher, lower, apart)
-    }
-
-    fn ratio(row: String, column: impl Into<String>, higher: &Figure, lower: &Figure, holds: bool) -> Self {
         // Nothing is infinitely more than nothing; what matters is the verdict.
         let measured = if lower.measured == 0.0 { 0.0 } else { higher.measured / lower.measured };
-        Self { row, column: column.into(), unit: Unit::Ratio, measured, runs: higher.runs.min(lower.runs), holds }
+        let (row, column) = (row.into(), "ratio_apart".to_owned());
+        Self { row, column, unit: Unit::Ratio, measured, runs: higher.runs.min(lower.runs), holds }
     }
 
     /// The compared value and the verdict, as figures of this paper.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::sweep::{SCHEME, combinations};
-use super::{AtLeastOne, Axis, Cell, Label, Mix, Scenario, ScenarioError, path, select};
+use super::{AtLeastOne, Axis, Cell, Label, Mix, Scenario, ScenarioError, files, part, path, select};
 use crate::experiment::Effort;
 
 /// The text of a scenario, and what it says.
@@ -12,27 +12,44 @@ use crate::experiment::Effort;
 pub struct Document {
     table: Table,
     scenario: Scenario,
+    /// Its parts as scenarios of their own; without parts, the scenario alone.
+    sections: Vec<Scenario>,
     effort: Effort,
 }
 
 impl Document {
-    /// Reads a scenario and checks it and all its cells.
+    /// Reads a scenario and checks it and all its cells. `file` gives the texts of files that it names.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what would be right.
+    pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
+        // Read from the text first, so that an error shows its place.
+        let scenario = toml::from_str(text)?;
+        let mut table = toml::from_str(text)?;
+        files::resolve(&mut table, &file)?;
+        let mut document = Self { scenario, table, sections: Vec::new(), effort: Effort::default() };
+        document.reread()?;
+        Ok(document)
+    }
+
+    /// Reads a scenario that names no files.
     ///
     /// # Errors
     /// What is wrong, where, and what would be right.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
-        // Read from the text first, so that an error shows its place.
-        let mut document =
-            Self { scenario: toml::from_str(text)?, table: toml::from_str(text)?, effort: Effort::default() };
-        document.scenario = document.concrete(&document.table)?;
-        document.cells()?;
-        Ok(document)
+        Self::read(text, |_| Err("there is no such file".to_owned()))
     }
 
-    /// What it says.
+    /// What it says; of what a part says instead, see [`Document::sections`].
     #[must_use]
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
+    }
+
+    /// Its parts as scenarios of their own; without parts, all of it.
+    #[must_use]
+    pub fn sections(&self) -> &[Scenario] {
+        &self.sections
     }
 
     /// The same with another value at a path such as `nodes.client.count`.
@@ -42,8 +59,7 @@ impl Document {
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
         let mut changed = self.clone();
         path::set(&mut changed.table, path, value.into())?;
-        changed.scenario = self.concrete(&changed.table)?;
-        changed.cells()?;
+        changed.reread()?;
         Ok(changed)
     }
 
@@ -58,29 +74,44 @@ impl Document {
             }
         }
         self.effort = effort.clone();
-        self.scenario = self.concrete(&self.table)?;
-        self.cells().map(drop)
+        self.reread()
     }
 
-    /// The cells, the last axis changing fastest. A mix has none where there are fewer clients than schemes.
+    /// The cells, the last axis changing fastest. A mix has none where there are fewer clients than schemes. The cells of all
+    /// parts come scheme by scheme, unless the axis of schemes has its place elsewhere: then part by part.
     ///
     /// # Errors
     /// If a point of an axis makes no sense.
     pub fn cells(&self) -> Result<Vec<Cell>, ScenarioError> {
-        let place = self.scenario.sweep.iter().position(|axis| axis.name == SCHEME);
+        let sections = part::sections(&self.table)?;
+        let mut cells = Vec::new();
+        for (name, table) in &sections {
+            cells.extend(self.cells_of(table).map_err(|error| error.within_part(name.as_deref()))?);
+        }
+        let is_placed = self.sections.iter().any(|section| section.sweep.iter().any(|axis| axis.name == SCHEME));
+        if !is_placed {
+            cells.sort_by_key(|(run, _)| *run);
+        }
+        Ok(cells.into_iter().map(|(_, cell)| cell).collect())
+    }
+
+    /// The cells of a part, each with the place of its scheme or mix among all.
+    fn cells_of(&self, table: &Table) -> Result<Vec<(usize, Cell)>, ScenarioError> {
+        let section = self.concrete(table)?;
+        let place = section.sweep.iter().position(|axis| axis.name == SCHEME);
         let (before, after) = match place {
-            None => (&[] as &[Axis], &self.scenario.sweep[..]),
-            Some(place) => (&self.scenario.sweep[..place], &self.scenario.sweep[place + 1..]),
+            None => (&[] as &[Axis], &section.sweep[..]),
+            Some(place) => (&section.sweep[..place], &section.sweep[place + 1..]),
         };
-        let alone = self.scenario.schemes.iter().map(|scheme| (None, vec![scheme.name.clone()]));
-        let mixed = self.scenario.mixes.iter().map(|Mix { name, schemes }| (Some(name.clone()), schemes.clone()));
+        let alone = section.schemes.iter().map(|scheme| (None, vec![scheme.name.clone()]));
+        let mixed = section.mixes.iter().map(|Mix { name, schemes }| (Some(name.clone()), schemes.clone()));
         let runs: Vec<_> = alone.chain(mixed).collect();
         let mut cells = Vec::new();
         for outer in combinations(before) {
-            for (mix, schemes) in &runs {
+            for (run, (mix, schemes)) in runs.iter().enumerate() {
                 for inner in combinations(after) {
                     let points = [outer.clone(), inner].concat();
-                    let mut table = self.table.clone();
+                    let mut table = table.clone();
                     points.iter().try_for_each(|(axis, point)| point.apply(axis, &mut table))?;
                     let labels = points
                         .iter()
@@ -88,28 +119,43 @@ impl Document {
                         .collect();
                     let scenario = self.concrete(&table).map_err(|error| at(error, &points))?;
                     let cell = Cell { scenario, labels, schemes: schemes.clone(), mix: mix.clone() };
-                    cells.extend(Some(cell).filter(Cell::has_clients_for_all));
+                    cells.extend(Some((run, cell)).filter(|(_, cell)| cell.has_clients_for_all()));
                 }
             }
         }
         Ok(cells)
     }
 
-    /// What a changed table says, under the effort that this document was given.
+    /// Reads everything anew after the table or the effort has changed, and checks it.
+    fn reread(&mut self) -> Result<(), ScenarioError> {
+        self.scenario = self.adjusted(self.table.clone())?;
+        let sections = part::sections(&self.table)?;
+        let read = sections
+            .iter()
+            .map(|(name, table)| self.concrete(table).map_err(|error| error.within_part(name.as_deref())));
+        self.sections = read.collect::<Result<_, _>>()?;
+        self.cells().map(drop)
+    }
+
+    /// The scenario that a table of one part says.
     fn concrete(&self, table: &Table) -> Result<Scenario, ScenarioError> {
-        let mut table = table.clone();
+        let scenario = self.adjusted(table.clone())?;
+        scenario.validate()?;
+        Ok(scenario)
+    }
+
+    /// What a table says, under the effort that this document was given.
+    fn adjusted(&self, mut table: Table) -> Result<Scenario, ScenarioError> {
         path::complete_changes(&mut table);
         let mut scenario = Scenario::deserialize(toml::Value::Table(table))?;
         let number = self.effort.replications(scenario.replications.get(), scenario.quick.replications.get());
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
-        if !self.effort.controllers.is_empty() {
-            let schemes = select(&scenario.schemes, &self.effort.controllers)?;
+        if let Some(schemes) = select(&scenario.schemes, &self.effort)? {
             let known = |name: &String| schemes.iter().any(|scheme| scheme.name == *name);
             scenario.mixes.retain(|mix| mix.schemes.iter().all(known));
             scenario.schemes = schemes;
         }
-        scenario.validate()?;
         Ok(scenario)
     }
 }

@@ -20,6 +20,13 @@ impl ScenarioError {
         Self { place: Some(place.into()), problem, span: None }
     }
 
+    /// The same of a part of the scenario.
+    pub(crate) fn within_part(self, name: Option<&str>) -> Self {
+        let Some(name) = name else { return self };
+        let place = self.place.map_or(format!("parts.{name}"), |place| format!("parts.{name}.{place}"));
+        Self { place: Some(place), ..self }
+    }
+
     /// Which bytes of the text are wrong, if known.
     #[must_use]
     pub fn span(&self) -> Option<Span> {

@@ -17,8 +17,12 @@ mod cell;
 mod change;
 mod document;
 mod error;
+mod files;
 mod network;
+mod part;
 mod path;
+mod phase;
+mod radio;
 mod results;
 mod scheme;
 mod sweep;
@@ -31,14 +35,21 @@ pub use cell::Cell;
 pub use change::{Change, Happening};
 pub use document::Document;
 pub use error::{ScenarioError, Span as ErrorSpan};
+pub use files::Rows;
 pub(crate) use network::Selected;
-pub use network::{Draw, Link, Nodes, Placement, Radio, Routing, Spread};
-pub use results::{Bar, Claim, Compare, Head, Item, Labels, Reason, Table, Value, filled, matches, matches_any};
+pub use network::{Draw, Link, Nodes, Placement, Spread};
+pub use part::Part;
+pub use phase::Phase;
+pub use radio::{Measured, Radio, Routing};
+pub use results::{
+    Bar, Claim, Compare, Features, Given, Head, Item, Labels, Operand, Reason, Table, Value, filled, matches,
+    matches_any,
+};
 pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
 pub use sweep::{Axis, Label, Point};
-pub use traffic::{Count, Method, Pace, Pairs, Traffic};
+pub use traffic::{Count, Method, Nstart, Outstanding, Pace, Pairs, Sender, Traffic};
 
-use crate::units::Span;
+use crate::units::{Size, Span};
 
 /// The version of the file format.
 pub const SCHEMA: u32 = 1;
@@ -64,10 +75,14 @@ pub struct Scenario {
     pub duration: Option<Span>,
     /// A run ends when all its flows have had their exchanges; one that takes longer than this is an error.
     pub time_limit: Option<Span>,
+    /// Whether each flow is run by itself, one after the other with other random numbers; a replication is all of them.
+    #[serde(default)]
+    pub one_by_one: bool,
     /// Parameters of every CoAP endpoint.
     pub endpoint: Endpoint,
     /// The nodes.
-    pub nodes: NonEmpty<Nodes>,
+    #[serde(default)]
+    pub nodes: Vec<Nodes>,
     /// What joins them by wire.
     #[serde(default)]
     pub links: Vec<Link>,
@@ -75,10 +90,14 @@ pub struct Scenario {
     #[serde(default)]
     pub radios: Vec<Radio>,
     /// Who asks whom.
-    pub traffic: NonEmpty<Traffic>,
+    #[serde(default)]
+    pub traffic: Vec<Traffic>,
     /// What happens to the network during a run.
     #[serde(default)]
     pub changes: Vec<Change>,
+    /// Stretches of a run that are measured by themselves as well. Default: only the whole is measured.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
     /// Congestion control: each is run by itself, by all endpoints.
     pub schemes: NonEmpty<Scheme>,
     /// Runs in which clients of several schemes share the network.
@@ -87,6 +106,9 @@ pub struct Scenario {
     /// What is varied.
     #[serde(default)]
     pub sweep: Vec<Axis>,
+    /// Parts of the experiment, each with a network, traffic or measurements of its own. Default: it is one.
+    #[serde(default)]
+    pub parts: Vec<Part>,
     /// What a first impression has instead.
     #[serde(default)]
     pub quick: Quick,
@@ -98,12 +120,18 @@ pub struct Scenario {
     /// The tables and figures that values belong to. What is in none is in the item `grid`.
     #[serde(default)]
     pub items: Vec<Item>,
+    /// What distinguishes the schemes before any run: the bytes of state for each peer, and a table. Default: not shown.
+    pub features: Option<Features>,
     /// Tables of text. Default: one of everything.
     #[serde(default)]
     pub tables: Vec<Table>,
     /// What is said of the results in words.
     #[serde(default)]
     pub claims: Vec<Claim>,
+    /// Names in `each` of claims, by whose labels claims are put in order: by the first one, then by the second, and so on;
+    /// what has no such label comes last. Default: as they are listed.
+    #[serde(default)]
+    pub claim_order: Vec<String>,
     /// A CSV file of published values: row, column, value.
     pub published: Option<String>,
     /// How near values must be to the published ones.
@@ -126,6 +154,9 @@ pub struct Endpoint {
     pub timeout_cap: Span,
     /// Bytes of the tokens of requests, 0 to 8.
     pub token_length: u8,
+    /// Bytes of the headers of network and transport around a CoAP message, which count towards rates and goodput: for
+    /// controllers, and in metrics. Default: 28 B of IP and UDP.
+    pub datagram_overhead: Option<Size>,
 }
 
 /// Clients of several schemes, in equal shares: client i runs scheme i modulo their number.
@@ -161,6 +192,12 @@ impl Scenario {
         self.schemes.iter().find(|scheme| scheme.name == name)
     }
 
+    /// NSTART under a scheme.
+    #[must_use]
+    pub fn nstart(&self, scheme: &str) -> u16 {
+        self.scheme(scheme).and_then(|scheme| scheme.nstart).unwrap_or(self.endpoint.nstart)
+    }
+
     /// How many nodes a reference such as `client` or `client[0..10]` is of, at most.
     pub(crate) fn most_nodes(&self, reference: &str) -> u32 {
         let group = reference.split('[').next().unwrap_or_default();
@@ -193,6 +230,11 @@ impl Scenario {
         distinct("schemes", self.schemes.iter().map(|scheme| &scheme.name))?;
         distinct("mixes", self.mixes.iter().map(|mix| &mix.name))?;
         distinct("sweep", self.sweep.iter().map(|axis| &axis.name))?;
+        for (place, is_empty) in [("nodes", self.nodes.is_empty()), ("traffic", self.traffic.is_empty())] {
+            if is_empty {
+                return Err(ScenarioError::new(place, format!("there is none; write it as [[{place}]]")));
+            }
+        }
         if self.duration.is_some() == self.time_limit.is_some() {
             let problem = "say either how long a run is, or the `time_limit` of one that ends by itself".to_owned();
             return Err(ScenarioError::new("duration", problem));
@@ -205,10 +247,19 @@ impl Scenario {
             return Err(ScenarioError::new("nodes", problem));
         }
         self.links.iter().try_for_each(Link::validate)?;
-        self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length))?;
+        self.radios.iter().try_for_each(Radio::validate)?;
+        self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length, &self.phases))?;
+        Phase::validate(&self.phases, self.duration)?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
         self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))?;
         self.sweep.iter().try_for_each(Axis::validate)?;
+        let is_timed = !self.phases.is_empty() || self.values.iter().any(|value| value.metric.windows().is_some());
+        if self.one_by_one && is_timed {
+            let problem =
+                "phases and windows are of one run, and here each flow has its own; leave them out".to_owned();
+            return Err(ScenarioError::new("one_by_one", problem));
+        }
+        self.claims.iter().try_for_each(Claim::validate)?;
         let axes: Vec<&str> = self.sweep.iter().map(|axis| axis.name.as_str()).chain(["scheme", "mix"]).collect();
         let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
         let longest = self.duration.or(self.time_limit).unwrap_or(Span(std::time::Duration::ZERO));
@@ -235,6 +286,12 @@ impl Scenario {
 }
 
 impl Endpoint {
+    /// Bytes of the headers around a CoAP message.
+    pub(crate) fn overhead(&self) -> u32 {
+        const IP_AND_UDP: u32 = 28;
+        self.datagram_overhead.map_or(IP_AND_UDP, |size| u32::try_from(size.0).unwrap_or(u32::MAX))
+    }
+
     pub(crate) fn validate(&self) -> Result<(), ScenarioError> {
         if self.nstart == 0 {
             return Err(ScenarioError::new("endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1".to_owned()));
@@ -243,6 +300,10 @@ impl Endpoint {
             let problem = format!("{} bytes; a token has at most 8 (RFC 7252 §3)", self.token_length);
             return Err(ScenarioError::new("endpoint.token_length", problem));
         }
+        if self.datagram_overhead.is_some_and(|size| u32::try_from(size.0).is_err()) {
+            let problem = "no headers are as long; those of IP and UDP have 28B".to_owned();
+            return Err(ScenarioError::new("endpoint.datagram_overhead", problem));
+        }
         if self.timeout_cap.0.is_zero() {
             let problem = "a timeout of 0 repeats messages without a pause; write it as in \"60s\"";
             return Err(ScenarioError::new("endpoint.timeout_cap", problem.to_owned()));
@@ -250,11 +311,27 @@ impl Endpoint {
         Ok(())
     }
 }
+
+/// Refuses names that are there twice, or that rows and paths could not be told apart by.
 pub(crate) fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
+    different(place, names, &['/', '@'], "/, @")
+}
+
+/// The same for what rows alone are made of: such a name may have several parts, as in `static/60`.
+fn labels<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
+    different(place, names, &['@'], "@")
+}
+
+fn different<'a>(
+    place: &str,
+    names: impl Iterator<Item = &'a String>,
+    refused: &[char],
+    listed: &str,
+) -> Result<(), ScenarioError> {
     let mut seen = Vec::new();
     for name in names {
-        if name.is_empty() || name.contains(['/', '@']) || name.contains(char::is_whitespace) {
-            let problem = format!("`{name}` is no name: it must not be empty nor contain /, @ or white space");
+        if name.is_empty() || name.contains(refused) || name.contains(char::is_whitespace) {
+            let problem = format!("`{name}` is no name: it must not be empty nor contain {listed} or white space");
             return Err(ScenarioError::new(place, problem));
         }
         if seen.contains(&name) {

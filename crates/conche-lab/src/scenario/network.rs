@@ -1,16 +1,13 @@
-//! The network that a scenario composes: groups of nodes, links, radios.
+//! The network that a scenario composes: groups of nodes, and links.
 
 use std::ops::Range;
 
 use conche_netsim::BitRate;
-use conche_netsim::mac::MacConfig;
-use conche_netsim::radio::MediumConfig;
 use conche_netsim::rng::{Entity, Purpose, Streams};
-use conche_netsim::routing::RplConfig;
 use conche_netsim::wired::LinkConfig;
 use serde::Deserialize;
 
-use super::{AtLeastOne, NonEmpty, ScenarioError};
+use super::{AtLeastOne, NonEmpty, Rows, ScenarioError};
 use crate::campaign::Replication;
 use crate::stats::normal_quantile;
 
@@ -31,7 +28,7 @@ pub struct Nodes {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Placement {
     /// Each at its own x and y in metres: `{ at = [[0, 0], [10, 5]] }`.
-    At(Vec<(f64, f64)>),
+    At(Rows<(f64, f64)>),
     /// In a line along x.
     Line {
         /// From one to the next.
@@ -101,38 +98,6 @@ pub enum Draw {
     /// Of n replications each takes the middle of another one of n equally probable parts, so that few runs cover it
     /// evenly.
     Stratified,
-}
-
-/// Nodes that share a radio channel.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Radio {
-    /// What results call it.
-    pub name: String,
-    /// The nodes and groups that have a station in it. They need a place.
-    pub stations: NonEmpty<String>,
-    /// Who hears whom.
-    pub medium: MediumConfig,
-    /// When stations transmit.
-    pub mac: MacConfig,
-    /// Over which stations packets go.
-    pub routing: Routing,
-}
-
-/// How packets find their way through a radio network.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Routing {
-    /// The tree of RPL, once it has settled.
-    Rpl {
-        /// The border router.
-        root: String,
-        /// How parents are chosen.
-        #[serde(default)]
-        tree: RplConfig,
-        /// The frame whose loss counts.
-        psdu_octets: u8,
-    },
 }
 
 /// The ends of a link.
@@ -234,25 +199,25 @@ impl Nodes {
     }
 }
 
-/// A reference to a group, or to a part of it: `mote`, `mote[3]`, `mote[1..4]`.
+/// A reference to a group, or to a part of it: `mote`, `mote[3]`, `mote[1..4]`, `mote[0..6,7..30]`.
 pub(crate) struct Selected<'a> {
     pub(crate) group: &'a str,
-    pub(crate) members: Option<Range<u32>>,
+    pub(crate) members: Option<Vec<Range<u32>>>,
 }
 
 impl<'a> Selected<'a> {
     /// Reads a reference; `None` if it is malformed.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let Some((group, rest)) = text.split_once('[') else { return Some(Self { group: text, members: None }) };
-        let inner = rest.strip_suffix(']')?;
-        let members = match inner.split_once("..") {
-            Some((from, to)) => from.parse().ok()?..to.parse().ok()?,
+        let range = |text: &str| match text.split_once("..") {
+            Some((from, to)) => Some(from.trim().parse().ok()?..to.trim().parse().ok()?),
             None => {
-                let one: u32 = inner.parse().ok()?;
-                one..one.checked_add(1)?
+                let one: u32 = text.trim().parse().ok()?;
+                Some(one..one.checked_add(1)?)
             }
         };
-        Some(Self { group, members: Some(members) })
+        let members: Option<Vec<Range<u32>>> = rest.strip_suffix(']')?.split(',').map(range).collect();
+        Some(Self { group, members: Some(members?) })
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Value {
     pub only: BTreeMap<String, Labels>,
 }
 
-/// A label, or several of which one must be met.
+/// A label, or several of which one must be met, with `*` for anything.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Labels {
@@ -75,6 +75,11 @@ pub struct Table {
     pub columns: Vec<String>,
     /// The names at the left: a heading and a template of the row's labels, of `{column}` too.
     pub names: Vec<Head>,
+    /// Templates by which labels are read out of rows, where they are not the scenario's; a row that fits none is not shown.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// A template by which labels are read out of columns. Default: none are.
+    pub column: Option<String>,
     /// What is side by side: a template. Default: nothing.
     #[serde(default)]
     pub across: String,
@@ -96,6 +101,8 @@ pub struct Head {
     pub head: String,
     /// The template.
     pub show: String,
+    /// Of a name, what is shown for rows that do not have its labels. Default: such rows are not shown.
+    pub missing: Option<String>,
 }
 
 /// What is said in words, put to the test with the measured values.
@@ -108,18 +115,58 @@ pub struct Claim {
     pub column: String,
     /// What they are compared by.
     pub compare: Compare,
-    /// Of which rows: templates. A difference or ratio has the second one below.
-    pub of: Vec<String>,
+    /// Of which rows. A difference or ratio has the second one below. A difference of means has the interval of the
+    /// differences of the single replications.
+    pub of: Vec<Operand>,
     /// What results call the outcome.
     #[serde(rename = "as")]
     pub outcome: String,
     /// What the outcome counts.
     pub unit: Unit,
-    /// Where it must lie for the claim to hold; where words leave open how much is meant, this is our reading of them.
-    pub range: (f64, f64),
+    /// Where it must lie for the claim to hold, both ends included; where words leave open how much is meant, this is our
+    /// reading of them.
+    pub range: Option<(f64, f64)>,
+    /// Or what it must exceed.
+    pub above: Option<f64>,
+    /// Or what it must stay below.
+    pub below: Option<f64>,
     /// The claim is made for each combination of these.
     #[serde(default)]
     pub each: BTreeMap<String, Vec<String>>,
+    /// The claim is made only where this is so.
+    pub given: Option<Given>,
+}
+
+/// A condition of a claim: a value lies in a range.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Given {
+    /// The value's column.
+    pub column: String,
+    /// Its row: a template.
+    pub of: String,
+    /// The number that it is divided by first: a template. Default: 1.
+    pub over: Option<String>,
+    /// Where it must lie.
+    pub range: (f64, f64),
+}
+
+/// A row that is compared, or one of several.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a row, or { least = [rows] } or { most = [rows] }")]
+pub enum Operand {
+    /// This one: a template of the labels in `each`.
+    Row(String),
+    /// That with the least value of these.
+    Least {
+        /// The rows.
+        least: Vec<String>,
+    },
+    /// That with the largest one.
+    Most {
+        /// The rows.
+        most: Vec<String>,
+    },
 }
 
 /// What values are compared by.
@@ -132,6 +179,11 @@ pub enum Compare {
     Difference,
     /// The first over the second.
     Ratio,
+    /// The first is above the second, and their 95 % intervals do not overlap: the claim holds then, without a range. What
+    /// is shown is their ratio.
+    Apart,
+    /// The width of the first one's 95 % interval over that of the second: how much more it differs from run to run.
+    Widths,
 }
 
 /// How near a value must be to what was published.
@@ -144,8 +196,8 @@ pub struct Bar {
     /// In rows that match one of these patterns. Default: in all.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
-    /// By so many per cent of the published value at most.
-    pub percent: f64,
+    /// By so many per cent of the published value at most. Without, within the interval that was published with it.
+    pub percent: Option<f64>,
 }
 
 /// Why values are not as published.
@@ -166,13 +218,46 @@ fn anything() -> Vec<String> {
     vec!["*".to_owned()]
 }
 
+/// What distinguishes the schemes, shown beside what is measured.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Features {
+    /// The item of each scheme's bytes of state for a peer.
+    pub item: String,
+    /// The title of the table.
+    pub title: String,
+}
+
+impl Claim {
+    /// Whether it holds with this outcome.
+    #[must_use]
+    pub fn holds(&self, outcome: f64) -> bool {
+        self.range.is_none_or(|(low, high)| (low..=high).contains(&outcome))
+            && self.above.is_none_or(|bound| outcome > bound)
+            && self.below.is_none_or(|bound| outcome < bound)
+    }
+
+    pub(super) fn validate(&self) -> Result<(), ScenarioError> {
+        let refuse = |problem: &str| Err(ScenarioError::new(format!("claims.{}", self.row), problem.to_owned()));
+        let rows = if self.compare == Compare::Value { 1 } else { 2 };
+        let is_bounded = self.range.is_some() || self.above.is_some() || self.below.is_some();
+        match self.compare {
+            _ if self.of.len() != rows => refuse("a value is `of` one row, every other comparison of two"),
+            Compare::Apart if is_bounded => refuse("values are apart or not; leave out the `range`"),
+            Compare::Apart => Ok(()),
+            _ if !is_bounded => refuse("say in which `range` it must lie, or `above` or `below` what"),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Labels {
     /// Whether a label is among them.
     #[must_use]
     pub fn contain(&self, label: &str) -> bool {
         match self {
-            Self::One(one) => one == label,
-            Self::Any(any) => any.iter().any(|one| one == label),
+            Self::One(one) => matches(one, label),
+            Self::Any(any) => matches_any(any, label),
         }
     }
 }

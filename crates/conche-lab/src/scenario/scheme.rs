@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
 use super::{NonEmpty, ScenarioError};
+use crate::controllers::known;
+use crate::experiment::Effort;
 use crate::units::Span;
 
 /// A congestion control scheme under the name that results give it.
@@ -32,7 +34,7 @@ pub struct Scheme {
     pub nstart: Option<u16>,
 }
 
-/// The name of one of conche's congestion controllers, as [`AnyController::by_name`] knows it.
+/// The name of one of conche's congestion controllers, as [`known`] tells them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerName {
     name: String,
@@ -61,17 +63,22 @@ pub enum Aging {
     Off,
 }
 
-/// The schemes of these names: a scenario's own, and otherwise any controller by its name.
+/// The schemes that an effort asks for, if it does: a scenario's own, and otherwise any controller by its name.
 ///
 /// # Errors
-/// If a name is unknown, or there is none; the error lists the valid ones.
-pub fn select(own: &[Scheme], names: &[impl AsRef<str>]) -> Result<NonEmpty<Scheme>, ScenarioError> {
+/// If a name is unknown; the error lists the valid ones.
+pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>>, ScenarioError> {
+    let mut names: Vec<&str> = effort.controllers.iter().map(String::as_str).collect();
+    if names.is_empty() {
+        names.extend(own.iter().map(|scheme| scheme.name.as_str()));
+        let also = effort.also.iter().map(String::as_str).filter(|name| own.iter().all(|scheme| scheme.name != *name));
+        names.extend(also);
+    }
     let scheme = |name: &str| match own.iter().find(|scheme| scheme.name == name) {
         Some(own) => Ok(own.clone()),
         None => Scheme::of_controller(name).map_err(|error| ScenarioError::new("schemes", error.to_string())),
     };
-    let schemes = names.iter().map(|name| scheme(name.as_ref())).collect::<Result<Vec<_>, _>>()?;
-    NonEmpty::new(schemes).ok_or_else(|| ScenarioError::new("schemes", "none is named; name at least one".to_owned()))
+    Ok(NonEmpty::new(names.into_iter().map(scheme).collect::<Result<_, _>>()?))
 }
 
 impl Scheme {
@@ -117,7 +124,7 @@ impl Scheme {
     /// What distinguishes the algorithm, under the name that it has among conche's controllers.
     #[must_use]
     pub fn named(&self) -> Option<&'static Named> {
-        Named::by_name(&self.controller.name).ok()
+        known().by_name(&self.controller.name).ok()
     }
 
     fn factor(&self) -> Result<Option<Factor>, ScenarioError> {
@@ -161,7 +168,7 @@ fn cocoa_of(controller: &mut AnyController) -> Option<&mut Cocoa> {
 
 impl ControllerName {
     fn new(name: &str) -> Result<Self, UnknownController> {
-        Ok(Self { name: name.to_owned(), controller: AnyController::by_name(name)? })
+        Ok(Self { name: name.to_owned(), controller: known().by_name(name)?.controller() })
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Axis {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
-    /// Its label in rows.
+    /// Its label in rows; it may have several parts, as in `static/60`.
     pub name: String,
     /// What the value at the axis' path is set to; without, it stays as it is.
     pub value: Option<Value>,
@@ -60,7 +60,7 @@ impl Axis {
             (_, None, true, false) if self.points.iter().any(|point| point.value.is_some()) => {
                 refuse("a point's `value` is for the axis' `path`, which is missing")
             }
-            _ => super::distinct(&format!("sweep.{}", self.name), self.points().iter().map(|point| &point.name)),
+            _ => super::labels(&format!("sweep.{}", self.name), self.points().iter().map(|point| &point.name)),
         }
     }
 

@@ -139,7 +139,7 @@ fn values_without_sense_are_refused() {
             "traffic.gets.response: 5B is not 4B (header and token) or between",
         ),
         ("values = [1, 10, 50, 100, 200, 400]", "values = []", "sweep.clients: it has no point"),
-        ("{ name = \"inf\"", "{ name = \"a/b\"", "`a/b` is no name"),
+        ("{ name = \"inf\"", "{ name = \"a@b\"", "`a@b` is no name"),
         ("nstart = 1 ", "nstart = 0 ", "endpoint.nstart"),
         ("ack_random_factor = 1.5", "ack_random_factor = 0.5", "schemes.default.ack_random_factor"),
         ("time_limit = \"48h\"", "time_limit = \"48h\"\nduration = \"1h\"", "duration: say either"),
@@ -178,5 +178,136 @@ fn other_controllers_run_through_the_same_scenario() {
     assert_eq!(mixes, ["default+cocoa"]);
     for bad in [&["cacoa"] as &[&str], &["cocoa", "cocoa"]] {
         assert!(adjusted(bad).is_err(), "{bad:?} was accepted");
+    }
+}
+
+#[test]
+fn phases_paces_and_senders_without_sense_are_refused() {
+    let text = crate::papers::BDP19.scenario;
+    for (from, to, expected) in [
+        ("lasts = \"300s\"", "lasts = \"0s\"", "phases.1/8.5.lasts: a phase of 0s"),
+        ("{ name = \"2/17\"", "{ name = \"1/8.5\"", "phases: the name `1/8.5` is there twice"),
+        ("{ name = \"2/17\"", "{ name = \"a@b\"", "phases: `a@b` is no name: it must not be empty nor contain @ or"),
+        (
+            "duration = \"2700s\"",
+            "duration = \"2699s\"",
+            "phases: together they last 45min, longer than the run of 2699s",
+        ),
+        (
+            "\"40s\", \"80s\"] }",
+            "\"40s\"] }",
+            "traffic.messages.pace.phases: 8 intervals for 9 phases; write one for each",
+        ),
+        (
+            "phases = [\"80s\"",
+            "phases = [\"0s\"",
+            "traffic.messages.pace.interval: 0s would open exchanges without end",
+        ),
+        ("on = \"360s\", off", "on = \"0s\", off", "traffic.unaware.pace: a turn of 0s is none"),
+        ("on = \"360s\", off", "on = 360, off", "write a time as in"),
+        ("confirmable = false", "confirmable = true", "traffic.unaware.confirmable: an unaware sender hears of no"),
+        (
+            "take = 0 ",
+            "exchanges = 5\ntake = 0 ",
+            "traffic.unaware.exchanges: an unaware sender hears of no end of what",
+        ),
+        ("take = 0 ", "outstanding = 2\ntake = 0 ", "traffic.unaware.outstanding: an unaware sender"),
+        ("take = 0 ", "batch = [1, 2]\ntake = 0 ", "traffic.unaware.batch: an unaware sender"),
+        ("sender = \"unaware\"", "sender = \"aware\"", "unknown variant `aware`, expected `endpoint` or `unaware`"),
+        (
+            "datagram_overhead = \"37B\"",
+            "datagram_overhead = \"5000MB\"",
+            "endpoint.datagram_overhead: no headers are as long",
+        ),
+        (
+            "starving = { share = 0.1 }",
+            "starving = { share = 2 }",
+            "values.starving: a share of 2; it must be between 0",
+        ),
+        (
+            "silent = { window = \"30s\" }",
+            "silent = { window = \"0s\" }",
+            "values.silent: a window must be longer than 0s",
+        ),
+        ("silent = { window = \"30s\" }", "silent = { window = \"1us\" }", "values.silent: 30min has more than 10000"),
+        ("metric = \"loss\"", "metric = \"loss\"\nstatistic = \"median\"", "values.loss: it is one number a run"),
+        (
+            "compare = \"apart\"",
+            "compare = \"apart\"\nrange = [1, 2]",
+            "values are apart or not; leave out the `range`",
+        ),
+        ("range = [0.9, 1.1]\n", "", "say in which `range` it must lie"),
+        ("compare = \"ratio\"", "compare = \"value\"", "a value is `of` one row, every other comparison of two"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let error = Document::from_toml(&text.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+}
+
+/// Two workloads over one link; the second part says less.
+const PARTS: &str = r#"
+schema = 1
+name = "parts"
+title = "Two parts"
+replications = 1
+seed = 1
+duration = "10s"
+nodes = [{ name = "a" }, { name = "b" }]
+links = [{ name = "wire", between = ["a", "b"] }]
+schemes = [{ name = "one", controller = "default" }, { name = "other", controller = "cocoa" }]
+row = "{scheme}/plain"
+
+[endpoint]
+max_retransmit = 4
+nstart = 1
+timeout_cap = "60s"
+token_length = 2
+
+[[parts]]
+name = "first"
+time_limit = "1h"
+traffic = [{ name = "gets", from = "a", to = "b", exchanges = 5 }]
+row = "{scheme}/{size}"
+[[parts.sweep]]
+name = "size"
+path = "traffic.gets.response"
+values = ["20B", "40B"]
+
+[[parts]]
+name = "second"
+traffic = [{ name = "gets", from = "b", to = "a" }]
+"#;
+
+#[test]
+fn a_part_has_what_it_says_and_the_rest_of_the_whole() {
+    let document = Document::from_toml(PARTS).expect("valid");
+    let rows = |document: &Document| -> Vec<String> {
+        document.cells().expect("valid").iter().map(|cell| cell.row(None, &cell.schemes[0])).collect()
+    };
+    let by_scheme = ["one/20B", "one/40B", "one/plain", "other/20B", "other/40B", "other/plain"];
+    assert_eq!(rows(&document), by_scheme, "scheme by scheme");
+    let by_part = format!("{PARTS}[[parts.sweep]]\nname = \"scheme\"\n");
+    let by_part = Document::from_toml(&by_part).expect("valid");
+    assert_eq!(rows(&by_part)[..4], ["one/20B", "one/40B", "other/20B", "other/40B"], "where an axis has its place");
+    let [first, second] = document.sections() else { panic!("{:?}", document.sections()) };
+    assert_eq!((first.duration, second.duration.map(|span| span.0.as_secs())), (None, Some(10)));
+    assert_eq!((&first.nodes, &first.links), (&second.nodes, &second.links));
+    let changed = document.with("parts.second.duration", "20s").expect("a path into a part");
+    assert_eq!(changed.sections()[1].duration.map(|span| span.0.as_secs()), Some(20));
+}
+
+#[test]
+fn what_is_wrong_with_a_part_names_it() {
+    for (from, to, expected) in [
+        ("name = \"second\"", "name = \"first\"", "parts: the name `first` is there twice"),
+        ("name = \"second\"", "name = \"second\"\nseed = 2", "unknown field `seed`"),
+        ("time_limit = \"1h\"", "time_limit = \"1h\"\nduration = \"1s\"", "parts.first.duration: say either"),
+        ("path = \"traffic.gets.response\"", "path = \"traffic.puts.response\"", "parts.first.traffic.puts.response: "),
+        ("traffic = [{ name = \"gets\", from = \"b\", to = \"a\" }]", "", "parts.second.traffic: there is none"),
+    ] {
+        assert!(PARTS.contains(from), "{from}");
+        let error = Document::from_toml(&PARTS.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains(expected), "{to}: {error}");
     }
 }

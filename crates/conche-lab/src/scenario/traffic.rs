@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_proto::codec::Code;
 use serde::Deserialize;
 
-use super::{AtLeastOne, Range, ScenarioError};
+use super::{AtLeastOne, Phase, Range, ScenarioError};
 use crate::units::{Size, Span};
 
 /// Requests from the nodes of one group to those of another: a flow for each pair.
@@ -37,9 +37,11 @@ pub struct Traffic {
     #[serde(default)]
     pub pace: Pace,
     /// How many of its exchanges may go on at the same time. Default: one.
-    pub outstanding: Option<u16>,
+    pub outstanding: Option<Outstanding>,
     /// How many exchanges a flow has; without, no limit.
     pub exchanges: Option<AtLeastOne>,
+    /// The run ends early, before its `duration`, when this share of all exchanges of this traffic has succeeded.
+    pub ends_run: Option<f64>,
     /// Which exchanges count towards them.
     #[serde(default)]
     pub count: Count,
@@ -56,6 +58,45 @@ pub struct Traffic {
     /// Whether requests are Confirmable. Default: yes.
     #[serde(default = "yes")]
     pub confirmable: bool,
+    /// What sends the requests. Default: an endpoint.
+    #[serde(default)]
+    pub sender: Sender,
+}
+
+/// What sends the requests of a traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sender {
+    /// A CoAP endpoint, with congestion control.
+    #[default]
+    Endpoint,
+    /// Something that knows of no congestion: it sends Non-confirmable requests at its pace whatever happens to them. No
+    /// endpoint runs on its nodes; nothing is answered.
+    Unaware,
+}
+
+/// How many exchanges of a flow may go on at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a number of exchanges, or \"nstart\" for as many as the scheme's NSTART")]
+pub enum Outstanding {
+    /// So many.
+    Number(u16),
+    /// As many as the endpoint lets out under the scheme.
+    Scheme(Nstart),
+}
+
+/// NSTART, where a number is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Nstart {
+    /// That of the scheme, or of all endpoints.
+    Nstart,
+}
+
+impl Default for Outstanding {
+    fn default() -> Self {
+        Self::Number(1)
+    }
 }
 
 /// Which client asks which server.
@@ -98,6 +139,18 @@ pub enum Pace {
     },
     /// A list of times, since the traffic began.
     At(Vec<Span>),
+    /// A clock in turns on and off. Each flow begins every turn at its own random time within the interval.
+    OnOff {
+        /// From one to the next.
+        interval: Span,
+        /// How long it is on.
+        on: Span,
+        /// And how long it is off, after that.
+        off: Span,
+    },
+    /// A clock that goes at another rate in each of the scenario's phases: a list of intervals. Each flow begins every phase
+    /// at its own random time within the interval; until then the clock of the phase before goes on.
+    Phases(Vec<Span>),
 }
 
 /// Which exchanges count towards a flow's number of exchanges.
@@ -154,7 +207,29 @@ impl Method {
 }
 
 impl Traffic {
-    pub(super) fn validate(&self, token_length: u8) -> Result<(), ScenarioError> {
+    /// A sender without an endpoint has no exchanges: nothing that counts them makes sense.
+    fn validate_sender(&self) -> Result<(), ScenarioError> {
+        if self.sender == Sender::Endpoint {
+            return Ok(());
+        }
+        let of_exchanges = [
+            ("confirmable", self.confirmable, "no acknowledgement; write `confirmable = false`"),
+            ("pace", self.pace == Pace::Closed, "no end of what it opened; give it a pace such as { every = .. }"),
+            ("outstanding", self.outstanding.is_some(), "no end of what it opened; leave it out"),
+            ("ends_run", self.ends_run.is_some(), "no success; leave it out"),
+            ("exchanges", self.exchanges.is_some(), "no end of what it opened; leave it out, and say when to `stop`"),
+            ("batch", self.batch.is_some(), "no success, and has no congestion state; leave it out"),
+        ];
+        match of_exchanges.into_iter().find(|(_, is_wrong, _)| *is_wrong) {
+            None => Ok(()),
+            Some((key, _, problem)) => {
+                let place = format!("traffic.{}.{key}", self.name);
+                Err(ScenarioError::new(place, format!("an unaware sender hears of {problem}")))
+            }
+        }
+    }
+
+    pub(super) fn validate(&self, token_length: u8, phases: &[Phase]) -> Result<(), ScenarioError> {
         let place = |of: &str| format!("traffic.{}.{of}", self.name);
         // Header and token; and with a payload its marker and one byte.
         let header = 4 + u64::from(token_length);
@@ -168,13 +243,39 @@ impl Traffic {
         }
         let interval = match &self.pace {
             Pace::Every { interval, .. } | Pace::Poisson { interval } | Pace::Bursts { interval, .. } => *interval,
+            Pace::OnOff { interval, on, off } => {
+                if on.0.is_zero() || off.0.is_zero() {
+                    let problem = "a turn of 0s is none; write `on` and `off` as in \"360s\"".to_owned();
+                    return Err(ScenarioError::new(place("pace"), problem));
+                }
+                *interval
+            }
+            Pace::Phases(intervals) => {
+                if intervals.len() != phases.len() {
+                    let problem =
+                        format!("{} intervals for {} phases; write one for each", intervals.len(), phases.len());
+                    return Err(ScenarioError::new(place("pace.phases"), problem));
+                }
+                intervals.iter().copied().min().unwrap_or(Span(Duration::MAX))
+            }
             Pace::Closed | Pace::At(_) => Span(Duration::MAX),
         };
         if interval.0.is_zero() {
             let problem = "0s would open exchanges without end; write it as in \"60s\"".to_owned();
             return Err(ScenarioError::new(place("pace.interval"), problem));
         }
-        if self.outstanding == Some(0) {
+        self.validate_sender()?;
+        let problem = match (self.ends_run, self.exchanges) {
+            (Some(share), _) if !(0.0..=1.0).contains(&share) => {
+                Some(format!("{share} is no share; it must be between 0 and 1"))
+            }
+            (Some(_), None) => Some("a share of exchanges without end; say how many `exchanges` a flow has".to_owned()),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(ScenarioError::new(place("ends_run"), problem));
+        }
+        if self.outstanding == Some(Outstanding::Number(0)) {
             let problem = "0 exchanges at a time are none; at least 1".to_owned();
             return Err(ScenarioError::new(place("outstanding"), problem));
         }

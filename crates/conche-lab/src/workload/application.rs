@@ -40,6 +40,8 @@ pub struct Parameters {
     pub token_length: u8,
     /// How long a Non-confirmable request waits for its response, if it is limited.
     pub response_timeout: Option<Duration>,
+    /// Bytes of the headers around a CoAP message, where they are not those of IP and UDP.
+    pub datagram_overhead: Option<u32>,
 }
 
 /// How long a request waits to leave, for its turn or for a time that its controller names [assumption: no paper says;
@@ -50,7 +52,9 @@ impl Parameters {
     /// The endpoint's configuration.
     #[must_use]
     pub fn config(&self) -> EndpointConfig {
+        let default = EndpointConfig::default();
         EndpointConfig {
+            datagram_overhead: self.datagram_overhead.unwrap_or(default.datagram_overhead),
             transmission: TransmissionParameters {
                 max_retransmit: self.max_retransmit,
                 nstart: self.nstart,
@@ -61,7 +65,7 @@ impl Parameters {
             response_timeout: self.response_timeout,
             queue_lifetime: PATIENCE,
             longest_pause: Some(PATIENCE),
-            ..EndpointConfig::default()
+            ..default
         }
     }
 }

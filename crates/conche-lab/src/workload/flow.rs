@@ -1,5 +1,7 @@
 //! What one requester asks of one peer: when, how often, how much.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use conche_netsim::rng::Stream;
@@ -23,6 +25,8 @@ pub struct Flow {
     pub outstanding: Option<u16>,
     /// How many it has in all.
     pub limit: Limit,
+    /// The run ends when so many exchanges have succeeded, of all flows that share this number; `None`: not through this flow.
+    pub enough: Option<Rc<Cell<u64>>>,
     /// After each batch of so many exchanges that succeeded it forgets the peer's congestion state; `None`: never.
     pub batch: Option<Range>,
     /// GET, POST, …
@@ -84,6 +88,7 @@ impl Flow {
             pace: Pace::Closed,
             outstanding: Some(1),
             limit: Limit::None,
+            enough: None,
             batch: None,
             method: Code::GET,
             body: Body::EMPTY,

@@ -11,20 +11,26 @@
 //! | `flow` | what one requester asks of one peer: when, how often, how much |
 //! | `requester` | opens exchanges as its flows say, and records them |
 //! | `responder` | answers, and records what arrives |
+//! | `unaware` | sends at a pace without an endpoint, whatever happens to it |
 //! | `recorded` | a controller that records the timeouts that it answers |
-//! | `application` | the two as one type, to sit on the nodes of a simulation |
+//! | `application` | requester and responder as one type, on an endpoint |
+//! | `occupant` | what sits on a node of a simulation: an endpoint, or a sender without one |
 
 mod application;
 mod flow;
+mod occupant;
 mod recorded;
 mod requester;
 mod responder;
+mod unaware;
 
 pub use application::{Application, Parameters, Timer, host};
 pub use flow::{Flow, Limit, Pace, Segment, body_of};
+pub use occupant::Occupant;
 pub use recorded::{Recorded, Timeout};
 pub use requester::{Exchange, Requester, Tally};
 pub use responder::{Answers, Arrival, Responder};
+pub use unaware::Unaware;
 
 #[cfg(test)]
 mod tests;

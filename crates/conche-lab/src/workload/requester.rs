@@ -158,6 +158,12 @@ impl Requester {
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
         if answered {
             tally.answered += 1;
+            if let Some(left) = flow.enough.as_ref().filter(|left| left.get() > 0) {
+                left.set(left.get() - 1);
+                if left.get() == 0 {
+                    ctx.stop();
+                }
+            }
         } else {
             tally.failed += 1;
         }
@@ -220,6 +226,14 @@ impl Requester {
 }
 
 impl Tally {
+    /// What has been done, if it was these exchanges.
+    #[must_use]
+    pub fn of(exchanges: &[Exchange]) -> Self {
+        let all = exchanges.len() as u64;
+        let answered = exchanges.iter().filter(|exchange| exchange.answered).count() as u64;
+        Self { generated: all, opened: all, answered, failed: all - answered, ..Self::default() }
+    }
+
     /// Without batches there is one, which never ends.
     fn begin_batch(&mut self, flow: &Flow, ctx: &mut Context<'_>) {
         let Some(batch) = flow.batch else {

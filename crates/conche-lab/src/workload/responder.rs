@@ -1,5 +1,7 @@
 //! The responder: it answers each request at once, and records what arrives.
 
+use std::collections::BTreeSet;
+
 use conche_netsim::{Instant, NodeId};
 use conche_proto::codec::{Body, Code, Type};
 use conche_proto::{Event, Response};
@@ -32,6 +34,8 @@ pub struct Responder {
     answers: Answers,
     code: Code,
     body: Body,
+    /// Who gets no answer.
+    unanswered: BTreeSet<NodeId>,
     arrivals: Vec<Arrival>,
 }
 
@@ -39,7 +43,13 @@ impl Responder {
     /// Answers with this code and content.
     #[must_use]
     pub fn new(answers: Answers, code: Code, body: Body) -> Self {
-        Self { answers, code, body, arrivals: Vec::new() }
+        Self { answers, code, body, unanswered: BTreeSet::new(), arrivals: Vec::new() }
+    }
+
+    /// The same, which leaves these peers without an answer.
+    #[must_use]
+    pub fn leaving(self, unanswered: BTreeSet<NodeId>) -> Self {
+        Self { unanswered, ..self }
     }
 
     /// Whether it answers as another one does.
@@ -58,7 +68,8 @@ impl Responder {
         let Event::Request { id, from, message } = event else { return };
         let confirmable = message.header().ty == Type::Confirmable;
         self.arrivals.push(Arrival { at: ctx.now(), from: *from, confirmable });
-        if confirmable || self.answers == Answers::All {
+        let is_answered = (confirmable || self.answers == Answers::All) && !self.unanswered.contains(from);
+        if is_answered {
             let response = Response::new(self.code, self.body.clone());
             ctx.respond(*id, response).expect("the request was just announced, and its answer is small");
         } else {

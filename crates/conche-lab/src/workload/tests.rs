@@ -16,6 +16,7 @@ const SERVER: Parameters = Parameters {
     timeout_cap: Duration::from_secs(60),
     token_length: 2,
     response_timeout: None,
+    datagram_overhead: None,
 };
 
 fn at(millis: u64) -> Instant {

@@ -259,16 +259,15 @@ impl Scenario {
             self.dynamic.windows = quick.dynamic_windows;
         }
         self.seed = effort.seed.unwrap_or(self.seed);
-        if !effort.controllers.is_empty() {
+        let mut effort = effort.clone();
+        if !effort.controllers.is_empty() && !effort.controllers.contains(&self.transfer.scheme) {
             // All but the comparison of timers keeps its own.
-            let mut names = effort.controllers.clone();
-            if !names.contains(&self.transfer.scheme) {
-                names.push(self.transfer.scheme.clone());
-            }
-            self.schemes = select(&self.schemes, &names)?;
-            self.validate()?;
+            effort.controllers.push(self.transfer.scheme.clone());
         }
-        Ok(())
+        if let Some(schemes) = select(&self.schemes, &effort)? {
+            self.schemes = schemes;
+        }
+        self.validate()
     }
 
     /// How much will be run.

@@ -1,0 +1,13 @@
+//! The whole command with one more controller: `cargo run --release -p conche-cli --example twice_peak -- reproduce`
+//!
+//! The controller is that which `conche new-controller` writes into a crate of its own.
+
+#[path = "../src/new_controller/template/src/lib.rs"]
+mod twice_peak;
+
+use conche::cc::any::Named;
+use twice_peak::{FEATURES, TwicePeak};
+
+fn main() -> std::process::ExitCode {
+    conche_cli::main([Named::own::<TwicePeak>("twice-peak", FEATURES)])
+}

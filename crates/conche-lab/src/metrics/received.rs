@@ -1,0 +1,161 @@
+//! What is measured of the requests that servers received.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::Sample;
+use super::over_time::windows_fit;
+use crate::compose::{Flow, Record, Selection};
+use crate::results::Unit;
+use crate::stats::jain_index;
+use crate::units::Span;
+
+/// Something that is measured of the requests that arrived at their servers. Duplicates do not count. The bits of a request
+/// are those of its CoAP message and of the headers that `endpoint.datagram_overhead` says.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Received {
+    /// Bits a second, of all flows.
+    Goodput,
+    /// The mean of the flows' goodputs.
+    GoodputOfFlow,
+    /// The same of the flows that are so many hops long, by that number.
+    GoodputByHops,
+    /// The goodput of the first flow of so many hops within each such time, by its end.
+    GoodputOverTime {
+        /// How long a window is.
+        window: Span,
+        /// How many hops.
+        hops: u16,
+    },
+    /// Jain's index of the flows' goodputs in each such time, as the mean of the windows in which any request arrived;
+    /// without a window, over all the time.
+    Jain {
+        /// How long a window is.
+        #[serde(default)]
+        window: Option<Span>,
+    },
+    /// Flows whose goodput is less than this share of the mean of all.
+    Starving {
+        /// The share, from 0 to 1.
+        share: f64,
+    },
+    /// The share of windows and flows in which nothing arrived.
+    Silent {
+        /// How long a window is.
+        window: Span,
+    },
+    /// Frames on the air for each request that arrived, link-layer acknowledgements not counted. Of the whole run only.
+    Frames,
+}
+
+impl Received {
+    /// What it counts.
+    pub(super) const fn unit(self) -> Unit {
+        match self {
+            Self::Goodput | Self::GoodputOfFlow | Self::GoodputByHops | Self::GoodputOverTime { .. } => {
+                Unit::BitsPerSecond
+            }
+            Self::Jain { .. } => Unit::Ratio,
+            Self::Starving { .. } | Self::Frames => Unit::Count,
+            Self::Silent { .. } => Unit::Percent,
+        }
+    }
+
+    /// Refuses what no run can answer.
+    pub(super) fn validate(self, longest: Span) -> Result<(), String> {
+        match self {
+            Self::Starving { share } if !(0.0..=1.0).contains(&share) => {
+                Err(format!("a share of {share}; it must be between 0 and 1"))
+            }
+            Self::GoodputOverTime { window, .. } | Self::Silent { window } | Self::Jain { window: Some(window) } => {
+                windows_fit(window, longest)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What it is in a run.
+    pub(super) fn sample(self, run: &Record, of: Selection) -> Sample {
+        let flows: Vec<&Flow> = run.flows_of(of).collect();
+        let seconds = run.elapsed.as_secs_f64();
+        let number = |flow: &Flow| flow.arrivals.len() as f64;
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        // Whole numbers are added before anything is divided.
+        let goodput = |flows: &mut dyn Iterator<Item = &&Flow>| {
+            flows.map(|flow| number(flow) * bits(flow)).sum::<f64>() / seconds
+        };
+        if flows.is_empty() || seconds <= 0.0 {
+            return Sample::None;
+        }
+        match self {
+            Self::Goodput => Sample::One(goodput(&mut flows.iter())),
+            Self::GoodputOfFlow => Sample::One(goodput(&mut flows.iter()) / flows.len() as f64),
+            Self::GoodputByHops => {
+                let farthest = flows.iter().map(|flow| flow.hops).max().unwrap_or(0);
+                let of_hops = |hops: u16| {
+                    let of = || flows.iter().filter(|flow| flow.hops == hops);
+                    let count = of().count();
+                    (count > 0).then(|| (hops.to_string(), goodput(&mut of()) / count as f64))
+                };
+                Sample::Labelled((0..=farthest).filter_map(of_hops).collect())
+            }
+            Self::GoodputOverTime { window, hops } => {
+                let Some(flow) = flows.iter().find(|flow| flow.hops == hops) else { return Sample::None };
+                let end = |place: u32| format!("{}s", window.0.saturating_mul(place).as_secs_f64());
+                let counts = windows(run, flow, window.0).into_iter();
+                let goodput = |count: f64| count * bits(flow) / window.0.as_secs_f64();
+                Sample::Labelled((1..).zip(counts).map(|(place, count)| (end(place), goodput(count))).collect())
+            }
+            Self::Jain { window: None } => some(jain_index(&flows.iter().map(|flow| number(flow)).collect::<Vec<_>>())),
+            Self::Jain { window: Some(window) } => {
+                let of_flows: Vec<Vec<f64>> = flows.iter().map(|flow| windows(run, flow, window.0)).collect();
+                let places = 0..of_flows[0].len();
+                let in_window = |place: usize| of_flows.iter().map(|of_flow| of_flow[place]).collect::<Vec<_>>();
+                let indices: Vec<f64> = places.filter_map(|place| jain_index(&in_window(place))).collect();
+                some((!indices.is_empty()).then(|| mean(&indices)))
+            }
+            Self::Starving { share } => {
+                let all: f64 = flows.iter().map(|flow| number(flow)).sum();
+                let enough = share * all / flows.len() as f64;
+                Sample::One(flows.iter().filter(|flow| number(flow) < enough).count() as f64)
+            }
+            Self::Silent { window } => {
+                let all: Vec<f64> = flows.iter().flat_map(|flow| windows(run, flow, window.0)).collect();
+                let silent = all.iter().filter(|count| **count == 0.0).count() as f64;
+                some((!all.is_empty()).then(|| 100.0 * silent / all.len() as f64))
+            }
+            Self::Frames => {
+                let frames: u64 = run.radios.iter().map(|radio| radio.frames).sum();
+                let all: f64 = flows.iter().map(|flow| number(flow)).sum();
+                some((all > 0.0).then(|| frames as f64 / all))
+            }
+        }
+    }
+}
+
+fn some(value: Option<f64>) -> Sample {
+    value.map_or(Sample::None, Sample::One)
+}
+
+/// Of a request.
+fn bits(flow: &Flow) -> f64 {
+    8.0 * flow.request_bytes as f64
+}
+
+/// How many requests of a flow arrived in each whole window of the run, or in all of it if that is shorter than a window.
+fn windows(run: &Record, flow: &Flow, window: Duration) -> Vec<f64> {
+    let nanos = window.min(run.elapsed).as_nanos().max(1);
+    let mut counts = vec![0.0; usize::try_from(run.elapsed.as_nanos() / nanos).unwrap_or(0)];
+    for at in &flow.arrivals {
+        let place = usize::try_from((*at - run.began).as_nanos() / nanos).unwrap_or(usize::MAX);
+        if let Some(count) = counts.get_mut(place) {
+            *count += 1.0;
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests;

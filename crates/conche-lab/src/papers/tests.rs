@@ -1,0 +1,244 @@
+//! The experiments of papers in small: what they measure, and that threads make no difference.
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+
+use super::*;
+use crate::campaign::RunOptions;
+use crate::experiment::{Bar, Effort};
+use crate::results::{Figure, Unit, write_json};
+
+#[test]
+fn every_paper_has_its_scenario() {
+    for paper in PAPERS {
+        let experiment = (paper.read)(paper.scenario).unwrap_or_else(|error| panic!("{}: {error}", paper.name));
+        assert_eq!(experiment.about().name, paper.name);
+        assert!(Paper::by_name(paper.name).is_some());
+    }
+}
+
+#[test]
+fn a_figure_is_within_its_bar_or_beyond_it() {
+    let figure = Figure {
+        paper: "anrw18".to_owned(),
+        item: "table1".to_owned(),
+        row: "default/continuous/50/14100".to_owned(),
+        column: "fct_median_s".to_owned(),
+        unit: Unit::Seconds,
+        published: Some(62.690),
+        measured: 62.70,
+        ci95: None,
+        runs: 20,
+    };
+    let paper = ANRW18.experiment();
+    assert_eq!(paper.within(&figure), Some(true));
+    assert_eq!(paper.within(&Figure { measured: 62.80, ..figure.clone() }), Some(false));
+    assert_eq!(paper.within(&Figure { published: None, ..figure }), None);
+}
+
+/// A paper with other values at some paths, few replications, and these schemes.
+fn reduced(paper: &Paper, values: &[(&str, toml::Value)], schemes: &[&str], runs: u32) -> Composed {
+    let mut experiment = Composed::read(paper.scenario, paper_file).expect("valid");
+    for (path, value) in values {
+        experiment = experiment.with(path, value.clone()).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+    let controllers = schemes.iter().map(|name| (*name).to_owned()).collect();
+    experiment.adjust(&Effort { runs: Some(runs), controllers, ..Effort::default() }).expect("schemes of the scenario");
+    experiment
+}
+
+fn measured(experiment: &Composed, jobs: usize) -> Vec<Figure> {
+    experiment.measure(RunOptions { jobs: NonZeroUsize::new(jobs) }, &|_| {}).expect("it runs").0
+}
+
+fn value(figures: &[Figure], row: &str, column: &str) -> f64 {
+    let found = figures.iter().find(|figure| figure.row == row && figure.column == column);
+    found.unwrap_or_else(|| panic!("no {row} {column}")).measured
+}
+
+fn refused(paper: &Paper, path: &str, value: impl Into<toml::Value>) -> String {
+    let whole = Composed::read(paper.scenario, paper_file).expect("valid");
+    whole.with(path, value).map(drop).expect_err(path).to_string()
+}
+
+const SIX: [&str; 6] = ["default", "cocoa", "cocoa-s", "b-rto", "linux", "ph"];
+
+/// ComMag'16 with few clients behind the modem, a burst of few exchanges, and hardly any run of the motes.
+fn gprs(schemes: &[&str], runs: u32) -> Composed {
+    let values = [
+        ("parts.gprs.sweep.clients.values", vec![5, 10].into()),
+        ("parts.gprs.traffic.joining.exchanges", 5.into()),
+        ("duration", "60s".into()),
+        ("parts.flocklab.sweep.workload.points", points(&[("flocklab", "1s")])),
+    ];
+    reduced(&COMMAG16, &values, schemes, runs)
+}
+
+/// Points of an axis, each with the duration of its runs.
+fn points(points: &[(&str, &str)]) -> toml::Value {
+    let point = |(name, duration): &(&str, &str)| {
+        let set = toml::Table::from_iter([("duration".to_owned(), toml::Value::from(*duration))]);
+        toml::Value::Table([("name".to_owned(), (*name).into()), ("set".to_owned(), set.into())].into_iter().collect())
+    };
+    points.iter().map(point).collect::<Vec<_>>().into()
+}
+
+#[test]
+fn clients_behind_a_modem_give_each_value_once() {
+    let experiment = gprs(&SIX, 2);
+    let figures = measured(&experiment, 2);
+    let mut names = HashSet::new();
+    for figure in &figures {
+        assert!(names.insert((&figure.row, &figure.column)), "{} {} twice", figure.row, figure.column);
+        assert!(figure.measured.is_finite(), "{} {}", figure.row, figure.column);
+        assert_eq!(figure.paper, "commag16");
+    }
+    for item in ["table1", "fig1", "fig2", "table2", "fig3", "grid", "claims"] {
+        assert!(figures.iter().any(|figure| figure.item == item), "nothing of {item}");
+    }
+    assert_eq!(figures.iter().filter(|figure| figure.row == "cocoa/gprs/5").count(), 5);
+    assert!(!names.contains(&(&"cocoa/gprs-burst/5".to_owned(), &"settling_time_s".to_owned())), "nobody joins");
+    assert!(figures.iter().filter(|figure| figure.item == "table1").all(|figure| figure.published.is_some()));
+    assert_eq!(experiment.tables(&figures)[0].title, "Table 1: features, and bytes of state for each peer");
+    let difference = figures.iter().find(|figure| figure.column == "difference_per_s").expect("a claim");
+    assert!(difference.ci95.is_some_and(|interval| interval.contains(difference.measured)), "run by run");
+}
+
+/// In a closed loop every client always has one exchange: each run has rate × round-trip time = clients, but for what is
+/// left over at its end.
+#[test]
+fn throughput_times_round_trip_time_is_the_number_of_clients() {
+    let figures = measured(&gprs(&["linux"], 1), 1);
+    for clients in [5.0, 10.0] {
+        let row = format!("linux/gprs/{clients}");
+        let product = value(&figures, &row, "throughput_per_s") * value(&figures, &row, "rtt_mean_s");
+        assert!((product / clients - 1.0).abs() < 0.05, "{row}: {product}");
+    }
+}
+
+#[test]
+fn the_default_is_dithered_from_2_to_3_seconds() {
+    let rto = value(&measured(&gprs(&["default"], 1), 1), "default/gprs/10", "initial_rto_mean_s");
+    assert!((rto - 2.5).abs() < 0.05, "{rto}");
+}
+
+/// Clients in a closed loop: the first timeouts of B-RTO are its round-trip times times the mean dithering factor,
+/// whatever the network. The published ones say 1.12, which is a factor from 1 to 1.25.
+#[test]
+fn the_published_table_2_tells_how_far_b_rto_is_dithered() {
+    let figures = measured(&reduced(&COMMAG16, &[("duration", "20s".into())], &["b-rto"], 1), 2);
+    for clients in [10, 20] {
+        let of = |column: &str| {
+            let row = format!("b-rto/gprs/{clients}");
+            let figure = figures.iter().find(|figure| figure.row == row && figure.column == column);
+            figure.and_then(|figure| figure.published).expect("published")
+        };
+        let factor = of("initial_rto_mean_s") / of("rtt_mean_s");
+        assert!((factor - 1.125).abs() < 0.01, "{factor}");
+    }
+}
+
+#[test]
+fn the_published_intervals_are_the_bar_of_throughput() {
+    let experiment = COMMAG16.experiment();
+    let figure = Figure {
+        paper: "commag16".to_owned(),
+        item: "fig1".to_owned(),
+        row: "cocoa/gprs/10".to_owned(),
+        column: "throughput_per_s".to_owned(),
+        unit: Unit::PerSecond,
+        published: Some(17.4),
+        measured: 20.8,
+        ci95: None,
+        runs: 2,
+    };
+    assert_eq!(experiment.bar(&figure), Some(Bar::Within(3.5)));
+    assert_eq!(experiment.within(&figure), Some(true));
+    assert_eq!(experiment.within(&Figure { measured: 21.0, ..figure }), Some(false));
+}
+
+/// One short run under few schemes; most motes are too far away for many exchanges in it.
+#[test]
+fn motes_have_a_place_in_figures_2_to_4() {
+    let values = [
+        ("parts.gprs.sweep.clients.values", vec![1].into()),
+        ("parts.flocklab.duration", "60s".into()),
+        ("parts.flocklab.traffic.joining.exchanges", 5.into()),
+    ];
+    let experiment = reduced(&COMMAG16, &values, &SIX, 1);
+    let figures = measured(&experiment, 2);
+    assert!(value(&figures, "cocoa/flocklab", "throughput_per_s") > 1.0);
+    let classes = figures.iter().filter(|figure| figure.row == "cocoa/flocklab" && figure.item == "fig4");
+    let shares: f64 = classes.filter(|figure| figure.unit == Unit::Percent).map(|figure| figure.measured).sum();
+    assert!((shares - 100.0).abs() < 1e-6, "every mote is in one class: {shares}");
+    assert!(value(&figures, "cocoa/flocklab-burst", "settling_time_s") > 1.0);
+    let claims = figures.iter().filter(|figure| figure.item == "claims" && figure.row.ends_with("/flocklab"));
+    assert_eq!(claims.count(), 6, "three comparisons of fairness, each a value and a verdict");
+    let table = experiment.tables(&figures).into_iter().find(|table| table.title.starts_with("Fig. 2 to 4, FlockLab"));
+    let table = table.expect("a table of motes");
+    assert!(table.rows.len() == 6 && table.rows.iter().flatten().all(|cell| !cell.is_empty()), "{table}");
+}
+
+/// ETFA'14 with two minutes of many-to-many, and three exchanges with each mote.
+fn motes(schemes: &[&str]) -> Composed {
+    let values = [
+        ("parts.many.duration", "120s".into()),
+        ("parts.baseline.traffic.gets.exchanges", 3.into()),
+        ("parts.burst.duration", "120s".into()),
+        ("parts.burst.traffic.sudden.start", "60s".into()),
+    ];
+    reduced(&ETFA14, &values, schemes, 2)
+}
+
+#[test]
+fn every_table_of_motes_has_every_scheme_and_any_controller_runs() {
+    let figures = measured(&motes(&["coap", "cocoa-4", "linux"]), 2);
+    for item in ["table2", "table3", "table4", "table5", "table6", "table7", "fig1", "fig2"] {
+        for scheme in ["coap", "cocoa-4", "linux"] {
+            let of_scheme = |figure: &&Figure| figure.item == item && figure.row.starts_with(&format!("{scheme}/"));
+            assert!(figures.iter().any(|figure| of_scheme(&figure)), "{item} without {scheme}");
+        }
+    }
+    assert!(figures.iter().all(|figure| figure.measured.is_finite()), "numbers");
+    let published = figures.iter().filter(|figure| figure.published.is_some() && figure.item != "claims").count();
+    assert_eq!(published, 2 * 2 * 3, "two schemes of the paper, two duty cycles, three columns");
+}
+
+#[test]
+fn results_of_papers_do_not_depend_on_the_number_of_threads() {
+    for experiment in [gprs(&["cocoa", "b-rto"], 2), motes(&["cocoa"])] {
+        let json = |jobs| {
+            let mut lines = Vec::new();
+            write_json(&measured(&experiment, jobs), &mut lines).expect("memory");
+            lines
+        };
+        assert_eq!(json(1), json(2));
+    }
+}
+
+#[test]
+fn values_without_sense_are_refused_with_what_would_be_right() {
+    for (paper, path, value, expected) in [
+        (&COMMAG16, "parts.gprs.links.uplink.spread.sigma", toml::Value::from(5.0), "uplink.spread.sigma: 5 is not"),
+        (&COMMAG16, "parts.gprs.traffic.joining.ends_run", 8.0.into(), "joining.ends_run: 8 is no share"),
+        (&COMMAG16, "parts.gprs.name", "flocklab".into(), "parts: the name `flocklab` is there twice"),
+        (&COMMAG16, "parts.gprs.colour", "red".into(), "colour"),
+        (&COMMAG16, "schema", 2.into(), "schema"),
+        (&ETFA14, "radios.flocklab.measured.perfect", 2.0.into(), "radios.flocklab.measured.perfect: 2 is not between"),
+        (
+            &ETFA14,
+            "radios.flocklab.measured.ratios",
+            toml::toml! { rows = [[0, 1, 1.5]] }["rows"].clone(),
+            "no ratio above 0 and up to 1",
+        ),
+        (&ETFA14, "radios.flocklab.measured.median_range_m", 0.0.into(), "median_range_m: 0 is no number above 0"),
+        (&ETFA14, "radios.flocklab.medium", "udgm".into(), "only `sinr` has"),
+        (&ETFA14, "radios.flocklab.mac.contikimac", toml::toml! { check_rate = 8 }.into(), "check_rate"),
+        (&ETFA14, "parts.many.traffic.gets.outstanding", "all".into(), "a number of exchanges, or \"nstart\""),
+        (&ETFA14, "parts.many.one_by_one", true.into(), "parts.many.one_by_one: phases and windows are of one run"),
+        (&ETFA14, "parts.many.time_limit", "1h".into(), "parts.many.duration: say either"),
+    ] {
+        let error = refused(paper, path, value);
+        assert!(error.contains(expected), "{path}: {error}");
+    }
+}

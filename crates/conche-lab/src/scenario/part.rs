@@ -1,0 +1,58 @@
+//! Parts of an experiment: several networks or workloads under one name, with the same schemes.
+//!
+//! What a part says stands in place of what the whole says; all else is that of the whole. Merged with it, a part is a
+//! scenario like any other.
+
+use serde::Deserialize;
+use toml::{Table, Value as Toml};
+
+use super::{Axis, Change, Link, Nodes, Phase, Radio, ScenarioError, Traffic, Value, distinct};
+use crate::units::Span;
+
+/// What a part has instead of the whole. See [`Scenario`](super::Scenario) for what each key means.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "they are the scenario's")]
+pub struct Part {
+    /// What errors and paths call it.
+    pub name: String,
+    pub duration: Option<Span>,
+    pub time_limit: Option<Span>,
+    pub one_by_one: Option<bool>,
+    pub phases: Option<Vec<Phase>>,
+    pub nodes: Option<Vec<Nodes>>,
+    pub links: Option<Vec<Link>>,
+    pub radios: Option<Vec<Radio>>,
+    pub traffic: Option<Vec<Traffic>>,
+    pub changes: Option<Vec<Change>>,
+    pub sweep: Option<Vec<Axis>>,
+    pub row: Option<String>,
+    pub values: Option<Vec<Value>>,
+}
+
+/// The key of parts in a document.
+const PARTS: &str = "parts";
+
+/// The parts of a document, as scenarios of their own, with their names; without parts, all of it under no name.
+///
+/// # Errors
+/// If two parts have one name.
+pub(super) fn sections(whole: &Table) -> Result<Vec<(Option<String>, Table)>, ScenarioError> {
+    let mut shared = whole.clone();
+    let Some(Toml::Array(parts)) = shared.remove(PARTS) else { return Ok(vec![(None, shared)]) };
+    let mut sections = Vec::new();
+    for part in parts {
+        let Toml::Table(mut part) = part else { continue };
+        let name = part.remove("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+        let mut section = shared.clone();
+        // How long a run is, is said in one of two ways.
+        if part.contains_key("duration") || part.contains_key("time_limit") {
+            section.remove("duration");
+            section.remove("time_limit");
+        }
+        section.extend(part);
+        sections.push((Some(name), section));
+    }
+    distinct(PARTS, sections.iter().filter_map(|(name, _)| name.as_ref()))?;
+    Ok(sections)
+}

@@ -1,0 +1,99 @@
+//! Radio channels: who shares one, over which medium, and how packets find their way.
+
+use conche_netsim::mac::MacConfig;
+use conche_netsim::radio::MediumConfig;
+use conche_netsim::routing::RplConfig;
+use serde::Deserialize;
+
+use super::{NonEmpty, Rows, ScenarioError};
+
+/// Nodes that share a radio channel.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Radio {
+    /// What results call it.
+    pub name: String,
+    /// The nodes and groups that have a station in it. They need a place.
+    pub stations: NonEmpty<String>,
+    /// Who hears whom.
+    pub medium: MediumConfig,
+    /// Links as they were measured, in place of the path loss of the medium, which must be `sinr`.
+    pub measured: Option<Measured>,
+    /// Whether places, links and tree are those of one testbed: the same in all replications. Default: each has its own.
+    #[serde(default)]
+    pub fixed: bool,
+    /// When stations transmit.
+    pub mac: MacConfig,
+    /// Over which stations packets go.
+    pub routing: Routing,
+}
+
+/// Links that agree with measured packet reception ratios. Those of the links above a ratio are known, of all others that
+/// they are below; the signal-to-noise ratios of both are drawn from one model of path loss with log-normal shadowing.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// From, to (places of stations, counted from 0), packet reception ratio.
+    pub ratios: Rows<(u16, u16, f64)>,
+    /// All links above this ratio are listed.
+    pub complete_above: f64,
+    /// A ratio from here on is that of a link that lost nothing; it may be any better.
+    pub perfect: f64,
+    /// What was sent to measure them, in octets on the air: with SHR, PHR and FCS.
+    pub octets: u32,
+    /// At this distance half of all pairs are above `complete_above`, in metres.
+    pub median_range_m: f64,
+    /// How fast power falls with distance.
+    pub path_loss_exponent: f64,
+    /// Standard deviation of the shadowing that both directions of a pair share, in dB.
+    pub shadowing_db: f64,
+    /// Standard deviation of what each direction has for itself, in dB.
+    pub asymmetry_db: f64,
+}
+
+/// How packets find their way through a radio network.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Routing {
+    /// The tree of RPL, once it has settled.
+    Rpl {
+        /// The border router.
+        root: String,
+        /// How parents are chosen.
+        #[serde(default)]
+        tree: RplConfig,
+        /// The frame whose loss counts.
+        psdu_octets: u8,
+    },
+}
+
+impl Radio {
+    pub(super) fn validate(&self) -> Result<(), ScenarioError> {
+        let Some(measured) = &self.measured else { return Ok(()) };
+        let refuse = |key: &str, problem: String| {
+            Err(ScenarioError::new(format!("radios.{}.measured{key}", self.name), problem))
+        };
+        if !matches!(self.medium, MediumConfig::Sinr(_)) {
+            return refuse("", "the medium has no signal-to-noise ratios; only `sinr` has".to_owned());
+        }
+        let ratios = [("complete_above", measured.complete_above), ("perfect", measured.perfect)];
+        if let Some((key, ratio)) = ratios.into_iter().find(|(_, ratio)| !(*ratio > 0.0 && *ratio < 1.0)) {
+            return refuse(&format!(".{key}"), format!("{ratio} is not between 0 and 1"));
+        }
+        if let Some((from, to, ratio)) = measured.ratios.iter().find(|(_, _, ratio)| !(*ratio > 0.0 && *ratio <= 1.0)) {
+            return refuse(".ratios", format!("{ratio} from {from} to {to} is no ratio above 0 and up to 1"));
+        }
+        for (key, value, least) in [
+            ("median_range_m", measured.median_range_m, f64::MIN_POSITIVE),
+            ("path_loss_exponent", measured.path_loss_exponent, 0.0),
+            ("shadowing_db", measured.shadowing_db, 0.0),
+            ("asymmetry_db", measured.asymmetry_db, 0.0),
+        ] {
+            if !(least..=1e6).contains(&value) {
+                let than = if least > 0.0 { "above 0" } else { "of at least 0" };
+                return refuse(&format!(".{key}"), format!("{value} is no number {than}"));
+            }
+        }
+        Ok(())
+    }
+}

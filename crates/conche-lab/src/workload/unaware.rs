@@ -1,0 +1,69 @@
+//! A sender that knows of no congestion: it has no CoAP endpoint.
+
+use conche_netsim::host::Port;
+use conche_proto::codec::{Encoder, MessageId, Token, Type};
+
+use super::application::Timer;
+use super::flow::Flow;
+use super::requester::Tally;
+
+/// Sends Non-confirmable requests at the pace of its flows, whatever happens to them, and hears no answer. It encodes them
+/// by hand: what RFC 7252 and the controllers of an endpoint hold against such traffic is what it must not have.
+#[derive(Debug)]
+pub struct Unaware {
+    flows: Vec<Flow>,
+    tallies: Vec<Tally>,
+    message_id: u16,
+}
+
+impl Unaware {
+    /// Has these flows to send. Of a flow count its peer, its pace, when it begins and ends, and what it sends.
+    #[must_use]
+    pub fn new(flows: Vec<Flow>) -> Self {
+        let tallies = vec![Tally::default(); flows.len()];
+        Self { flows, tallies, message_id: 0 }
+    }
+
+    /// What each flow has sent.
+    #[must_use]
+    pub fn tallies(&self) -> &[Tally] {
+        &self.tallies
+    }
+
+    pub(super) fn start(&mut self, port: &mut Port<'_, Timer>) {
+        for (number, flow) in (0..).zip(&self.flows) {
+            if let Some(first) = flow.first(port.rng()) {
+                port.set_timer(first - port.now(), Timer(number));
+            }
+        }
+    }
+
+    pub(super) fn timer(&mut self, port: &mut Port<'_, Timer>, Timer(number): Timer) {
+        let flow = &self.flows[number as usize];
+        let now = port.now();
+        if flow.stop.is_some_and(|stop| now >= stop) {
+            return;
+        }
+        for _ in 0..flow.due(now) {
+            let message = encoded(flow, MessageId(self.message_id));
+            self.message_id = self.message_id.wrapping_add(1);
+            port.send(flow.peer, &message, None, None);
+            let tally = &mut self.tallies[number as usize];
+            tally.generated += 1;
+            tally.opened += 1;
+        }
+        if let Some(next) = flow.next(now, port.rng()) {
+            port.set_timer(next - now, Timer(number));
+        }
+    }
+}
+
+/// A request of a flow, without a token: no response will come that it could be matched with.
+fn encoded(flow: &Flow, id: MessageId) -> Vec<u8> {
+    const HEADER_BYTES: usize = 4;
+    let mut message = vec![0; HEADER_BYTES + flow.body.len()];
+    Encoder::new(&mut message, Type::NonConfirmable, flow.method, id, &Token::EMPTY)
+        .and_then(|mut encoder| encoder.body(&flow.body).map(|_| ()))
+        .expect("there is room for the header and the body");
+    message
+}
