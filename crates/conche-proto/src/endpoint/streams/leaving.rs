@@ -64,7 +64,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Some(stream) if stream.request == request => stream.phase = phase,
             before => {
                 let limit = self.config.limits.transfers;
-                if !self.incoming.admits(waiting.group, &waiting.token) {
+                if !self.incoming.admits(waiting.group, waiting.token.places()) {
                     return Err(RespondError::TooManyStreams { limit });
                 }
                 if before.is_some() {
