@@ -8,9 +8,9 @@ use conche_netsim::rng::Stream;
 use crate::scenario::Pace;
 use crate::workload::{self, Segment};
 
-/// The pace of a flow between its start and the end of the run. `phases` is when the scenario's phases begin, `random` the
+/// The pace of a flow from its start on. `phases` is when the scenario's phases begin, `random` the
 /// stream of when within an interval a clock first goes.
-pub(super) fn of(pace: &Pace, start: Instant, end: Instant, phases: &[Instant], random: &mut Stream) -> workload::Pace {
+pub(super) fn of(pace: &Pace, start: Instant, phases: &[Instant], random: &mut Stream) -> workload::Pace {
     let mut clock = |from: Instant, interval: Duration| Segment {
         from: from + interval.mul_f64(random.unit()),
         interval: Some(interval),
@@ -27,14 +27,8 @@ pub(super) fn of(pace: &Pace, start: Instant, end: Instant, phases: &[Instant], 
         }
         Pace::At(times) => workload::Pace::At(times.iter().map(|time| time.0).collect()),
         Pace::OnOff { interval, on, off } => {
-            let first = clock(start, interval.0);
-            let turn = on.0.saturating_add(off.0);
-            let begins = std::iter::successors(Some(start), |begin| Some(*begin + turn));
-            let turns = begins.take_while(|begin| *begin < end).flat_map(|begin| {
-                let silence = Segment { from: begin + on.0, interval: None };
-                [Segment { from: begin + (first.from - start), ..first }, silence]
-            });
-            workload::Pace::Rate(turns.take(MOST_SEGMENTS).collect())
+            let phase = clock(Instant::ZERO, interval.0).from - Instant::ZERO;
+            workload::Pace::Turns { phase, interval: interval.0, on: on.0, off: off.0 }
         }
         Pace::Phases(intervals) => {
             let each = phases.iter().zip(intervals).map(|(from, interval)| clock(*from, interval.0));
@@ -42,6 +36,3 @@ pub(super) fn of(pace: &Pace, start: Instant, end: Instant, phases: &[Instant], 
         }
     }
 }
-
-/// More turns on and off nobody waits for.
-const MOST_SEGMENTS: usize = 100_000;

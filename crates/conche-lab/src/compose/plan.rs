@@ -82,8 +82,6 @@ impl<'a> Plan<'a> {
         let all = exchanges.unwrap_or_default().saturating_mul(flows.len() as u64);
         let enough = traffic.ends_run.filter(|_| all > 0).map(|share| Rc::new(Cell::new(enough(share, all))));
         let start = Instant::ZERO + traffic.start.map_or(Duration::ZERO, |span| span.0);
-        let end =
-            Instant::ZERO + self.scenario.duration.or(self.scenario.time_limit).map_or(Duration::MAX, |span| span.0);
         let request = workload::Flow {
             start,
             stop: traffic.stop.map(|stop| Instant::ZERO + stop.0),
@@ -106,7 +104,7 @@ impl<'a> Plan<'a> {
         for flow in flows {
             let (client, server) = (flow.client, flow.server);
             let mut random = self.streams.stream(Entity::Node(client), Purpose::named("phase"));
-            let pace = pace::of(&traffic.pace, start, end, &phases, &mut random);
+            let pace = pace::of(&traffic.pace, start, &phases, &mut random);
             let scheme = if is_unaware {
                 self.roles.entry(server).or_default().unanswered.insert(client);
                 self.sender(client)?

@@ -84,16 +84,19 @@ impl campaign::Cell for CellRuns {
         let wanted = Wanted { timeouts: wants(|wanted| wanted.timeouts), arrivals: wants(|wanted| wanted.arrivals) };
         let Ran { outcome: record, events } = compose::run(&self.cell, wanted, replication)?;
         let max_retransmit = self.cell.scenario.endpoint.max_retransmit;
-        let samples = |record: &Record| {
+        let samples = |record: &Record, is_part: bool| {
             let of_scheme = |scheme: usize| {
                 let sample = |(metric, traffic): &(Metric, Option<usize>)| {
+                    if is_part && metric.needs_the_whole() {
+                        return Sample::None;
+                    }
                     metric.sample(record, Selection { scheme, traffic: *traffic }, max_retransmit)
                 };
                 self.measured.iter().map(sample).collect()
             };
             (0..self.cell.schemes.len()).map(of_scheme).collect()
         };
-        let phases = Phase::spans(&self.cell.scenario.phases).map(|(from, to)| samples(&record.during(from, to)));
-        Ok(Ran { outcome: std::iter::once(samples(&record)).chain(phases).collect(), events })
+        let phases = Phase::spans(&self.cell.scenario.phases).map(|(from, to)| samples(&record.during(from, to), true));
+        Ok(Ran { outcome: std::iter::once(samples(&record, false)).chain(phases).collect(), events })
     }
 }

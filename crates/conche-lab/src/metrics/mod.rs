@@ -8,6 +8,7 @@
 //! | `received` | those of what servers received |
 //! | `statistic` | what is made of the samples of all replications |
 //! | `standard` | what a scenario measures that does not say what |
+//! | `whole` | what a part of a run does not tell |
 
 mod classes;
 mod metric;
@@ -15,6 +16,7 @@ mod over_time;
 mod received;
 mod standard;
 mod statistic;
+mod whole;
 
 pub use classes::Classes;
 pub use metric::{Metric, Sample};

@@ -204,6 +204,11 @@ fn phases_paces_and_senders_without_sense_are_refused() {
             "traffic.messages.pace.interval: 0s would open exchanges without end",
         ),
         ("on = \"360s\", off", "on = \"0s\", off", "traffic.unaware.pace: a turn of 0s is none"),
+        (
+            "on = \"360s\", off",
+            "on = \"3s\", off",
+            "traffic.unaware.pace.interval: an interval of 4s is longer than the",
+        ),
         ("on = \"360s\", off", "on = 360, off", "write a time as in"),
         ("confirmable = false", "confirmable = true", "traffic.unaware.confirmable: an unaware sender hears of no"),
         (

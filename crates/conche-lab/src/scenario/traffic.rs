@@ -248,6 +248,10 @@ impl Traffic {
                     let problem = "a turn of 0s is none; write `on` and `off` as in \"360s\"".to_owned();
                     return Err(ScenarioError::new(place("pace"), problem));
                 }
+                if interval.0 > on.0 {
+                    let problem = format!("an interval of {interval} is longer than the clock is on, {on}");
+                    return Err(ScenarioError::new(place("pace.interval"), problem));
+                }
                 *interval
             }
             Pace::Phases(intervals) => {

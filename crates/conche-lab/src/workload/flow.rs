@@ -55,6 +55,17 @@ pub enum Pace {
     },
     /// At these times since the flow began, in their order.
     At(Vec<Duration>),
+    /// By a clock in turns on and off; the first one is on, and begins with the flow.
+    Turns {
+        /// When within each turn the clock first goes.
+        phase: Duration,
+        /// From one message to the next.
+        interval: Duration,
+        /// How long it is on.
+        on: Duration,
+        /// And how long it is off, after that.
+        off: Duration,
+    },
 }
 
 /// How many exchanges a flow has.
@@ -103,6 +114,7 @@ impl Flow {
             Pace::Rate(segments) => first_from(segments, self.start),
             Pace::Poisson(mean) => Some(self.start + mean.mul_f64(stream.exponential())),
             Pace::At(times) => times.first().map(|time| self.start + *time),
+            Pace::Turns { phase, .. } => Some(self.start + *phase),
         }
     }
 
@@ -114,6 +126,15 @@ impl Flow {
             Pace::Poisson(mean) => Some(now + mean.mul_f64(stream.exponential())),
             Pace::Bursts { interval, .. } => Some(now + *interval),
             Pace::At(times) => times.iter().map(|time| self.start + *time).find(|time| *time > now),
+            Pace::Turns { phase, interval, on, off } => {
+                let turn = on.saturating_add(*off).as_nanos().max(1);
+                let since = (now - self.start + *interval).as_nanos();
+                if since % turn < on.as_nanos() {
+                    return Some(now + *interval);
+                }
+                let begin = u64::try_from((since / turn + 1) * turn).unwrap_or(u64::MAX);
+                Some(self.start + Duration::from_nanos(begin) + *phase)
+            }
         }
     }
 
@@ -121,7 +142,7 @@ impl Flow {
     pub(super) fn due(&self, now: Instant) -> u64 {
         match &self.pace {
             Pace::Closed => 0,
-            Pace::Rate(_) | Pace::Poisson(_) => 1,
+            Pace::Rate(_) | Pace::Poisson(_) | Pace::Turns { .. } => 1,
             Pace::Bursts { messages, .. } => u64::from(*messages),
             Pace::At(times) => times.iter().filter(|time| self.start + **time == now).count() as u64,
         }
@@ -182,6 +203,20 @@ mod tests {
             times.push(next_of(&segments, *times.last().expect("one")).expect("it goes on for ever"));
         }
         assert_eq!(times, [10, 14, 18, 30, 31, 32].map(at));
+    }
+
+    #[test]
+    fn a_clock_goes_in_turns() {
+        let seconds = Duration::from_secs;
+        let pace = Pace::Turns { phase: seconds(1), interval: seconds(4), on: seconds(10), off: seconds(5) };
+        let flow = Flow { start: at(100), pace, ..Flow::to(NodeId::BROADCAST) };
+        let mut stream = conche_netsim::rng::Streams::new(1)
+            .stream(conche_netsim::rng::Entity::Run, conche_netsim::rng::Purpose::named("test"));
+        let mut times = vec![flow.first(&mut stream).expect("a first one")];
+        while times.len() < 7 {
+            times.push(flow.next(*times.last().expect("one"), &mut stream).expect("it goes on for ever"));
+        }
+        assert_eq!(times, [101, 105, 109, 116, 120, 124, 131].map(at));
     }
 
     #[test]

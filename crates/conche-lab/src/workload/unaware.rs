@@ -31,6 +31,8 @@ impl Unaware {
     }
 
     pub(super) fn start(&mut self, port: &mut Port<'_, Timer>) {
+        // One that starts anew does not number its messages as it did before.
+        self.message_id = (port.now().as_nanos() / 1_000_000 % (1 << 16)).try_into().unwrap_or_default();
         for (number, flow) in (0..).zip(&self.flows) {
             if let Some(first) = flow.first(port.rng()) {
                 port.set_timer(first - port.now(), Timer(number));

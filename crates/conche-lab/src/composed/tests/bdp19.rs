@@ -148,6 +148,21 @@ fn each_step_of_the_rate_is_measured_by_itself() {
     assert!((one / 34.0 - 1.0).abs() < 0.05 && (two / 136.0 - 1.0).abs() < 0.1, "{one}, {two}");
     assert!((goodput("default/mrm31/dynamic") - (one + two + three) / 3.0).abs() < 1e-6);
     assert!(figures.iter().all(|figure| figure.item != "fig2"), "only a static workload has that series");
+    let values = [
+        toml! {
+            column = "copies"
+            metric = "copies"
+        },
+        toml! {
+            column = "retries"
+            metric = "retries"
+        },
+    ];
+    let counted = experiment.with("values", values.map(toml::Value::Table).to_vec()).expect("values");
+    let counted = measured(&counted);
+    let rows =
+        |column: &str| counted.iter().filter(|figure| figure.column == column && figure.row.contains("mrm31")).count();
+    assert_eq!((rows("retries"), rows("copies")), (4, 1), "copies are counted for the whole run");
     let tables = experiment.tables(&figures);
     let table = tables.iter().find(|table| table.title.starts_with("Fig. 3")).expect("of the steps");
     assert_eq!(table.header, ["medium", "step", "bit/s", "default Jain", "default bit/s", "default loss %"]);
