@@ -152,8 +152,10 @@ impl Document {
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
         if let Some(schemes) = select(&scenario.schemes, &self.effort)? {
-            let known = |name: &String| schemes.iter().any(|scheme| scheme.name == *name);
-            scenario.mixes.retain(|mix| mix.schemes.iter().all(known));
+            if !self.effort.controllers.is_empty() {
+                let known = |name: &String| schemes.iter().any(|scheme| scheme.name == *name);
+                scenario.mixes.retain(|mix| mix.schemes.iter().all(known));
+            }
             scenario.schemes = schemes;
         }
         Ok(scenario)

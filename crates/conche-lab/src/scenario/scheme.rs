@@ -68,6 +68,9 @@ pub enum Aging {
 /// # Errors
 /// If a name is unknown; the error lists the valid ones.
 pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>>, ScenarioError> {
+    if effort.controllers.is_empty() && effort.also.is_empty() {
+        return Ok(None);
+    }
     let mut names: Vec<&str> = effort.controllers.iter().map(String::as_str).collect();
     if names.is_empty() {
         names.extend(own.iter().map(|scheme| scheme.name.as_str()));
