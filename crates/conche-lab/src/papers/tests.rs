@@ -236,7 +236,6 @@ fn values_without_sense_are_refused_with_what_would_be_right() {
         (&ETFA14, "radios.flocklab.mac.contikimac", toml::toml! { check_rate = 8 }.into(), "check_rate"),
         (&ETFA14, "parts.many.traffic.gets.outstanding", "all".into(), "a number of exchanges, or \"nstart\""),
         (&ETFA14, "parts.many.one_by_one", true.into(), "parts.many.one_by_one: phases and windows are of one run"),
-        (&ETFA14, "parts.many.time_limit", "1h".into(), "parts.many.duration: say either"),
     ] {
         let error = refused(paper, path, value);
         assert!(error.contains(expected), "{path}: {error}");
