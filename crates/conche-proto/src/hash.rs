@@ -50,8 +50,8 @@ impl Keyed {
     /// would do to itself.
     pub(crate) fn digest(&self, number: u8, bytes: &[u8]) -> u64 {
         let [key, other] = self.keys;
-        let start = mixed(key.wrapping_add((bytes.len() as u64) << 8 | u64::from(number)));
-        let fold = |state: u64, word: [u8; 8]| mixed(state.wrapping_add(u64::from_le_bytes(word)) ^ other);
+        let start = key ^ ((bytes.len() as u64) << 8 | u64::from(number));
+        let fold = |state: u64, word: [u8; 8]| folded(state ^ u64::from_le_bytes(word), other | 1).wrapping_add(key);
         let (words, rest) = bytes.as_chunks();
         let state = words.iter().fold(start, |state, word| fold(state, *word));
         // The last word is full: it has bytes of the one before it. Only fewer than eight are filled up.
@@ -66,7 +66,7 @@ impl Keyed {
     /// Of two numbers that nobody else chose.
     pub(crate) const fn spread(&self, first: u64, second: u64) -> u64 {
         let [key, other] = self.keys;
-        mixed((first ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(second ^ other))
+        folded(first ^ key, second ^ other)
     }
 }
 
@@ -75,6 +75,13 @@ const fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let number = (number ^ number >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     number ^ number >> 33
+}
+
+/// Both halves of a product in one.
+#[inline]
+const fn folded(number: u64, other: u64) -> u64 {
+    let product = number as u128 * other as u128;
+    (product >> 64) as u64 ^ product as u64
 }
 
 /// See [`Keyed::fingerprint`].

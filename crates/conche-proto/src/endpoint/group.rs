@@ -63,15 +63,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.no_leisure += 1;
             return;
         }
-        let arrival = Arrival { source, hash, what, group, allowance: None };
-        let Some(taken) = self.take_in(now, &arrival, message) else {
+        let interest =
+            if message.option(OptionNumber::NO_RESPONSE).is_some() { Interest::Said } else { Interest::Unsaid };
+        let arrival = Arrival { source, hash, what, group, allowance: None, came: Came::ToGroup(interest) };
+        let Some(id) = self.take_in(now, &arrival, message, &said) else {
             self.stats.overloaded += 1;
             return;
         };
-        let interest =
-            if message.option(OptionNumber::NO_RESPONSE).is_some() { Interest::Said } else { Interest::Unsaid };
-        let waiting = || Waiting { came: Came::ToGroup(interest), ..arrival.waiting(message, &said, taken) };
-        let Some(id) = self.incoming.insert(now, waiting) else { return };
         self.leisure.take(group);
         self.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);

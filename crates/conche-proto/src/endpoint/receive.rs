@@ -13,7 +13,7 @@ use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
-use crate::incoming::{Came, Waiting};
+use crate::incoming::{Came, RequestId, Waiting};
 use crate::message::{Received, Remembered, Reply};
 use crate::shares::Group;
 use crate::store::Number;
@@ -32,6 +32,7 @@ pub(super) struct Arrival<P> {
     pub(super) group: Group,
     /// The bytes that may answer it; `None` without such a limit.
     pub(super) allowance: Option<NonZeroU16>,
+    pub(super) came: Came,
 }
 
 /// What a request holds that is taken in.
@@ -47,14 +48,13 @@ impl<P: PeerKey> Arrival<P> {
     #[inline]
     pub(super) fn waiting(&self, message: &Message<'_>, said: &Said, taken: Taken) -> Waiting<P> {
         let Source { from, local } = self.source;
-        let confirmable = message.ty() == Type::Confirmable;
         Waiting {
             from,
             local,
             id: message.id(),
             token: message.token(),
             generation: 0,
-            came: if confirmable { Came::Confirmable } else { Came::NonConfirmable },
+            came: self.came,
             peer: taken.peer,
             remembered: taken.remembered,
             group: self.group,
@@ -175,7 +175,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(source, message, remembered, allowance);
         }
-        let arrival = Arrival { source, hash, what, group: self.group_of(&source.from, hash), allowance };
+        let came = if message.ty() == Type::Confirmable { Came::Confirmable } else { Came::NonConfirmable };
+        let arrival = Arrival { source, hash, what, group: self.group_of(&source.from, hash), allowance, came };
         let acceptable = self.acceptable(message);
         let said = match &acceptable {
             Ok(said) => said,
@@ -199,14 +200,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 None => return,
             }
         }
-        let Some(taken) = self.take_in(now, &arrival, message) else {
+        let Some(id) = self.take_in(now, &arrival, message, said) else {
             self.stats.overloaded += 1;
             if let Whole::Received(key) = whole {
                 self.drop_upload(key);
             }
             return self.refuse(now, &arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
         };
-        let Some(id) = self.incoming.insert(now, || arrival.waiting(message, said, taken)) else { return };
         if !self.observers.is_empty() {
             self.observation_renewed(now, id, message);
         }
@@ -223,15 +223,22 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A request will wait for its response from now on: with room for that, with the peer's state if its response will
     /// need it, and remembered. Only one that is idempotent may go without being remembered.
     #[inline]
-    pub(super) fn take_in(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> Option<Taken> {
+    pub(super) fn take_in(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: &Said,
+    ) -> Option<RequestId> {
         if !self.incoming.admits(arrival.group, Token::places_of(message.token_bytes().len())) {
             return None;
         }
-        self.take_in_place(now, arrival, message)
+        let taken = self.take_in_place(now, arrival, message)?;
+        self.incoming.insert(now, || arrival.waiting(message, said, taken))
     }
 
-    /// The same for a message of a request that has its place already.
-    #[inline]
+    /// The same for a message of a request that has its place already. Always inlined, so that the answer stays in registers.
+    #[inline(always)]
     pub(super) fn take_in_place(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> Option<Taken> {
         let &Arrival { source, what, group, .. } = arrival;
         let confirmable = message.ty() == Type::Confirmable;

@@ -146,6 +146,9 @@ impl Deduplication {
     /// The same without the place of its reply.
     pub(crate) const BYTES_BESIDE_REPLY: usize = Self::ENTRY_BYTES - size_of::<Reply>();
 
+    /// How long what is over may take room that nobody else wants.
+    const LAG: Duration = Duration::from_millis(500);
+
     pub(crate) fn new(capacity: usize, longest_reply: usize, lifetimes: [Duration; 2]) -> Self {
         Self {
             index: Index::new(),
@@ -166,7 +169,8 @@ impl Deduplication {
     #[inline]
     pub(crate) fn find(&mut self, now: Instant, what: Fingerprint) -> Option<Remembered> {
         self.purge(now);
-        let index = self.index.find(&self.entries, what.short(), |entry: &Entry| entry.what == what)?;
+        let is_it = |entry: &Entry| entry.what == what && !entry.expires.is_over(now);
+        let index = self.index.find(&self.entries, what.short(), is_it)?;
         Number::of(index).map(|index| Remembered { index, message: what.message })
     }
 
@@ -182,9 +186,14 @@ impl Deduplication {
     ) -> Result<Remembered, TableFull> {
         let Received { what, confirmable, idempotent } = received;
         let reply_bytes = self.bytes_of(&reply);
-        if let Err(group) = idempotent
-            && !self.shares.admits(group, Self::ENTRY_BYTES + reply_bytes, self.capacity)
-        {
+        let bytes = Self::ENTRY_BYTES + reply_bytes;
+        let has_share =
+            |this: &Self| idempotent.map_or_else(|group| this.shares.admits(group, bytes, this.capacity), |()| true);
+        if now >= self.first_expiry && (self.room(reply_bytes) != Room::Free || !has_share(self)) {
+            // What is over takes nobody's place.
+            self.forget(now, false);
+        }
+        if !has_share(self) {
             return Err(TableFull);
         }
         if self.room(reply_bytes) != Room::Free {
@@ -238,18 +247,20 @@ impl Deduplication {
         Ok(())
     }
 
-    /// Forgets what has outlived its lifetime.
+    /// Forgets what has outlived its lifetime, [a little](Self::LAG) later: so it is not one with each message that comes, but
+    /// some at a time. What is over is not found in any case.
     #[inline]
     pub(crate) fn purge(&mut self, now: Instant) {
         // A tick tells past from future within two of these spans, and nothing was entered since.
         let all = now - self.purged > 2 * Tick::LONGEST;
         self.purged = now;
-        if now >= self.first_expiry {
+        if now >= self.first_expiry + Self::LAG {
             self.forget(now, all);
         }
     }
 
     /// Forgets what is over by now, or all.
+    #[inline(never)]
     fn forget(&mut self, now: Instant, all: bool) {
         for lifetime in 0..2 {
             for queue in QUEUES {

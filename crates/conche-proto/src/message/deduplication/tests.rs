@@ -46,14 +46,33 @@ fn entries_live_their_lifetime_and_no_tick_longer() {
         assert!(table.find(start, what(1)).is_none());
         table.insert(start, post(1), Reply::EmptyAck, |_| ()).expect("room");
         table.insert(start, Received { confirmable: false, ..post(2) }, Reply::Silence, |_| ()).expect("room");
-        table.purge(start + NON_LIFETIME);
-        assert_eq!(table.len(), 2);
-        table.purge(start + NON_LIFETIME + TICK);
+        assert!(table.find(start + NON_LIFETIME, what(2)).is_some());
+        assert!(table.find(start + NON_LIFETIME + TICK, what(2)).is_none());
+        table.purge(start + NON_LIFETIME + TICK + Deduplication::LAG);
         assert_eq!(table.len(), 1);
         assert!(table.find(start + LIFETIME, what(1)).is_some());
         assert!(table.find(start + LIFETIME + TICK, what(1)).is_none());
+        table.purge(start + LIFETIME + TICK + Deduplication::LAG);
         assert_eq!((table.len(), table.bytes()), (0, 0));
     }
+}
+
+#[test]
+fn what_is_over_takes_nobodys_place_and_share() {
+    let mut table = small_table();
+    let over = Instant::ZERO + LIFETIME + TICK;
+    let one = Received { idempotent: Err(Group::of(7)), ..post(0) };
+    let taken = (0..ENTRIES).take_while(|&id| {
+        let received = Received { what: what(id), ..one };
+        table.insert(Instant::ZERO, received, Reply::EmptyAck, |_| ()).is_ok()
+    });
+    let taken = taken.count();
+    assert!((1..usize::from(ENTRIES)).contains(&taken), "the group has its share");
+    for id in 0..u16::try_from(taken).expect("few") {
+        let received = Received { what: what(1_000 + id), ..one };
+        table.insert(over, received, Reply::EmptyAck, |_| ()).expect("the share is free again");
+    }
+    assert_eq!(table.len(), taken);
 }
 
 #[test]
