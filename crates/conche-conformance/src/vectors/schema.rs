@@ -64,7 +64,7 @@ pub struct Params {
     pub cycle_start: Option<u8>,
 }
 
-/// See [`Params::aging`].
+/// See `Params::aging`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aging {
@@ -76,7 +76,7 @@ pub enum Aging {
     Off,
 }
 
-/// See [`Params::small_aging`].
+/// See `Params::small_aging`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SmallAging {
@@ -86,7 +86,7 @@ pub enum SmallAging {
     Double,
 }
 
-/// See [`Params::vbf`].
+/// See `Params::vbf`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vbf {
