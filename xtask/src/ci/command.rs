@@ -27,6 +27,12 @@ impl Command {
         Self::new("cargo", arguments.split_whitespace())
     }
 
+    /// The same with one more argument, which may have blanks.
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
     /// The same with an environment variable.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.to_owned(), value.as_ref().to_owned()));

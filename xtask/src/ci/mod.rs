@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`command`] | a command that is shown, run and judged |
 //! | [`interop`] | the tests that need other programs |
+//! | [`own`] | a controller of one's own, from a crate that the command writes |
 //! | [`packages`] | what the machine must have: compiler targets, Debian packages |
 
 pub mod command;
 mod interop;
+mod own;
 pub mod packages;
 
 use std::time::Instant;
@@ -37,7 +39,7 @@ struct Step {
     run: fn(&Project) -> Result<()>,
 }
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step {
         name: "fmt",
         what: "the sources are formatted",
@@ -81,6 +83,12 @@ const STEPS: [Step; 11] = [
         what: "the README's test command, and the controllers without a heap",
         advice: "run the failed test alone: `cargo test -p CRATE --all-features NAME`",
         run: test,
+    },
+    Step {
+        name: "own",
+        what: "a crate that `conche new-controller` writes passes its tests, and such a controller is in every paper",
+        advice: "run `conche new-controller my-rto --directory target/my-rto` and its tests; adapt src/new_controller/template",
+        run: own::run,
     },
     Step {
         name: "interop",

@@ -1,0 +1,61 @@
+//! A controller of one's own: the crate that `conche new-controller` writes passes its tests, and the command with such a
+//! controller in it has its row in every paper.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use super::command::Command;
+use crate::project::Project;
+
+/// The papers whose figures must name the controller.
+const PAPERS: [&str; 5] = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
+
+/// Writes the crate below the target directory, tests it and asks it for its controller; then the papers with one.
+pub fn run(project: &Project) -> Result<()> {
+    written(project)?;
+    in_every_paper(project)
+}
+
+/// The programs are those that the tests were compiled for.
+fn written(project: &Project) -> Result<()> {
+    let place = project.target().join("own");
+    if place.exists() {
+        fs::remove_dir_all(&place).with_context(|| format!("cannot remove {}", place.display()))?;
+    }
+    let directory = place.join("own-rto");
+    let (conche, shown) = (project.target().join("debug/conche"), directory.display().to_string());
+    Command::new(&conche.to_string_lossy(), ["new-controller", "own-rto", "--directory", &shown]).run(project)?;
+    // The versions that everything else was tested with; they are there already.
+    fs::copy(project.root.join("Cargo.lock"), directory.join("Cargo.lock")).context("Cargo.lock cannot be copied")?;
+    let manifest = directory.join("Cargo.toml").display().to_string();
+    // Nothing is simulated here: compiling less well is sooner done.
+    let cargo = |arguments: &str| {
+        Command::cargo(arguments)
+            .argument("--manifest-path")
+            .argument(&manifest)
+            .env("CARGO_TARGET_DIR", place.join("target"))
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
+    };
+    cargo("test --offline").run(project)?;
+    let told =
+        cargo("run --offline --quiet").argument("--").argument("controllers").argument("own-rto").output(project)?;
+    if !told.starts_with("own-rto: ") {
+        bail!("`controllers own-rto` tells nothing of it: {told}");
+    }
+    Ok(())
+}
+
+/// The example has the controller of that crate, in the command that was compiled for the tests.
+fn in_every_paper(project: &Project) -> Result<()> {
+    let example = project.target().join("debug/examples/twice_peak");
+    let arguments = ["reproduce", "--json", "--runs", "1", "--quick", "--controllers", "twice-peak"];
+    let figures = Command::new(&example.to_string_lossy(), arguments).output(project)?;
+    for paper in PAPERS {
+        let of_paper = format!("\"paper\":\"{paper}\"");
+        if !figures.lines().any(|line| line.contains(&of_paper) && line.contains("twice-peak")) {
+            bail!("{paper} has no figure of a program's own controller");
+        }
+    }
+    Ok(())
+}
