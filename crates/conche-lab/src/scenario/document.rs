@@ -1,10 +1,9 @@
 //! A scenario as it was read, of which cells are made.
 
-use serde::Deserialize;
 use toml::Table;
 
 use super::sweep::{SCHEME, combinations};
-use super::{AtLeastOne, Axis, Cell, Label, Mix, Scenario, ScenarioError, files, part, path, select};
+use super::{AtLeastOne, Axis, Cell, Label, Mix, Scenario, ScenarioError, files, once, part, path, select};
 use crate::experiment::Effort;
 
 /// The text of a scenario, and what it says.
@@ -24,7 +23,7 @@ impl Document {
     /// What is wrong, where, and what would be right.
     pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
         // Read from the text first, so that an error shows its place.
-        let scenario = toml::from_str(text)?;
+        let scenario = once::from_text(text)?;
         let mut table = toml::from_str(text)?;
         files::resolve(&mut table, &file)?;
         let mut document = Self { scenario, table, sections: Vec::new(), effort: Effort::default() };
@@ -147,7 +146,7 @@ impl Document {
     /// What a table says, under the effort that this document was given.
     fn adjusted(&self, mut table: Table) -> Result<Scenario, ScenarioError> {
         path::complete_changes(&mut table);
-        let mut scenario = Scenario::deserialize(toml::Value::Table(table))?;
+        let mut scenario: Scenario = once::from_table(&table).map_err(ScenarioError::without_span)?;
         let number = self.effort.replications(scenario.replications.get(), scenario.quick.replications.get());
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);

@@ -20,6 +20,11 @@ impl ScenarioError {
         Self { place: Some(place.into()), problem, span: None }
     }
 
+    /// What is wrong with something that no text says.
+    pub(crate) fn without_span(error: toml::de::Error) -> Self {
+        Self { span: None, ..Self::from(error) }
+    }
+
     /// The same of a part of the scenario.
     pub(crate) fn within_part(self, name: Option<&str>) -> Self {
         let Some(name) = name else { return self };

@@ -19,6 +19,7 @@ mod document;
 mod error;
 mod files;
 mod network;
+mod once;
 mod part;
 mod path;
 mod phase;
