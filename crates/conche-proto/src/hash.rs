@@ -79,6 +79,7 @@ const fn mixed(number: u64) -> u64 {
 
 /// Both halves of a product in one.
 #[inline]
+#[allow(clippy::cast_possible_truncation, reason = "each half is taken by itself")]
 const fn folded(number: u64, other: u64) -> u64 {
     let product = number as u128 * other as u128;
     (product >> 64) as u64 ^ product as u64
