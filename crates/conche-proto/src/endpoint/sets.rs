@@ -211,7 +211,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.admit_waiting(now, peer);
             }
             SetStep::Say(body) => {
-                self.exchanges.get_mut(index).confirmable = false;
                 self.say(now, index, &body);
                 self.await_more(index);
                 self.admit_waiting(now, peer);

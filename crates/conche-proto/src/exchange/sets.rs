@@ -214,8 +214,10 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// A message left that answers what came of a set.
+    /// A message left that asks for more of a response in sets. The exchange's own message is over with that: nothing
+    /// acknowledges it or refuses its options any more.
     pub(crate) fn said(&mut self, index: u32) {
+        self.slots[index].confirmable = false;
         if let Some(transfer) = &mut self.slots[index].transfer {
             transfer.count_in_sets();
         }

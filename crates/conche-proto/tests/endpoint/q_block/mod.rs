@@ -1,6 +1,7 @@
 //! Q-Block (RFC 9177), both roles.
 
 mod bodies;
+mod client;
 mod lossy;
 mod server;
 
