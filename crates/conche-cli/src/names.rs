@@ -34,9 +34,7 @@ impl TypedValueParser for Choice {
     type Value = AnyController;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<AnyController, Error> {
-        StringValueParser::new()
-            .try_map(|name| known().by_name(&name).map(Named::controller))
-            .parse_ref(command, arg, value)
+        Name.parse_ref(command, arg, value).map(Named::controller)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

@@ -34,6 +34,8 @@ fn a_wrong_name_is_answered_with_the_nearest_and_all_others() {
     let message = AnyController::by_name("lynux").expect_err("no such name").to_string();
     assert!(message.starts_with("no congestion controller is called \"lynux\"; did you mean linux?"), "{message}");
     assert!(ALL.iter().all(|named| message.contains(named.name)), "{message}");
+    let message = AnyController::by_name("x").expect_err("no such name").to_string();
+    assert!(message.starts_with("no congestion controller is called \"x\". Valid names: default, "), "{message}");
 }
 
 #[cfg(feature = "alloc")]

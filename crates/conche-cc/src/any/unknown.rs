@@ -44,8 +44,9 @@ impl fmt::Display for UnknownController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let asked = core::str::from_utf8(&self.asked[..self.len]).unwrap_or("");
         write!(f, "no congestion controller is called {asked:?}")?;
-        if let Some(nearest) = self.nearest {
-            write!(f, "; did you mean {nearest}?")?;
+        match self.nearest {
+            Some(nearest) => write!(f, "; did you mean {nearest}?")?,
+            None => f.write_str(".")?,
         }
         f.write_str(" Valid names: ")?;
         for (n, named) in self.known.iter().enumerate() {
