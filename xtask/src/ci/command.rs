@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::process::{self, Stdio};
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -54,6 +55,19 @@ impl Command {
         Ok(String::from_utf8_lossy(&self.judged(project, Stdio::piped())?).into_owned())
     }
 
+    /// Runs it at a low priority while `work` is done, for work that waits more than it computes.
+    ///
+    /// # Errors
+    /// If either fails; of both, the error is that of `work`.
+    pub fn beside(self, project: &Project, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let arguments = ["-n", "10", self.program.as_str()].map(str::to_owned).into_iter().chain(self.arguments);
+        let patient = Self { program: "nice".to_owned(), arguments: arguments.collect(), ..self };
+        thread::scope(|scope| {
+            let command = scope.spawn(|| patient.run(project));
+            work().and(command.join().expect("a command does not panic"))
+        })
+    }
+
     fn judged(self, project: &Project, stdout: Stdio) -> Result<Vec<u8>> {
         let line = format!("{} {}", self.program, self.arguments.join(" "));
         if self.shown {
@@ -93,6 +107,15 @@ mod tests {
         let project = Project::find().expect("a checkout");
         assert_eq!(Command::new("echo", ["a"]).output(&project).expect("it runs"), "a\n");
         assert!(Command::new("sh", ["-c", "echo a; false"]).output(&project).is_err());
+    }
+
+    #[test]
+    fn a_command_and_the_work_beside_it_both_have_to_succeed() {
+        let project = Project::find().expect("a checkout");
+        let beside = |program: &str, work: fn() -> Result<()>| Command::new(program, []).beside(&project, work);
+        assert!(beside("true", || Ok(())).is_ok());
+        assert!(beside("false", || Ok(())).is_err());
+        assert!(beside("true", || bail!("not done")).is_err());
     }
 
     #[test]

@@ -22,9 +22,12 @@ pub fn run(project: &Project) -> Result<()> {
     let names: Vec<_> = tests.values().flatten().map(String::as_str).collect();
     // The features of the step `test`, so that nothing is compiled again.
     let line = format!("test --workspace --all-features {} -- --ignored {}", targets.join(" "), names.join(" "));
-    // With this, a test that would skip itself for want of its program fails.
-    Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").run(project)?;
-    interop::run(project, &interop::Options::check())
+    // Peers wait for one another most of the time: meanwhile, what the step `readme` needs is compiled.
+    Command::cargo("build --release --quiet").beside(project, || {
+        // With this, a test that would skip itself for want of its program fails.
+        Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").run(project)?;
+        interop::run(project, &interop::Options::check())
+    })
 }
 
 /// The names of tests that need programs, by the arguments that choose their target.
