@@ -21,7 +21,13 @@
 //! 10. with one exchange at a time the measured throughput is limited by the pacing that follows from it. When loss keeps α
 //!     at 0.2 the rate spirals to zero. [`Bdp::segment_floor`] holds it above a message per two SRTT; the paper has no
 //!     such floor, so [`Bdp::literal`] has none either;
-//! 11. the timer never backs off, which is at odds with RFC 8085 under persistent loss: see [`Bdp::binary_backoff`].
+//! 11. the timer never backs off, which is at odds with RFC 8085 under persistent loss: see [`Bdp::binary_backoff`];
+//! 12. the first message "after short-term connection starvations" is to say nothing of the bandwidth, but nothing in the
+//!     algorithm notices one: the message after an exchange that was given up is such a first one
+//!     ([`Bdp::first_after_give_up`]);
+//! 13. an estimate is made of two throughputs of the window and scaled by gains, so what the first samples happen to be stays in
+//!     it; lines 2 and 3 cannot send before there is one. All peers start from the same: a message per initial RTO, when the first
+//!     one leaves. The value is an assumption ([`Bdp::initial_rate`]).
 
 mod peer;
 mod window;
@@ -30,7 +36,7 @@ use core::time::Duration;
 
 use crate::backoff::Timer;
 use crate::cocoa::{self, Cocoa};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission, Why};
 use crate::features::Features;
 use crate::non::{PROBING_RATE, paced_by_rto};
 use crate::sample;
@@ -58,6 +64,11 @@ pub struct Bdp {
     pub min_rate: u32,
     /// Timers double from copy to copy (resolution 11).
     pub binary_backoff: bool,
+    /// The message after an exchange that was given up says nothing of the bandwidth (resolution 12).
+    pub first_after_give_up: bool,
+    /// The bandwidth is a message per initial RTO from the first message on until there is an
+    /// estimate, instead of unbounded (resolution 13).
+    pub initial_rate: bool,
     /// A least round-trip time is forgotten after this.
     pub rtprop_window: Duration,
 }
@@ -69,6 +80,8 @@ impl Default for Bdp {
             segment_floor: true,
             min_rate: PROBING_RATE,
             binary_backoff: false,
+            first_after_give_up: true,
+            initial_rate: true,
             rtprop_window: Duration::from_secs(30),
         }
     }
@@ -173,6 +186,9 @@ impl Controller for Bdp {
             if event.attempt == 0 {
                 if !peer.has_sent {
                     (peer.samples.delivered_at, peer.has_sent) = (event.now, true);
+                    if self.initial_rate {
+                        peer.bandwidth = BytesPerSecond::of(event.bytes, self.cocoa.ack_timeout.into());
+                    }
                 }
                 peer.cycle = (peer.cycle + 1) % CYCLE;
                 *flight = BdpFlight {
@@ -217,8 +233,9 @@ impl Controller for Bdp {
         peer.is_first = false;
     }
 
-    fn abandoned(&self, peer: &mut BdpPeer, flight: &BdpFlight, _event: &Abandoned<'_>) {
+    fn abandoned(&self, peer: &mut BdpPeer, flight: &BdpFlight, event: &Abandoned<'_>) {
         peer.app_limited_until = peer.app_limited_until.saturating_sub(flight.bytes);
+        peer.is_first |= self.first_after_give_up && event.why == Why::GaveUp;
     }
 
     fn drained(&self, peer: &mut BdpPeer, _now: Instant, load: &Load) {

@@ -42,6 +42,12 @@ pub struct Options {
         hide_possible_values = true
     )]
     controllers: Vec<String>,
+    /// Change a value of the scenario, as in `nodes.client.count=20`; as often as wanted.
+    #[arg(long, value_name = "PATH=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Only runs with these labels, as in `scheme=default,cocoa`; a `*` stands for anything; as often as wanted.
+    #[arg(long, value_name = "AXIS=LABELS", value_parser = labels)]
+    only: Vec<(String, Vec<String>)>,
     #[arg(skip)]
     also: Vec<String>,
     /// Say on standard error how many events were simulated, and how fast.
@@ -68,7 +74,7 @@ impl Options {
 
     /// Runs the experiment as these options change it.
     pub fn measure(&self, mut experiment: Box<dyn Experiment>, bar: &ProgressBar) -> anyhow::Result<Done> {
-        experiment.adjust(&self.effort()).map_err(|error| UsageError(format!("--controllers: {error}")))?;
+        experiment.adjust(&self.effort()).map_err(|error| UsageError(error.to_string()))?;
         let began = Instant::now();
         let show = |progress: Progress| {
             bar.set_length(progress.total);
@@ -113,8 +119,29 @@ impl Options {
             seed: self.seed,
             controllers: self.controllers.clone(),
             also: self.also.clone(),
+            set: self.set.clone(),
+            only: self.only.clone(),
         }
     }
+}
+
+/// Reads `PATH=VALUE`.
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (path, value) = parted(text, "links.up.wire.rate=30kbit/s")?;
+    Ok((path.to_owned(), value.to_owned()))
+}
+
+/// Reads `AXIS=LABEL,LABEL`.
+fn labels(text: &str) -> Result<(String, Vec<String>), String> {
+    let (axis, labels) = parted(text, "scheme=default,cocoa")?;
+    Ok((axis.to_owned(), labels.split(',').map(str::to_owned).collect()))
+}
+
+fn parted<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String> {
+    let parts = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+    parts
+        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
+        .ok_or_else(|| format!("it has to be a name, `=` and a value, as in `{example}`"))
 }
 
 /// An experiment that was run.

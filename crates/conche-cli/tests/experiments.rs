@@ -138,6 +138,23 @@ fn other_controllers_and_an_output_directory_can_be_named() {
 }
 
 #[test]
+fn a_value_can_be_set_and_runs_be_chosen_on_the_command_line() {
+    let files = Files::with_scenario(SMALL);
+    let faster = files.run(&["--json", "--set", "links.downlink.wire.rate=60kbit/s", "--only", "scheme=mine"]);
+    assert_eq!(faster.status.code(), Some(0), "{}", stderr(&faster));
+    assert_ne!(faster.stdout, files.run(&["--json"]).stdout);
+    for (args, expected) in [
+        (["--set", "nodes.client.count"], "as in `links.up.wire.rate=30kbit/s`"),
+        (["--set", "nodes.nobody.count=2"], "`nodes` has no `nobody`"),
+        (["--only", "scheme=nobody"], "scheme: no run has nobody; there are mine"),
+    ] {
+        let output = files.run(&args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn an_error_in_a_scenario_shows_the_place_and_what_would_be_right() {
     let output = Files::with_scenario(&SMALL.replace("rate = \"30kbit/s\"", "rate = 30000")).run(&[]);
     assert_eq!(output.status.code(), Some(2));

@@ -91,6 +91,10 @@ pub struct Effort {
     pub controllers: Vec<String>,
     /// These schemes beside all of the scenario's, where `controllers` names none.
     pub also: Vec<String>,
+    /// Other values than the scenario's, by their paths, in TOML or as plain text; those of a sweep's points come after.
+    pub set: Vec<(String, String)>,
+    /// Only the cells that have, on this axis, one of these labels; a `*` stands for anything.
+    pub only: Vec<(String, Vec<String>)>,
 }
 
 impl Effort {

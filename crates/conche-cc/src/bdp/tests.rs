@@ -3,6 +3,11 @@
 use super::*;
 use crate::testing::Drive;
 
+/// With nothing that holds back the second message: the first estimate is the network's alone.
+fn eager() -> Bdp {
+    Bdp { initial_rate: false, ..Bdp::default() }
+}
+
 /// A peer with one first exchange, which says nothing of the bandwidth, and `clean` more.
 fn settled(bdp: &Bdp, clean: usize, rtt_ms: u64) -> Drive<'_, Bdp> {
     let mut drive = Drive::new(bdp);
@@ -35,14 +40,44 @@ fn the_first_message_needs_no_estimate() {
 
 #[test]
 fn the_first_message_says_nothing_of_the_bandwidth_the_second_does() {
-    let bdp = Bdp::default();
+    let bdp = eager();
     assert_eq!(bandwidth(&settled(&bdp, 0, 200)), None);
     assert_eq!(bandwidth(&settled(&bdp, 1, 200)), Some(500));
 }
 
 #[test]
+fn all_peers_start_from_a_message_per_initial_rto() {
+    let bdp = Bdp::literal();
+    let mut drive = Drive::new(&bdp);
+    let start = drive.now;
+    drive.clean(200);
+    assert_eq!(bandwidth(&drive), Some(50), "100 B in 2 s");
+    assert_eq!(drive.admit(true), Admission::At(start + Duration::from_secs(2)));
+    drive.now = start + Duration::from_secs(2);
+    drive.clean(200);
+    assert_eq!(bandwidth(&drive), Some(50), "the acknowledgements were 2 s apart");
+}
+
+#[test]
+fn after_a_message_that_was_given_up_the_next_one_is_first() {
+    let estimate = |first_after_give_up| {
+        let bdp = Bdp { segment_floor: false, first_after_give_up, ..eager() };
+        let mut drive = settled(&bdp, 1, 200);
+        wait_for_admission(&mut drive);
+        drive.start(0.0);
+        (0..4).for_each(|_| _ = drive.time_out());
+        drive.end(Why::GaveUp);
+        wait_for_admission(&mut drive);
+        drive.clean(200);
+        bandwidth(&drive)
+    };
+    assert_eq!(estimate(true), Some(500), "a starvation is no throughput");
+    assert!(estimate(false) < Some(200));
+}
+
+#[test]
 fn messages_are_paced_at_the_bandwidth() {
-    let bdp = Bdp::default();
+    let bdp = eager();
     let mut drive = settled(&bdp, 1, 200);
     let start = drive.now;
     drive.start(0.0);
@@ -52,7 +87,7 @@ fn messages_are_paced_at_the_bandwidth() {
 
 #[test]
 fn no_more_than_a_bandwidth_delay_product_is_on_its_way() {
-    let bdp = Bdp::default();
+    let bdp = eager();
     let mut drive = settled(&bdp, 1, 200);
     assert_eq!(drive.peer.state().bdp, Some(100));
     drive.load.bytes = 100;
@@ -63,7 +98,7 @@ fn no_more_than_a_bandwidth_delay_product_is_on_its_way() {
 
 #[test]
 fn a_message_larger_than_the_product_leaves_when_nothing_else_is_on_its_way() {
-    let bdp = Bdp::default();
+    let bdp = eager();
     let mut drive = settled(&bdp, 1, 200);
     drive.bytes = 1_000;
     assert_eq!(drive.admit(true), Admission::Send);
@@ -71,7 +106,7 @@ fn a_message_larger_than_the_product_leaves_when_nothing_else_is_on_its_way() {
 
 #[test]
 fn a_retransmission_waits_for_its_pacing_and_for_nothing_else() {
-    let bdp = Bdp::literal();
+    let bdp = Bdp { segment_floor: false, ..eager() };
     let mut drive = settled(&bdp, 1, 200);
     drive.load.bytes = 10_000;
     let timer = drive.start(0.0);
@@ -110,7 +145,7 @@ fn the_least_round_trip_time_is_of_clean_exchanges_and_of_the_last_30_seconds() 
 
 #[test]
 fn loss_moves_the_estimate_to_the_smallest_throughput() {
-    let bdp = Bdp::literal();
+    let bdp = Bdp { segment_floor: false, ..eager() };
     let mut drive = settled(&bdp, 1, 100);
     assert_eq!(bandwidth(&drive), Some(1_000));
     wait_for_admission(&mut drive);
@@ -126,7 +161,7 @@ fn loss_moves_the_estimate_to_the_smallest_throughput() {
 
 #[test]
 fn a_message_sent_while_the_application_sets_the_pace_says_nothing() {
-    let bdp = Bdp::default();
+    let bdp = eager();
     let mut drive = settled(&bdp, 1, 200);
     drive.load.bytes = 100;
     drive.drained();
@@ -139,7 +174,7 @@ fn a_message_sent_while_the_application_sets_the_pace_says_nothing() {
 
 #[test]
 fn after_an_empty_path_the_next_message_is_first_again() {
-    let bdp = Bdp::default();
+    let bdp = eager();
     let mut drive = settled(&bdp, 1, 200);
     drive.drained();
     drive.wait(60_000);

@@ -200,7 +200,8 @@ fn fasor(base: Fasor, p: &Params) -> Fasor {
 }
 
 fn bdp(p: &Params) -> Bdp {
-    let base = Bdp::literal();
+    // The vectors have neither resolution 12 nor 13.
+    let base = Bdp { first_after_give_up: false, initial_rate: false, ..Bdp::literal() };
     Bdp { cocoa: cocoa(base.cocoa, p), min_rate: p.floor.unwrap_or(base.min_rate), ..base }
 }
 

@@ -168,6 +168,7 @@ impl Metric {
                 | Self::Rto
                 | Self::Hops
                 | Self::FlowSuccesses
+                | Self::Received(Received::GoodputOfEach)
         )
     }
 

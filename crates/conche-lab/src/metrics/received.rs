@@ -22,6 +22,8 @@ pub enum Received {
     GoodputOfFlow,
     /// The same of the flows that are so many hops long, by that number.
     GoodputByHops,
+    /// Each flow's goodput, for percentiles over flows and replications.
+    GoodputOfEach,
     /// The goodput of the first flow of so many hops within each such time, by its end.
     GoodputOverTime {
         /// How long a window is.
@@ -45,6 +47,9 @@ pub enum Received {
     Silent {
         /// How long a window is.
         window: Span,
+        /// Of flows that are so many hops long; without, of all.
+        #[serde(default)]
+        hops: Option<u16>,
     },
     /// Frames on the air for each request that arrived, link-layer acknowledgements not counted. Of the whole run only.
     Frames,
@@ -54,9 +59,11 @@ impl Received {
     /// What it counts.
     pub(super) const fn unit(self) -> Unit {
         match self {
-            Self::Goodput | Self::GoodputOfFlow | Self::GoodputByHops | Self::GoodputOverTime { .. } => {
-                Unit::BitsPerSecond
-            }
+            Self::Goodput
+            | Self::GoodputOfFlow
+            | Self::GoodputByHops
+            | Self::GoodputOfEach
+            | Self::GoodputOverTime { .. } => Unit::BitsPerSecond,
             Self::Jain { .. } => Unit::Ratio,
             Self::Starving { .. } | Self::Frames => Unit::Count,
             Self::Silent { .. } => Unit::Percent,
@@ -69,9 +76,9 @@ impl Received {
             Self::Starving { share } if !(0.0..=1.0).contains(&share) => {
                 Err(format!("a share of {share}; it must be between 0 and 1"))
             }
-            Self::GoodputOverTime { window, .. } | Self::Silent { window } | Self::Jain { window: Some(window) } => {
-                windows_fit(window, longest)
-            }
+            Self::GoodputOverTime { window, .. }
+            | Self::Silent { window, .. }
+            | Self::Jain { window: Some(window) } => windows_fit(window, longest),
             _ => Ok(()),
         }
     }
@@ -101,6 +108,12 @@ impl Received {
                 };
                 Sample::Labelled((0..=farthest).filter_map(of_hops).collect())
             }
+            Self::GoodputOfEach => {
+                // Whole thousandths of a bit a second: not negative, and less than 2^53 up to 9 Tbit/s.
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                let thousandths = |flow: &Flow| (1e3 * number(flow) * bits(flow) / seconds).round() as u64;
+                Sample::Each(flows.iter().map(|flow| thousandths(flow)).collect(), 1e3)
+            }
             Self::GoodputOverTime { window, hops } => {
                 let Some(flow) = flows.iter().find(|flow| flow.hops == hops) else { return Sample::None };
                 let end = |place: u32| format!("{}s", window.0.saturating_mul(place).as_secs_f64());
@@ -121,8 +134,9 @@ impl Received {
                 let enough = share * all / flows.len() as f64;
                 Sample::One(flows.iter().filter(|flow| number(flow) < enough).count() as f64)
             }
-            Self::Silent { window } => {
-                let all: Vec<f64> = flows.iter().flat_map(|flow| windows(run, flow, window.0)).collect();
+            Self::Silent { window, hops } => {
+                let counted = flows.iter().filter(|flow| hops.is_none_or(|hops| flow.hops == hops));
+                let all: Vec<f64> = counted.flat_map(|flow| windows(run, flow, window.0)).collect();
                 let silent = all.iter().filter(|count| **count == 0.0).count() as f64;
                 some((!all.is_empty()).then(|| 100.0 * silent / all.len() as f64))
             }

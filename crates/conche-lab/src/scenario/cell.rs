@@ -36,6 +36,11 @@ impl Cell {
         }
     }
 
+    /// Where it is on an axis, for each of its schemes.
+    pub(super) fn labels_on(&self, axis: &str) -> Vec<String> {
+        self.schemes.iter().filter_map(|scheme| Some(self.label(axis, scheme)?.into_owned())).collect()
+    }
+
     /// Whether it has these labels.
     #[must_use]
     pub fn is_among<'a>(&self, only: impl IntoIterator<Item = (&'a String, &'a Labels)>, scheme: &str) -> bool {

@@ -1,9 +1,13 @@
 //! A scenario as it was read, of which cells are made.
 
+use std::collections::BTreeSet;
+
 use toml::Table;
 
 use super::sweep::{SCHEME, combinations};
-use super::{AtLeastOne, Axis, Cell, Label, Mix, Scenario, ScenarioError, files, once, part, path, select};
+use super::{
+    AtLeastOne, Axis, Cell, Label, Mix, Scenario, ScenarioError, files, matches_any, once, part, path, select,
+};
 use crate::experiment::Effort;
 
 /// The text of a scenario, and what it says.
@@ -65,12 +69,16 @@ impl Document {
     /// Changes how much is run, and of which schemes.
     ///
     /// # Errors
-    /// If a controller is unknown, or what the scenario says of a first impression makes no sense.
+    /// If a controller is unknown, if what is set or what the scenario says of a first impression makes no sense, or if
+    /// there is no cell of those that are to be run.
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         if effort.quick {
             for (path, value) in &self.scenario.quick.set {
                 path::set(&mut self.table, path, value.clone())?;
             }
+        }
+        for (path, value) in &effort.set {
+            path::set(&mut self.table, path, path::value(value))?;
         }
         self.effort = effort.clone();
         self.reread()
@@ -86,6 +94,13 @@ impl Document {
         let mut cells = Vec::new();
         for (name, table) in &sections {
             cells.extend(self.cells_of(table).map_err(|error| error.within_part(name.as_deref()))?);
+        }
+        for (axis, wanted) in &self.effort.only {
+            let known: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
+            if !known.iter().any(|label| matches_any(wanted, label)) {
+                return Err(nothing_on(axis, wanted, &known));
+            }
+            cells.retain(|(_, cell)| cell.labels_on(axis).iter().any(|label| matches_any(wanted, label)));
         }
         let is_placed = self.sections.iter().any(|section| section.sweep.iter().any(|axis| axis.name == SCHEME));
         if !is_placed {
@@ -159,6 +174,16 @@ impl Document {
         }
         Ok(scenario)
     }
+}
+
+/// No cell is left of those that an axis and its labels choose.
+fn nothing_on(axis: &str, wanted: &[String], known: &BTreeSet<String>) -> ScenarioError {
+    let known: Vec<_> = known.iter().map(String::as_str).collect();
+    let problem = match known[..] {
+        [] => "no run varies it".to_owned(),
+        _ => format!("no run has {}; there are {}", wanted.join(" or "), known.join(", ")),
+    };
+    ScenarioError::new(axis, problem)
 }
 
 /// The error with the cell that it is of.

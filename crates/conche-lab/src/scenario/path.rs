@@ -43,6 +43,13 @@ pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), Sce
     }
 }
 
+/// A value as it is written in a scenario; what is none is the text that it is: `8ms` for `"8ms"`.
+pub(super) fn value(text: &str) -> Value {
+    let read = format!("value = {text}").parse::<Table>().ok();
+    let alone = read.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
+    alone.unwrap_or_else(|| text.into())
+}
+
 /// Gives each change of a link what it leaves out: the values of that link.
 pub(super) fn complete_changes(table: &mut Table) {
     let links = table.get("links").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -112,6 +119,20 @@ mod tests {
             loss = 0.1
         };
         assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn a_value_is_toml_or_the_text_that_it_is() {
+        for (text, expected) in [
+            ("8", Value::from(8)),
+            ("[1, 2]", vec![1, 2].into()),
+            ("\"8\"", "8".into()),
+            ("8ms", "8ms".into()),
+            ("1\nseed = 2", "1\nseed = 2".into()),
+            ("default", "default".into()),
+        ] {
+            assert_eq!(value(text), expected);
+        }
     }
 
     #[test]

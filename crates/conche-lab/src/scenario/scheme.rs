@@ -79,7 +79,7 @@ pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>
     }
     let scheme = |name: &str| match own.iter().find(|scheme| scheme.name == name) {
         Some(own) => Ok(own.clone()),
-        None => Scheme::of_controller(name).map_err(|error| ScenarioError::new("schemes", error.to_string())),
+        None => Scheme::of_controller(name).map_err(|error| ScenarioError::new("controllers", error.to_string())),
     };
     Ok(NonEmpty::new(names.into_iter().map(scheme).collect::<Result<_, _>>()?))
 }

@@ -1,5 +1,7 @@
 //! Scenarios: what is read from TOML, what is varied, and what is refused.
 
+use std::collections::BTreeSet;
+
 use conche_proto::cc::AnyController;
 use conche_proto::cc::cocoa::Cocoa;
 use conche_proto::cc::full_backoff::CocoaFullBackoff;
@@ -315,4 +317,27 @@ fn what_is_wrong_with_a_part_names_it() {
         let error = Document::from_toml(&PARTS.replacen(from, to, 1)).expect_err(to).to_string();
         assert!(error.contains(expected), "{to}: {error}");
     }
+}
+
+#[test]
+fn values_can_be_set_and_cells_chosen_from_outside() {
+    let only = |choices: &[(&str, &str)], set: &[(&str, &str)]| {
+        let pair = |(one, other): &(&str, &str)| ((*one).to_owned(), (*other).to_owned());
+        let only = choices.iter().map(pair).map(|(axis, labels)| (axis, vec![labels])).collect();
+        let mut document = anrw18();
+        document.adjust(&Effort { only, set: set.iter().map(pair).collect(), ..Effort::default() })?;
+        document.cells()
+    };
+    let cells = only(&[("scheme", "default"), ("clients", "*00")], &[("endpoint.max_retransmit", "7")]);
+    let cells = cells.expect("there are such");
+    assert!(cells.iter().all(|cell| cell.scenario.endpoint.max_retransmit == 7));
+    let labels: BTreeSet<_> = cells.iter().filter_map(|cell| cell.label("clients", "default")).collect();
+    assert_eq!(labels.into_iter().collect::<Vec<_>>(), ["100", "200", "400"]);
+    assert!(cells.iter().all(|cell| cell.schemes.iter().any(|scheme| scheme == "default")));
+
+    let refused = |choices, set| only(choices, set).expect_err("it should be refused").to_string();
+    assert_eq!(refused(&[("clients", "3")], &[]), "clients: no run has 3; there are 1, 10, 100, 200, 400, 50");
+    assert_eq!(refused(&[("client", "1")], &[]), "client: no run varies it");
+    assert_eq!(refused(&[], &[("links.x.wire.rate", "1")]).split(':').next(), Some("links.x.wire.rate"));
+    assert!(refused(&[], &[("endpoint.retries", "1")]).contains("max_retransmit"));
 }

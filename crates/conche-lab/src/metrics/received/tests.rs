@@ -58,7 +58,9 @@ fn a_part_of_a_run_has_what_arrived_and_ended_in_it() {
     assert_is(&minute, Received::Jain { window: None }, 0.8);
     assert_is(&minute, Received::Goodput, 4.0 * 680.0 / 60.0);
     assert_is(&minute, Received::GoodputOfFlow, 2.0 * 680.0 / 60.0);
-    assert_is(&minute, Received::Silent { window: WINDOW }, 25.0);
+    assert_is(&minute, Received::Silent { window: WINDOW, hops: None }, 25.0);
+    assert_is(&minute, Received::Silent { window: WINDOW, hops: Some(2) }, 50.0);
+    assert_eq!(sample(&minute, Received::GoodputOfEach.into()), Sample::Each(vec![34_000, 11_333], 1e3));
     // The mean is 2 messages, of which the farther one has half.
     assert_is(&minute, Received::Starving { share: 0.5 }, 0.0);
     assert_is(&minute, Received::Starving { share: 0.51 }, 1.0);

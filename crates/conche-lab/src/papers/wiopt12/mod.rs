@@ -59,6 +59,9 @@ impl Experiment for Wiopt12 {
     }
 
     fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
+        if !effort.set.is_empty() || !effort.only.is_empty() {
+            return Err(ScenarioError::new("wiopt12", "its values cannot be set from outside yet".to_owned()));
+        }
         self.0.adjust(effort)
     }
 
