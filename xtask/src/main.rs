@@ -1,4 +1,4 @@
-//! Project chores: `cargo xtask ci`, `tidy`, `compliance`, `interop`, `fuzz`, `readme`. Everything that is not plain cargo lives here.
+//! Project chores: `cargo xtask ci`, `tidy`, `compliance`, `interop`, `fuzz`, `papers`, `readme`. Everything that is not plain cargo lives here.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -8,6 +8,7 @@
 //! | [`compliance`] | which test covers which requirement of the RFCs |
 //! | [`interop`] | the ETSI and IRISA test cases against other implementations |
 //! | [`fuzz`] | the fuzz targets, for so many seconds each |
+//! | [`papers`] | the papers' figures, held against those that are recorded |
 //! | [`readme`] | the commands and code of README and guide, run and compared |
 //! | [`ci`] | all of that, and cargo, in order |
 
@@ -15,6 +16,7 @@ mod ci;
 mod compliance;
 mod fuzz;
 mod interop;
+mod papers;
 mod project;
 mod readme;
 mod source;
@@ -47,6 +49,8 @@ enum Chore {
     Interop(interop::Options),
     /// Fuzz every target, or those named, for so many seconds; fail with how to reproduce what was found.
     Fuzz(fuzz::Options),
+    /// Run all papers for a first impression, and list the figures that are not as recorded.
+    Papers(papers::Options),
     /// Run the commands of README.md and the guide that are marked for it, and compare the code that README.md quotes.
     Readme,
 }
@@ -69,6 +73,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Compliance(options) => compliance::run(&project, &options),
         Chore::Interop(options) => interop::run(&project, &options),
         Chore::Fuzz(options) => fuzz::run(&project, &options),
+        Chore::Papers(options) => papers::run(&project, &options),
         Chore::Readme => readme::run(&project),
     }
 }

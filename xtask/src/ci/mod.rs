@@ -17,7 +17,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::project::Project;
-use crate::{compliance, readme, tidy};
+use crate::{compliance, papers, readme, tidy};
 use command::Command;
 
 /// What to run.
@@ -39,7 +39,7 @@ struct Step {
     run: fn(&Project) -> Result<()>,
 }
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step {
         name: "fmt",
         what: "the sources are formatted",
@@ -116,6 +116,12 @@ const STEPS: [Step; 12] = [
         what: "the commands of the README and the guide work, or fail as they say; the README's code is that of an example",
         advice: "mend the document, or what it promises",
         run: readme::run,
+    },
+    Step {
+        name: "papers",
+        what: "the papers give the figures that are recorded in scenarios/recorded",
+        advice: "find out why the figures listed above moved; if it is meant, `cargo xtask papers --record`, and say so",
+        run: |project| papers::run(project, &papers::Options::default()),
     },
 ];
 

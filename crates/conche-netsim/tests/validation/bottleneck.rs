@@ -136,6 +136,6 @@ fn without_a_limit_the_run_lasts_as_long_as_all_copies_take() {
     let expected = BASE_SECONDS + SERVICE_SECONDS * f64::from(copies);
     let measured = sim.observer().last.as_nanos() as f64 / 1e9;
     assert!((measured / expected - 1.0).abs() < 0.001, "{measured:.1} s instead of {expected:.1} s");
-    // An independent model of this run has 98 246 copies.
-    assert!(copies.abs_diff(98_246) < 1_000, "{copies} copies");
+    // An independent model of this run has so many copies, ± 8: `tests/models/bottleneck.py`.
+    assert!(copies.abs_diff(98_232) < 100, "{copies} copies");
 }

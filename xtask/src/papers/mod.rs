@@ -1,0 +1,61 @@
+//! `cargo xtask papers`: what the papers' scenarios give, held against what was recorded of them.
+//!
+//! The same seed gives the same figures, so a figure that moves was moved by a change of the code. This chore says which
+//! did; whoever meant it records the new ones with `--record`, where a reviewer sees them.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`recorded`] | figures as they are recorded, and which of them moved |
+
+mod recorded;
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::ci::command::Command;
+use crate::project::Project;
+use recorded::Recorded;
+
+/// Where the figures of a first impression (`conche reproduce`) are recorded, a file for each paper.
+const DIRECTORY: &str = "scenarios/recorded";
+
+/// Moved figures that are listed; of more, their number is told.
+const LISTED: usize = 40;
+
+/// What to do with figures that moved.
+#[derive(clap::Args, Default)]
+pub struct Options {
+    /// Record what the scenarios give now.
+    #[arg(long)]
+    record: bool,
+}
+
+/// Runs all papers for a first impression, and compares or records their figures.
+///
+/// # Errors
+/// If a figure moved, is missing or is not recorded.
+pub fn run(project: &Project, options: &Options) -> Result<()> {
+    let json = Command::cargo("run --release --quiet -p conche-cli -- reproduce --json").output(project)?;
+    let papers = recorded::of_output(&json)?;
+    let mut moved = Vec::new();
+    for (paper, now) in &papers {
+        let path = format!("{DIRECTORY}/{paper}.csv");
+        if options.record {
+            fs::create_dir_all(project.root.join(DIRECTORY)).context(DIRECTORY)?;
+            fs::write(project.root.join(&path), now.to_csv()).with_context(|| path.clone())?;
+            println!("{path}: {} figures", now.len());
+            continue;
+        }
+        let before = Recorded::from_csv(&project.read(&path)?).with_context(|| path.clone())?;
+        println!("{paper:<9} {} figures", now.len());
+        moved.extend(before.moved(now).into_iter().map(|change| format!("{paper} {change}")));
+    }
+    for change in moved.iter().take(LISTED) {
+        println!("moved: {change}");
+    }
+    match moved.len() {
+        0 => Ok(()),
+        number => bail!("{number} figures are not as recorded; if that is meant, `cargo xtask papers --record`"),
+    }
+}
