@@ -5,13 +5,14 @@ use std::f64::consts::TAU;
 use std::ops::Range;
 
 use conche_netsim::mac::RadioConfig;
-use conche_netsim::radio::Position;
+use conche_netsim::radio::{MediumConfig, PathLoss, Position, Sinr};
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use conche_netsim::routing::RplTree;
 use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{LinkId, NodeId, RadioId};
 
 use super::measured;
+use super::transfers::Mesh;
 use crate::campaign::Replication;
 use crate::scenario::{Link, Nodes, Placement, Radio, Routing, Scenario, Selected};
 
@@ -24,6 +25,8 @@ pub(super) struct Network {
     pub(super) radios: Vec<RadioId>,
     /// How many radio hops a node is away from the root of its tree.
     pub(super) hops: HashMap<NodeId, u16>,
+    /// The motes that route by themselves.
+    pub(super) meshes: Vec<Mesh>,
 }
 
 impl Network {
@@ -39,6 +42,7 @@ impl Network {
             links: BTreeMap::new(),
             radios: Vec::new(),
             hops: HashMap::new(),
+            meshes: Vec::new(),
         };
         for nodes in scenario.nodes.iter() {
             let topology = &mut network.topology;
@@ -136,13 +140,20 @@ impl Network {
         }
         let places: Vec<Position> = stations.iter().map(|(_, place)| *place).collect();
         let mut links = streams.stream(Entity::Run, Purpose::named("links"));
-        let medium = measured::medium(radio, &places, &mut links).map_err(of)?;
+        let mut medium = measured::medium(radio, &places, &mut links).map_err(of)?;
+        if let (true, MediumConfig::Sinr(Sinr { path_loss, .. })) = (radio.fixed, &mut medium) {
+            *path_loss = PathLoss::Matrix(path_loss.between_all(&places, &streams));
+        }
         let id = self.topology.radio(&radio.name, RadioConfig { medium: medium.clone(), mac: radio.mac });
         self.radios.push(id);
-        for (node, place) in stations {
-            self.topology.place(id, node, place);
+        for (node, place) in &stations {
+            self.topology.place(id, *node, *place);
         }
-        let Routing::Rpl { root, tree, psdu_octets } = &radio.routing;
+        let Routing::Rpl { root, tree, psdu_octets } = &radio.routing else {
+            let nodes = stations.into_iter().map(|(node, _)| node).collect();
+            self.meshes.push(Mesh { radio: id, nodes, routing: radio.routing.clone() });
+            return Ok(());
+        };
         let root = *self.nodes(root).map_err(of)?.first().ok_or_else(|| of("it has no root".to_owned()))?;
         let quality = self.topology.link_quality(id, seed, *psdu_octets).map_err(|error| of(error.to_string()))?;
         let quality = measured::waking(quality, &medium, radio.mac.rdc);

@@ -6,7 +6,7 @@ use conche_netsim::rng::{Entity, Purpose, Streams};
 use super::network::Network;
 use crate::scenario::{Pairs, Traffic};
 
-/// The clients and servers of a traffic's flows.
+/// The clients and servers of a traffic's flows; `streams` are those of the run, or of all runs if they have the same pairs.
 ///
 /// # Errors
 /// If it names nodes that there are not.
@@ -18,7 +18,10 @@ pub(super) fn of(traffic: &Traffic, network: &Network, streams: &Streams) -> Res
             let count = clients.len().max(servers.len());
             (0..count).map(|index| (clients[index % clients.len()], servers[index % servers.len()])).collect()
         }
-        Pairs::All => clients.iter().flat_map(|client| servers.iter().map(|server| (*client, *server))).collect(),
+        Pairs::All => {
+            let all = clients.iter().flat_map(|client| servers.iter().map(|server| (*client, *server)));
+            all.filter(|(client, server)| client != server).collect()
+        }
     };
     if let Some(name) = &traffic.shuffle {
         streams.stream(Entity::Run, Purpose::named(name)).shuffle(&mut pairs);

@@ -10,8 +10,11 @@ use conche_netsim::{Instant, NodeId};
 
 use super::network::Network;
 use super::record::Flow;
+use super::routes::Routes;
+use super::transfers::Planned;
 use super::{pace, pairs};
-use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender, Traffic};
+use crate::campaign::Replication;
+use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender, Traffic, Transfer};
 use crate::units::Size;
 use crate::workload::{self, Answers, Limit, Responder, body_of};
 
@@ -44,6 +47,7 @@ pub(super) struct Plan<'a> {
     clients: usize,
     pub(super) flows: Vec<Flow>,
     pub(super) roles: BTreeMap<NodeId, Role>,
+    pub(super) transfers: Vec<Planned>,
 }
 
 impl<'a> Plan<'a> {
@@ -51,14 +55,26 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// If traffic names what the network does not have, or a server would have to answer in two ways.
-    pub(super) fn new(cell: &'a scenario::Cell, network: &Network, streams: Streams) -> Result<Self, String> {
+    pub(super) fn new(
+        cell: &'a scenario::Cell,
+        network: &Network,
+        replication: Replication,
+        routes: &Routes,
+    ) -> Result<Self, String> {
         let scenario = &cell.scenario;
+        let streams = Streams::new(replication.seed);
         let nstarts = cell.schemes.iter().map(|scheme| scenario.nstart(scheme)).collect();
-        let (flows, roles) = (Vec::new(), BTreeMap::new());
-        let mut plan = Self { scenario, streams, nstarts, clients: 0, flows, roles };
+        let (flows, roles, transfers) = (Vec::new(), BTreeMap::new(), Vec::new());
+        let mut plan = Self { scenario, streams, nstarts, clients: 0, flows, roles, transfers };
         for (place, traffic) in scenario.traffic.iter().enumerate() {
             let hops = |node: NodeId| network.hops.get(&node).copied().unwrap_or_default();
-            let pairs = pairs::of(traffic, network, &streams)?;
+            let of_all = Streams::new(scenario.seed);
+            let pairs = pairs::of(traffic, network, if traffic.fixed { &of_all } else { &streams })?;
+            if let Sender::Transfer(transfer) = &traffic.sender {
+                plan.transfers(place, traffic, transfer, pairs, (routes, replication.index))
+                    .map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
+                continue;
+            }
             let flow = |(client, server)| {
                 let hops = hops(client) + hops(server);
                 Flow { traffic: place, hops, ..Flow::new(client, server) }
@@ -71,6 +87,33 @@ impl<'a> Plan<'a> {
             true => Err("traffic: a sender that is unaware answers nothing; ask other nodes".to_owned()),
             false => Ok(plan),
         }
+    }
+
+    /// Bulk transfers: one for each pair or, over frozen routes, one.
+    fn transfers(
+        &mut self,
+        place: usize,
+        traffic: &Traffic,
+        transfer: &Transfer,
+        pairs: Vec<(NodeId, NodeId)>,
+        (routes, number): (&Routes, u32),
+    ) -> Result<(), String> {
+        let ways = match traffic.hops {
+            None => pairs.into_iter().map(|pair| (pair, None)).collect(),
+            Some(hops) => {
+                let (pair, route) = routes.of_hops(self.scenario, transfer, pairs, (hops, number))?;
+                vec![(pair, Some(route))]
+            }
+        };
+        for ((from, to), route) in ways {
+            let scheme = self.deal();
+            let hops = route.as_ref().map_or(0, |route| u16::try_from(route.hops()).unwrap_or(u16::MAX));
+            let flow = Flow { traffic: place, scheme, hops, wanted: Some(1), ..Flow::new(from, to) };
+            let place = self.flows.len();
+            self.transfers.push(Planned { place, from, to, scheme, transfer: *transfer, route });
+            self.flows.push(flow);
+        }
+        Ok(())
     }
 
     fn traffic(&mut self, traffic: &Traffic, flows: impl ExactSizeIterator<Item = Flow>) -> Result<(), &'static str> {
@@ -137,11 +180,18 @@ impl<'a> Plan<'a> {
         if role.is_unaware {
             return Err(TWO_SENDERS);
         }
-        if role.flows.is_empty() {
-            role.scheme = self.clients % self.nstarts.len();
-            self.clients += 1;
+        if !role.flows.is_empty() {
+            return Ok(role.scheme);
         }
-        Ok(role.scheme)
+        let scheme = self.deal();
+        self.roles.entry(client).or_default().scheme = scheme;
+        Ok(scheme)
+    }
+
+    /// The scheme of the next client.
+    fn deal(&mut self) -> usize {
+        self.clients += 1;
+        (self.clients - 1) % self.nstarts.len()
     }
 
     /// Takes a node for one without an endpoint. It has no scheme; its values are those of the first one.

@@ -20,6 +20,10 @@ pub struct Record {
     pub elapsed: Duration,
     /// What happened on each radio channel, and of flows that were run one by one in each run.
     pub radios: Vec<RadioCounters>,
+    /// Datagrams that motes handed to their MACs, each once a hop.
+    pub handed_over: u64,
+    /// Datagrams among them that the MACs gave up.
+    pub given_up: u64,
 }
 
 /// What one client asked of one server.
@@ -52,6 +56,19 @@ pub struct Flow {
     /// When the server received its requests, if that is wanted; duplicates do not count. Flows from one client to one
     /// server share them, in the first of these flows.
     pub arrivals: Vec<Instant>,
+    /// What became of it, if it is a bulk transfer. As a flow it is one exchange.
+    pub transfer: Option<Transferred>,
+}
+
+/// What became of a bulk transfer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transferred {
+    /// Its payload.
+    pub bytes: u64,
+    /// The mean round-trip time of segments, in seconds; `None` if there is none without doubt.
+    pub mean_round_trip_s: Option<f64>,
+    /// The lengths of the routes that its source looked for and found.
+    pub routes: Vec<u8>,
 }
 
 impl Flow {
@@ -71,6 +88,7 @@ impl Flow {
             tally: Tally::default(),
             exchanges: Vec::new(),
             arrivals: Vec::new(),
+            transfer: None,
         }
     }
 }
@@ -108,6 +126,8 @@ impl Record {
         self.nodes.extend(run.nodes);
         self.radios.extend(run.radios);
         self.elapsed += run.elapsed;
+        self.handed_over += run.handed_over;
+        self.given_up += run.given_up;
     }
 
     /// The flows of a selection.

@@ -39,6 +39,9 @@ impl Observer for Tally {
     fn on_dropped(&mut self, _now: Instant, packet: &Packet, _reason: DropReason) {
         // A request comes from its client, a response goes to it.
         let client = if packet.meta.copy.is_some() { packet.meta.from } else { packet.meta.to };
-        self.nodes[client.index()].dropped += 1;
+        // A broadcast belongs to no exchange.
+        if let Some(client) = self.nodes.get_mut(client.index()) {
+            client.dropped += 1;
+        }
     }
 }

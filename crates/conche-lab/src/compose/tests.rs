@@ -1,6 +1,6 @@
 //! Runs of small scenarios: who asks whom, and what changes on the way.
 
-use super::{Record, Wanted, run};
+use super::{Record, Routes, Wanted, run};
 use crate::campaign::Replication;
 use crate::scenario::{Document, ScenarioError};
 
@@ -44,7 +44,8 @@ controller = "default"
 fn record(text: &str) -> Result<Record, String> {
     let document = Document::from_toml(text).map_err(|error: ScenarioError| error.to_string())?;
     let cells = document.cells().map_err(|error| error.to_string())?;
-    run(&cells[0], Wanted::default(), Replication { index: 0, count: 1, seed: 1 }).map(|ran| ran.outcome)
+    run(&cells[0], Wanted::default(), Replication { index: 0, count: 1, seed: 1 }, &Routes::default())
+        .map(|ran| ran.outcome)
 }
 
 fn with(addition: &str) -> Record {
@@ -213,7 +214,7 @@ pace = { on-off = { interval = "1s", on = "20s", off = "10s" } }
 fn wanting_arrivals(text: &str) -> Result<Record, String> {
     let cells = Document::from_toml(text).expect("valid").cells().expect("valid");
     let wanted = Wanted { arrivals: true, ..Wanted::default() };
-    run(&cells[0], wanted, Replication { index: 0, count: 1, seed: 1 }).map(|ran| ran.outcome)
+    run(&cells[0], wanted, Replication { index: 0, count: 1, seed: 1 }, &Routes::default()).map(|ran| ran.outcome)
 }
 
 #[test]

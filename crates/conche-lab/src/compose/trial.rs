@@ -5,7 +5,7 @@
 //! and dithering draws under every scheme.
 
 use std::cell::{Cell as Shared, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -18,7 +18,9 @@ use super::changes::{self, Step};
 use super::network::Network;
 use super::plan::{Plan, Role};
 use super::record::{Flow, NodeRecord, Record};
+use super::routes::Routes;
 use super::tally::Tally;
+use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
 use crate::scenario::Cell;
 use crate::workload::{
@@ -35,25 +37,31 @@ pub struct Wanted {
     pub arrivals: bool,
 }
 
-/// Runs a cell once.
+/// Runs a cell once. `routes` are those that cells of the experiment have found so far.
 ///
 /// # Errors
 /// If its parts do not go together, or it does not end within its time limit; a message to the user.
-pub fn run(cell: &Cell, wanted: Wanted, replication: Replication) -> Result<Ran<Record>, String> {
+pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Routes) -> Result<Ran<Record>, String> {
     let mut network = Network::new(&cell.scenario, replication)?;
+    let plan = |network: &Network| Plan::new(cell, network, replication, routes);
     if !cell.scenario.one_by_one {
-        let plan = Plan::new(cell, &network, Streams::new(replication.seed))?;
+        let plan = plan(&network)?;
         return one(cell, wanted, &mut network, plan, replication.seed);
     }
     let mut all = Ran { outcome: Record::default(), events: 0 };
     for place in 0.. {
-        let mut plan = Plan::new(cell, &network, Streams::new(replication.seed))?;
+        let mut plan = plan(&network)?;
         if place == plan.flows.len() {
             break;
         }
         plan.roles.values_mut().for_each(|role| role.flows.retain(|(flow, _)| *flow == place));
+        plan.transfers.retain(|planned| planned.place == place);
         // Each at another time, and so with random numbers of its own.
-        let ran = one(cell, wanted, &mut network, plan, replication.seed.wrapping_add(place as u64))?;
+        let seed = match plan.transfers.is_empty() {
+            true => replication.seed.wrapping_add(place as u64),
+            false => seed_apart(replication.seed, place as u64),
+        };
+        let ran = one(cell, wanted, &mut network, plan, seed)?;
         all.events += ran.events;
         all.outcome.add(ran.outcome, place);
     }
@@ -68,7 +76,8 @@ fn one(cell: &Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed:
     let ended = trial.run_until(Instant::ZERO + limit)?;
     let events = trial.simulation.events();
     let is_cut_short = ended == Ended::Limit && scenario.duration.is_none();
-    let asked: Vec<usize> = trial.roles.values().flat_map(|role| &role.flows).map(|(place, _)| *place).collect();
+    let asked = trial.roles.values().flat_map(|role| &role.flows).map(|(place, _)| *place);
+    let asked: Vec<usize> = asked.chain(trial.transfer.iter().map(|planned| planned.place)).collect();
     let record = trial.into_record();
     let is_undone = |flow: &Flow| flow.wanted.is_some() && flow.tally.done.is_none();
     match asked.into_iter().filter(|place| is_undone(&record.flows[*place])).min() {
@@ -94,6 +103,8 @@ struct Trial<'a> {
     controllers: Vec<AnyController>,
     flows: Vec<Flow>,
     roles: BTreeMap<NodeId, Role>,
+    transfer: Option<Planned>,
+    meshes: Vec<Mesh>,
     radios: Vec<RadioId>,
     /// What is left to change, the next change last.
     steps: Vec<(Instant, Step)>,
@@ -116,7 +127,11 @@ impl<'a> Trial<'a> {
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
         let controllers: Vec<AnyController> = built.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let Plan { flows, roles, .. } = plan;
+        let Plan { flows, roles, mut transfers, .. } = plan;
+        let transfer = transfers.pop();
+        if !transfers.is_empty() {
+            return Err("traffic: a run ends with its transfer; run them `one_by_one`".to_owned());
+        }
         // Control traffic of radios goes on for ever, so that the end must be told.
         let ends_the_run = scenario.time_limit.is_some() && !scenario.radios.is_empty();
         let mut trial = Self {
@@ -126,6 +141,8 @@ impl<'a> Trial<'a> {
             controllers,
             flows,
             roles,
+            transfer,
+            meshes: network.meshes.clone(),
             radios: network.radios.clone(),
             steps,
             retired: Vec::new(),
@@ -133,7 +150,9 @@ impl<'a> Trial<'a> {
             wants_arrivals: wanted.arrivals,
             undone: ends_the_run.then(Rc::default),
         };
-        for node in trial.roles.keys().copied().collect::<Vec<_>>() {
+        let motes = trial.meshes.iter().flat_map(|mesh| &mesh.nodes);
+        let hosts: BTreeSet<NodeId> = trial.roles.keys().chain(motes).copied().collect();
+        for node in hosts {
             let host = trial.host(node, 0)?;
             trial.simulation.attach(node, host).map_err(|error| error.to_string())?;
         }
@@ -168,7 +187,8 @@ impl<'a> Trial<'a> {
     }
 
     fn reboot(&mut self, nodes: &[NodeId]) -> Result<(), String> {
-        for node in nodes.iter().filter(|node| self.roles.contains_key(node)).copied().collect::<Vec<_>>() {
+        let is_host = |node: &&NodeId| self.roles.contains_key(node) || self.mesh_of(**node).is_some();
+        for node in nodes.iter().filter(is_host).copied().collect::<Vec<_>>() {
             let lives = self.retired.iter().filter(|(retired, _)| *retired == node).count() + 1;
             let host = self.host(node, lives)?;
             let before = self.simulation.reboot(node, host).map_err(|error| error.to_string())?;
@@ -177,8 +197,22 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
+    /// The motes that a node is among.
+    fn mesh_of(&self, node: NodeId) -> Option<&Mesh> {
+        self.meshes.iter().find(|mesh| mesh.nodes.contains(&node))
+    }
+
     /// A fresh host for a node, which had so many before.
     fn host(&mut self, node: NodeId, lives: usize) -> Result<Occupant, String> {
+        if let Some(mesh) = self.mesh_of(node) {
+            if self.roles.contains_key(&node) {
+                return Err("traffic: motes that route by themselves send transfers only, and have no CoAP".to_owned());
+            }
+            let Some(transfer) = &self.transfer else {
+                return Err("radios: stations that route by themselves send transfers; there is none".to_owned());
+            };
+            return Ok(Occupant::Mote(Box::new(transfers::mote(mesh, node, transfer, &self.controllers))));
+        }
         let role = self.roles[&node].clone();
         let is_client = !role.flows.is_empty();
         let flows = role.flows.into_iter().map(|(_, flow)| flow).collect();
@@ -220,7 +254,7 @@ impl<'a> Trial<'a> {
     }
 
     fn into_record(self) -> Record {
-        let Self { simulation, mut flows, roles, radios, retired, timeouts, wants_arrivals, .. } = self;
+        let Self { simulation, mut flows, roles, transfer, radios, retired, timeouts, wants_arrivals, .. } = self;
         let elapsed = simulation.now() - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
         let (hosts, tally) = simulation.into_parts();
@@ -230,8 +264,10 @@ impl<'a> Trial<'a> {
         } else {
             HashMap::new()
         };
+        let mut motes = BTreeMap::new();
         for (node, host) in retired.into_iter().chain(hosts) {
-            let places: Vec<usize> = roles[&node].flows.iter().map(|(place, _)| *place).collect();
+            let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
+            let places: Vec<usize> = own.map(|(place, _)| *place).collect();
             let mut add = |tallies: &[FlowTally]| {
                 for (place, tally) in places.iter().zip(tallies) {
                     flows[*place].tally = flows[*place].tally.followed_by(tally);
@@ -241,6 +277,10 @@ impl<'a> Trial<'a> {
                 Occupant::Coap(host) => host.into_application(),
                 Occupant::Unaware(sender) => {
                     add(sender.tallies());
+                    continue;
+                }
+                Occupant::Mote(mote) => {
+                    motes.insert(node, *mote);
                     continue;
                 }
             };
@@ -266,6 +306,8 @@ impl<'a> Trial<'a> {
             NodeRecord { node: *node, scheme: role.scheme, traffic, timeouts, copies, dropped }
         };
         let nodes = roles.iter().filter(|(_, role)| !role.flows.is_empty() && !role.is_unaware).map(client).collect();
-        Record { flows, nodes, began: Instant::ZERO, elapsed, radios }
+        let mut record = Record { flows, nodes, elapsed, radios, ..Record::default() };
+        transfer.iter().for_each(|transfer| transfers::measure(&mut record, &motes, transfer));
+        record
     }
 }

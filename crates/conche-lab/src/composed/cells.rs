@@ -1,22 +1,25 @@
 //! The runs of a cell, and what is measured of each.
 
+use std::sync::Arc;
+
 use crate::campaign::{self, Ran, Replication};
-use crate::compose::{self, Record, Selection, Wanted};
+use crate::compose::{self, Record, Routes, Selection, Wanted};
 use crate::metrics::{Metric, Sample};
-use crate::scenario::{Cell, Pace, Phase, Value};
+use crate::scenario::{Cell, Pace, Phase, Sender, Value};
 use crate::units::Span;
 
 /// A cell, and each different thing that is measured of it.
 pub(super) struct CellRuns {
     pub(super) cell: Cell,
     measured: Vec<(Metric, Option<usize>)>,
+    routes: Arc<Routes>,
 }
 
 /// What one run gives: of the whole and then of each phase, for each scheme, a sample of each thing.
 pub(super) type Samples = Vec<Vec<Vec<Sample>>>;
 
 impl CellRuns {
-    pub(super) fn new(cell: Cell) -> Self {
+    pub(super) fn new(cell: Cell, routes: Arc<Routes>) -> Self {
         let mut measured = Vec::new();
         for value in &cell.scenario.values {
             let thing = thing(&cell, value);
@@ -24,7 +27,7 @@ impl CellRuns {
                 measured.push(thing);
             }
         }
-        Self { cell, measured }
+        Self { cell, measured, routes }
     }
 
     /// Which of the samples a value is made of.
@@ -57,6 +60,10 @@ impl campaign::Cell for CellRuns {
         let size = |reference: &str| u64::from(scenario.most_nodes(reference));
         let seconds = scenario.duration.map_or(600, |duration| duration.0.as_secs());
         let of = |traffic: &crate::scenario::Traffic| {
+            if let Sender::Transfer(transfer) = traffic.sender {
+                let hops = traffic.hops.map_or(3 * traffic.take.unwrap_or(1), u32::from);
+                return u64::from(hops) * u64::from(transfer.segments.get());
+            }
             let flows = size(&traffic.from).max(size(&traffic.to));
             let by_time = match &traffic.pace {
                 Pace::Closed => seconds,
@@ -82,7 +89,7 @@ impl campaign::Cell for CellRuns {
     fn run(&self, replication: Replication) -> Result<Ran<Samples>, String> {
         let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metric.wants()));
         let wanted = Wanted { timeouts: wants(|wanted| wanted.timeouts), arrivals: wants(|wanted| wanted.arrivals) };
-        let Ran { outcome: record, events } = compose::run(&self.cell, wanted, replication)?;
+        let Ran { outcome: record, events } = compose::run(&self.cell, wanted, replication, &self.routes)?;
         let max_retransmit = self.cell.scenario.endpoint.max_retransmit;
         let samples = |record: &Record, is_part: bool| {
             let of_scheme = |scheme: usize| {

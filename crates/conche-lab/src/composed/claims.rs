@@ -1,10 +1,10 @@
 //! What is said in words, put to the test with the measured values.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::papers::Claim as Judged;
 use crate::results::Figure;
-use crate::scenario::{Claim, Compare, Operand, Scenario, filled};
+use crate::scenario::{Claim, Compare, Operand, Scenario, filled, matches_any};
 use crate::stats::{Interval, mean_interval};
 
 /// A value, and what it was in each replication if it is a mean of such.
@@ -22,8 +22,9 @@ pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
     for claim in &scenario.claims {
         for labels in combinations(&claim.each) {
             let place = |name: &String| {
-                let label = labels.get(name.as_str()).copied();
-                claim.each.get(name).and_then(|all| all.iter().position(|known| Some(known.as_str()) == label))
+                let label = labels.get(name.as_str())?;
+                let all = scenario.claims.iter().filter_map(|claim| claim.each.get(name)).flatten();
+                all.enumerate().find(|(_, known)| known == label).map(|(place, _)| place)
             };
             let order = scenario.claim_order.iter().map(|name| place(name).unwrap_or(usize::MAX)).collect();
             judged.extend(judge(claim, &labels, &known, &scenario.name).map(|judged| (order, judged)));
@@ -33,11 +34,19 @@ pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
     judged.into_iter().flat_map(|(_, judged)| judged).collect()
 }
 
-struct Known<'a>(HashMap<(&'a str, &'a str), &'a Series>);
+struct Known<'a>(BTreeMap<(&'a str, &'a str), &'a Series>);
 
 impl<'a> Known<'a> {
     fn get(&self, row: &str, column: &str) -> Option<&'a Series> {
         self.0.get(&(row, column)).copied()
+    }
+
+    /// All that were measured in rows like these.
+    fn all(&self, operands: &[Operand], column: &str, fill: impl Fn(&str) -> Option<String>) -> Vec<&'a Series> {
+        let rows = operands.iter().filter_map(|operand| if let Operand::Row(row) = operand { fill(row) } else { None });
+        let patterns: Vec<String> = rows.collect();
+        let is_meant = |(row, of): &(&str, &str)| *of == column && matches_any(&patterns, row);
+        self.0.iter().filter(|(name, _)| is_meant(name)).map(|(_, series)| *series).collect()
     }
 
     /// The row that an operand stands for; `None` if one of its rows was not measured.
@@ -61,8 +70,10 @@ fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper:
         let over = given.over.as_ref().map_or(Some(1.0), |over| fill(over)?.parse::<f64>().ok())?;
         (given.range.0..=given.range.1).contains(&(value / over)).then_some(())?;
     }
-    let found: Option<Vec<&Series>> = claim.of.iter().map(|of| known.find(of, &claim.column, fill)).collect();
-    let found = found?;
+    let found = match claim.compare {
+        Compare::Spread | Compare::LineFrom(_) => known.all(&claim.of, &claim.column, fill),
+        _ => claim.of.iter().map(|of| known.find(of, &claim.column, fill)).collect::<Option<Vec<_>>>()?,
+    };
     let figures: Vec<&Figure> = found.iter().map(|series| &series.figure).collect();
     let row = fill(&claim.row)?;
     let measured = match (claim.compare, &figures[..]) {
@@ -73,6 +84,12 @@ fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper:
             let apart = Judged::clearly_above(row, one, other);
             return Some(Judged { column: claim.outcome.clone(), unit: claim.unit, ..apart }.figures(paper));
         }
+        (Compare::Clear, [one]) => one.measured,
+        (Compare::Spread, [_, ..]) => {
+            let all = || figures.iter().map(|figure| figure.measured);
+            all().fold(f64::NEG_INFINITY, f64::max) - all().fold(f64::INFINITY, f64::min)
+        }
+        (Compare::LineFrom(from), [_, ..]) => share_on_a_line(&points(claim, &figures, from, fill))?,
         (Compare::Widths, [one, other]) => {
             let width = |interval: Interval| interval.high - interval.low;
             let (one, other) = (width(one.ci95?), width(other.ci95?));
@@ -86,7 +103,10 @@ fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper:
         unit: claim.unit,
         measured,
         runs: figures.iter().map(|figure| figure.runs).min().unwrap_or_default(),
-        holds: claim.holds(measured),
+        holds: match (claim.compare, &figures[..]) {
+            (Compare::Clear, [one]) => one.ci95.is_some_and(|interval| interval.low > 0.0),
+            _ => claim.holds(measured),
+        },
     };
     let [value, verdict] = judged.figures(paper);
     Some([Figure { ci95: paired(claim.compare, &found), ..value }, verdict])
@@ -103,6 +123,37 @@ fn paired(compare: Compare, found: &[&Series]) -> Option<Interval> {
         }
         _ => None,
     }
+}
+
+/// The figures of a claim with the numbers that they belong to, of those behind the point at which a line begins: how far
+/// behind.
+fn points<'a>(
+    claim: &Claim,
+    figures: &[&'a Figure],
+    from: f64,
+    fill: impl Fn(&str) -> Option<String>,
+) -> Vec<(f64, &'a Figure)> {
+    let patterns = claim.of.iter().filter_map(|of| if let Operand::Row(row) = of { fill(row) } else { None });
+    let patterns: Vec<String> = patterns.collect();
+    let number = |row: &str| {
+        let read = |pattern: &String| {
+            let (before, behind) = pattern.split_once('*')?;
+            row.strip_prefix(before)?.strip_suffix(behind)?.parse::<f64>().ok()
+        };
+        patterns.iter().find_map(read)
+    };
+    let points = figures.iter().filter_map(|figure| Some((number(&figure.row)? - from, *figure)));
+    points.filter(|(x, _)| *x > 0.0).collect()
+}
+
+/// How many intervals are crossed by the rising line through 0 that is nearest to their means by least squares, as a share;
+/// 0 if that line does not rise. `None` without intervals.
+fn share_on_a_line(points: &[(f64, &Figure)]) -> Option<f64> {
+    let sum = |of: fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(*x, y.measured)).sum::<f64>();
+    let intervals: Vec<_> = points.iter().filter_map(|(x, y)| Some((*x, y.ci95?))).collect();
+    let slope = sum(|x, y| x * y) / sum(|x, _| x * x);
+    let crossed = intervals.iter().filter(|(x, interval)| slope > 0.0 && interval.contains(slope * x)).count();
+    (!intervals.is_empty()).then(|| crossed as f64 / intervals.len() as f64)
 }
 
 /// All combinations of labels, the last name's changing fastest.

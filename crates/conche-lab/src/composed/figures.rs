@@ -1,24 +1,26 @@
 //! What is made of the replications of a cell.
 
-use super::cells::{CellRuns, Samples};
+use super::across::{Cells, Place};
+use super::cells::CellRuns;
 use super::claims::Series;
 use super::published::Published;
 use crate::metrics::{Measured, Sample, Statistic, percentiles};
 use crate::results::Figure;
-use crate::scenario::{Phase, Scenario, Value, matches_any};
+use crate::scenario::{Item, Phase, Scenario, Value, matches_any};
 
 /// The item of what is in no other.
 const GRID: &str = "grid";
 
 /// All values of a cell, scheme by scheme: of the whole run, then of each phase.
-pub(super) fn of_cell(runs: &CellRuns, outcomes: &[Samples], published: &Published) -> Vec<Series> {
+pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> Vec<Series> {
+    let (runs, outcomes) = (&cells.runs[place], &cells.outcomes[place]);
     let schemes = runs.cell.schemes.iter().enumerate();
     let phases = || runs.cell.scenario.phases.iter().map(Some);
     let of_scheme = |(place, scheme): (usize, &String)| {
         let stretches = std::iter::once(None).chain(phases()).enumerate();
         let of_stretch = |(stretch, phase): (usize, Option<&Phase>)| {
             let samples: Vec<&[Sample]> = outcomes.iter().map(|run| run[stretch][place].as_slice()).collect();
-            of_stretch(runs, &samples, published, scheme, phase)
+            of_stretch(cells, Place { runs, scheme, stretch }, &samples, published, phase)
         };
         stretches.flat_map(of_stretch).collect::<Vec<_>>()
     };
@@ -27,12 +29,13 @@ pub(super) fn of_cell(runs: &CellRuns, outcomes: &[Samples], published: &Publish
 
 /// The values of a scheme in a phase, or in the whole. `outcomes` has the samples of each replication.
 fn of_stretch(
-    runs: &CellRuns,
+    cells: Cells<'_>,
+    at: Place<'_>,
     outcomes: &[&[Sample]],
     published: &Published,
-    scheme: &str,
     phase: Option<&Phase>,
 ) -> Vec<Series> {
+    let Place { runs, scheme, .. } = at;
     let cell = &runs.cell;
     let samples_of = |value: &Value| -> Vec<&Sample> {
         let sample = runs.place(value);
@@ -64,6 +67,7 @@ fn of_stretch(
                 let of_sample = found.iter().filter(|(known, _)| *known == sample).flat_map(|(_, found)| found);
                 of_sample.filter(|(of, _)| of.total_cmp(&percent).is_eq()).take(1).map(|(_, one)| one.clone()).collect()
             }
+            _ if value.is_across_cells() => cells.measure(at, value).into_iter().collect(),
             statistic => statistic.of(&samples_of(value)),
         };
         let series = |measured: Measured| {
@@ -105,7 +109,7 @@ fn figure(
         published: published.of(&row, &column),
         row,
         column,
-        unit: value.metric.unit(),
+        unit: value.unit(),
         measured: measured.value,
         ci95: measured.ci95,
         runs: measured.runs,
@@ -117,7 +121,10 @@ fn item_of(scenario: &Scenario, row: &str, column: &str) -> String {
     found.map_or(GRID, |item| &item.name).to_owned()
 }
 
-/// The place of an item among the scenario's; what is in none comes last.
-pub(super) fn rank(scenario: &Scenario, item: &str) -> usize {
-    scenario.items.iter().position(|known| known.name == item).unwrap_or(scenario.items.len())
+/// The place of a figure's item among the scenario's; what is in none comes last. An item may be listed several times.
+pub(super) fn rank(scenario: &Scenario, figure: &Figure) -> usize {
+    let named = || scenario.items.iter().enumerate().filter(|(_, item)| item.name == figure.item);
+    let is_listed = |item: &Item| matches_any(&item.rows, &figure.row) && matches_any(&item.columns, &figure.column);
+    let found = named().find(|(_, item)| is_listed(item)).or_else(|| named().next());
+    found.map_or(scenario.items.len(), |(place, _)| place)
 }

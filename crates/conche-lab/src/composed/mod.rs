@@ -3,12 +3,14 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `cells` | the runs of a cell, and what is measured of each |
+//! | `across` | values that come from several cells |
 //! | `figures` | what is made of the replications, under the tables and figures that values belong to |
 //! | `features` | what distinguishes the schemes before any run |
 //! | `claims` | what is said in words, put to the test |
 //! | `tables` | tables of text |
 //! | `published` | the values of a paper, from CSV |
 
+mod across;
 mod cells;
 mod claims;
 mod features;
@@ -16,13 +18,16 @@ mod figures;
 mod published;
 mod tables;
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use std::sync::Arc;
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
 use crate::experiment::{About, Bar, Effort, Experiment, replications};
 use crate::report::Table;
 use crate::results::Figure;
 use crate::scenario::{Document, Scenario, ScenarioError, matches_any};
+use across::Cells;
 use cells::CellRuns;
 use claims::Series;
 use published::Published;
@@ -88,17 +93,20 @@ impl Experiment for Composed {
 
     fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError> {
         let scenario = self.document.scenario();
-        let cells: Vec<CellRuns> = self.document.cells()?.into_iter().map(CellRuns::new).collect();
+        let routes = Arc::default();
+        let cells = self.document.cells()?.into_iter().map(|cell| CellRuns::new(cell, Arc::clone(&routes)));
+        let cells: Vec<CellRuns> = cells.collect();
         let (outcomes, cost) = campaign::run(&cells, scenario.seed, options, watch)?;
-        let of_cell = |(cell, runs): (&CellRuns, &Vec<_>)| figures::of_cell(cell, runs, &self.published);
-        let measure = || cells.par_iter().zip(outcomes.par_iter()).map(of_cell).collect::<Vec<_>>();
+        let all = Cells { runs: &cells, outcomes: &outcomes };
+        let of_cell = |place: usize| figures::of_cell(all, place, &self.published);
+        let measure = || (0..cells.len()).into_par_iter().map(of_cell).collect::<Vec<_>>();
         let measured = campaign::threads(options)?.install(measure);
         let series: Vec<Series> = measured.into_iter().flatten().collect();
         let claims = claims::figures(scenario, &series);
         let mut figures = features::figures(scenario);
         figures.extend(series.into_iter().map(|series| series.figure));
         // Stable, so that the values of an item stay in the order of cells.
-        figures.sort_by_key(|figure| figures::rank(scenario, &figure.item));
+        figures.sort_by_key(|figure| figures::rank(scenario, figure));
         figures.extend(claims);
         Ok((figures, cost))
     }

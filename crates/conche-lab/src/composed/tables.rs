@@ -73,6 +73,8 @@ struct View<'a> {
     values: Values<'a>,
     /// What rows may look like.
     templates: Vec<Cow<'a, str>>,
+    /// What columns may look like that have a label: what is before and behind it.
+    columns: Vec<(&'a str, &'a str)>,
 }
 
 /// A line of a table under construction.
@@ -88,7 +90,9 @@ impl<'a> View<'a> {
             std::iter::once(section.row_template()).chain(own)
         };
         let templates = sections.iter().flat_map(of_values).collect();
-        Self { figures, values: Values::new(figures), templates }
+        let values = sections.iter().flat_map(|section| &section.values);
+        let columns = values.filter_map(|value| value.column.split_once("{}")).collect();
+        Self { figures, values: Values::new(figures), templates, columns }
     }
 
     fn table(&self, layout: &scenario::Table) -> Table {
@@ -192,14 +196,20 @@ impl<'a> View<'a> {
         layout.names.iter().map(name).collect()
     }
 
-    /// A template of the labels of a figure's row and column, and of `{column}`.
+    /// What stands for `{}` in a column; of several ways to read it, the shortest one.
+    fn label<'f>(&self, column: &'f str) -> Option<&'f str> {
+        let read = |(before, behind): &(&str, &str)| column.strip_prefix(before)?.strip_suffix(behind);
+        self.columns.iter().filter_map(read).min_by_key(|label| label.len())
+    }
+
+    /// A template of the labels of a figure's row, of `{column}` and its `{label}`.
     fn fill(&self, layout: &scenario::Table, template: &str, figure: &Figure) -> Option<String> {
         let mut templates = self.templates.iter().map(Cow::as_ref).filter(|_| layout.labels.is_empty());
         let own = || layout.labels.iter().find_map(|template| parsed(template, &figure.row));
-        let mut labels = templates.find_map(|template| parsed(template, &figure.row)).or_else(own).unwrap_or_default();
-        labels.extend(layout.column.iter().filter_map(|template| parsed(template, &figure.column)).flatten());
+        let labels = templates.find_map(|template| parsed(template, &figure.row)).or_else(own).unwrap_or_default();
         filled(template, |name| match name {
             "column" => Some(figure.column.as_str().into()),
+            "label" => self.label(&figure.column).map(Cow::from),
             name => labels.iter().find(|(known, _)| *known == name).map(|(_, label)| (*label).into()),
         })
     }

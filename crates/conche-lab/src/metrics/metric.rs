@@ -3,7 +3,7 @@
 use conche_netsim::Instant;
 use serde::Deserialize;
 
-use super::{Classes, Received, Statistic, Windows, over_time};
+use super::{Classes, Received, Statistic, Transferred, Windows, over_time};
 use crate::compose::{Flow, Record, Selection, Wanted, enough};
 use crate::results::Unit;
 use crate::stats::jain_index;
@@ -75,6 +75,8 @@ pub enum Metric {
     Completed,
     /// What arrived at the servers.
     Received(Received),
+    /// What became of bulk transfers.
+    Transfer(Transferred),
 }
 
 /// What one run gives.
@@ -82,8 +84,12 @@ pub enum Metric {
 pub enum Sample {
     /// A number.
     One(f64),
+    /// A number that is one over another, which is not 0.
+    Ratio(f64, f64),
     /// Whole numbers of a base unit, of flows or exchanges, and how many of it make the metric's unit.
     Each(Vec<u64>, f64),
+    /// A number of each flow that has one.
+    OfFlows(Vec<Option<f64>>),
     /// Numbers with labels.
     Labelled(Vec<(String, f64)>),
     /// It has no value, such as the mean of nothing.
@@ -108,6 +114,7 @@ impl Metric {
             Self::Retries | Self::RetransmissionIndex | Self::Jain => Unit::Ratio,
             Self::Hops => Unit::Count,
             Self::Received(received) => received.unit(),
+            Self::Transfer(transferred) => transferred.unit(),
         }
     }
 
@@ -140,7 +147,7 @@ impl Metric {
             (_, Statistic::Percentile(percent)) if !(0.0..=100.0).contains(&percent) => {
                 Err(format!("a percentile of {percent}; it must be between 0 and 100"))
             }
-            (metric, Statistic::Percentile(_) | Statistic::Median) if !metric.has_many() => {
+            (metric, Statistic::Percentile(_) | Statistic::Median | Statistic::Deviation) if !metric.has_many() => {
                 Err("it is one number a run, which has no percentiles; leave the statistic out for its mean".to_owned())
             }
             _ => Ok(()),
@@ -169,7 +176,14 @@ impl Metric {
                 | Self::Hops
                 | Self::FlowSuccesses
                 | Self::Received(Received::GoodputOfEach)
+                | Self::Transfer(Transferred::RouteHops)
         )
+    }
+
+    /// Whether it has a meaning for several runs together.
+    pub(crate) const fn can_be_pooled(&self) -> bool {
+        let is_ratio = matches!(self, Self::Loss | Self::Completed | Self::Retries | Self::Transfer(_));
+        is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
 
     /// What it is in a run. `max_retransmit` is MAX_RETRANSMIT.
@@ -226,6 +240,7 @@ impl Metric {
             }
             Self::Hops => Sample::Each(flows().map(|flow| flow.hops.into()).collect(), 1.0),
             Self::Received(received) => received.sample(run, of),
+            Self::Transfer(transferred) => transferred.sample(run, of),
             Self::InitialRto => {
                 seconds(timeouts().filter(|timeout| timeout.attempt == 0).map(|timeout| timeout.after.as_nanos()))
             }
@@ -257,12 +272,12 @@ fn seconds(nanos: impl Iterator<Item = u128>) -> Sample {
     Sample::Each(nanos.map(|nanos| u64::try_from(nanos).unwrap_or(u64::MAX)).collect(), NANOS_PER_SECOND)
 }
 
-fn quotient(above: f64, below: f64) -> Sample {
-    if below > 0.0 { Sample::One(above / below) } else { Sample::None }
+pub(super) fn quotient(above: f64, below: f64) -> Sample {
+    if below > 0.0 { Sample::Ratio(above, below) } else { Sample::None }
 }
 
 /// In per cent.
-fn share(part: f64, whole: f64) -> Sample {
+pub(super) fn share(part: f64, whole: f64) -> Sample {
     quotient(100.0 * part, whole)
 }
 

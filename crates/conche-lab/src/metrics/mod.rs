@@ -6,6 +6,7 @@
 //! | `classes` | shares by class |
 //! | `over_time` | what happens in stretches of a run's time |
 //! | `received` | those of what servers received |
+//! | `transferred` | those of bulk transfers |
 //! | `statistic` | what is made of the samples of all replications |
 //! | `standard` | what a scenario measures that does not say what |
 //! | `whole` | what a part of a run does not tell |
@@ -16,6 +17,7 @@ mod over_time;
 mod received;
 mod standard;
 mod statistic;
+mod transferred;
 mod whole;
 
 pub use classes::Classes;
@@ -24,3 +26,4 @@ pub use over_time::Windows;
 pub use received::Received;
 pub use standard::standard;
 pub use statistic::{Measured, Statistic, percentiles};
+pub use transferred::Transferred;

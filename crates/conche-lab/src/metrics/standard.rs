@@ -16,6 +16,10 @@ pub fn standard() -> Vec<Value> {
         row: None,
         item: None,
         only: BTreeMap::new(),
+        over: Vec::new(),
+        of: BTreeMap::new(),
+        than: BTreeMap::new(),
+        by: None,
     };
     vec![
         value("throughput_per_s", Metric::Throughput, Statistic::Mean),

@@ -22,6 +22,8 @@ pub enum Statistic {
     /// The mean over replications of the median, of flows or exchanges, within a replication: of an even number the larger one
     /// of the two in the middle.
     Median,
+    /// The mean over replications of the standard deviation, of flows or exchanges, within a replication.
+    Deviation,
     /// A percentile, from 0 to 100, over the flows or exchanges of all replications.
     Percentile(f64),
 }
@@ -70,11 +72,11 @@ impl Statistic {
         labels.into_iter().map(of_label).collect()
     }
 
-    fn of_numbers(self, label: &str, numbers: &[f64]) -> Measured {
+    pub(crate) fn of_numbers(self, label: &str, numbers: &[f64]) -> Measured {
         let count = numbers.len() as f64;
         let (mean, ci95) = mean_interval(numbers);
         let (value, factor) = match self {
-            Self::Mean | Self::Median | Self::Percentile(_) => (mean, 1.0),
+            Self::Mean | Self::Median | Self::Deviation | Self::Percentile(_) => (mean, 1.0),
             Self::Sum => (numbers.iter().sum(), count),
             Self::SumOf(replications) => {
                 let scale = f64::from(replications) / count;
@@ -116,10 +118,47 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
 }
 
 impl Sample {
+    /// What several runs give that are taken for one.
+    #[must_use]
+    pub fn pooled<'a>(samples: impl IntoIterator<Item = &'a Self>) -> Self {
+        samples.into_iter().fold(Self::None, |pooled, sample| match (pooled, sample) {
+            (Self::None, sample) => sample.clone(),
+            (Self::Ratio(above, below), Self::Ratio(a, b)) => Self::Ratio(above + a, below + b),
+            (Self::Each(mut all, base), Self::Each(values, _)) => {
+                all.extend(values);
+                Self::Each(all, base)
+            }
+            (Self::OfFlows(mut all), Self::OfFlows(values)) => {
+                all.extend(values);
+                Self::OfFlows(all)
+            }
+            (pooled, _) => pooled,
+        })
+    }
+
+    /// Both, with the flows only that have a value in both.
+    #[must_use]
+    pub fn of_common_flows(one: Self, other: Self) -> (Self, Self) {
+        let (Self::OfFlows(a), Self::OfFlows(b)) = (&one, &other) else { return (one, other) };
+        let common = a.iter().zip(b).filter_map(|(a, b)| Some((Some((*a)?), Some((*b)?))));
+        let (a, b) = common.unzip();
+        (Self::OfFlows(a), Self::OfFlows(b))
+    }
+
+    /// Its number, if it has one.
+    #[must_use]
+    pub fn number(&self, statistic: Statistic) -> Option<f64> {
+        self.numbers(statistic).first().map(|(_, number)| *number)
+    }
+
     /// Its numbers with their labels; of what is measured of each flow or exchange, the mean or the median.
     fn numbers(&self, statistic: Statistic) -> Vec<(&str, f64)> {
         match self {
             Self::One(number) => vec![("", *number)],
+            Self::Ratio(above, below) => vec![("", above / below)],
+            Self::OfFlows(values) => {
+                mean(values.iter().copied().flatten()).map(|mean| ("", mean)).into_iter().collect()
+            }
             Self::Each(values, _) if values.is_empty() => Vec::new(),
             Self::Each(values, per) if statistic == Statistic::Median => {
                 let mut values = values.clone();
@@ -128,10 +167,21 @@ impl Sample {
                 vec![("", *median as f64 / per)]
             }
             Self::Each(values, per) => {
-                vec![("", values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64 / per)]
+                let mean = values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64;
+                if statistic != Statistic::Deviation {
+                    return vec![("", mean / per)];
+                }
+                let squares: f64 = values.iter().map(|value| (*value as f64 - mean).powi(2)).sum();
+                let deviation = (squares / (values.len() as f64 - 1.0)).sqrt() / per;
+                if values.len() > 1 { vec![("", deviation)] } else { Vec::new() }
             }
             Self::Labelled(numbers) => numbers.iter().map(|(label, number)| (label.as_str(), *number)).collect(),
             Self::None => Vec::new(),
         }
     }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    (count > 0.0).then(|| sum / count)
 }

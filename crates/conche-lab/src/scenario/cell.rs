@@ -7,6 +7,8 @@ use super::{Label, Labels, Scenario, filled};
 /// A cell of an experiment: a scenario in which everything that is varied has its value, and who runs which scheme.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
+    /// The place of its part among those of the document.
+    pub part: usize,
     /// What is run.
     pub scenario: Scenario,
     /// Where it is on each axis but that of schemes.

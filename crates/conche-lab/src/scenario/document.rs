@@ -6,7 +6,7 @@ use toml::Table;
 
 use super::sweep::{SCHEME, combinations};
 use super::{
-    AtLeastOne, Axis, Cell, Label, Mix, Scenario, ScenarioError, files, matches_any, once, part, path, select,
+    AtLeastOne, Axis, Cell, Label, Mix, NonEmpty, Scenario, ScenarioError, files, matches_any, once, part, path, select,
 };
 use crate::experiment::Effort;
 
@@ -92,8 +92,8 @@ impl Document {
     pub fn cells(&self) -> Result<Vec<Cell>, ScenarioError> {
         let sections = part::sections(&self.table)?;
         let mut cells = Vec::new();
-        for (name, table) in &sections {
-            cells.extend(self.cells_of(table).map_err(|error| error.within_part(name.as_deref()))?);
+        for (part, (name, table)) in sections.iter().enumerate() {
+            cells.extend(self.cells_of(part, table).map_err(|error| error.within_part(name.as_deref()))?);
         }
         for (axis, wanted) in &self.effort.only {
             let known: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
@@ -110,7 +110,7 @@ impl Document {
     }
 
     /// The cells of a part, each with the place of its scheme or mix among all.
-    fn cells_of(&self, table: &Table) -> Result<Vec<(usize, Cell)>, ScenarioError> {
+    fn cells_of(&self, part: usize, table: &Table) -> Result<Vec<(usize, Cell)>, ScenarioError> {
         let section = self.concrete(table)?;
         let place = section.sweep.iter().position(|axis| axis.name == SCHEME);
         let (before, after) = match place {
@@ -132,7 +132,7 @@ impl Document {
                         .map(|(axis, point)| Label { axis: axis.name.clone(), point: point.name.clone() })
                         .collect();
                     let scenario = self.concrete(&table).map_err(|error| at(error, &points))?;
-                    let cell = Cell { scenario, labels, schemes: schemes.clone(), mix: mix.clone() };
+                    let cell = Cell { part, scenario, labels, schemes: schemes.clone(), mix: mix.clone() };
                     cells.extend(Some((run, cell)).filter(|(_, cell)| cell.has_clients_for_all()));
                 }
             }
@@ -165,7 +165,11 @@ impl Document {
         let number = self.effort.replications(scenario.replications.get(), scenario.quick.replications.get());
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
-        if let Some(schemes) = select(&scenario.schemes, &self.effort)? {
+        if !scenario.only_schemes.is_empty() {
+            scenario.known_schemes("only_schemes", &scenario.only_schemes)?;
+            let only = scenario.schemes.iter().filter(|scheme| scenario.only_schemes.contains(&scheme.name));
+            scenario.schemes = NonEmpty::new(only.cloned().collect()).unwrap_or(scenario.schemes);
+        } else if let Some(schemes) = select(&scenario.schemes, &self.effort)? {
             if !self.effort.controllers.is_empty() {
                 let known = |name: &String| schemes.iter().any(|scheme| scheme.name == *name);
                 scenario.mixes.retain(|mix| mix.schemes.iter().all(known));

@@ -28,6 +28,7 @@ mod results;
 mod scheme;
 mod sweep;
 mod traffic;
+mod transfer;
 
 use serde::Deserialize;
 
@@ -43,12 +44,13 @@ pub use part::Part;
 pub use phase::Phase;
 pub use radio::{Measured, Radio, Routing};
 pub use results::{
-    Bar, Claim, Compare, Features, Given, Head, Item, Labels, Operand, Reason, Table, Value, filled, matches,
+    Bar, By, Claim, Compare, Features, Given, Head, Item, Labels, Operand, Pick, Reason, Table, Value, filled, matches,
     matches_any,
 };
 pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
 pub use sweep::{Axis, Label, Point};
 pub use traffic::{Count, Method, Nstart, Outstanding, Pace, Pairs, Sender, Traffic};
+pub use transfer::Transfer;
 
 use crate::units::{Size, Span};
 
@@ -79,7 +81,8 @@ pub struct Scenario {
     /// Whether each flow is run by itself, one after the other with other random numbers; a replication is all of them.
     #[serde(default)]
     pub one_by_one: bool,
-    /// Parameters of every CoAP endpoint.
+    /// Parameters of every CoAP endpoint. Default: RFC 7252's.
+    #[serde(default)]
     pub endpoint: Endpoint,
     /// The nodes.
     #[serde(default)]
@@ -101,6 +104,9 @@ pub struct Scenario {
     pub phases: Vec<Phase>,
     /// Congestion control: each is run by itself, by all endpoints.
     pub schemes: NonEmpty<Scheme>,
+    /// The names of those that are run, whichever an effort asks for. Default: all, or what it asks for.
+    #[serde(default)]
+    pub only_schemes: Vec<String>,
     /// Runs in which clients of several schemes share the network.
     #[serde(default)]
     pub mixes: Vec<Mix>,
@@ -129,8 +135,8 @@ pub struct Scenario {
     /// What is said of the results in words.
     #[serde(default)]
     pub claims: Vec<Claim>,
-    /// Names in `each` of claims, by whose labels claims are put in order: by the first one, then by the second, and so on;
-    /// what has no such label comes last. Default: as they are listed.
+    /// Names in `each` of claims, by whose labels claims are put in order: by the first one, then by the second, and so on.
+    /// Labels are in the order in which they are first listed; what has no such label comes last. Default: as claims are listed.
     #[serde(default)]
     pub claim_order: Vec<String>,
     /// A CSV file of published values: row, column, value.
@@ -226,7 +232,8 @@ impl Scenario {
         }
         distinct("nodes", self.nodes.iter().map(|nodes| &nodes.name))?;
         distinct("links", self.links.iter().map(|link| &link.name))?;
-        distinct("radios", self.radios.iter().map(|radio| &radio.name))?;
+        // No row has a radio's name.
+        different("radios", self.radios.iter().map(|radio| &radio.name), &['.'], "a dot")?;
         distinct("traffic", self.traffic.iter().map(|traffic| &traffic.name))?;
         distinct("schemes", self.schemes.iter().map(|scheme| &scheme.name))?;
         distinct("mixes", self.mixes.iter().map(|mix| &mix.name))?;
@@ -273,16 +280,27 @@ impl Scenario {
             return Err(ScenarioError::new(place, "a mix needs at least two schemes".to_owned()));
         }
         distinct(&place, mix.schemes.iter())?;
-        match mix.schemes.iter().find(|name| self.scheme(name).is_none()) {
+        self.known_schemes(&place, &mix.schemes)
+    }
+
+    /// Refuses names that no scheme has.
+    pub(super) fn known_schemes(&self, place: &str, names: &[String]) -> Result<(), ScenarioError> {
+        match names.iter().find(|name| self.scheme(name).is_none()) {
             None => Ok(()),
             Some(unknown) => {
                 let known: Vec<_> = self.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
-                Err(ScenarioError::new(
-                    place,
-                    format!("there is no scheme `{unknown}`; the schemes are {}", known.join(", ")),
-                ))
+                let problem = format!("there is no scheme `{unknown}`; the schemes are {}", known.join(", "));
+                Err(ScenarioError::new(place, problem))
             }
         }
+    }
+}
+
+impl Default for Endpoint {
+    /// RFC 7252 §4.8; tokens of 4 bytes.
+    fn default() -> Self {
+        let timeout_cap = Span(std::time::Duration::from_secs(60));
+        Self { max_retransmit: 4, nstart: 1, timeout_cap, token_length: 4, datagram_overhead: None }
     }
 }
 
@@ -315,12 +333,12 @@ impl Endpoint {
 
 /// Refuses names that are there twice, or that rows and paths could not be told apart by.
 pub(crate) fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
-    different(place, names, &['/', '@'], "/, @")
+    different(place, names, &['/', '@', ' ', '\t', '\n'], "/, @ or white space")
 }
 
 /// The same for what rows alone are made of: such a name may have several parts, as in `static/60`.
 fn labels<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
-    different(place, names, &['@'], "@")
+    different(place, names, &['@', ' ', '\t', '\n'], "@ or white space")
 }
 
 fn different<'a>(
@@ -331,8 +349,8 @@ fn different<'a>(
 ) -> Result<(), ScenarioError> {
     let mut seen = Vec::new();
     for name in names {
-        if name.is_empty() || name.contains(refused) || name.contains(char::is_whitespace) {
-            let problem = format!("`{name}` is no name: it must not be empty nor contain {listed} or white space");
+        if name.is_empty() || name.contains(refused) {
+            let problem = format!("`{name}` is no name: it must not be empty nor contain {listed}");
             return Err(ScenarioError::new(place, problem));
         }
         if seen.contains(&name) {

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use toml::{Table, Value as Toml};
 
-use super::{Axis, Change, Link, Nodes, Phase, Radio, ScenarioError, Traffic, Value, distinct};
+use super::{AtLeastOne, Axis, Change, Link, Nodes, Phase, Radio, ScenarioError, Traffic, Value, distinct};
 use crate::units::Span;
 
 /// What a part has instead of the whole. See [`Scenario`](super::Scenario) for what each key means.
@@ -18,7 +18,9 @@ pub struct Part {
     pub name: String,
     pub duration: Option<Span>,
     pub time_limit: Option<Span>,
+    pub replications: Option<AtLeastOne>,
     pub one_by_one: Option<bool>,
+    pub only_schemes: Option<Vec<String>>,
     pub phases: Option<Vec<Phase>>,
     pub nodes: Option<Vec<Nodes>>,
     pub links: Option<Vec<Link>>,

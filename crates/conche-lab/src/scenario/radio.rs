@@ -3,6 +3,7 @@
 use conche_netsim::mac::MacConfig;
 use conche_netsim::radio::MediumConfig;
 use conche_netsim::routing::RplConfig;
+use conche_netsim::routing::aodv::AodvConfig;
 use serde::Deserialize;
 
 use super::{NonEmpty, Rows, ScenarioError};
@@ -65,10 +66,23 @@ pub enum Routing {
         /// The frame whose loss counts.
         psdu_octets: u8,
     },
+    /// Each station looks for routes by AODV while it runs. Such stations send transfers, and have no CoAP.
+    Aodv(AodvConfig),
+    /// Over one route, which AODV has found before the run: traffic says how many `hops` it has.
+    Frozen {
+        /// How it was looked for.
+        aodv: AodvConfig,
+        /// The MAC at that time.
+        mac: Box<MacConfig>,
+    },
 }
 
 impl Radio {
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
+        if matches!(self.routing, Routing::Frozen { .. }) && !self.fixed {
+            let problem = "routes are frozen in one testbed; write `fixed = true`".to_owned();
+            return Err(ScenarioError::new(format!("radios.{}.fixed", self.name), problem));
+        }
         let Some(measured) = &self.measured else { return Ok(()) };
         let refuse = |key: &str, problem: String| {
             Err(ScenarioError::new(format!("radios.{}.measured{key}", self.name), problem))

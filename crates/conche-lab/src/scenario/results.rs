@@ -29,6 +29,43 @@ pub struct Value {
     /// Only in cells with these labels.
     #[serde(default)]
     pub only: BTreeMap<String, Labels>,
+    /// The axes over which cells are taken together, as if the flows of each replication were of one run. The value is that
+    /// of the last of these cells.
+    #[serde(default)]
+    pub over: Vec<String>,
+    /// Where on axes the cell is whose value it is, where that is another one.
+    #[serde(default)]
+    pub of: BTreeMap<String, Pick>,
+    /// Where on axes the cell is that it is compared with, replication by replication, where that is another one.
+    #[serde(default)]
+    pub than: BTreeMap<String, Pick>,
+    /// How it is compared.
+    pub by: Option<By>,
+}
+
+/// A place on an axis.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "a label, \"first\", \"last\", \"previous\", or { gain_below_percent = 1 }")]
+pub enum Pick {
+    /// That of this label; or the `first` or `last` one, or the one before the cell's own, `previous`.
+    At(String),
+    /// The first one after which the mean grows by less than this; if there is none, the last one.
+    LevelsOff {
+        /// In per cent.
+        gain_below_percent: f64,
+    },
+}
+
+/// How the values of two cells are compared, replication by replication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// The first less the second.
+    Difference,
+    /// By how many per cent the first is more: of flows, over those that have a value in both.
+    Gain,
+    /// Not at all: what is wanted is the place that `of` picks, whose label is a number.
+    Label,
 }
 
 /// A label, or several of which one must be met, with `*` for anything.
@@ -73,13 +110,12 @@ pub struct Table {
     /// Only columns that match one of these patterns. Default: all.
     #[serde(default = "anything")]
     pub columns: Vec<String>,
-    /// The names at the left: a heading and a template of the row's labels, of `{column}` too.
+    /// The names at the left: a heading and a template of the row's labels, of `{column}` too, and of `{label}`, which is
+    /// what stands for `{}` in a column.
     pub names: Vec<Head>,
     /// Templates by which labels are read out of rows, where they are not the scenario's; a row that fits none is not shown.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// A template by which labels are read out of columns. Default: none are.
-    pub column: Option<String>,
     /// What is side by side: a template. Default: nothing.
     #[serde(default)]
     pub across: String,
@@ -170,7 +206,7 @@ pub enum Operand {
 }
 
 /// What values are compared by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compare {
     /// One value, with the range.
@@ -184,6 +220,13 @@ pub enum Compare {
     Apart,
     /// The width of the first one's 95 % interval over that of the second: how much more it differs from run to run.
     Widths,
+    /// One value is above 0 with all of its 95 % interval: the claim holds then, without a range.
+    Clear,
+    /// The largest of several values less the least. Their rows are patterns with `*` for anything.
+    Spread,
+    /// The share of several values' 95 % intervals that are crossed by the rising line which is nearest to the values and is 0
+    /// here; their rows have one `*`, for the number that they belong to.
+    LineFrom(f64),
 }
 
 /// How near a value must be to what was published.
@@ -239,12 +282,18 @@ impl Claim {
 
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
         let refuse = |problem: &str| Err(ScenarioError::new(format!("claims.{}", self.row), problem.to_owned()));
-        let rows = if self.compare == Compare::Value { 1 } else { 2 };
+        let rows = match self.compare {
+            Compare::Value | Compare::Clear => 1..=1,
+            Compare::Spread | Compare::LineFrom(_) => 1..=usize::MAX,
+            _ => 2..=2,
+        };
         let is_bounded = self.range.is_some() || self.above.is_some() || self.below.is_some();
         match self.compare {
-            _ if self.of.len() != rows => refuse("a value is `of` one row, every other comparison of two"),
-            Compare::Apart if is_bounded => refuse("values are apart or not; leave out the `range`"),
-            Compare::Apart => Ok(()),
+            _ if !rows.contains(&self.of.len()) => {
+                refuse("a value is `of` one row, a spread or a line of any, every other comparison of two")
+            }
+            Compare::Apart | Compare::Clear if is_bounded => refuse("it is so or not; leave out the `range`"),
+            Compare::Apart | Compare::Clear => Ok(()),
             _ if !is_bounded => refuse("say in which `range` it must lie, or `above` or `below` what"),
             _ => Ok(()),
         }
@@ -265,16 +314,59 @@ impl Labels {
 impl Value {
     pub(super) fn validate(&self, axes: &[&str], traffic: &[&str], longest: Span) -> Result<(), ScenarioError> {
         let place = || format!("values.{}", self.column);
-        if let Some(unknown) = self.only.keys().find(|axis| !axes.contains(&axis.as_str())) {
-            let problem = format!("there is no axis `{unknown}`; the axes are {}", axes.join(", "));
-            return Err(ScenarioError::new(format!("{}.only", place()), problem));
+        let named = [
+            ("only", self.only.keys().collect::<Vec<_>>()),
+            ("over", self.over.iter().collect()),
+            ("of", self.of.keys().collect()),
+            ("than", self.than.keys().collect()),
+        ];
+        for (key, named) in named {
+            if let Some(unknown) = named.into_iter().find(|axis| !axes.contains(&axis.as_str())) {
+                let problem = format!("there is no axis `{unknown}`; the axes are {}", axes.join(", "));
+                return Err(ScenarioError::new(format!("{}.{key}", place()), problem));
+            }
         }
+        self.validate_comparison().map_err(|problem| ScenarioError::new(place(), problem.to_owned()))?;
         match &self.traffic {
             Some(unknown) if !traffic.contains(&unknown.as_str()) => {
                 let problem = format!("there is no traffic `{unknown}`; there is {}", traffic.join(", "));
                 Err(ScenarioError::new(format!("{}.traffic", place()), problem))
             }
             _ => self.metric.validate(self.statistic, longest).map_err(|problem| ScenarioError::new(place(), problem)),
+        }
+    }
+}
+
+impl Value {
+    /// Refuses comparisons that say nothing.
+    fn validate_comparison(&self) -> Result<(), &'static str> {
+        let compares = matches!(self.by, Some(By::Difference | By::Gain));
+        match self.statistic {
+            _ if compares && self.of.is_empty() && self.than.is_empty() => Err("say `than` what it is more"),
+            _ if !compares && !self.than.is_empty() => Err("say whether it is compared `by` difference or gain"),
+            _ if self.by == Some(By::Label) && self.of.len() != 1 => Err("a label is that of one axis in `of`"),
+            Statistic::Mean | Statistic::Median | Statistic::Deviation => Ok(()),
+            _ if self.by.is_some() => Err("only means, medians and deviations of replications are compared"),
+            _ if !self.over.is_empty() => Err("only means, medians and deviations are taken over several cells"),
+            _ => Ok(()),
+        }?;
+        match self.over.is_empty() || self.metric.can_be_pooled() {
+            true => Ok(()),
+            false => Err("what it measures is of one run, and has no meaning `over` several cells"),
+        }
+    }
+
+    /// Whether it needs other cells than its own.
+    pub(crate) fn is_across_cells(&self) -> bool {
+        !(self.over.is_empty() && self.of.is_empty() && self.than.is_empty())
+    }
+
+    /// What it counts.
+    pub(crate) fn unit(&self) -> Unit {
+        match self.by {
+            Some(By::Gain) => Unit::Percent,
+            Some(By::Label) => Unit::Count,
+            Some(By::Difference) | None => self.metric.unit(),
         }
     }
 }

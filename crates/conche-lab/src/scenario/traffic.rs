@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_proto::codec::Code;
 use serde::Deserialize;
 
-use super::{AtLeastOne, Phase, Range, ScenarioError};
+use super::{AtLeastOne, Phase, Range, ScenarioError, Transfer};
 use crate::units::{Size, Span};
 
 /// Requests from the nodes of one group to those of another: a flow for each pair.
@@ -24,6 +24,11 @@ pub struct Traffic {
     /// Takes the pairs in a random order, another one for each replication, before `skip` and `take`. Traffic with one
     /// name here shares the order.
     pub shuffle: Option<String>,
+    /// Whether that order is the same in all replications.
+    #[serde(default)]
+    pub fixed: bool,
+    /// Over frozen routes: how many hops a route has. Each replication has the next one of the pairs with such a route.
+    pub hops: Option<u8>,
     /// Leaves out so many pairs at the begin.
     #[serde(default)]
     pub skip: u32,
@@ -73,6 +78,8 @@ pub enum Sender {
     /// Something that knows of no congestion: it sends Non-confirmable requests at its pace whatever happens to them. No
     /// endpoint runs on its nodes; nothing is answered.
     Unaware,
+    /// A bulk transfer over a simplified TCP, from motes that route by themselves.
+    Transfer(Transfer),
 }
 
 /// How many exchanges of a flow may go on at the same time.
@@ -106,7 +113,7 @@ pub enum Pairs {
     /// Client i asks server i modulo their number, and where there are more servers than clients the other way round.
     #[default]
     Dealt,
-    /// Each client asks each server.
+    /// Each client asks each server but itself.
     All,
 }
 
@@ -209,22 +216,41 @@ impl Method {
 impl Traffic {
     /// A sender without an endpoint has no exchanges: nothing that counts them makes sense.
     fn validate_sender(&self) -> Result<(), ScenarioError> {
-        if self.sender == Sender::Endpoint {
-            return Ok(());
-        }
-        let of_exchanges = [
-            ("confirmable", self.confirmable, "no acknowledgement; write `confirmable = false`"),
-            ("pace", self.pace == Pace::Closed, "no end of what it opened; give it a pace such as { every = .. }"),
-            ("outstanding", self.outstanding.is_some(), "no end of what it opened; leave it out"),
-            ("ends_run", self.ends_run.is_some(), "no success; leave it out"),
-            ("exchanges", self.exchanges.is_some(), "no end of what it opened; leave it out, and say when to `stop`"),
-            ("batch", self.batch.is_some(), "no success, and has no congestion state; leave it out"),
-        ];
-        match of_exchanges.into_iter().find(|(_, is_wrong, _)| *is_wrong) {
-            None => Ok(()),
-            Some((key, _, problem)) => {
-                let place = format!("traffic.{}.{key}", self.name);
-                Err(ScenarioError::new(place, format!("an unaware sender hears of {problem}")))
+        let refused = |wrong: &[(&str, bool, &str)], begin: &str| {
+            let found = wrong.iter().find(|(_, is_wrong, _)| *is_wrong);
+            found.map_or(Ok(()), |(key, _, problem)| {
+                Err(ScenarioError::new(format!("traffic.{}.{key}", self.name), format!("{begin} {problem}")))
+            })
+        };
+        let is_paced = self.pace != Pace::Closed;
+        let (exchanges, batch) = (self.exchanges.is_some(), self.batch.is_some());
+        let (outstanding, ends_run) = (self.outstanding.is_some(), self.ends_run.is_some());
+        match &self.sender {
+            Sender::Endpoint => Ok(()),
+            Sender::Unaware => {
+                let of_exchanges = [
+                    ("confirmable", self.confirmable, "no acknowledgement; write `confirmable = false`"),
+                    ("pace", !is_paced, "no end of what it opened; give it a pace such as { every = .. }"),
+                    ("outstanding", outstanding, "no end of what it opened; leave it out"),
+                    ("ends_run", ends_run, "no success; leave it out"),
+                    ("exchanges", exchanges, "no end of what it opened; leave it out, and say when to `stop`"),
+                    ("batch", batch, "no success, and has no congestion state; leave it out"),
+                ];
+                refused(&of_exchanges, "an unaware sender hears of")
+            }
+            Sender::Transfer(transfer) => {
+                let sizes = self.request.is_some() || self.response.is_some();
+                let of_exchanges = [
+                    ("pace", is_paced || outstanding || exchanges || ends_run || batch, "no exchanges; leave it out"),
+                    ("request", sizes, "no messages; say how large its `payload` and `header` are"),
+                    (
+                        "start",
+                        self.start.is_some() || self.stop.is_some(),
+                        "no other time than the run's; leave it out",
+                    ),
+                ];
+                refused(&of_exchanges, "a transfer has")?;
+                transfer.validate(&format!("traffic.{}.sender.transfer", self.name))
             }
         }
     }

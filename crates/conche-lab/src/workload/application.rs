@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use conche_netsim::NodeId;
+use conche_netsim::mote::Arrived;
 use conche_netsim::node::{self, Node};
 use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_proto::{ConfigError, EndpointConfig, Envelope, Event, TransmissionParameters};
@@ -14,9 +15,28 @@ use super::responder::Responder;
 /// An application's access to its node.
 pub(super) type Context<'a> = node::Context<'a, Application>;
 
-/// The next message of the flow with this number is due.
+/// What the timers of all hosts of a simulation carry.
 #[derive(Clone, Copy, Debug)]
-pub struct Timer(pub u32);
+pub enum Timer {
+    /// The next message of the flow with this number is due.
+    Flow(u32),
+    /// A mote has processed what arrived.
+    Arrived(Arrived),
+}
+
+impl From<Arrived> for Timer {
+    fn from(arrived: Arrived) -> Self {
+        Self::Arrived(arrived)
+    }
+}
+
+impl TryFrom<Timer> for Arrived {
+    type Error = ();
+
+    fn try_from(timer: Timer) -> Result<Self, ()> {
+        if let Timer::Arrived(arrived) = timer { Ok(arrived) } else { Err(()) }
+    }
+}
 
 /// What a node does: ask, answer, or both.
 #[derive(Debug, Default)]
@@ -108,8 +128,8 @@ impl node::Application for Application {
     }
 
     fn timer(&mut self, ctx: &mut Context<'_>, timer: Timer) {
-        if let Some(requester) = &mut self.requester {
-            requester.timer(ctx, timer);
+        if let (Some(requester), Timer::Flow(number)) = (&mut self.requester, timer) {
+            requester.timer(ctx, number);
         }
     }
 }

@@ -14,7 +14,7 @@
 //! | `unaware` | sends at a pace without an endpoint, whatever happens to it |
 //! | `recorded` | a controller that records the timeouts that it answers |
 //! | `application` | requester and responder as one type, on an endpoint |
-//! | `occupant` | what sits on a node of a simulation: an endpoint, or a sender without one |
+//! | `occupant` | what sits on a node of a simulation: an endpoint, a sender without one, or a mote |
 
 mod application;
 mod flow;

@@ -1,9 +1,11 @@
-//! What sits on a node: a CoAP endpoint, or a sender that knows of no congestion.
+//! What sits on a node: a CoAP endpoint, a sender that knows of no congestion, or a mote that routes by itself.
 
 use conche_netsim::PacketId;
 use conche_netsim::host::{Host, Port, Received};
 use conche_netsim::mac::Transmitted;
+use conche_netsim::mote::Mote;
 use conche_netsim::node::Node;
+use conche_proto::cc::AnyController;
 
 use super::application::{Application, Timer};
 use super::unaware::Unaware;
@@ -15,43 +17,40 @@ pub enum Occupant {
     Coap(Box<Node<Application>>),
     /// Messages at a pace, whatever happens to them.
     Unaware(Unaware),
+    /// Bulk transfers, and those of others on their way.
+    Mote(Box<Mote<AnyController, Timer>>),
+}
+
+impl Occupant {
+    fn host(&mut self) -> &mut dyn Host<Timer = Timer> {
+        match self {
+            Self::Coap(node) => &mut **node,
+            Self::Unaware(sender) => sender,
+            Self::Mote(mote) => &mut **mote,
+        }
+    }
 }
 
 impl Host for Occupant {
     type Timer = Timer;
 
     fn start(&mut self, port: &mut Port<'_, Timer>) {
-        match self {
-            Self::Coap(node) => node.start(port),
-            Self::Unaware(sender) => sender.start(port),
-        }
+        self.host().start(port);
     }
 
     fn receive(&mut self, port: &mut Port<'_, Timer>, packet: Received<'_>) {
-        match self {
-            Self::Coap(node) => node.receive(port, packet),
-            Self::Unaware(_) => {}
-        }
+        self.host().receive(port, packet);
     }
 
     fn timer(&mut self, port: &mut Port<'_, Timer>, timer: Timer) {
-        match self {
-            Self::Coap(node) => node.timer(port, timer),
-            Self::Unaware(sender) => sender.timer(port, timer),
-        }
+        self.host().timer(port, timer);
     }
 
     fn wake(&mut self, port: &mut Port<'_, Timer>) {
-        match self {
-            Self::Coap(node) => node.wake(port),
-            Self::Unaware(_) => {}
-        }
+        self.host().wake(port);
     }
 
     fn transmitted(&mut self, port: &mut Port<'_, Timer>, frame: PacketId, outcome: Transmitted) {
-        match self {
-            Self::Coap(node) => node.transmitted(port, frame, outcome),
-            Self::Unaware(_) => {}
-        }
+        self.host().transmitted(port, frame, outcome);
     }
 }

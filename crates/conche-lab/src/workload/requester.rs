@@ -69,6 +69,13 @@ impl Tally {
         self.opened - self.answered - self.failed
     }
 
+    /// What a flow has done that is one exchange, by when it succeeded; `None` if it failed.
+    #[must_use]
+    pub fn of_one(done: Option<Instant>) -> Self {
+        let answered = u64::from(done.is_some());
+        Self { generated: 1, opened: 1, answered, failed: 1 - answered, done, ..Self::default() }
+    }
+
     /// What a flow has done that began anew.
     #[must_use]
     pub fn followed_by(&self, next: &Self) -> Self {
@@ -124,19 +131,19 @@ impl Requester {
     pub(super) fn start(&mut self, ctx: &mut Context<'_>) {
         for (number, flow) in (0..).zip(&self.flows) {
             if let Some(first) = flow.first(ctx.rng()) {
-                ctx.set_timer(first - ctx.now(), Timer(number));
+                ctx.set_timer(first - ctx.now(), Timer::Flow(number));
             }
         }
     }
 
-    pub(super) fn timer(&mut self, ctx: &mut Context<'_>, Timer(number): Timer) {
+    pub(super) fn timer(&mut self, ctx: &mut Context<'_>, number: u32) {
         let flow = &self.flows[number as usize];
         if flow.stop.is_some_and(|stop| ctx.now() >= stop) {
             return;
         }
         let now = ctx.now();
         if let Some(next) = flow.next(now, ctx.rng()) {
-            ctx.set_timer(next - now, Timer(number));
+            ctx.set_timer(next - now, Timer::Flow(number));
         }
         let tally = &mut self.tallies[number as usize];
         tally.generated += flow.due(now);
@@ -207,7 +214,7 @@ impl Requester {
                 Err(_) => {
                     tally.failed += 1;
                     if is_closed && tally.outstanding() == 0 {
-                        ctx.set_timer(PAUSE, Timer(number));
+                        ctx.set_timer(PAUSE, Timer::Flow(number));
                     }
                     return;
                 }

@@ -1,6 +1,6 @@
 //! A sender that knows of no congestion: it has no CoAP endpoint.
 
-use conche_netsim::host::Port;
+use conche_netsim::host::{Host, Port, Received};
 use conche_proto::codec::{Encoder, MessageId, Token, Type};
 
 use super::application::Timer;
@@ -29,18 +29,23 @@ impl Unaware {
     pub fn tallies(&self) -> &[Tally] {
         &self.tallies
     }
+}
 
-    pub(super) fn start(&mut self, port: &mut Port<'_, Timer>) {
+impl Host for Unaware {
+    type Timer = Timer;
+
+    fn start(&mut self, port: &mut Port<'_, Timer>) {
         // One that starts anew does not number its messages as it did before.
         self.message_id = (port.now().as_nanos() / 1_000_000 % (1 << 16)).try_into().unwrap_or_default();
         for (number, flow) in (0..).zip(&self.flows) {
             if let Some(first) = flow.first(port.rng()) {
-                port.set_timer(first - port.now(), Timer(number));
+                port.set_timer(first - port.now(), Timer::Flow(number));
             }
         }
     }
 
-    pub(super) fn timer(&mut self, port: &mut Port<'_, Timer>, Timer(number): Timer) {
+    fn timer(&mut self, port: &mut Port<'_, Timer>, timer: Timer) {
+        let Timer::Flow(number) = timer else { return };
         let flow = &self.flows[number as usize];
         let now = port.now();
         if flow.stop.is_some_and(|stop| now >= stop) {
@@ -55,9 +60,13 @@ impl Unaware {
             tally.opened += 1;
         }
         if let Some(next) = flow.next(now, port.rng()) {
-            port.set_timer(next - now, Timer(number));
+            port.set_timer(next - now, Timer::Flow(number));
         }
     }
+
+    fn receive(&mut self, _: &mut Port<'_, Timer>, _: Received<'_>) {}
+
+    fn wake(&mut self, _: &mut Port<'_, Timer>) {}
 }
 
 /// A request of a flow, without a token: no response will come that it could be matched with.

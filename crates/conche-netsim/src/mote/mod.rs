@@ -13,6 +13,7 @@ mod frame;
 mod outgoing;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use conche_proto::cc::Controller;
@@ -77,9 +78,9 @@ pub struct MoteStats {
     pub routes_found: Vec<u8>,
 }
 
-/// The host.
+/// The host. Its timers are of a type that others in the simulation may share.
 #[derive(Debug)]
-pub struct Mote<C: Controller> {
+pub struct Mote<C: Controller, T = Arrived> {
     address: NodeId,
     config: MoteConfig,
     router: Router,
@@ -90,14 +91,15 @@ pub struct Mote<C: Controller> {
     /// What the MAC has.
     sending: Option<(PacketId, Outgoing)>,
     stats: MoteStats,
+    timers: PhantomData<fn() -> T>,
 }
 
-impl<C: Controller> Mote<C> {
+impl<C: Controller, T: From<Arrived>> Mote<C, T> {
     /// The mote at a node.
     #[must_use]
     pub fn new(address: NodeId, config: MoteConfig, router: Router, role: Role<C>) -> Self {
-        let (messages, queue) = (VecDeque::new(), outgoing::Queue::default());
-        Self { address, config, router, role, messages, queue, sending: None, stats: MoteStats::default() }
+        let (messages, queue, stats) = (VecDeque::new(), outgoing::Queue::default(), MoteStats::default());
+        Self { address, config, router, role, messages, queue, sending: None, stats, timers: PhantomData }
     }
 
     /// Its routes.
@@ -119,7 +121,7 @@ impl<C: Controller> Mote<C> {
     }
 
     /// After every event: what transport and routing want, what the MAC can take, and when to wake up.
-    fn proceed(&mut self, port: &mut Port<'_, Arrived>) {
+    fn proceed(&mut self, port: &mut Port<'_, T>) {
         let timer = self.poll_transport(port);
         self.look_for_routes(port.now());
         self.poll_routing(port);
@@ -131,7 +133,7 @@ impl<C: Controller> Mote<C> {
         port.wake_at([timer, routing].into_iter().flatten().min());
     }
 
-    fn poll_transport(&mut self, port: &mut Port<'_, Arrived>) -> Option<Instant> {
+    fn poll_transport(&mut self, port: &mut Port<'_, T>) -> Option<Instant> {
         let Role::Source(to, sender) = &mut self.role else { return None };
         loop {
             match sender.poll(port.now(), port.rng()) {
@@ -158,7 +160,7 @@ impl<C: Controller> Mote<C> {
         }
     }
 
-    fn poll_routing(&mut self, port: &mut Port<'_, Arrived>) {
+    fn poll_routing(&mut self, port: &mut Port<'_, T>) {
         let Router::Aodv(aodv) = &mut self.router else { return };
         while let Some(news) = aodv.poll(port.now()) {
             match news {
@@ -176,7 +178,7 @@ impl<C: Controller> Mote<C> {
     }
 
     /// Gives the MAC its next frame, if it has none.
-    fn hand_over(&mut self, port: &mut Port<'_, Arrived>) {
+    fn hand_over(&mut self, port: &mut Port<'_, T>) {
         if self.sending.is_some() {
             return;
         }
@@ -253,14 +255,17 @@ fn next_hop(router: &Router, destination: NodeId) -> Option<NodeId> {
     }
 }
 
-impl<C: Controller> Host for Mote<C> {
-    type Timer = Arrived;
+impl<C: Controller, T: From<Arrived>> Host for Mote<C, T>
+where
+    Arrived: TryFrom<T>,
+{
+    type Timer = T;
 
-    fn start(&mut self, port: &mut Port<'_, Arrived>) {
+    fn start(&mut self, port: &mut Port<'_, T>) {
         self.proceed(port);
     }
 
-    fn receive(&mut self, port: &mut Port<'_, Arrived>, packet: Received<'_>) {
+    fn receive(&mut self, port: &mut Port<'_, T>, packet: Received<'_>) {
         match Frame::decode(packet.bytes) {
             Some(Frame::Message(message)) => {
                 if let Router::Aodv(aodv) = &mut self.router {
@@ -271,7 +276,7 @@ impl<C: Controller> Host for Mote<C> {
             }
             Some(Frame::Datagram(datagram)) if datagram.destination != self.address => self.forward(datagram),
             Some(Frame::Datagram(datagram)) => {
-                port.set_timer(self.config.processing, Arrived(datagram));
+                port.set_timer(self.config.processing, Arrived(datagram).into());
                 return;
             }
             None => return,
@@ -279,7 +284,7 @@ impl<C: Controller> Host for Mote<C> {
         self.proceed(port);
     }
 
-    fn transmitted(&mut self, port: &mut Port<'_, Arrived>, frame: PacketId, outcome: Transmitted) {
+    fn transmitted(&mut self, port: &mut Port<'_, T>, frame: PacketId, outcome: Transmitted) {
         let Some((_, outgoing)) = self.sending.take_if(|(id, _)| *id == frame) else { return };
         if outcome != Transmitted::Sent {
             self.give_up(outgoing);
@@ -287,12 +292,13 @@ impl<C: Controller> Host for Mote<C> {
         self.proceed(port);
     }
 
-    fn timer(&mut self, port: &mut Port<'_, Arrived>, Arrived(datagram): Arrived) {
+    fn timer(&mut self, port: &mut Port<'_, T>, timer: T) {
+        let Ok(Arrived(datagram)) = Arrived::try_from(timer) else { return };
         self.take(port.now(), datagram);
         self.proceed(port);
     }
 
-    fn wake(&mut self, port: &mut Port<'_, Arrived>) {
+    fn wake(&mut self, port: &mut Port<'_, T>) {
         self.proceed(port);
     }
 }

@@ -1,0 +1,132 @@
+//! Routes of a testbed that are looked for before any run, and then frozen.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use conche_netsim::mote::{Mote, Role, Router};
+use conche_netsim::routing::aodv::{Aodv, AodvConfig};
+use conche_netsim::{Instant, NodeId, Simulation};
+use conche_proto::cc::AnyController;
+
+use super::network::Network;
+use super::transfers::{Mesh, mote_config, seed_apart};
+use crate::campaign::Replication;
+use crate::scenario::{Nodes, Radio, Routing, Scenario, Transfer};
+
+/// A frozen route: the motes on the way there, and on the way back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    pub(super) there: Vec<NodeId>,
+    pub(super) back: Vec<NodeId>,
+}
+
+/// The routes that were found so far. All cells of an experiment share them, so that each is looked for once.
+#[derive(Debug, Default)]
+pub struct Routes(Mutex<Vec<(Testbed, Vec<Option<Route>>)>>);
+
+/// What routes depend on.
+#[derive(Debug, PartialEq)]
+struct Testbed {
+    nodes: Vec<Nodes>,
+    radios: Vec<Radio>,
+    seed: u64,
+    pairs: Vec<(NodeId, NodeId)>,
+}
+
+impl Route {
+    /// Its length.
+    pub(super) fn hops(&self) -> usize {
+        self.there.len() - 1
+    }
+
+    /// Where a mote on it sends what is for each end.
+    pub(super) fn next_hops(&self, at: NodeId) -> impl Iterator<Item = (NodeId, NodeId)> {
+        let next = move |way: &Vec<NodeId>| {
+            let place = way.iter().position(|node| *node == at)?;
+            Some((*way.last()?, *way.get(place + 1)?))
+        };
+        [&self.there, &self.back].into_iter().filter_map(next)
+    }
+}
+
+impl Routes {
+    /// Of those pairs whose route has so many hops, the one of this number, with its route. Pairs are tried in their order.
+    ///
+    /// # Errors
+    /// If there are too few, or the network makes no sense.
+    pub(super) fn of_hops(
+        &self,
+        scenario: &Scenario,
+        transfer: &Transfer,
+        pairs: Vec<(NodeId, NodeId)>,
+        (hops, number): (u8, u32),
+    ) -> Result<((NodeId, NodeId), Route), String> {
+        let mut looking = scenario.clone();
+        for radio in &mut looking.radios {
+            if let Routing::Frozen { aodv, mac } = &radio.routing {
+                (radio.mac, radio.routing) = (**mac, Routing::Aodv(aodv.clone()));
+            }
+        }
+        let Scenario { nodes, radios, seed, .. } = looking.clone();
+        let testbed = Testbed { nodes, radios, seed, pairs };
+        // Who waits for a route waits for those before it, too.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = known.iter().position(|(of, _)| *of == testbed).unwrap_or_else(|| {
+            known.push((testbed, Vec::new()));
+            known.len() - 1
+        });
+        let (Testbed { pairs, .. }, found) = &mut known[place];
+        let mut left = number;
+        for (number, pair) in pairs.iter().enumerate() {
+            if number == found.len() {
+                found.push(look(&looking, transfer, *pair, number as u64)?);
+            }
+            match &found[number] {
+                Some(route) if route.hops() == usize::from(hops) && left == 0 => return Ok((*pair, route.clone())),
+                Some(route) if route.hops() == usize::from(hops) => left -= 1,
+                _ => {}
+            }
+        }
+        Err(format!("only {} pairs have a route of {hops} hops; take fewer replications", number - left))
+    }
+}
+
+/// Runs AODV until it has found a route between the motes of a pair, or none.
+fn look(
+    scenario: &Scenario,
+    transfer: &Transfer,
+    (from, to): (NodeId, NodeId),
+    number: u64,
+) -> Result<Option<Route>, String> {
+    let network = Network::new(scenario, Replication { index: 0, count: 1, seed: scenario.seed })?;
+    let seed = seed_apart(scenario.seed, number);
+    let mut simulation = Simulation::<Mote<AnyController>>::new(&network.topology, seed, ());
+    let simulation = simulation.as_mut().map_err(|error| error.to_string())?;
+    for Mesh { radio, nodes, routing } in &network.meshes {
+        let Routing::Aodv(aodv) = routing else { continue };
+        for node in nodes {
+            let role = if *node == from { Role::Seeker(to) } else { Role::Relay };
+            let mote = Mote::new(*node, mote_config(*radio, transfer), router(*node, aodv), role);
+            simulation.attach(*node, mote).map_err(|error| error.to_string())?;
+        }
+    }
+    let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
+    simulation.run_until(Instant::ZERO + limit);
+    let way = |from, to| way(simulation, from, to);
+    Ok(way(from, to).zip(way(to, from)).map(|(there, back)| Route { there, back }))
+}
+
+pub(super) fn router(node: NodeId, aodv: &AodvConfig) -> Router {
+    Router::Aodv(Box::new(Aodv::new(node, aodv.clone())))
+}
+
+/// The motes from one to another by their routes.
+fn way(simulation: &Simulation<Mote<AnyController>>, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
+    let mut way = vec![from];
+    while let Some(at) = way.last().filter(|at| **at != to) {
+        let Router::Aodv(aodv) = simulation.host(*at)?.router() else { return None };
+        let next = aodv.next_hop(to).filter(|next| !way.contains(next))?;
+        way.push(next);
+    }
+    Some(way)
+}

@@ -1,0 +1,133 @@
+//! Values that come from several cells: pooled over axes, or compared replication by replication, since a replication has the
+//! same random numbers in all cells.
+
+use std::collections::BTreeMap;
+
+use super::cells::{CellRuns, Samples};
+use crate::metrics::{Measured, Sample, Statistic};
+use crate::scenario::{By, Pick, Value};
+
+/// All cells, and what was measured of them.
+#[derive(Clone, Copy)]
+pub(super) struct Cells<'a> {
+    pub(super) runs: &'a [CellRuns],
+    pub(super) outcomes: &'a [Vec<Samples>],
+}
+
+/// A scheme in a cell, over all of the run or a phase.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) runs: &'a CellRuns,
+    pub(super) scheme: &'a str,
+    pub(super) stretch: usize,
+}
+
+/// Where a cell is on the axes that are named.
+type Labels<'a> = BTreeMap<&'a str, String>;
+
+impl<'a> Cells<'a> {
+    /// What a value is whose axes lead to other cells; `None` if it does not belong to this one, or the others are not there.
+    pub(super) fn measure(self, at: Place<'_>, value: &Value) -> Option<Measured> {
+        let is_last = |axis: &String| self.points(at, axis).last().cloned() == label(at, axis);
+        if !value.over.iter().all(is_last) {
+            return None;
+        }
+        let of = self.picked(at, value, &value.of)?;
+        let one = self.samples(at, value, &of)?;
+        let numbers: Vec<f64> = match value.by {
+            None => one.iter().filter_map(|sample| sample.number(value.statistic)).collect(),
+            Some(By::Label) => {
+                let picked: f64 = of.into_values().next()?.parse().ok()?;
+                let runs = u32::try_from(one.len()).unwrap_or(u32::MAX);
+                return Some(Measured { runs, ..Statistic::Mean.of_numbers("", &[picked]) });
+            }
+            Some(by) => {
+                let other = self.samples(at, value, &self.picked(at, value, &value.than)?)?;
+                let runs = one.into_iter().zip(other);
+                runs.filter_map(|(one, other)| compared(by, value.statistic, one, other)).collect()
+            }
+        };
+        (!numbers.is_empty()).then(|| value.statistic.of_numbers("", &numbers))
+    }
+
+    /// The labels that are picked; `None` if there is no such point.
+    fn picked<'v>(self, at: Place<'_>, value: &'v Value, picks: &'v BTreeMap<String, Pick>) -> Option<Labels<'v>> {
+        let label = |(axis, pick): (&'v String, &'v Pick)| {
+            let points = self.points(at, axis);
+            let own = points.iter().position(|point| Some(point) == label(at, axis).as_ref());
+            let point = match pick {
+                Pick::At(label) if points.contains(label) => label.clone(),
+                Pick::At(word) => match word.as_str() {
+                    "first" => points.first()?.clone(),
+                    "last" => points.last()?.clone(),
+                    "previous" => points.get(own?.checked_sub(1)?)?.clone(),
+                    _ => return None,
+                },
+                Pick::LevelsOff { gain_below_percent } => {
+                    let mean = |point: &String| {
+                        let samples = self.samples(at, value, &Labels::from([(axis.as_str(), point.clone())]));
+                        let numbers = samples.into_iter().flatten().filter_map(|one| one.number(value.statistic));
+                        let numbers: Vec<f64> = numbers.collect();
+                        if numbers.is_empty() { 0.0 } else { numbers.iter().sum::<f64>() / numbers.len() as f64 }
+                    };
+                    let means: Vec<f64> = points.iter().map(mean).collect();
+                    let enough = |pair: &[f64]| pair[1] < pair[0] * (1.0 + gain_below_percent / 100.0);
+                    points.get(means.windows(2).position(enough).unwrap_or(points.len() - 1))?.clone()
+                }
+            };
+            Some((axis.as_str(), point))
+        };
+        picks.iter().map(label).collect()
+    }
+
+    /// The points of an axis that a cell's part has, in their order.
+    fn points(self, at: Place<'_>, axis: &str) -> Vec<String> {
+        let mut points = Vec::new();
+        for runs in self.runs.iter().filter(|runs| runs.cell.part == at.runs.cell.part) {
+            for scheme in &runs.cell.schemes {
+                let point = label(Place { runs, scheme, ..at }, axis);
+                points.extend(point.filter(|point| !points.contains(point)));
+            }
+        }
+        points
+    }
+
+    /// For each replication, the samples of all cells that a value is over, as one. The cells are those of these labels,
+    /// and otherwise of this cell's.
+    fn samples(self, at: Place<'_>, value: &Value, labels: &Labels<'_>) -> Option<Vec<Sample>> {
+        let is_meant = |other: Place<'_>, axis: &str| {
+            let wanted = labels.get(axis).cloned().or_else(|| label(at, axis));
+            value.over.iter().any(|over| over == axis) || label(other, axis) == wanted
+        };
+        let mut found: Vec<Vec<&Sample>> = Vec::new();
+        for (runs, outcomes) in self.runs.iter().zip(self.outcomes) {
+            for (place, scheme) in runs.cell.schemes.iter().enumerate() {
+                let other = Place { runs, scheme, ..at };
+                let mut axes = runs.cell.labels.iter().map(|label| label.axis.as_str()).chain(["scheme"]);
+                if runs.cell.part != at.runs.cell.part || !axes.all(|axis| is_meant(other, axis)) {
+                    continue;
+                }
+                let sample = runs.place(value);
+                found.resize(found.len().max(outcomes.len()), Vec::new());
+                for (of_run, outcome) in found.iter_mut().zip(outcomes) {
+                    of_run.push(&outcome[at.stretch][place][sample]);
+                }
+            }
+        }
+        (!found.is_empty()).then(|| found.into_iter().map(Sample::pooled).collect())
+    }
+}
+
+/// Where a cell is on an axis.
+fn label(at: Place<'_>, axis: &str) -> Option<String> {
+    at.runs.cell.label(axis, at.scheme).map(std::borrow::Cow::into_owned)
+}
+
+/// How much more one is than the other in a replication.
+fn compared(by: By, statistic: Statistic, one: Sample, other: Sample) -> Option<f64> {
+    if by == By::Difference {
+        return Some(one.number(statistic)? - other.number(statistic)?);
+    }
+    let (one, other) = Sample::of_common_flows(one, other);
+    Some(100.0 * (one.number(statistic)? / other.number(statistic)? - 1.0))
+}
