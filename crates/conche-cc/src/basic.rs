@@ -70,7 +70,7 @@ impl BasicPeer {
 pub const FEATURES: Features = Features {
     about: "Basic RTO: the last round-trip time, whatever it was",
     strong_rtt: true,
-    weak_rtt: true,
+    weak_rtt: Some(u8::MAX),
     dithering: "[1, 1.5]",
     backoff: "binary",
     ageing: "none",

@@ -122,7 +122,7 @@ impl Bdp {
 pub const FEATURES: Features = Features {
     about: "BDP-CoAP: paced at the estimated bandwidth, at least a message per two SRTT",
     strong_rtt: true,
-    weak_rtt: true,
+    weak_rtt: Some(u8::MAX),
     dithering: "[1, 1.5]",
     backoff: "none; copies are paced",
     ageing: cocoa::draft03::FEATURES.ageing,

@@ -76,7 +76,7 @@ impl CoapDefault {
 pub const FEATURES: Features = Features {
     about: "RFC 7252: random first timer in [2, 3] s, doubled for each copy",
     strong_rtt: false,
-    weak_rtt: false,
+    weak_rtt: None,
     dithering: "[1, 1.5]",
     backoff: "binary",
     ageing: "none",

@@ -198,7 +198,7 @@ impl FasorFlight {
 pub const FEATURES: Features = Features {
     about: "FASOR: a fast timer for noise, a slow one for queues",
     strong_rtt: true,
-    weak_rtt: true,
+    weak_rtt: Some(u8::MAX),
     dithering: "RTO + SRTT·[1/4, 1]",
     backoff: "binary, with a slow timer first or second when in doubt",
     ageing: "none",

@@ -9,8 +9,8 @@ pub struct Features {
     pub about: &'static str,
     /// Round-trip times of exchanges without a retransmission are used.
     pub strong_rtt: bool,
-    /// Round-trip times of exchanges with retransmissions are used.
-    pub weak_rtt: bool,
+    /// Round-trip times of exchanges with retransmissions are used, with so many of them at most; `None`: they are not.
+    pub weak_rtt: Option<u8>,
     /// How the first timer of an exchange is spread.
     pub dithering: &'static str,
     /// How the timer grows from copy to copy.
@@ -30,6 +30,16 @@ pub struct Features {
 }
 
 impl Features {
+    /// Whether the round-trip time of an exchange with so many retransmissions is used.
+    #[must_use]
+    pub const fn samples(&self, retransmissions: u16) -> bool {
+        match (retransmissions, self.weak_rtt) {
+            (0, _) => self.strong_rtt,
+            (_, Some(most)) => retransmissions <= most as u16,
+            (_, None) => false,
+        }
+    }
+
     /// Those of a controller of which only this and its sizes are told: no samples, a plain timer, no published size. Write
     /// what differs: `Features { strong_rtt: true, ..Features::of::<Mine>("what it is") }`.
     #[must_use]
@@ -37,7 +47,7 @@ impl Features {
         Self {
             about,
             strong_rtt: false,
-            weak_rtt: false,
+            weak_rtt: None,
             dithering: "-",
             backoff: "-",
             ageing: "-",

@@ -132,7 +132,7 @@ impl KernelEstimator {
 pub const FEATURES: Features = Features {
     about: "Linux RTO: TCP's estimator in the Linux kernel",
     strong_rtt: true,
-    weak_rtt: false,
+    weak_rtt: None,
     dithering: "none",
     backoff: "binary",
     ageing: "none",

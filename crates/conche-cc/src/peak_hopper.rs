@@ -158,7 +158,7 @@ impl Boost {
 pub const FEATURES: Features = Features {
     about: "Peak-Hopper: hops on RTT peaks at once, decays slowly",
     strong_rtt: true,
-    weak_rtt: false,
+    weak_rtt: None,
     dithering: "none",
     backoff: "binary",
     ageing: "none",

@@ -67,7 +67,7 @@ impl SemiDynamicPeer {
 pub const SEMI_DYNAMIC_FEATURES: Features = Features {
     about: "semi-dynamic: four times the first round-trip time, then frozen",
     strong_rtt: true,
-    weak_rtt: false,
+    weak_rtt: None,
     dithering: "until measured: [1, 1.5]",
     backoff: "binary",
     ageing: "none",
@@ -191,7 +191,7 @@ pub struct Rfc6298Peer {
 pub const RFC6298_FEATURES: Features = Features {
     about: "RFC 6298: TCP's estimator, at least 500 ms",
     strong_rtt: true,
-    weak_rtt: false,
+    weak_rtt: None,
     dithering: "none",
     backoff: "binary",
     ageing: "none",

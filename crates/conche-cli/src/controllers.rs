@@ -59,7 +59,7 @@ fn table() -> Table {
 }
 
 fn rtts(features: &Features) -> &'static str {
-    match (features.strong_rtt, features.weak_rtt) {
+    match (features.strong_rtt, features.weak_rtt.is_some()) {
         (true, true) => "both",
         (true, false) => "strong",
         (false, true) => "weak",
@@ -121,7 +121,7 @@ fn print(out: &mut impl Write, controllers: impl IntoIterator<Item = &'static Na
             name,
             about: features.about,
             strong_rtt: features.strong_rtt,
-            weak_rtt: features.weak_rtt,
+            weak_rtt: features.weak_rtt.is_some(),
             dithering: features.dithering,
             backoff: features.backoff,
             ageing: features.ageing,

@@ -33,6 +33,11 @@ pub trait Experiment: Send + Sync {
     /// Why a figure is beyond its bar, or a claim does not hold, where that is known.
     fn reason(&self, figure: &Figure) -> Option<&str>;
 
+    /// Where a figure's published value stands to the network; `None` for what no network has made.
+    fn origin(&self, _figure: &Figure) -> Option<Origin> {
+        Some(Origin::Predicted)
+    }
+
     /// Whether a figure is as near to what was published as it must be; `None` where nothing is promised.
     fn within(&self, figure: &Figure) -> Option<bool> {
         let published = figure.published?;
@@ -51,6 +56,15 @@ pub enum Bar {
     Percent(f64),
     /// By so much at most, in the figure's unit: the half-width of the confidence interval that was published.
     Within(f64),
+}
+
+/// Where a published value stands to the parameters of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// Parameters were fitted on it.
+    Fitted,
+    /// Nothing was.
+    Predicted,
 }
 
 /// What an experiment is, and how much of it will be run.

@@ -66,7 +66,7 @@ impl Cocoa {
             ack_random_factor: Factor::ONE_AND_HALF,
             vbf: Vbf::Current,
             aging: Aging::SinceActivity,
-            weak_limit: 2,
+            weak_limit: WEAK_LIMIT,
             backoff_limit: BACKOFF_LIMIT,
             max_rto: MAX_RTO,
         }
@@ -159,6 +159,8 @@ impl CocoaPeer {
     }
 }
 
+/// An exchange with more retransmissions gives no weak sample.
+const WEAK_LIMIT: u8 = 2;
 /// K of the strong estimator: RTO_strong = SRTT + 4·RTTVAR.
 const K_STRONG: u32 = 4;
 /// K of the weak estimator: RTO_weak = SRTT + RTTVAR.
@@ -168,7 +170,7 @@ const K_WEAK: u32 = 1;
 pub const FEATURES: Features = Features {
     about: "CoCoA draft-03: strong and weak RTTs, variable backoff by the current timer, ageing",
     strong_rtt: true,
-    weak_rtt: true,
+    weak_rtt: Some(WEAK_LIMIT),
     dithering: "[1, 1.5]",
     backoff: "variable 3/2/1.5, by the current timer",
     ageing: "small x2 after 16 RTO, large half way to 2 s after 4 RTO",

@@ -78,7 +78,7 @@ pub struct CocoaSPeer {
 pub const FEATURES: Features = Features {
     about: "CoCoA-S: CoCoA with strong RTTs only",
     strong_rtt: true,
-    weak_rtt: false,
+    weak_rtt: None,
     dithering: "[1, 1.5]",
     backoff: "variable 3/2/1.5, frozen for the exchange",
     ageing: "small x2 after 16 RTO, large half way to 2 s after 4 RTO",

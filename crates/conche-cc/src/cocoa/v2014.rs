@@ -165,7 +165,7 @@ pub struct Cocoa2014Peer {
 pub const FEATURES: Features = Features {
     about: "CoCoA as first published: every ACK gives a sample, equal weights",
     strong_rtt: true,
-    weak_rtt: true,
+    weak_rtt: Some(u8::MAX),
     dithering: "[1, 1.5]",
     backoff: "variable 3/2/1.3, frozen for the exchange",
     ageing: "small x16 after 16 RTO",
@@ -179,6 +179,7 @@ pub const FEATURES: Features = Features {
 /// The feature table's row of the optimised form.
 pub const OPTIMIZED_FEATURES: Features = Features {
     about: "the same with weak RTTs of one retransmission only, at a quarter, and estimator ageing",
+    weak_rtt: Some(1),
     ageing: "small x16 after 16 RTO, estimators half way to 2 s after 60 s",
     ..FEATURES
 };

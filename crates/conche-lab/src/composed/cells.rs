@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::campaign::{self, Ran, Replication};
 use crate::compose::{self, Record, Routes, Selection, Wanted};
-use crate::metrics::{Metric, Sample};
+use crate::metrics::{Endpoints, Metric, Sample};
 use crate::scenario::{Cell, Pace, Phase, Sender, Value};
 use crate::units::Span;
 
@@ -90,14 +90,18 @@ impl campaign::Cell for CellRuns {
         let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metric.wants()));
         let wanted = Wanted { timeouts: wants(|wanted| wanted.timeouts), arrivals: wants(|wanted| wanted.arrivals) };
         let Ran { outcome: record, events } = compose::run(&self.cell, wanted, replication, &self.routes)?;
-        let max_retransmit = self.cell.scenario.endpoint.max_retransmit;
+        let scenario = &self.cell.scenario;
+        let endpoints = |scheme: usize| Endpoints {
+            max_retransmit: scenario.endpoint.max_retransmit,
+            features: scenario.scheme(&self.cell.schemes[scheme]).and_then(|of| Some(of.named()?.features)),
+        };
         let samples = |record: &Record, is_part: bool| {
             let of_scheme = |scheme: usize| {
                 let sample = |(metric, traffic): &(Metric, Option<usize>)| {
                     if is_part && metric.needs_the_whole() {
                         return Sample::None;
                     }
-                    metric.sample(record, Selection { scheme, traffic: *traffic }, max_retransmit)
+                    metric.sample(record, Selection { scheme, traffic: *traffic }, endpoints(scheme))
                 };
                 self.measured.iter().map(sample).collect()
             };

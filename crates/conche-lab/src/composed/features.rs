@@ -30,7 +30,7 @@ pub(super) fn table(scenario: &Scenario) -> Option<Table> {
             scheme.name.clone(),
             named.name.to_owned(),
             yes(features.strong_rtt),
-            yes(features.weak_rtt),
+            yes(features.weak_rtt.is_some()),
             scheme.ack_random_factor.map_or(features.dithering.to_owned(), |factor| format!("[1, {factor}]")),
             features.backoff.to_owned(),
             features.ageing.to_owned(),

@@ -23,7 +23,8 @@ use std::sync::Arc;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
-use crate::experiment::{About, Bar, Effort, Experiment, replications};
+use crate::experiment::{About, Bar, Effort, Experiment, Origin, replications};
+use crate::papers::closeness_table;
 use crate::report::Table;
 use crate::results::Figure;
 use crate::scenario::{Document, Scenario, ScenarioError, matches_any};
@@ -113,7 +114,8 @@ impl Experiment for Composed {
 
     fn tables(&self, figures: &[Figure]) -> Vec<Table> {
         let features = features::table(self.document.scenario());
-        features.into_iter().chain(tables::tables(&self.document, figures)).collect()
+        let shown = features.into_iter().chain(tables::tables(&self.document, figures));
+        shown.chain(closeness_table(self, figures)).collect()
     }
 
     fn bar(&self, figure: &Figure) -> Option<Bar> {
@@ -123,6 +125,15 @@ impl Experiment for Composed {
             Some(percent) => Some(Bar::Percent(percent)),
             None => self.published.interval(&figure.row, &figure.column).map(Bar::Within),
         }
+    }
+
+    fn origin(&self, figure: &Figure) -> Option<Origin> {
+        let scenario = self.document.scenario();
+        if scenario.features.as_ref().is_some_and(|features| features.item == figure.item) {
+            return None;
+        }
+        let is_fitted = scenario.fitted.iter().any(|fitted| concerns(&fitted.items, &fitted.rows, figure));
+        Some(if is_fitted { Origin::Fitted } else { Origin::Predicted })
     }
 
     fn reason(&self, figure: &Figure) -> Option<&str> {

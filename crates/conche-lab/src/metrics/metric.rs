@@ -1,6 +1,7 @@
 //! The metrics.
 
 use conche_netsim::Instant;
+use conche_proto::cc::features::Features;
 use serde::Deserialize;
 
 use super::{Classes, Received, Statistic, Transferred, Windows, over_time};
@@ -35,6 +36,9 @@ pub enum Metric {
     ExchangeTime,
     /// Of each exchange that was acknowledged: from its first copy to the acknowledgement.
     RoundTrip,
+    /// Of each exchange that succeeded and whose round-trip time the congestion control uses: that time. Which exchanges these
+    /// are is in its row of the feature table.
+    RttSample,
     /// Retransmissions among all copies of Confirmable requests.
     RetransmissionShare,
     /// Retransmissions for a request.
@@ -79,6 +83,15 @@ pub enum Metric {
     Transfer(Transferred),
 }
 
+/// What a metric must know of the endpoints, beside what they did.
+#[derive(Clone, Copy, Debug)]
+pub struct Endpoints {
+    /// MAX_RETRANSMIT.
+    pub max_retransmit: u8,
+    /// What distinguishes their congestion control, if that is known.
+    pub features: Option<Features>,
+}
+
 /// What one run gives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sample {
@@ -103,7 +116,8 @@ impl Metric {
     #[must_use]
     pub const fn unit(&self) -> Unit {
         match self {
-            Self::CompletionTime | Self::ExchangeTime | Self::RoundTrip | Self::InitialRto | Self::Rto => Unit::Seconds,
+            Self::CompletionTime | Self::ExchangeTime | Self::InitialRto | Self::Rto => Unit::Seconds,
+            Self::RoundTrip | Self::RttSample => Unit::Seconds,
             Self::Settling { .. } | Self::RtoOverTime(_) | Self::TimePerSuccess => Unit::Seconds,
             Self::Unnecessary | Self::Copies | Self::Drops => Unit::Copies,
             Self::Retransmissions | Self::Failed | Self::Succeeded | Self::FlowSuccesses => Unit::Exchanges,
@@ -171,6 +185,7 @@ impl Metric {
                 | Self::Unnecessary
                 | Self::ExchangeTime
                 | Self::RoundTrip
+                | Self::RttSample
                 | Self::InitialRto
                 | Self::Rto
                 | Self::Hops
@@ -186,9 +201,9 @@ impl Metric {
         is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
 
-    /// What it is in a run. `max_retransmit` is MAX_RETRANSMIT.
+    /// What it is in a run.
     #[must_use]
-    pub fn sample(&self, run: &Record, of: Selection, max_retransmit: u8) -> Sample {
+    pub fn sample(&self, run: &Record, of: Selection, endpoints: Endpoints) -> Sample {
         let flows = || run.flows_of(of);
         let exchanges = || flows().flat_map(|flow| &flow.exchanges);
         let succeeded = || exchanges().filter(|exchange| exchange.answered);
@@ -204,7 +219,7 @@ impl Metric {
                 Sample::Each(flows().map(of_flow).collect(), 1.0)
             }
             Self::Retransmissions => {
-                let mut counts = vec![0.0; usize::from(max_retransmit) + 1];
+                let mut counts = vec![0.0; usize::from(endpoints.max_retransmit) + 1];
                 for exchange in succeeded() {
                     if let Some(count) = counts.get_mut(usize::from(exchange.transmissions.saturating_sub(1))) {
                         *count += 1.0;
@@ -223,6 +238,11 @@ impl Metric {
             Self::Throughput => quotient(succeeded().count() as f64, run.elapsed.as_secs_f64()),
             Self::ExchangeTime => seconds(succeeded().map(|exchange| (exchange.ended - exchange.began).as_nanos())),
             Self::RoundTrip => seconds(succeeded().filter_map(|exchange| Some(exchange.round_trip?.as_nanos()))),
+            Self::RttSample => {
+                let samples = |retransmissions| endpoints.features.is_some_and(|of| of.samples(retransmissions));
+                let used = succeeded().filter(|exchange| samples(exchange.transmissions.saturating_sub(1)));
+                seconds(used.filter_map(|exchange| Some(exchange.round_trip?.as_nanos())))
+            }
             Self::RetransmissionShare => {
                 let repeated = timeouts().filter(|timeout| timeout.attempt > 0).count();
                 share(repeated as f64, timeouts().count() as f64)
@@ -251,7 +271,7 @@ impl Metric {
             }
             Self::Settling { share } => settling(run, of, *share),
             Self::FlowSuccesses => Sample::Each(flows().map(|flow| flow.tally.answered).collect(), 1.0),
-            Self::Classes(classes) => classes.of(&classes.of.sample(run, of, max_retransmit)),
+            Self::Classes(classes) => classes.of(&classes.of.sample(run, of, endpoints)),
             Self::Done(windows) => over_time::successes(run, of, *windows, false),
             Self::DoneUntil(windows) => over_time::successes(run, of, *windows, true),
             Self::RtoOverTime(windows) => over_time::timeouts(run, of, *windows),

@@ -21,7 +21,7 @@ mod transferred;
 mod whole;
 
 pub use classes::Classes;
-pub use metric::{Metric, Sample};
+pub use metric::{Endpoints, Metric, Sample};
 pub use over_time::Windows;
 pub use received::Received;
 pub use standard::standard;

@@ -1,10 +1,13 @@
 //! Papers on CoAP congestion control, regenerated: a scenario, what was published, and the tables that show both.
 
 mod claim;
+mod closeness;
 mod summary;
 
 pub(crate) use claim::table as claim_table;
 pub use claim::{Claim, Values};
+pub(crate) use closeness::closeness_table;
+pub use closeness::{Closeness, WITHIN_PERCENT};
 pub use summary::{Miss, Summary, misses, overview};
 
 use crate::composed::Composed;

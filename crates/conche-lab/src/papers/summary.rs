@@ -1,6 +1,7 @@
-//! How well a paper was reproduced: figures within their bar, and claims that hold.
+//! How well a paper was reproduced: figures within their bar, how near figures are, and claims that hold.
 
-use crate::experiment::Experiment;
+use super::closeness::{Closeness, HEADER};
+use crate::experiment::{Experiment, Origin};
 use crate::report::{Align, Table, deviation, number};
 use crate::results::{Figure, Unit};
 
@@ -11,6 +12,10 @@ pub struct Summary {
     pub promised: usize,
     /// Those of them that are beyond it.
     pub beyond: Vec<Miss>,
+    /// How near the figures are that the network was fitted on.
+    pub fitted: Closeness,
+    /// How near those are that it predicts.
+    pub predicted: Closeness,
     /// Claims of the paper that were put to the test.
     pub claims: usize,
     /// Those of them that do not hold.
@@ -30,7 +35,8 @@ impl Summary {
     /// Counts the figures of a paper.
     #[must_use]
     pub fn new(paper: &dyn Experiment, figures: &[Figure]) -> Self {
-        let mut summary = Self::default();
+        let of = |origin| Closeness::of(paper, figures, origin);
+        let mut summary = Self { fitted: of(Origin::Fitted), predicted: of(Origin::Predicted), ..Self::default() };
         for figure in figures {
             let miss = || Miss { figure: figure.clone(), reason: paper.reason(figure).map(str::to_owned) };
             if figure.unit == Unit::Verdict {
@@ -61,15 +67,20 @@ impl Summary {
 #[must_use]
 pub fn overview(summaries: &[(&str, Summary)]) -> Table {
     let row = |(paper, summary): &(&str, Summary)| {
-        vec![
-            (*paper).to_owned(),
-            format!("{} of {}", summary.within(), summary.promised),
-            format!("{} of {}", summary.hold(), summary.claims),
-        ]
+        let [fitted, predicted] = [summary.fitted.cells(), summary.predicted.cells()];
+        let bars = [(*paper).to_owned(), format!("{} of {}", summary.within(), summary.promised)];
+        let claims = [format!("{} of {}", summary.hold(), summary.claims)];
+        [&bars[..], &claims, &fitted, &predicted].concat()
     };
+    let named = |values: &str| HEADER.map(|number| format!("{values}: {number}"));
     Table {
         title: "Papers".to_owned(),
-        header: ["paper", "figures within their bar", "claims that hold"].map(String::from).into(),
+        header: [
+            &["paper", "figures within their bar", "claims that hold"].map(String::from)[..],
+            &named("fitted"),
+            &named("predicted"),
+        ]
+        .concat(),
         align: Align::FirstLeft,
         rows: summaries.iter().map(row).collect(),
         notes: Vec::new(),
@@ -131,6 +142,29 @@ mod tests {
         let text = format!("{}\n[[reasons]]\ntext = \"so it is\"\n", crate::papers::ANRW18.scenario);
         let paper = (crate::papers::ANRW18.read)(&text).expect("a scenario");
         Summary::new(&*paper, figures)
+    }
+
+    #[test]
+    fn what_was_fitted_is_apart_from_what_is_predicted() {
+        let text = format!("{}\n[[fitted]]\nrows = [\"default/*\"]\n", crate::papers::ANRW18.scenario);
+        let paper = (crate::papers::ANRW18.read)(&text).expect("a scenario");
+        let of = |row: &str, published, measured| Figure {
+            row: row.to_owned(),
+            ..figure(Unit::Exchanges, Some(published), measured)
+        };
+        let figures = [
+            of("default/continuous", 100.0, 114.0),
+            of("cocoa/random", 100.0, 50.0),
+            of("cocoa/random", 50.0, 100.0),
+            of("cocoa/random", 7.0, 0.0),
+            figure(Unit::Verdict, Some(1.0), 1.0),
+        ];
+        let Summary { fitted, predicted, .. } = Summary::new(&*paper, &figures);
+        assert_eq!((fitted.within, fitted.values, predicted.within, predicted.values), (1, 1, 0, 3));
+        let is = |mean: Option<f64>, factor: f64| mean.is_some_and(|mean| (mean - factor.ln()).abs() < 1e-9);
+        assert!(is(fitted.mean_log_ratio(), 1.14) && is(predicted.mean_log_ratio(), 2.0), "{predicted:?}");
+        let table = overview(&[("anrw18", Summary::new(&*paper, &figures))]).to_string();
+        assert!(table.contains("1 of 1") && table.contains("0 of 3") && table.contains("0.69"), "{table}");
     }
 
     #[test]

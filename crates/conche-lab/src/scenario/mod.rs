@@ -44,8 +44,8 @@ pub use part::Part;
 pub use phase::Phase;
 pub use radio::{Measured, Radio, Routing};
 pub use results::{
-    Bar, By, Claim, Compare, Features, Given, Head, Item, Labels, Operand, Pick, Reason, Table, Value, filled, matches,
-    matches_any,
+    Bar, By, Claim, Compare, Features, Fitted, Given, Head, Item, Labels, Operand, Pick, Reason, Table, Value, filled,
+    matches, matches_any,
 };
 pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
 pub use sweep::{Axis, Label, Point};
@@ -141,6 +141,9 @@ pub struct Scenario {
     pub claim_order: Vec<String>,
     /// A CSV file of published values: row, column, value.
     pub published: Option<String>,
+    /// Which of these the network was fitted on. Default: none.
+    #[serde(default)]
+    pub fitted: Vec<Fitted>,
     /// How near values must be to the published ones.
     #[serde(default)]
     pub bars: Vec<Bar>,

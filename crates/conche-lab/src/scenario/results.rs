@@ -243,6 +243,18 @@ pub struct Bar {
     pub percent: Option<f64>,
 }
 
+/// Published values that parameters were fitted on; what comes out for all others is a prediction.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fitted {
+    /// The values of these items. Default: of all.
+    #[serde(default)]
+    pub items: Vec<String>,
+    /// In rows that match one of these patterns. Default: in all.
+    #[serde(default = "anything")]
+    pub rows: Vec<String>,
+}
+
 /// Why values are not as published.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

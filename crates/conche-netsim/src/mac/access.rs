@@ -125,11 +125,11 @@ impl Access for AnyAccess {
 }
 
 impl AnyAccess {
-    /// How long the next frame waits beside its own backoff because the one before it was given up: Contiki 2.7 and 3.0 set
-    /// their timer to a time base (`free_packet`).
-    pub(super) fn pause_after_failure(&self) -> Duration {
+    /// How long the next frame waits beside its own backoff because it waited behind another one, which ended so: Contiki
+    /// 2.7 and 3.0 set their timer to a time base (`free_packet`).
+    pub(super) fn pause_after(&self, outcome: Outcome) -> Duration {
         match self {
-            Self::TimeBase(access) => access.time_base(),
+            Self::TimeBase(access) => access.pause_after(outcome),
             _ => Duration::ZERO,
         }
     }

@@ -1,12 +1,12 @@
 //! CSMA of Contiki 2.7, 3.0 and 3.1 (`core/net/mac/csma.c` of these versions).
 //!
 //! None of them waits before the first attempt, but 2.7 and 3.0 let a frame wait for a time base if the one before it was
-//! given up. They differ in how they wait afterwards, and in whether a busy channel
-//! counts against the limit. Their queues for each neighbour are [`QueueConfig`](super::QueueConfig)'s.
+//! given up, and 2.7 even if that one was sent, where duty cycling has not sent both in a row. They differ in how they wait
+//! afterwards, and in whether a busy channel counts against the limit. Their queues for each neighbour are [`QueueConfig`](super::QueueConfig)'s.
 
 use std::time::Duration;
 
-use super::access::{Access, Decision, draw};
+use super::access::{Access, Decision, Outcome, draw};
 use crate::rng::Stream;
 
 /// Contiki 2.7: after any failure one time base and a random part of up to three, whole clock ticks.
@@ -14,7 +14,9 @@ use crate::rng::Stream;
 pub struct Contiki27 {
     /// The interval of the channel checks, or what stands in for it without duty cycling. Default: 125 ms (8 Hz).
     pub time_base: Duration,
-    /// Transmissions that may go without acknowledgment; busy channels do not count. Default: 3.
+    /// Transmissions that may go without acknowledgment; busy channels do not count. Default: 5, what sicslowpan.c sets for
+    /// each packet on the Tmote Sky (SICSLOWPAN_CONF_MAX_MAC_TRANSMISSIONS in its contiki-conf.h); csma.c's own 3 is only for
+    /// packets that do not say.
     pub max_transmissions: u8,
     /// A clock tick, of which random waits are whole numbers. Default: 1/128 s, the motes' `CLOCK_SECOND`.
     pub tick: Duration,
@@ -25,7 +27,7 @@ pub struct Contiki27 {
 pub struct Contiki30 {
     /// As in [`Contiki27`]. Default: 125 ms.
     pub time_base: Duration,
-    /// As in [`Contiki27`]. Default: 3.
+    /// As in [`Contiki27`]. Default: 5.
     pub max_transmissions: u8,
     /// The number of doublings at most. Default: 3.
     pub max_doublings: u8,
@@ -52,13 +54,13 @@ const MOTE_TICK: Duration = Duration::from_nanos(1_000_000_000 / 128);
 
 impl Default for Contiki27 {
     fn default() -> Self {
-        Self { time_base: Duration::from_millis(125), max_transmissions: 3, tick: MOTE_TICK }
+        Self { time_base: Duration::from_millis(125), max_transmissions: 5, tick: MOTE_TICK }
     }
 }
 
 impl Default for Contiki30 {
     fn default() -> Self {
-        Self { time_base: Duration::from_millis(125), max_transmissions: 3, max_doublings: 3, tick: MOTE_TICK }
+        Self { time_base: Duration::from_millis(125), max_transmissions: 5, max_doublings: 3, tick: MOTE_TICK }
     }
 }
 
@@ -100,8 +102,13 @@ impl From<Contiki30> for TimeBaseAccess {
 }
 
 impl TimeBaseAccess {
-    pub(super) fn time_base(&self) -> Duration {
-        self.time_base
+    /// What `free_packet` sets the timer of the next frame to, that waited while the one before it was tried. In July 2015
+    /// Contiki began to ask how that one ended.
+    pub(super) fn pause_after(&self, outcome: Outcome) -> Duration {
+        match (self.growth, outcome) {
+            (Growth::Doubling { .. }, Outcome::Sent) => Duration::ZERO,
+            _ => self.time_base,
+        }
     }
 
     fn wait(&self, stream: &mut Stream) -> Decision {
@@ -204,7 +211,7 @@ mod tests {
     #[test]
     fn version_2_7_waits_one_base_and_up_to_three_more() {
         let access = TimeBaseAccess::from(Contiki27::default());
-        for (no_acks, spans) in [(0, 1), (1, 2), (2, 3)] {
+        for (no_acks, spans) in [(0, 1), (1, 2), (2, 3), (4, 3)] {
             let (low, mean, high) = waits(access, no_acks);
             assert_eq!((low, high), (BASE, BASE + spans * BASE - MOTE_TICK));
             assert_mean(mean, 125.0 + (f64::from(spans) * 125.0 - 7.8125) / 2.0);
@@ -246,9 +253,16 @@ mod tests {
     }
 
     #[test]
-    fn missing_acknowledgments_end_it_after_three_or_eight_transmissions() {
-        assert_eq!(attempts(&mut TimeBaseAccess::from(Contiki27::default()), Access::no_ack), 3);
-        assert_eq!(attempts(&mut TimeBaseAccess::from(Contiki30::default()), Access::no_ack), 3);
+    fn missing_acknowledgments_end_it_after_five_or_eight_transmissions() {
+        assert_eq!(attempts(&mut TimeBaseAccess::from(Contiki27::default()), Access::no_ack), 5);
+        assert_eq!(attempts(&mut TimeBaseAccess::from(Contiki30::default()), Access::no_ack), 5);
         assert_eq!(attempts(&mut Contiki31Access::new(Contiki31::default()), Access::no_ack), 8);
+    }
+
+    #[test]
+    fn only_version_2_7_waits_after_a_frame_that_was_sent() {
+        let (old, new) = (TimeBaseAccess::from(Contiki27::default()), TimeBaseAccess::from(Contiki30::default()));
+        assert_eq!([old, new].map(|access| access.pause_after(Outcome::Sent)), [BASE, Duration::ZERO]);
+        assert_eq!([old, new].map(|access| access.pause_after(Outcome::NoAck)), [BASE, BASE]);
     }
 }

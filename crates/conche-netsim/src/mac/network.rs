@@ -164,7 +164,7 @@ impl RadioNetwork {
         None
     }
 
-    /// A frame has come to the head of its queue, after another one or not.
+    /// A frame has come to the head of its queue; `after` is how the one ended that it has waited behind, if that matters.
     pub(super) fn start<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -174,10 +174,7 @@ impl RadioNetwork {
     ) {
         let station = &mut self.stations[usize::from(at)];
         let access = &mut station.queues.get(queue).access;
-        let pause = match after {
-            None | Some(Outcome::Sent) => Duration::ZERO,
-            Some(Outcome::Busy | Outcome::NoAck) => access.pause_after_failure(),
-        };
+        let pause = after.map_or(Duration::ZERO, |outcome| access.pause_after(outcome));
         let wait = pause + access.first(&mut station.stream);
         let when = around.scheduler.now().max(station.rest_until) + self.mac.load + wait;
         self.schedule(around, when, at, What::Attempt(queue));

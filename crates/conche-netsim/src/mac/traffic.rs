@@ -157,7 +157,8 @@ impl RadioNetwork {
             let _ = station.queues.get(queue).access.first(&mut station.stream);
             self.continue_burst(around, at);
         } else if more {
-            self.start(around, at, queue, Some(outcome));
+            let waited = outcome != Outcome::Sent || self.left_waiting(at);
+            self.start(around, at, queue, waited.then_some(outcome));
         }
     }
 

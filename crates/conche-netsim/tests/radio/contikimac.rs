@@ -152,13 +152,13 @@ fn lost_acknowledgments_lead_to_copies_that_are_dropped() {
         let (arrivals, counters) =
             run(one_way(), MacConfig::contiki27_contikimac(), &[0.0, 5.0], &[once(1, 0.0)], seed);
         assert_eq!(arrivals.len(), 1);
-        // Three full trains; the receiver wakes up at least once in each, and twice if it does at its begin.
-        assert_eq!((counters.no_ack, counters.unacknowledged, counters.succeeded), (3, 1, 0));
-        assert!((3..=6).contains(&counters.received), "{} copies", counters.received);
+        // Five full trains; the receiver wakes up at least once in each, and twice if it does at its begin.
+        assert_eq!((counters.no_ack, counters.unacknowledged, counters.succeeded), (5, 1, 0));
+        assert!((5..=10).contains(&counters.received), "{} copies", counters.received);
         assert_eq!(counters.duplicates, counters.received - 1);
         assert_eq!(counters.acknowledgments, counters.received);
         // Each lasts 127.4 ms: the last strobe begins before and is the 46th.
-        assert_eq!(counters.frames, 3 * 46);
+        assert_eq!(counters.frames, 5 * 46);
     }
 }
 
@@ -299,7 +299,29 @@ fn a_receiver_stays_on_for_the_frame_that_is_announced() {
             .sum()
     };
     let (alone, announcing) = (received(1), received(2) - received(1));
-    assert!((60..70).contains(&alone), "{alone} receptions in 60 trains");
+    assert!((100..117).contains(&alone), "{alone} receptions in 100 trains");
     // It wakes up in the middle of the 46 strobes, and its acknowledgment and turnaround last into every other one.
-    assert!((60 * 9..60 * 14).contains(&announcing), "{announcing} receptions in 60 trains");
+    assert!((100 * 9..100 * 14).contains(&announcing), "{announcing} receptions in 100 trains");
+}
+
+/// ```text
+///   sender ── 2 packets at once ──> sleeping receiver
+/// ```
+///
+/// Where the frames do not follow in a burst, 2.7 sets a timer for the second one, and 3.0 does not: it is received when the
+/// receiver wakes up next.
+#[test]
+fn without_bursts_version_2_7_waits_a_time_base_after_each_frame() {
+    let between = |mac: MacConfig, config: ContikiMac, seed| {
+        let mac = mac.contikimac(ContikiMac { with_bursts: false, ..config });
+        let senders = [Sender { place: 1, every_ms: 0.0, packets: 2 }];
+        let (arrivals, _) = run(disk(), mac, &[0.0, 5.0], &senders, seed);
+        ms(arrivals[1].at - arrivals[0].at)
+    };
+    for seed in 0..20 {
+        let old = between(MacConfig::contiki27(), ContikiMac::contiki27(), seed);
+        let new = between(MacConfig::contiki30(), ContikiMac::contiki30(), seed);
+        assert!((old - 250.0).abs() < 20.0, "{old:.1} ms, seed {seed}");
+        assert!((new - 125.0).abs() < 20.0, "{new:.1} ms, seed {seed}");
+    }
 }

@@ -4,7 +4,7 @@ use toml::{Table as Toml, toml};
 
 use super::*;
 use crate::compose::{Record, Selection, Wanted};
-use crate::metrics::{Metric, Sample};
+use crate::metrics::{Endpoints, Metric, Sample};
 use crate::papers::BDP19;
 
 const MEDIA: [&str; 3] = ["mrm31", "udgm", "sinr"];
@@ -39,7 +39,8 @@ fn run_on(experiment: &Composed, medium: &str, scheme: &str, seed: u64) -> Recor
 fn metric(record: &Record, metric: &str) -> Sample {
     let of = Selection { scheme: 0, traffic: Some(0) };
     let table: Toml = toml::from_str(&format!("metric = {metric}")).expect("TOML");
-    table["metric"].clone().try_into::<Metric>().expect("a metric").sample(record, of, 4)
+    let endpoints = Endpoints { max_retransmit: 4, features: None };
+    table["metric"].clone().try_into::<Metric>().expect("a metric").sample(record, of, endpoints)
 }
 
 fn number(record: &Record, of: &str) -> f64 {

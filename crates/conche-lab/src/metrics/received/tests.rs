@@ -3,7 +3,7 @@
 use conche_netsim::{Instant, NodeId};
 
 use super::*;
-use crate::metrics::{Metric, Statistic};
+use crate::metrics::{Endpoints, Metric, Statistic};
 use crate::workload::{Exchange, Tally};
 
 fn at(seconds: u64) -> Instant {
@@ -31,7 +31,7 @@ fn record() -> Record {
 }
 
 fn sample(record: &Record, metric: Metric) -> Sample {
-    metric.sample(record, Selection { scheme: 0, traffic: None }, 4)
+    metric.sample(record, Selection { scheme: 0, traffic: None }, Endpoints { max_retransmit: 4, features: None })
 }
 
 #[track_caller]

@@ -43,8 +43,8 @@ pub struct ContikiMac {
     pub max_phase_strobe_time: Duration,
     /// WITH_PHASE_OPTIMIZATION: senders learn when neighbours wake up. Default: yes.
     pub with_phase_optimization: bool,
-    /// Frames that wait for one neighbour follow in a burst (`qsend_list`). Default: yes; without, each waits for the
-    /// neighbour to wake up again.
+    /// Frames that wait for one neighbour follow in a burst (`qsend_list`). Default: yes, as every Contiki has it; without,
+    /// each waits for the neighbour to wake up again and, in 2.7, for a time base before that.
     pub with_bursts: bool,
     /// MAX_NOACKS: what was learnt of a neighbour is forgotten after so many transmissions without acknowledgment.
     /// Default: 16.

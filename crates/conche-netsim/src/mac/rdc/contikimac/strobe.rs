@@ -19,7 +19,9 @@ pub(super) struct Train {
     known_receiver: bool,
     /// The frame before it, in the same burst, has kept the neighbour awake (`is_receiver_awake`).
     receiver_awake: bool,
-    /// A frame for the same neighbour follows (`PACKETBUF_ATTR_PENDING`).
+    /// A frame for the same neighbour waited when it began.
+    more: bool,
+    /// And follows in a burst (`PACKETBUF_ATTR_PENDING`).
     pub(super) pending: bool,
     /// Assessments made before it.
     assessments: u8,
@@ -77,6 +79,7 @@ impl RadioNetwork {
             Step::Assessing => self.wait(around, at, Step::Preparing, config.cca_sleep_time),
             Step::Preparing => {
                 train.began = now;
+                train.more = more;
                 train.pending = more && to != BROADCAST && config.with_bursts;
                 self.announce(around, at, config);
                 self.strobe(around, at);
@@ -125,6 +128,13 @@ impl RadioNetwork {
     /// Whether the frame that was acknowledged last has announced the next one.
     pub(in crate::mac) fn in_burst(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.pending
+    }
+
+    /// Whether the frame that was sent last has left others waiting that could have followed it in a row. Those that came
+    /// while it was sent are none of them: a mote does nothing else while it sends, so that they find an empty queue. Without
+    /// duty cycling whatever waits is sent in a row (`send_list`).
+    pub(in crate::mac) fn left_waiting(&mut self, at: Station) -> bool {
+        self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.more
     }
 
     /// Sends the next frame of a burst at once: the neighbour is awake, and the channel was ours.
