@@ -58,7 +58,7 @@ pub fn keep_words(table: &mut Table) {
     }
 }
 
-/// Verdicts at the ends of lines in green and red, on a terminal whose user has not set `NO_COLOR`.
+/// Verdicts at the ends of lines in green, red and yellow, on a terminal whose user has not set `NO_COLOR`.
 pub fn colour_verdicts(text: &str) -> Cow<'_, str> {
     if !console::colors_enabled() {
         return Cow::Borrowed(text);
@@ -66,6 +66,7 @@ pub fn colour_verdicts(text: &str) -> Cow<'_, str> {
     let line = |line: &str| {
         let (style, verdict) = match line.trim_end() {
             end if end.ends_with("does not hold") => (Style::new().red(), "does not hold"),
+            end if end.ends_with("inconclusive") => (Style::new().yellow(), "inconclusive"),
             end if end.ends_with("holds") => (Style::new().green(), "holds"),
             _ => return line.to_owned(),
         };

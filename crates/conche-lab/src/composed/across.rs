@@ -32,26 +32,36 @@ impl<'a> Cells<'a> {
         if !value.over.iter().all(is_last) {
             return None;
         }
-        let of = self.picked(at, value, &value.of)?;
+        let of = self.picked(at, value, &value.of, None)?;
         let one = self.samples(at, value, &of)?;
+        let replications = one.len();
         let numbers: Vec<f64> = match value.by {
             None => one.iter().filter_map(|sample| sample.number(value.statistic)).collect(),
             Some(By::Label) => {
                 let picked: f64 = of.into_values().next()?.parse().ok()?;
-                let runs = u32::try_from(one.len()).unwrap_or(u32::MAX);
-                return Some(Measured { runs, ..Statistic::Mean.of_numbers("", &[picked]) });
+                let in_run =
+                    |run: usize| self.picked(at, value, &value.of, Some(run))?.into_values().next()?.parse().ok();
+                let of_runs: Option<Vec<f64>> = (0..replications).map(in_run).collect();
+                let measured = Statistic::Mean.of_numbers("", &of_runs.unwrap_or_else(|| vec![picked]), replications);
+                return Some(Measured { value: picked, ci95: None, ..measured });
             }
             Some(by) => {
-                let other = self.samples(at, value, &self.picked(at, value, &value.than)?)?;
+                let other = self.samples(at, value, &self.picked(at, value, &value.than, None)?)?;
                 let runs = one.into_iter().zip(other);
                 runs.filter_map(|(one, other)| compared(by, value.statistic, one, other)).collect()
             }
         };
-        (!numbers.is_empty()).then(|| value.statistic.of_numbers("", &numbers))
+        (!numbers.is_empty()).then(|| value.statistic.of_numbers("", &numbers, replications))
     }
 
-    /// The labels that are picked; `None` if there is no such point.
-    fn picked<'v>(self, at: Place<'_>, value: &'v Value, picks: &'v BTreeMap<String, Pick>) -> Option<Labels<'v>> {
+    /// The labels that are picked, by means over all replications or by one of them; `None` if there is no such point.
+    fn picked<'v>(
+        self,
+        at: Place<'_>,
+        value: &'v Value,
+        picks: &'v BTreeMap<String, Pick>,
+        run: Option<usize>,
+    ) -> Option<Labels<'v>> {
         let label = |(axis, pick): (&'v String, &'v Pick)| {
             let points = self.points(at, axis);
             let own = points.iter().position(|point| Some(point) == label(at, axis).as_ref());
@@ -66,8 +76,9 @@ impl<'a> Cells<'a> {
                 Pick::LevelsOff { gain_below_percent } => {
                     let mean = |point: &String| {
                         let samples = self.samples(at, value, &Labels::from([(axis.as_str(), point.clone())]));
-                        let numbers = samples.into_iter().flatten().filter_map(|one| one.number(value.statistic));
-                        let numbers: Vec<f64> = numbers.collect();
+                        let chosen = samples.into_iter().flatten().enumerate();
+                        let chosen = chosen.filter(|(place, _)| run.is_none_or(|run| run == *place));
+                        let numbers: Vec<f64> = chosen.filter_map(|(_, one)| one.number(value.statistic)).collect();
                         if numbers.is_empty() { 0.0 } else { numbers.iter().sum::<f64>() / numbers.len() as f64 }
                     };
                     let means: Vec<f64> = points.iter().map(mean).collect();

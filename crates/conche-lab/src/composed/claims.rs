@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::papers::Claim as Judged;
-use crate::results::Figure;
-use crate::scenario::{Claim, Compare, Operand, Scenario, filled, matches_any};
-use crate::stats::{Interval, mean_interval};
+use crate::papers::CLAIMS;
+use crate::results::{Figure, Unit};
+use crate::scenario::{Claim, Compare, Operand, Scenario, Verdict, filled, matches_any};
+use crate::stats::{Interval, half_width, spread_ratio};
 
-/// A value, and what it was in each replication if it is a mean of such.
+/// A value, and what it was in each replication, if it had one in each.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) figure: Figure,
@@ -62,77 +62,91 @@ impl<'a> Known<'a> {
     }
 }
 
-/// `None` where a value that it needs was not measured, or where it is not made.
+/// What was compared, and in the column that ends in `_holds` the verdict. `None` where a value that it needs was not
+/// measured, or where the comparison means nothing.
 fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper: &str) -> Option<[Figure; 2]> {
     let fill = |template: &str| filled(template, |name| labels.get(name).map(|label| (*label).into()));
-    if let Some(given) = &claim.given {
-        let value = known.get(&fill(&given.of)?, &given.column)?.figure.measured;
-        let over = given.over.as_ref().map_or(Some(1.0), |over| fill(over)?.parse::<f64>().ok())?;
-        (given.range.0..=given.range.1).contains(&(value / over)).then_some(())?;
-    }
     let found = match claim.compare {
         Compare::Spread | Compare::LineFrom(_) => known.all(&claim.of, &claim.column, fill),
         _ => claim.of.iter().map(|of| known.find(of, &claim.column, fill)).collect::<Option<Vec<_>>>()?,
     };
-    let figures: Vec<&Figure> = found.iter().map(|series| &series.figure).collect();
+    let compared = compared(claim, &found, fill)?;
     let row = fill(&claim.row)?;
-    let measured = match (claim.compare, &figures[..]) {
-        (Compare::Value, [one]) => one.measured,
-        (Compare::Difference, [one, other]) => one.measured - other.measured,
-        (Compare::Ratio, [one, other]) if other.measured > 0.0 => one.measured / other.measured,
-        (Compare::Apart, [one, other]) => {
-            let apart = Judged::clearly_above(row, one, other);
-            return Some(Judged { column: claim.outcome.clone(), unit: claim.unit, ..apart }.figures(paper));
-        }
-        (Compare::Clear, [one]) => one.measured,
-        (Compare::Spread, [_, ..]) => {
-            let all = || figures.iter().map(|figure| figure.measured);
-            all().fold(f64::NEG_INFINITY, f64::max) - all().fold(f64::INFINITY, f64::min)
-        }
-        (Compare::LineFrom(from), [_, ..]) => share_on_a_line(&points(claim, &figures, from, fill))?,
-        (Compare::Widths, [one, other]) => {
-            let width = |interval: Interval| interval.high - interval.low;
-            let (one, other) = (width(one.ci95?), width(other.ci95?));
-            if other > 0.0 { one / other } else { 0.0 }
-        }
-        _ => return None,
-    };
-    let judged = Judged {
+    let value = Figure {
+        paper: paper.to_owned(),
+        item: CLAIMS.to_owned(),
         row,
         column: claim.outcome.clone(),
         unit: claim.unit,
-        measured,
-        runs: figures.iter().map(|figure| figure.runs).min().unwrap_or_default(),
-        holds: match (claim.compare, &figures[..]) {
-            (Compare::Clear, [one]) => one.ci95.is_some_and(|interval| interval.low > 0.0),
-            _ => claim.holds(measured),
-        },
+        published: None,
+        measured: compared.shown,
+        ci95: compared.interval,
+        runs: found.iter().map(|series| series.figure.runs).min().unwrap_or_default(),
     };
-    let [value, verdict] = judged.figures(paper);
-    Some([Figure { ci95: paired(claim.compare, &found), ..value }, verdict])
+    let verdict = Figure {
+        column: format!("{}_holds", claim.outcome),
+        unit: Unit::Verdict,
+        published: Some(Verdict::Holds.number()),
+        measured: claim.judge(compared.decides).number(),
+        ci95: None,
+        ..value.clone()
+    };
+    Some([value, verdict])
 }
 
-/// The interval of a difference of means, run by run: the runs of two schemes under one replication share their random
-/// numbers.
-fn paired(compare: Compare, found: &[&Series]) -> Option<Interval> {
-    match (compare, found) {
-        (Compare::Difference, [one, other]) if !one.of_runs.is_empty() && one.of_runs.len() == other.of_runs.len() => {
-            let differences: Vec<f64> =
-                one.of_runs.iter().zip(&other.of_runs).map(|(one, other)| one - other).collect();
-            mean_interval(&differences).1
+/// What a comparison gives.
+struct Compared {
+    shown: f64,
+    /// That of what is shown.
+    interval: Option<Interval>,
+    /// The interval that decides.
+    decides: Option<Interval>,
+}
+
+fn compared(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<String>) -> Option<Compared> {
+    let numbers =
+        if let Compare::LineFrom(from) = claim.compare { numbers(claim, found, from, fill) } else { Vec::new() };
+    // A line has nothing to say of the point at which it is 0, and of what is before it.
+    let is_compared = |place: &usize| numbers.get(*place).is_none_or(|number| *number > 0.0);
+    let places: Vec<usize> = (0..found.len()).filter(is_compared).collect();
+    let numbers: Vec<f64> = numbers.into_iter().filter(|number| *number > 0.0).collect();
+    let means: Vec<f64> = places.iter().map(|place| found[*place].figure.measured).collect();
+    let of_runs: Vec<&[f64]> = places.iter().map(|place| found[*place].of_runs.as_slice()).collect();
+    let by = |function: &dyn Fn(&[f64]) -> Option<f64>| {
+        let shown = function(&means)?;
+        let half = half_width(&of_runs, function);
+        let interval = half.map(|half| Interval { low: shown - half, high: shown + half });
+        Some(Compared { shown, interval, decides: interval })
+    };
+    let difference = |means: &[f64]| Some(means[0] - means[1]);
+    let ratio = |means: &[f64]| (means[1] > 0.0).then(|| means[0] / means[1]);
+    match (claim.compare, found) {
+        (Compare::Value, [one]) => {
+            let Figure { measured, ci95, .. } = one.figure;
+            Some(Compared { shown: measured, interval: ci95, decides: ci95 })
         }
+        (Compare::Difference, [_, _]) => by(&difference),
+        (Compare::Ratio, [_, _]) => by(&ratio),
+        (Compare::Apart, [_, _]) => {
+            // Nothing is infinitely more than nothing; what matters is the difference.
+            let (shown, interval) = by(&ratio).map_or((0.0, None), |ratio| (ratio.shown, ratio.interval));
+            Some(Compared { shown, interval, ..by(&difference)? })
+        }
+        (Compare::Widths, [one, other]) => {
+            let (shown, interval) = spread_ratio(&one.of_runs, &other.of_runs)?;
+            Some(Compared { shown, interval: Some(interval), decides: Some(interval) })
+        }
+        (Compare::Spread, [_, ..]) => by(&|means| {
+            let least = means.iter().copied().fold(f64::INFINITY, f64::min);
+            Some(means.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least)
+        }),
+        (Compare::LineFrom(_), [_, ..]) => by(&|means| explained(&numbers, means)),
         _ => None,
     }
 }
 
-/// The figures of a claim with the numbers that they belong to, of those behind the point at which a line begins: how far
-/// behind.
-fn points<'a>(
-    claim: &Claim,
-    figures: &[&'a Figure],
-    from: f64,
-    fill: impl Fn(&str) -> Option<String>,
-) -> Vec<(f64, &'a Figure)> {
+/// How far behind the point at which a line begins the numbers are that rows belong to; a row without one is at it.
+fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> Option<String>) -> Vec<f64> {
     let patterns = claim.of.iter().filter_map(|of| if let Operand::Row(row) = of { fill(row) } else { None });
     let patterns: Vec<String> = patterns.collect();
     let number = |row: &str| {
@@ -140,20 +154,19 @@ fn points<'a>(
             let (before, behind) = pattern.split_once('*')?;
             row.strip_prefix(before)?.strip_suffix(behind)?.parse::<f64>().ok()
         };
-        patterns.iter().find_map(read)
+        patterns.iter().find_map(read).map_or(0.0, |number| number - from)
     };
-    let points = figures.iter().filter_map(|figure| Some((number(&figure.row)? - from, *figure)));
-    points.filter(|(x, _)| *x > 0.0).collect()
+    found.iter().map(|series| number(&series.figure.row)).collect()
 }
 
-/// How many intervals are crossed by the rising line through 0 that is nearest to their means by least squares, as a share;
-/// 0 if that line does not rise. `None` without intervals.
-fn share_on_a_line(points: &[(f64, &Figure)]) -> Option<f64> {
-    let sum = |of: fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(*x, y.measured)).sum::<f64>();
-    let intervals: Vec<_> = points.iter().filter_map(|(x, y)| Some((*x, y.ci95?))).collect();
-    let slope = sum(|x, y| x * y) / sum(|x, _| x * x);
-    let crossed = intervals.iter().filter(|(x, interval)| slope > 0.0 && interval.contains(slope * x)).count();
-    (!intervals.is_empty()).then(|| crossed as f64 / intervals.len() as f64)
+/// The share of the variance of `y` that the line through 0 explains which is nearest to it by least squares. `None` with
+/// fewer than two points, or where nothing varies.
+fn explained(x: &[f64], y: &[f64]) -> Option<f64> {
+    let sum = |of: &dyn Fn(f64, f64) -> f64| x.iter().zip(y).map(|(x, y)| of(*x, *y)).sum::<f64>();
+    let slope = sum(&|x, y| x * y) / sum(&|x, _| x * x);
+    let mean = sum(&|_, y| y) / y.len() as f64;
+    let (variation, rest) = (sum(&|_, y| (y - mean).powi(2)), sum(&|x, y| (y - slope * x).powi(2)));
+    (y.len() > 1 && variation > 0.0).then(|| if slope > 0.0 { (1.0 - rest / variation).max(0.0) } else { 0.0 })
 }
 
 /// All combinations of labels, the last name's changing fastest.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::papers::{Values, claim_table};
+use crate::papers::{CLAIMS, Values, claim_table};
 use crate::report::{Align, Table, deviation, interval, number};
 use crate::results::{Figure, Unit};
 use crate::scenario::{self, Document, Scenario, filled, matches_any};
@@ -20,7 +20,7 @@ pub(super) fn tables(document: &Document, figures: &[Figure]) -> Vec<Table> {
     tables
 }
 
-/// The claims, and below them why some do not hold, where that is known.
+/// The claims, and below them why some are refuted, where that is known.
 fn claims(scenario: &Scenario, figures: &[Figure]) -> Table {
     let mut notes: Vec<String> = Vec::new();
     for figure in figures.iter().filter(|figure| figure.unit == Unit::Verdict && figure.measured < 0.5) {
@@ -33,14 +33,14 @@ fn claims(scenario: &Scenario, figures: &[Figure]) -> Table {
 /// Each row a line, each column a column.
 fn everything(figures: &[Figure]) -> Table {
     let mut columns: Vec<(&str, Unit)> = Vec::new();
-    for figure in figures.iter().filter(|figure| figure.item != "claims") {
+    for figure in figures.iter().filter(|figure| figure.item != CLAIMS) {
         if !columns.iter().any(|(known, _)| *known == figure.column) {
             columns.push((&figure.column, figure.unit));
         }
     }
     let values = Values::new(figures);
     let mut rows: Vec<&str> = Vec::new();
-    for figure in figures.iter().filter(|figure| figure.item != "claims") {
+    for figure in figures.iter().filter(|figure| figure.item != CLAIMS) {
         if !rows.contains(&figure.row.as_str()) {
             rows.push(&figure.row);
         }
@@ -98,7 +98,7 @@ impl<'a> View<'a> {
     fn table(&self, layout: &scenario::Table) -> Table {
         let of_items = |figure: &&Figure| {
             let mut items = layout.items.iter();
-            figure.item != "claims" && (layout.items.is_empty() || items.any(|item| *item == figure.item))
+            figure.item != CLAIMS && (layout.items.is_empty() || items.any(|item| *item == figure.item))
         };
         let shown: Vec<&Figure> = self
             .figures

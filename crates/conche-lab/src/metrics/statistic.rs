@@ -41,7 +41,7 @@ pub struct Measured {
     pub runs: u32,
     /// The first of these, counted from 0.
     pub first_run: usize,
-    /// Of a mean: what it was in each replication, if each had a value.
+    /// What it was in each replication, if each had a value.
     pub of_runs: Vec<f64>,
 }
 
@@ -63,16 +63,13 @@ impl Statistic {
         let of_label = |(label, first_run): (&str, usize)| {
             let numbers = samples.iter().flat_map(|sample| sample.numbers(self)).filter(|(of, _)| *of == label);
             let numbers: Vec<f64> = numbers.map(|(_, number)| number).collect();
-            let measured = Measured { first_run, ..self.of_numbers(label, &numbers) };
-            match self {
-                Self::Mean if numbers.len() == samples.len() => Measured { of_runs: numbers, ..measured },
-                _ => measured,
-            }
+            Measured { first_run, ..self.of_numbers(label, &numbers, samples.len()) }
         };
         labels.into_iter().map(of_label).collect()
     }
 
-    pub(crate) fn of_numbers(self, label: &str, numbers: &[f64]) -> Measured {
+    /// What it is of the numbers of those replications, of so many, that have one.
+    pub(crate) fn of_numbers(self, label: &str, numbers: &[f64], replications: usize) -> Measured {
         let count = numbers.len() as f64;
         let (mean, ci95) = mean_interval(numbers);
         let (value, factor) = match self {
@@ -85,7 +82,9 @@ impl Statistic {
         };
         let runs = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
         let ci95 = ci95.map(|interval| interval.scaled(factor));
-        Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, of_runs: Vec::new() }
+        let of_runs = if numbers.len() == replications { numbers } else { &[] };
+        let of_runs = of_runs.iter().map(|number| number * factor).collect();
+        Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, of_runs }
     }
 }
 
@@ -105,6 +104,8 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
     let shares: Vec<f64> = percents.iter().map(|percent| percent / 100.0).collect();
     let pooled = Pooled::new(runs.iter().copied());
     let intervals = pooled.intervals(&shares, RESAMPLES, seed);
+    let of_run = |run: &&[u64]| (!run.is_empty()).then(|| Pooled::new([*run]).percentiles(&shares));
+    let of_runs = runs.iter().map(of_run).collect::<Option<Vec<_>>>().unwrap_or_default();
     let runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
     let measured = pooled.percentiles(&shares).into_iter().enumerate().map(|(place, value)| Measured {
         label: String::new(),
@@ -112,7 +113,7 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
         ci95: intervals.as_ref().map(|intervals| intervals[place].scaled(1.0 / base)),
         runs,
         first_run: 0,
-        of_runs: Vec::new(),
+        of_runs: of_runs.iter().map(|of_run| of_run[place] / base).collect(),
     });
     percents.iter().copied().zip(measured).collect()
 }

@@ -4,8 +4,8 @@ mod claim;
 mod closeness;
 mod summary;
 
-pub(crate) use claim::table as claim_table;
-pub use claim::{Claim, Values};
+pub use claim::Values;
+pub(crate) use claim::{CLAIMS, table as claim_table};
 pub(crate) use closeness::closeness_table;
 pub use closeness::{Closeness, WITHIN_PERCENT};
 pub use summary::{Miss, Summary, misses, overview};

@@ -18,8 +18,10 @@ pub struct Summary {
     pub predicted: Closeness,
     /// Claims of the paper that were put to the test.
     pub claims: usize,
-    /// Those of them that do not hold.
+    /// Those of them that are refuted.
     pub refuted: Vec<Miss>,
+    /// How many of them are inconclusive.
+    pub inconclusive: usize,
 }
 
 /// What did not come out as published.
@@ -41,7 +43,8 @@ impl Summary {
             let miss = || Miss { figure: figure.clone(), reason: paper.reason(figure).map(str::to_owned) };
             if figure.unit == Unit::Verdict {
                 summary.claims += 1;
-                summary.refuted.extend((figure.measured < 0.5).then(miss));
+                summary.refuted.extend((figure.measured < 0.25).then(miss));
+                summary.inconclusive += usize::from((0.25..0.75).contains(&figure.measured));
             } else if let Some(within) = paper.within(figure) {
                 summary.promised += 1;
                 summary.beyond.extend((!within).then(miss));
@@ -59,7 +62,7 @@ impl Summary {
     /// How many claims hold.
     #[must_use]
     pub fn hold(&self) -> usize {
-        self.claims - self.refuted.len()
+        self.claims - self.refuted.len() - self.inconclusive
     }
 }
 
@@ -69,14 +72,18 @@ pub fn overview(summaries: &[(&str, Summary)]) -> Table {
     let row = |(paper, summary): &(&str, Summary)| {
         let [fitted, predicted] = [summary.fitted.cells(), summary.predicted.cells()];
         let bars = [(*paper).to_owned(), format!("{} of {}", summary.within(), summary.promised)];
-        let claims = [format!("{} of {}", summary.hold(), summary.claims)];
+        let claims = [
+            format!("{} of {}", summary.hold(), summary.claims),
+            summary.refuted.len().to_string(),
+            summary.inconclusive.to_string(),
+        ];
         [&bars[..], &claims, &fitted, &predicted].concat()
     };
     let named = |values: &str| HEADER.map(|number| format!("{values}: {number}"));
     Table {
         title: "Papers".to_owned(),
         header: [
-            &["paper", "figures within their bar", "claims that hold"].map(String::from)[..],
+            &["paper", "figures within their bar", "claims that hold", "refuted", "inconclusive"].map(String::from)[..],
             &named("fitted"),
             &named("predicted"),
         ]
@@ -87,7 +94,7 @@ pub fn overview(summaries: &[(&str, Summary)]) -> Table {
     }
 }
 
-/// One row for each figure beyond its bar and each claim that does not hold, of one paper.
+/// One row for each figure beyond its bar and each claim that is refuted, of one paper.
 #[must_use]
 pub fn misses(paper: &str, summary: &Summary) -> Table {
     // Many misses may have one reason: it is told once, below.

@@ -44,8 +44,8 @@ pub use part::Part;
 pub use phase::Phase;
 pub use radio::{Measured, Radio, Routing};
 pub use results::{
-    Bar, By, Claim, Compare, Features, Fitted, Given, Head, Item, Labels, Operand, Pick, Reason, Table, Value, filled,
-    matches, matches_any,
+    Bar, By, Claim, Compare, Features, Fitted, Head, Item, Labels, Operand, Pick, Reason, Table, Value, Verdict,
+    filled, matches, matches_any,
 };
 pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
 pub use sweep::{Axis, Label, Point};

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::ScenarioError;
 use crate::metrics::{Metric, Statistic};
 use crate::results::Unit;
+use crate::stats::Interval;
 use crate::units::Span;
 
 /// A value of each cell: a metric of its flows, and what is made of the replications.
@@ -151,8 +152,8 @@ pub struct Claim {
     pub column: String,
     /// What they are compared by.
     pub compare: Compare,
-    /// Of which rows. A difference or ratio has the second one below. A difference of means has the interval of the
-    /// differences of the single replications.
+    /// Of which rows. A difference or ratio has the second one below. Intervals are of the differences, ratios and so on of
+    /// the same replications, whose random numbers all schemes share.
     pub of: Vec<Operand>,
     /// What results call the outcome.
     #[serde(rename = "as")]
@@ -169,22 +170,17 @@ pub struct Claim {
     /// The claim is made for each combination of these.
     #[serde(default)]
     pub each: BTreeMap<String, Vec<String>>,
-    /// The claim is made only where this is so.
-    pub given: Option<Given>,
 }
 
-/// A condition of a claim: a value lies in a range.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Given {
-    /// The value's column.
-    pub column: String,
-    /// Its row: a template.
-    pub of: String,
-    /// The number that it is divided by first: a template. Default: 1.
-    pub over: Option<String>,
-    /// Where it must lie.
-    pub range: (f64, f64),
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The outcome lies where it must, with all of its 95 % interval.
+    Holds,
+    /// Some of the interval lies where it must and some does not, or there is no interval.
+    Inconclusive,
+    /// No part of the interval lies where it must.
+    Refuted,
 }
 
 /// A row that is compared, or one of several.
@@ -215,17 +211,15 @@ pub enum Compare {
     Difference,
     /// The first over the second.
     Ratio,
-    /// The first is above the second, and their 95 % intervals do not overlap: the claim holds then, without a range. What
-    /// is shown is their ratio.
+    /// The first is above the second: the interval of their difference lies above 0, and that is the claim, without a
+    /// range. What is shown is their ratio.
     Apart,
-    /// The width of the first one's 95 % interval over that of the second: how much more it differs from run to run.
+    /// The standard deviation of the first over that of the second: how much more it differs from run to run.
     Widths,
-    /// One value is above 0 with all of its 95 % interval: the claim holds then, without a range.
-    Clear,
     /// The largest of several values less the least. Their rows are patterns with `*` for anything.
     Spread,
-    /// The share of several values' 95 % intervals that are crossed by the rising line which is nearest to the values and is 0
-    /// here; their rows have one `*`, for the number that they belong to.
+    /// How near several values are to a rising line that is 0 here: the share of their variance that it explains (R²), 0 if the
+    /// line does not rise. Their rows have one `*`, for the number that they belong to.
     LineFrom(f64),
 }
 
@@ -283,19 +277,41 @@ pub struct Features {
     pub title: String,
 }
 
-impl Claim {
-    /// Whether it holds with this outcome.
+impl Verdict {
+    /// As a figure has it: 1 if the claim holds, 0 if it is refuted, and one half in between.
     #[must_use]
-    pub fn holds(&self, outcome: f64) -> bool {
-        self.range.is_none_or(|(low, high)| (low..=high).contains(&outcome))
-            && self.above.is_none_or(|bound| outcome > bound)
-            && self.below.is_none_or(|bound| outcome < bound)
+    pub const fn number(self) -> f64 {
+        match self {
+            Self::Holds => 1.0,
+            Self::Inconclusive => 0.5,
+            Self::Refuted => 0.0,
+        }
+    }
+}
+
+impl Claim {
+    /// What becomes of it with this interval of its outcome.
+    #[must_use]
+    pub fn judge(&self, interval: Option<Interval>) -> Verdict {
+        let Some(Interval { low, high }) = interval else { return Verdict::Inconclusive };
+        let above = if self.compare == Compare::Apart { Some(0.0) } else { self.above };
+        let (least, most) = self.range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        let is_within = least <= low && high <= most;
+        let is_beyond = high < least || most < low;
+        if is_within && above.is_none_or(|bound| bound < low) && self.below.is_none_or(|bound| high < bound) {
+            Verdict::Holds
+        } else if is_beyond || above.is_some_and(|bound| high <= bound) || self.below.is_some_and(|bound| bound <= low)
+        {
+            Verdict::Refuted
+        } else {
+            Verdict::Inconclusive
+        }
     }
 
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
         let refuse = |problem: &str| Err(ScenarioError::new(format!("claims.{}", self.row), problem.to_owned()));
         let rows = match self.compare {
-            Compare::Value | Compare::Clear => 1..=1,
+            Compare::Value => 1..=1,
             Compare::Spread | Compare::LineFrom(_) => 1..=usize::MAX,
             _ => 2..=2,
         };
@@ -304,8 +320,8 @@ impl Claim {
             _ if !rows.contains(&self.of.len()) => {
                 refuse("a value is `of` one row, a spread or a line of any, every other comparison of two")
             }
-            Compare::Apart | Compare::Clear if is_bounded => refuse("it is so or not; leave out the `range`"),
-            Compare::Apart | Compare::Clear => Ok(()),
+            Compare::Apart if is_bounded => refuse("it is so or not; leave out the `range`"),
+            Compare::Apart => Ok(()),
             _ if !is_bounded => refuse("say in which `range` it must lie, or `above` or `below` what"),
             _ => Ok(()),
         }

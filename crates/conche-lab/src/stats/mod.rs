@@ -13,5 +13,5 @@ mod pooled;
 pub use fairness::jain_index;
 pub use interval::{Interval, mean_interval};
 pub use normal::normal_quantile;
-pub use paired::{difference_interval, ratio_interval, spread_ratio};
+pub use paired::{half_width, spread_ratio};
 pub use pooled::{Pooled, percentile};

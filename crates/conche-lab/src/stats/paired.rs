@@ -1,32 +1,32 @@
-//! Two schemes compared replication by replication.
+//! What replications tell of several schemes together.
 //!
 //! The runs of two schemes under one replication share their random numbers, so what differs between them differs by the
-//! scheme: the interval of the difference is narrower than those of its two sides let one think.
+//! scheme: the interval of a difference is narrower than those of its two sides let one think.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use super::Interval;
 use super::interval::mean_interval;
 
-/// The 95 % interval of the mean difference, by Student's t over the differences. `None` with fewer than two pairs.
+/// Half the width of the 95 % interval of a function of means, such as a difference or a ratio, each over the same
+/// replications: by the jackknife, which leaves out one replication after the other, and Student's t. Of a difference it is
+/// that of the paired differences. `None` with fewer than two replications, if not all have as many, or where the function
+/// has no value.
 #[must_use]
-pub fn difference_interval(one: &[f64], other: &[f64]) -> Option<Interval> {
-    residuals(one, other, 1.0).and_then(|differences| mean_interval(&differences).1)
-}
-
-/// The 95 % interval of the first mean over the second one: that of the linearised ratio (Cochran, *Sampling Techniques*,
-/// §6.4), whose residuals are what the first is more than the ratio times the second. `None` with fewer than two pairs, or
-/// where the second mean is not above 0.
-#[must_use]
-pub fn ratio_interval(one: &[f64], other: &[f64]) -> Option<Interval> {
-    let (above, below) = (mean(one), mean(other));
-    if below <= 0.0 {
+pub fn half_width(of_runs: &[&[f64]], function: impl Fn(&[f64]) -> Option<f64>) -> Option<f64> {
+    let runs = of_runs.first()?.len();
+    if runs < 2 || of_runs.iter().any(|values| values.len() != runs) {
         return None;
     }
-    let residuals = residuals(one, other, above / below)?;
-    let around_zero = mean_interval(&residuals).1?;
-    let half = (around_zero.high - around_zero.low) / 2.0 / below;
-    Some(Interval { low: above / below - half, high: above / below + half })
+    let count = runs as f64;
+    let sums: Vec<f64> = of_runs.iter().map(|values| values.iter().sum()).collect();
+    let all = function(&sums.iter().map(|sum| sum / count).collect::<Vec<_>>())?;
+    let pseudo_value = |run: usize| {
+        let without = sums.iter().zip(of_runs).map(|(sum, values)| (sum - values[run]) / (count - 1.0));
+        Some(count * all - (count - 1.0) * function(&without.collect::<Vec<_>>())?)
+    };
+    let pseudo_values = (0..runs).map(pseudo_value).collect::<Option<Vec<_>>>()?;
+    mean_interval(&pseudo_values).1.map(|interval| (interval.high - interval.low) / 2.0)
 }
 
 /// How much more the first differs from replication to replication than the second: the ratio of their standard deviations,
@@ -43,18 +43,8 @@ pub fn spread_ratio(one: &[f64], other: &[f64]) -> Option<(f64, Interval)> {
     Some((ratio.sqrt(), Interval { low: bound(0.975), high: bound(0.025) }))
 }
 
-/// `None` unless the values are in pairs, two of them or more.
-fn residuals(one: &[f64], other: &[f64], factor: f64) -> Option<Vec<f64>> {
-    let are_pairs = one.len() == other.len() && one.len() > 1;
-    are_pairs.then(|| one.iter().zip(other).map(|(one, other)| one - factor * other).collect())
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 fn variance(values: &[f64]) -> Option<f64> {
-    let mean = mean(values);
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
     (values.len() > 1)
         .then(|| values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
 }
@@ -64,24 +54,39 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn assert_is(interval: Option<Interval>, (low, high): (f64, f64)) {
-        let interval = interval.expect("an interval");
-        assert!((interval.low - low).abs() < 2e-3 && (interval.high - high).abs() < 2e-3, "{interval:?}");
+    fn assert_is(half: Option<f64>, expected: f64) {
+        let half = half.expect("an interval");
+        assert!((half - expected).abs() < 2e-3, "{half} instead of {expected}");
+    }
+
+    fn difference(means: &[f64]) -> Option<f64> {
+        Some(means[0] - means[1])
+    }
+
+    fn ratio(means: &[f64]) -> Option<f64> {
+        (means[1] > 0.0).then(|| means[0] / means[1])
     }
 
     #[test]
     fn what_both_share_widens_no_interval() {
-        // Differences 1, 2, 3: mean 2, s = 1, t(2; .975) = 4.3027.
-        assert_is(difference_interval(&[101.0, 22.0, 3.0], &[100.0, 20.0, 0.0]), (2.0 - 2.4842, 2.0 + 2.4842));
+        // Differences 1, 2, 3: s = 1, t(2; .975) = 4.3027, over √3.
+        assert_is(half_width(&[&[101.0, 22.0, 3.0], &[100.0, 20.0, 0.0]], difference), 2.4842);
         // Each is twice the other, whatever the replication.
-        assert_is(ratio_interval(&[200.0, 40.0, 2.0], &[100.0, 20.0, 1.0]), (2.0, 2.0));
+        assert_is(half_width(&[&[200.0, 40.0, 2.0], &[100.0, 20.0, 1.0]], ratio), 0.0);
     }
 
     #[test]
     fn the_interval_of_a_ratio_is_that_of_its_residuals() {
-        // Ratio 2; residuals 1, 0, -1: s = 1, 4.3027/√3/2 = 1.2421.
-        assert_is(ratio_interval(&[5.0, 4.0, 3.0], &[2.0, 2.0, 2.0]), (2.0 - 1.2421, 2.0 + 1.2421));
-        assert_eq!(ratio_interval(&[1.0, 2.0], &[0.0, 0.0]), None);
+        // Ratio 2; residuals 1, 0, -1: s = 1, 4.3027/√3/2.
+        assert_is(half_width(&[&[5.0, 4.0, 3.0], &[2.0, 2.0, 2.0]], ratio), 1.2421);
+        assert_eq!(half_width(&[&[1.0, 2.0], &[0.0, 0.0]], ratio), None);
+    }
+
+    #[test]
+    fn what_is_not_in_pairs_or_alone_has_no_interval() {
+        assert_eq!(half_width(&[&[1.0, 2.0], &[1.0]], difference), None);
+        assert_eq!(half_width(&[&[1.0], &[1.0]], difference), None);
+        assert_eq!(half_width(&[], difference), None);
     }
 
     #[test]
@@ -90,14 +95,8 @@ mod tests {
         let (ratio, interval) =
             spread_ratio(&[2.0, 4.0, 6.0, 8.0, 10.0], &[1.0, 2.0, 3.0, 4.0, 5.0]).expect("both spread");
         assert!((ratio - 2.0).abs() < 1e-12);
-        assert_is(Some(interval), (2.0 / 9.6045_f64.sqrt(), 2.0 * 9.6045_f64.sqrt()));
+        assert_is(Some(interval.low), 2.0 / 9.6045_f64.sqrt());
+        assert_is(Some(interval.high), 2.0 * 9.6045_f64.sqrt());
         assert_eq!(spread_ratio(&[1.0, 1.0], &[1.0, 2.0]), None);
-    }
-
-    #[test]
-    fn what_is_not_in_pairs_has_no_interval() {
-        assert_eq!(difference_interval(&[1.0, 2.0], &[1.0]), None);
-        assert_eq!(difference_interval(&[1.0], &[1.0]), None);
-        assert_eq!(ratio_interval(&[1.0], &[1.0]), None);
     }
 }

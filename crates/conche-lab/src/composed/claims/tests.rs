@@ -4,78 +4,89 @@ use super::*;
 use crate::results::{Row, Unit};
 use crate::scenario::Document;
 
-/// The mean of two replications; so few that the interval is 13 times as wide as they differ.
-fn figure(row: &str, column: &str, values: [f64; 2]) -> Figure {
-    Row { paper: "bdp19", item: "", row }.mean(column, Unit::Ratio, &values, None)
+/// A mean of replications, and what it was in each.
+fn series(row: &str, column: &str, of_runs: &[f64]) -> Series {
+    let figure = Row { paper: "bdp19", item: "", row }.mean(column, Unit::Ratio, of_runs, None);
+    Series { figure, of_runs: of_runs.to_vec() }
 }
 
 /// The claims of the paper that these values allow: name, value, verdict.
-fn judged(values: &[Figure]) -> Vec<(String, f64, bool)> {
+fn judged(values: &[Series]) -> Vec<(String, f64, f64)> {
     let document = Document::from_toml(crate::papers::BDP19.scenario).expect("valid");
-    let series = |figure: &Figure| Series { figure: figure.clone(), of_runs: Vec::new() };
-    let claims = figures(document.scenario(), &values.iter().map(series).collect::<Vec<_>>());
-    claims.chunks(2).map(|pair| (pair[0].row.clone(), pair[0].measured, pair[1].measured > 0.5)).collect()
+    let claims = figures(document.scenario(), values);
+    claims.chunks(2).map(|pair| (pair[0].row.clone(), pair[0].measured, pair[1].measured)).collect()
 }
 
-fn silent(other: [f64; 2], bdp: [f64; 2]) -> [Figure; 2] {
-    [figure("default/udgm/mixed", "silent", other), figure("bdp-literal/udgm/mixed", "silent", bdp)]
-}
+const HOLDS: f64 = Verdict::Holds.number();
+const INCONCLUSIVE: f64 = Verdict::Inconclusive.number();
+const REFUTED: f64 = Verdict::Refuted.number();
 
-#[test]
-fn values_are_apart_if_their_intervals_do_not_overlap() {
-    let row = "silent_default_above_bdp-literal/udgm/mixed".to_owned();
-    assert_eq!(judged(&silent([30.0, 30.0], [20.0, 20.0])), [(row.clone(), 1.5, true)]);
-    assert_eq!(judged(&silent([29.0, 31.0], [19.0, 21.0])), [(row.clone(), 1.5, false)], "they overlap");
-    assert!(!judged(&silent([20.0, 20.0], [30.0, 30.0]))[0].2, "they are apart, the other way round");
-    assert_eq!(judged(&silent([30.0, 30.0], [0.0, 0.0])), [(row, 0.0, true)], "nothing has no ratio to it");
+fn silent(other: &[f64], bdp: &[f64]) -> Vec<(String, f64, f64)> {
+    let values = [series("default/udgm/mixed", "silent", other), series("bdp-literal/udgm/mixed", "silent", bdp)];
+    judged(&values)
 }
 
 #[test]
-fn widths_are_of_intervals() {
-    let row = |scheme: &str| format!("{scheme}/udgm/static/680");
-    let mut values = vec![figure(&row("default"), "goodput_mote", [100.0, 100.0])];
-    values.push(figure(&row("default"), "goodput", [1000.0, 1010.0]));
-    values.push(figure(&row("cocoa-plus"), "goodput", [1000.0, 1025.0]));
-    let claims = judged(&values);
-    let [(name, ratio, holds)] = &claims[..] else { panic!("{claims:?}") };
-    assert_eq!(name, "goodput_cocoa-plus_more_spread_than_default/udgm/static/680");
-    assert!((ratio - 2.5).abs() < 1e-9 && *holds, "{ratio}");
+fn values_are_apart_if_the_interval_of_their_difference_is_above_0() {
+    let row = || "silent_default_above_bdp-literal/udgm/mixed".to_owned();
+    assert_eq!(silent(&[30.0, 30.0], &[20.0, 20.0]), [(row(), 1.5, HOLDS)]);
+    assert_eq!(silent(&[10.0, 50.0], &[5.0, 35.0])[0].2, INCONCLUSIVE, "differences of 5 and 15");
+    assert_eq!(silent(&[10.0, 50.0], &[5.0, 44.9])[0].2, HOLDS, "5 and 5.1, whatever the replications are");
+    assert_eq!(silent(&[20.0, 20.0], &[30.0, 30.0])[0].2, REFUTED, "they are apart, the other way round");
+    assert_eq!(silent(&[30.0, 30.0], &[0.0, 0.0]), [(row(), 0.0, HOLDS)], "nothing has no ratio to it");
+    assert_eq!(silent(&[30.0], &[20.0]), [(row(), 1.5, INCONCLUSIVE)], "one replication proves nothing");
 }
 
 #[test]
-fn a_claim_is_made_where_its_condition_holds_and_in_the_order_of_labels() {
+fn spreads_of_few_replications_are_inconclusive_until_they_differ_much() {
+    let row = |scheme: &str| format!("{scheme}/udgm/static/saturated");
+    let spread = |cocoa: f64| {
+        let values = |factor: f64| [-2.0, -1.0, 0.0, 1.0, 2.0].map(|deviation| 1000.0 + factor * deviation);
+        let all = judged(&[
+            series(&row("default"), "goodput", &values(1.0)),
+            series(&row("cocoa-plus"), "goodput", &values(cocoa)),
+        ]);
+        all.into_iter().find(|(row, ..)| row.starts_with("goodput_cocoa-plus_more_spread_than_default")).expect("made")
+    };
+    assert_eq!((spread(2.0).1, spread(2.0).2), (2.0, INCONCLUSIVE));
+    assert_eq!((spread(4.0).1, spread(4.0).2), (4.0, HOLDS));
+    assert_eq!(spread(0.25).2, REFUTED);
+}
+
+#[test]
+fn claims_come_in_the_order_of_their_labels() {
     let mut values = Vec::new();
-    for (medium, rate, goodput) in
-        [("sinr", "170", 100.0), ("udgm", "680", 200.0), ("udgm", "170", 100.0), ("mrm31", "170", 168.0)]
-    {
-        values.push(figure(&format!("default/{medium}/static/{rate}"), "goodput_mote", [goodput; 2]));
-        for column in ["jain_short", "loss"] {
-            values.push(figure(&format!("default/{medium}/static/{rate}"), column, [0.5, 0.5]));
-            values.push(figure(&format!("cocoa-plus/{medium}/static/{rate}"), column, [0.4, 0.4]));
+    for medium in ["sinr", "udgm"] {
+        for column in ["loss", "jain_short"] {
+            values.push(series(&format!("default/{medium}/static/saturated"), column, &[0.5, 0.5]));
+            values.push(series(&format!("cocoa-plus/{medium}/static/saturated"), column, &[0.4, 0.4]));
         }
     }
-    values.extend(silent([30.0, 30.0], [20.0, 20.0]));
     let rows: Vec<String> = judged(&values).into_iter().map(|(row, ..)| row).collect();
     let expected = [
-        "jain_short_default_above_cocoa-plus/udgm/static/170",
-        "loss_default_above_cocoa-plus/udgm/static/170",
-        "jain_short_default_above_cocoa-plus/udgm/static/680",
-        "loss_default_above_cocoa-plus/udgm/static/680",
-        "silent_default_above_bdp-literal/udgm/mixed",
-        "jain_short_default_above_cocoa-plus/sinr/static/170",
-        "loss_default_above_cocoa-plus/sinr/static/170",
+        "jain_short_default_above_cocoa-plus/udgm/static/saturated",
+        "loss_default_above_cocoa-plus/udgm/static/saturated",
+        "jain_short_default_above_cocoa-plus/sinr/static/saturated",
+        "loss_default_above_cocoa-plus/sinr/static/saturated",
     ];
-    assert_eq!(rows, expected, "168 bit/s are as good as 170");
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_line_explains_what_rises_in_proportion_and_nothing_that_falls() {
+    let close = |share: Option<f64>, expected: f64| (share.expect("it varies") - expected).abs() < 1e-9;
+    assert!(close(explained(&[1.0, 2.0, 3.0], &[2.0, 4.0, 6.0]), 1.0));
+    assert!(close(explained(&[1.0, 2.0, 3.0], &[-2.0, -4.0, -6.0]), 0.0));
+    // The nearest line has a slope of 15/7 and misses by 6/7, -9/7 and 4/7; the mean is 13/3, the variation 32/3.
+    assert!(close(explained(&[1.0, 2.0, 3.0], &[3.0, 3.0, 7.0]), 1.0 - (36.0 + 81.0 + 16.0) / 49.0 / (32.0 / 3.0)));
+    assert_eq!(explained(&[1.0], &[2.0]), None);
 }
 
 /// The claims of ComMag'16 that rest on these values.
 fn of_commag16(values: &[(&str, &str, [f64; 2])]) -> Vec<Figure> {
     let document = Document::read(crate::papers::COMMAG16.scenario, crate::papers::paper_file).expect("valid");
-    let series = |(row, column, of_runs): &(&str, &str, [f64; 2])| Series {
-        figure: figure(row, column, *of_runs),
-        of_runs: of_runs.to_vec(),
-    };
-    figures(document.scenario(), &values.iter().map(series).collect::<Vec<_>>())
+    let values: Vec<_> = values.iter().map(|(row, column, of_runs)| series(row, column, of_runs)).collect();
+    figures(document.scenario(), &values)
 }
 
 #[test]
@@ -89,7 +100,7 @@ fn a_difference_of_means_has_the_interval_of_the_single_runs() {
     // -1 and -3: the runs differ by much more than the schemes do.
     let interval = difference.ci95.expect("two replications");
     assert!((difference.measured + 2.0).abs() < 1e-9 && (interval.high - interval.low) / 2.0 < 13.0, "{interval:?}");
-    assert!(verdict.measured > 0.5 && verdict.ci95.is_none());
+    assert_eq!((verdict.measured, verdict.ci95), (INCONCLUSIVE, None), "two replications of differences -1 and -3");
 }
 
 #[test]
@@ -102,14 +113,25 @@ fn one_row_is_compared_with_the_least_or_the_most_of_several() {
         of_commag16(&values)
     };
     let [ratio, verdict] = &burst(5.0)[..] else { panic!("one claim") };
-    assert!((ratio.measured - 1.2).abs() < 1e-9 && verdict.measured > 0.5, "the next is CoCoA-S: {ratio:?}");
-    assert!(burst(6.5)[1].measured < 0.5, "not the fastest");
+    assert!((ratio.measured - 1.2).abs() < 1e-9 && verdict.measured == HOLDS, "the next is CoCoA-S: {ratio:?}");
+    assert!(burst(6.5)[1].measured == REFUTED, "not the fastest");
     assert!(of_commag16(&[("cocoa/gprs-burst/20", "settling_time_s", [5.0; 2])]).is_empty(), "the others are missing");
 }
 
 #[test]
-fn what_lies_at_a_bound_that_is_excluded_does_not_hold() {
+fn a_claim_holds_with_all_of_its_interval_and_is_refuted_with_none() {
     let document = Document::read(crate::papers::ETFA14.scenario, crate::papers::paper_file).expect("valid");
-    let claim = document.scenario().claims.iter().find(|claim| claim.above.is_some()).expect("an ordering");
-    assert_eq!([0.9, 1.0, 1.1].map(|ratio| claim.holds(ratio)), [false, false, true]);
+    let above_1 = document.scenario().claims.iter().find(|claim| claim.above.is_some()).expect("an ordering").clone();
+    let within = Claim { above: None, range: Some((1.0, 2.0)), ..above_1.clone() };
+    for (claim, low, high, expected) in [
+        (&above_1, 1.1, 1.2, Verdict::Holds),
+        (&above_1, 1.0, 1.2, Verdict::Inconclusive),
+        (&above_1, 0.9, 1.0, Verdict::Refuted),
+        (&within, 1.0, 2.0, Verdict::Holds),
+        (&within, 0.9, 2.1, Verdict::Inconclusive),
+        (&within, 2.1, 3.0, Verdict::Refuted),
+    ] {
+        assert_eq!(claim.judge(Some(Interval { low, high })), expected, "{low} to {high}");
+    }
+    assert_eq!(within.judge(None), Verdict::Inconclusive);
 }
