@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::papers::Claim as Judged;
-use crate::results::Figure;
+use crate::results::{Figure, Row, Unit};
 use crate::scenario::{Claim, Compare, Operand, Scenario, filled, matches_any};
 use crate::stats::{Interval, mean_interval};
+
+/// The item of claims: what was compared, and in the column that ends in `_holds` 1 or 0.
+pub(super) const CLAIMS: &str = "claims";
 
 /// A value, and what it was in each replication if it is a mean of such.
 #[derive(Clone, Debug)]
@@ -75,41 +77,36 @@ fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper:
         _ => claim.of.iter().map(|of| known.find(of, &claim.column, fill)).collect::<Option<Vec<_>>>()?,
     };
     let figures: Vec<&Figure> = found.iter().map(|series| &series.figure).collect();
-    let row = fill(&claim.row)?;
-    let measured = match (claim.compare, &figures[..]) {
-        (Compare::Value, [one]) => one.measured,
-        (Compare::Difference, [one, other]) => one.measured - other.measured,
-        (Compare::Ratio, [one, other]) if other.measured > 0.0 => one.measured / other.measured,
+    let above = |interval: Option<Interval>, bound: f64| interval.is_some_and(|interval| interval.low > bound);
+    let in_range = |measured: f64| (measured, claim.holds(measured));
+    let (measured, holds) = match (claim.compare, &figures[..]) {
+        (Compare::Value, [one]) => in_range(one.measured),
+        (Compare::Difference, [one, other]) => in_range(one.measured - other.measured),
+        (Compare::Ratio, [one, other]) if other.measured > 0.0 => in_range(one.measured / other.measured),
         (Compare::Apart, [one, other]) => {
-            let apart = Judged::clearly_above(row, one, other);
-            return Some(Judged { column: claim.outcome.clone(), unit: claim.unit, ..apart }.figures(paper));
+            // Nothing is infinitely more than nothing; what matters is the verdict.
+            let ratio = if other.measured == 0.0 { 0.0 } else { one.measured / other.measured };
+            (ratio, other.ci95.is_some_and(|other| above(one.ci95, other.high)))
         }
-        (Compare::Clear, [one]) => one.measured,
+        (Compare::Clear, [one]) => (one.measured, above(one.ci95, 0.0)),
         (Compare::Spread, [_, ..]) => {
             let all = || figures.iter().map(|figure| figure.measured);
-            all().fold(f64::NEG_INFINITY, f64::max) - all().fold(f64::INFINITY, f64::min)
+            in_range(all().fold(f64::NEG_INFINITY, f64::max) - all().fold(f64::INFINITY, f64::min))
         }
-        (Compare::LineFrom(from), [_, ..]) => share_on_a_line(&points(claim, &figures, from, fill))?,
+        (Compare::LineFrom(from), [_, ..]) => in_range(share_on_a_line(&points(claim, &figures, from, fill))?),
         (Compare::Widths, [one, other]) => {
             let width = |interval: Interval| interval.high - interval.low;
             let (one, other) = (width(one.ci95?), width(other.ci95?));
-            if other > 0.0 { one / other } else { 0.0 }
+            in_range(if other > 0.0 { one / other } else { 0.0 })
         }
         _ => return None,
     };
-    let judged = Judged {
-        row,
-        column: claim.outcome.clone(),
-        unit: claim.unit,
-        measured,
-        runs: figures.iter().map(|figure| figure.runs).min().unwrap_or_default(),
-        holds: match (claim.compare, &figures[..]) {
-            (Compare::Clear, [one]) => one.ci95.is_some_and(|interval| interval.low > 0.0),
-            _ => claim.holds(measured),
-        },
-    };
-    let [value, verdict] = judged.figures(paper);
-    Some([Figure { ci95: paired(claim.compare, &found), ..value }, verdict])
+    let row = fill(&claim.row)?;
+    let row = Row { paper, item: CLAIMS, row: &row };
+    let runs = figures.iter().map(|figure| figure.runs).min().unwrap_or_default();
+    let value = row.mean(&claim.outcome, claim.unit, &[measured], None);
+    let verdict = row.mean(format!("{}_holds", claim.outcome), Unit::Verdict, &[f64::from(u8::from(holds))], Some(1.0));
+    Some([Figure { runs, ci95: paired(claim.compare, &found), ..value }, Figure { runs, ..verdict }])
 }
 
 /// The interval of a difference of means, run by run: the runs of two schemes under one replication share their random

@@ -1,8 +1,9 @@
 //! Tables of text, as the scenario lays them out.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use crate::papers::{Values, claim_table};
+use super::claims::CLAIMS;
 use crate::report::{Align, Table, deviation, interval, number};
 use crate::results::{Figure, Unit};
 use crate::scenario::{self, Document, Scenario, filled, matches_any};
@@ -27,20 +28,37 @@ fn claims(scenario: &Scenario, figures: &[Figure]) -> Table {
         let known = super::reason(scenario, figure).filter(|reason| notes.iter().all(|known| known != reason));
         notes.extend(known.map(str::to_owned));
     }
-    Table { notes, ..claim_table(figures) }
+    let claims = figures.iter().filter(|figure| figure.item == CLAIMS);
+    let (values, verdicts): (Vec<_>, Vec<_>) = claims.partition(|figure| figure.unit != Unit::Verdict);
+    let rows = values.iter().zip(verdicts).map(|(value, verdict)| {
+        let compared = value.column.trim_end_matches("_s").replace('_', " ");
+        vec![
+            value.row.replace('_', " "),
+            compared,
+            number(value.measured, value.unit),
+            number(verdict.measured, verdict.unit),
+        ]
+    });
+    Table {
+        title: "What the paper says in words".to_owned(),
+        header: ["claim", "compared", "measured", ""].map(String::from).into(),
+        align: Align::FirstTwoLeft,
+        rows: rows.collect(),
+        notes,
+    }
 }
 
 /// Each row a line, each column a column.
 fn everything(figures: &[Figure]) -> Table {
     let mut columns: Vec<(&str, Unit)> = Vec::new();
-    for figure in figures.iter().filter(|figure| figure.item != "claims") {
+    for figure in figures.iter().filter(|figure| figure.item != CLAIMS) {
         if !columns.iter().any(|(known, _)| *known == figure.column) {
             columns.push((&figure.column, figure.unit));
         }
     }
     let values = Values::new(figures);
     let mut rows: Vec<&str> = Vec::new();
-    for figure in figures.iter().filter(|figure| figure.item != "claims") {
+    for figure in figures.iter().filter(|figure| figure.item != CLAIMS) {
         if !rows.contains(&figure.row.as_str()) {
             rows.push(&figure.row);
         }
@@ -64,6 +82,22 @@ fn with_error(figure: &Figure) -> String {
     match figure.ci95 {
         Some(interval) => format!("{value} ± {}", number((interval.high - interval.low) / 2.0, figure.unit)),
         None => value,
+    }
+}
+
+/// Figures by row and column.
+#[derive(Clone, Debug)]
+struct Values<'a>(HashMap<(&'a str, &'a str), &'a Figure>);
+
+impl<'a> Values<'a> {
+    /// An index of these figures. Of two of one row and column the later counts.
+    fn new(figures: &'a [Figure]) -> Self {
+        Self(figures.iter().map(|figure| ((figure.row.as_str(), figure.column.as_str()), figure)).collect())
+    }
+
+    /// The figure of this row and column.
+    fn get(&self, row: &str, column: &str) -> Option<&'a Figure> {
+        self.0.get(&(row, column)).copied()
     }
 }
 
@@ -98,7 +132,7 @@ impl<'a> View<'a> {
     fn table(&self, layout: &scenario::Table) -> Table {
         let of_items = |figure: &&Figure| {
             let mut items = layout.items.iter();
-            figure.item != "claims" && (layout.items.is_empty() || items.any(|item| *item == figure.item))
+            figure.item != CLAIMS && (layout.items.is_empty() || items.any(|item| *item == figure.item))
         };
         let shown: Vec<&Figure> = self
             .figures

@@ -156,7 +156,9 @@ impl Sample {
         match self {
             Self::One(number) => vec![("", *number)],
             Self::Ratio(above, below) => vec![("", above / below)],
-            Self::OfFlows(values) => mean(values.iter().copied().flatten()).map(|mean| ("", mean)).into_iter().collect(),
+            Self::OfFlows(values) => {
+                mean(values.iter().copied().flatten()).map(|mean| ("", mean)).into_iter().collect()
+            }
             Self::Each(values, _) if values.is_empty() => Vec::new(),
             Self::Each(values, per) if statistic == Statistic::Median => {
                 let mut values = values.clone();

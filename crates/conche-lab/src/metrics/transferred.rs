@@ -41,9 +41,7 @@ impl Transferred {
         };
         match self {
             Self::Goodput => Sample::OfFlows(flows().map(goodput).collect()),
-            Self::RoundTrip => {
-                Sample::OfFlows(flows().map(|flow| flow.transfer.as_ref()?.mean_round_trip_s).collect())
-            }
+            Self::RoundTrip => Sample::OfFlows(flows().map(|flow| flow.transfer.as_ref()?.mean_round_trip_s).collect()),
             Self::RouteHops => {
                 let lengths = flows().filter_map(|flow| flow.transfer.as_ref()).flat_map(|transfer| &transfer.routes);
                 Sample::Each(lengths.map(|hops| u64::from(*hops)).collect(), 1.0)

@@ -1,6 +1,6 @@
 //! How well a paper was reproduced: figures within their bar, and claims that hold.
 
-use crate::experiment::Experiment;
+use crate::composed::Composed;
 use crate::report::{Align, Table, deviation, number};
 use crate::results::{Figure, Unit};
 
@@ -29,7 +29,7 @@ pub struct Miss {
 impl Summary {
     /// Counts the figures of a paper.
     #[must_use]
-    pub fn new(paper: &dyn Experiment, figures: &[Figure]) -> Self {
+    pub fn new(paper: &Composed, figures: &[Figure]) -> Self {
         let mut summary = Self::default();
         for figure in figures {
             let miss = || Miss { figure: figure.clone(), reason: paper.reason(figure).map(str::to_owned) };
@@ -129,8 +129,8 @@ mod tests {
 
     fn summary(figures: &[Figure]) -> Summary {
         let text = format!("{}\n[[reasons]]\ntext = \"so it is\"\n", crate::papers::ANRW18.scenario);
-        let paper = (crate::papers::ANRW18.read)(&text).expect("a scenario");
-        Summary::new(&*paper, figures)
+        let paper = Composed::read(&text, crate::papers::paper_file).expect("a scenario");
+        Summary::new(&paper, figures)
     }
 
     #[test]

@@ -243,11 +243,24 @@ impl Traffic {
                 let of_exchanges = [
                     ("pace", is_paced || outstanding || exchanges || ends_run || batch, "no exchanges; leave it out"),
                     ("request", sizes, "no messages; say how large its `payload` and `header` are"),
-                    ("start", self.start.is_some() || self.stop.is_some(), "no other time than the run's; leave it out"),
+                    (
+                        "start",
+                        self.start.is_some() || self.stop.is_some(),
+                        "no other time than the run's; leave it out",
+                    ),
                 ];
                 refused(&of_exchanges, "a transfer has")?;
                 transfer.validate(&format!("traffic.{}.sender.transfer", self.name))
             }
+        }
+    }
+
+    /// The bytes of what is sent either way, headers of the network apart; of a message without a size, its own header.
+    pub(super) fn datagrams(&self, token_length: u8) -> Vec<(&'static str, u64)> {
+        let bytes = |size: Option<Size>| size.map_or(4 + u64::from(token_length), |size| size.0);
+        match &self.sender {
+            Sender::Transfer(transfer) => vec![("sender.transfer.payload", transfer.datagram_octets())],
+            _ => vec![("request", bytes(self.request)), ("response", bytes(self.response))],
         }
     }
 

@@ -113,3 +113,40 @@ fn what_lies_at_a_bound_that_is_excluded_does_not_hold() {
     let claim = document.scenario().claims.iter().find(|claim| claim.above.is_some()).expect("an ordering");
     assert_eq!([0.9, 1.0, 1.1].map(|ratio| claim.holds(ratio)), [false, false, true]);
 }
+
+#[test]
+fn a_line_crosses_the_intervals_of_what_lies_on_it() {
+    let share = |points: &[(f64, f64)]| {
+        // Intervals of ±1.27: t(1; .975) = 12.7 times a standard error of 0.1.
+        let figures: Vec<_> = points.iter().map(|(x, y)| (*x, figure("", "", [y - 0.1, y + 0.1]))).collect();
+        share_on_a_line(&figures.iter().map(|(x, figure)| (*x, figure)).collect::<Vec<_>>())
+    };
+    assert_eq!(share(&[(1.0, 3.0), (2.0, 6.5), (3.0, 8.8)]), Some(1.0));
+    // Of a constant of 5 the nearest line has a slope of 15/7, and is near enough at 2 only.
+    assert_eq!(share(&[(1.0, 5.0), (2.0, 5.0), (3.0, 5.0)]), Some(1.0 / 3.0));
+    assert_eq!(share(&[(1.0, -3.0), (2.0, -6.0)]), Some(0.0), "it falls");
+    assert_eq!(share(&[]), None);
+}
+
+#[test]
+fn intervals_above_0_are_clear_and_spreads_are_of_rows_that_match() {
+    let document = Document::read(crate::papers::WIOPT12.scenario, crate::papers::paper_file).expect("valid");
+    let values = [
+        ("static/1/1", [10.0, 10.1]),
+        ("static/2/1", [10.0, 30.0]),
+        ("static/1/4", [5.0, 5.0]),
+        ("static/5/8", [-7.0, -7.0]),
+        ("static/5/3", [90.0, 90.0]),
+    ];
+    let series =
+        |(row, values): &(&str, [f64; 2])| Series { figure: figure(row, "beb_gain", *values), of_runs: vec![] };
+    let figures = figures(document.scenario(), &values.iter().map(series).collect::<Vec<_>>());
+    let judged: Vec<_> =
+        figures.chunks(2).map(|pair| (pair[0].row.as_str(), pair[0].measured, pair[1].measured > 0.5)).collect();
+    let expected = [
+        ("beb_gain_clear_at_small_windows/1/1", 10.05, true),
+        ("beb_gain_clear_at_small_windows/2/1", 20.0, false),
+        ("beb_gain_erratic_at_large_windows", 12.0, true),
+    ];
+    assert_eq!(judged, expected);
+}
