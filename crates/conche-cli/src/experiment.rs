@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use conche_lab::campaign::{Cost, ExperimentError, Progress, RunOptions};
+use conche_lab::composed::Composed;
 use conche_lab::controllers::known;
-use conche_lab::experiment::{Effort, Experiment};
+use conche_lab::experiment::Effort;
 use conche_lab::papers::Summary;
 use conche_lab::results::{Figure, write_json};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -60,7 +61,7 @@ pub struct Options {
 
 impl Options {
     /// Runs the experiment as these options change it, and prints what it gives.
-    pub fn execute(&self, experiment: Box<dyn Experiment>, global: &Global) -> anyhow::Result<()> {
+    pub fn execute(&self, experiment: Composed, global: &Global) -> anyhow::Result<()> {
         let bar = progress_bar(global);
         let shown = bar.clone();
         exit::on_interrupt(global.json, move || shown.finish_and_clear());
@@ -73,7 +74,7 @@ impl Options {
     }
 
     /// Runs the experiment as these options change it.
-    pub fn measure(&self, mut experiment: Box<dyn Experiment>, bar: &ProgressBar) -> anyhow::Result<Done> {
+    pub fn measure(&self, mut experiment: Composed, bar: &ProgressBar) -> anyhow::Result<Done> {
         experiment.adjust(&self.effort()).map_err(|error| UsageError(error.to_string()))?;
         let began = Instant::now();
         let show = |progress: Progress| {
@@ -146,7 +147,7 @@ fn parted<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String
 
 /// An experiment that was run.
 pub struct Done {
-    experiment: Box<dyn Experiment>,
+    experiment: Composed,
     pub figures: Vec<Figure>,
     cost: Cost,
     elapsed: Duration,
@@ -165,7 +166,7 @@ impl Done {
 
     /// How well it was reproduced.
     pub fn summary(&self) -> Summary {
-        Summary::new(&*self.experiment, &self.figures)
+        Summary::new(&self.experiment, &self.figures)
     }
 
     /// What simulating has cost, in a line.

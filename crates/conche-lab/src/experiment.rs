@@ -1,53 +1,6 @@
-//! What every experiment offers, whatever its network: it can be made smaller, measured, and shown.
+//! What is said of an experiment, and how much of it is run.
 
 use std::fmt;
-
-use crate::campaign::{Cost, ExperimentError, RunOptions, Watch};
-use crate::report::Table;
-use crate::results::Figure;
-use crate::scenario::ScenarioError;
-
-/// An experiment that was read from a scenario.
-pub trait Experiment: Send + Sync {
-    /// What it is, and how much of it will be run.
-    fn about(&self) -> About<'_>;
-
-    /// Changes how much is run, and of which schemes.
-    ///
-    /// # Errors
-    /// If a controller is unknown; the error lists the valid ones.
-    fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError>;
-
-    /// Runs it. The figures depend on the scenario alone, not on the options.
-    ///
-    /// # Errors
-    /// If it cannot be run.
-    fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError>;
-
-    /// Its figures as tables of text.
-    fn tables(&self, figures: &[Figure]) -> Vec<Table>;
-
-    /// How near a figure must be to what was published; `None` where nothing is promised.
-    fn bar(&self, figure: &Figure) -> Option<Bar>;
-
-    /// Why a figure is beyond its bar, or a claim does not hold, where that is known.
-    fn reason(&self, figure: &Figure) -> Option<&str>;
-
-    /// Where a figure's published value stands to the network; `None` for what no network has made.
-    fn origin(&self, _figure: &Figure) -> Option<Origin> {
-        Some(Origin::Predicted)
-    }
-
-    /// Whether a figure is as near to what was published as it must be; `None` where nothing is promised.
-    fn within(&self, figure: &Figure) -> Option<bool> {
-        let published = figure.published?;
-        let most = match self.bar(figure)? {
-            Bar::Percent(percent) => published.abs() * percent / 100.0,
-            Bar::Within(most) => most,
-        };
-        Some((figure.measured - published).abs() <= most)
-    }
-}
 
 /// How near a measured value must be to the published one.
 #[derive(Clone, Copy, Debug, PartialEq)]

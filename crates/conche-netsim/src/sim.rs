@@ -140,15 +140,24 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// Runs until `limit`, what happens at this very time included. The present is then `limit`, unless a host has stopped
     /// the run or nothing is left to happen before the end of time. A run can be continued.
     pub fn run_until(&mut self, limit: Instant) -> Ended {
+        let ended = self.run_until_idle(limit);
+        if ended == Ended::Idle && limit != Instant::FAR_FUTURE {
+            self.world.scheduler.advance(limit);
+        }
+        ended
+    }
+
+    /// The same, but if nothing is left to happen the present stays when something happened last.
+    pub fn run_until_idle(&mut self, limit: Instant) -> Ended {
         self.world.stopped = false;
         self.start();
         while !self.world.stopped {
             let Some(event) = self.world.scheduler.next(limit) else {
-                let idle = self.world.scheduler.pending() == 0;
-                if !idle || limit != Instant::FAR_FUTURE {
-                    self.world.scheduler.advance(limit);
+                if self.world.scheduler.pending() == 0 {
+                    return Ended::Idle;
                 }
-                return if idle { Ended::Idle } else { Ended::Limit };
+                self.world.scheduler.advance(limit);
+                return Ended::Limit;
             };
             self.happen(event);
         }

@@ -259,3 +259,31 @@ fn a_clock_follows_the_phases() {
         assert!((20_000..=25_100).contains(&millis[change + 1]), "{millis:?}");
     }
 }
+
+#[test]
+fn a_run_that_ends_by_itself_lasts_until_nothing_is_left_to_do() {
+    let text = SMALL.replace("duration = \"60s\"", "time_limit = \"1h\"").replace("pace =", "exchanges = 3\npace =");
+    let record = record(&text).expect("it ends");
+    assert_eq!(answered(&record), [3, 3]);
+    let elapsed = record.elapsed.as_secs();
+    assert!(elapsed < 1000, "{elapsed} s: the last exchange ends after 2.2 s, and EXCHANGE_LIFETIME is 247 s");
+}
+
+#[test]
+fn a_message_longer_than_a_frame_is_refused_where_nothing_fragments() {
+    let radio = "nodes = [{ name = \"client\", count = 2, place = { line = { spacing_m = 1 } } }, { name = \"hub\" }, \
+                 { name = \"server\", count = 2, place = { line = { spacing_m = 1 } } }]\n\
+                 [[radios]]\nname = \"field\"\nstations = [\"client\", \"server\"]\nmedium = \"udgm\"\n\
+                 mac = { preset = \"ieee802154\" }\nrouting = { rpl = { root = \"server\", psdu_octets = 100 } }\n";
+    let begin = SMALL.find("nodes = [").expect("nodes");
+    let end = SMALL.find("[[links]]").expect("links");
+    let text = |response: &str| {
+        let traffic = format!("to = \"server\"\nresponse = \"{response}\"");
+        format!("{}{radio}{}", &SMALL[..begin], SMALL[end..].replace("to = \"server\"", &traffic))
+    };
+    let error = record(&text("200B")).expect_err("127 B");
+    assert!(error.starts_with("traffic.polls.response: 200 B do not fit into a frame of the radio `field`"), "{error}");
+    assert!(Document::from_toml(&text("100B")).is_ok());
+    let fragmenting = text("200B").replace("\"ieee802154\" }", "\"ieee802154\", sixlowpan = {} }");
+    assert!(Document::from_toml(&fragmenting).is_ok());
+}

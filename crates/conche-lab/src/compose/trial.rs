@@ -167,7 +167,11 @@ impl<'a> Trial<'a> {
             }
             self.change(step)?;
         }
-        Ok(self.simulation.run_until(limit))
+        // What ends by itself has ended when nothing is left to happen.
+        Ok(match self.cell.scenario.time_limit {
+            None => self.simulation.run_until(limit),
+            Some(_) => self.simulation.run_until_idle(limit),
+        })
     }
 
     fn change(&mut self, step: Step) -> Result<(), String> {

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::papers::CLAIMS;
 use crate::results::{Figure, Unit};
 use crate::scenario::{Claim, Compare, Operand, Scenario, Verdict, filled, matches_any};
 use crate::stats::{Interval, half_width, spread_ratio};
+
+/// The item of claims: what was compared, and in the column that ends in `_holds` the verdict.
+pub(super) const CLAIMS: &str = "claims";
 
 /// A value, and what it was in each replication, if it had one in each.
 #[derive(Clone, Debug)]

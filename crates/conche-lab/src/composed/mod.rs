@@ -23,7 +23,7 @@ use std::sync::Arc;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
-use crate::experiment::{About, Bar, Effort, Experiment, Origin, replications};
+use crate::experiment::{About, Bar, Effort, Origin, replications};
 use crate::papers::closeness_table;
 use crate::report::Table;
 use crate::results::Figure;
@@ -80,19 +80,27 @@ impl Composed {
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
         Ok(Self { document: self.document.with(path, value)?, published: self.published.clone() })
     }
-}
 
-impl Experiment for Composed {
-    fn about(&self) -> About<'_> {
+    /// What it is, and how much of it will be run.
+    #[must_use]
+    pub fn about(&self) -> About<'_> {
         let scenario = self.document.scenario();
         About { name: &scenario.name, title: &scenario.title, extent: self.extent(), seed: scenario.seed }
     }
 
-    fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
+    /// Changes how much is run, and of which schemes.
+    ///
+    /// # Errors
+    /// If a controller is unknown; the error lists the valid ones.
+    pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         self.document.adjust(effort)
     }
 
-    fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError> {
+    /// Runs it. The figures depend on the scenario alone, not on the options.
+    ///
+    /// # Errors
+    /// If it cannot be run.
+    pub fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError> {
         let scenario = self.document.scenario();
         let routes = Arc::default();
         let cells = self.document.cells()?.into_iter().map(|cell| CellRuns::new(cell, Arc::clone(&routes)));
@@ -112,13 +120,17 @@ impl Experiment for Composed {
         Ok((figures, cost))
     }
 
-    fn tables(&self, figures: &[Figure]) -> Vec<Table> {
+    /// Its figures as tables of text.
+    #[must_use]
+    pub fn tables(&self, figures: &[Figure]) -> Vec<Table> {
         let features = features::table(self.document.scenario());
         let shown = features.into_iter().chain(tables::tables(&self.document, figures));
         shown.chain(closeness_table(self, figures)).collect()
     }
 
-    fn bar(&self, figure: &Figure) -> Option<Bar> {
+    /// How near a figure must be to what was published; `None` where nothing is promised.
+    #[must_use]
+    pub fn bar(&self, figure: &Figure) -> Option<Bar> {
         let mut bars = self.document.scenario().bars.iter();
         let bar = bars.find(|bar| concerns(&bar.items, &bar.rows, figure))?;
         match bar.percent {
@@ -127,7 +139,9 @@ impl Experiment for Composed {
         }
     }
 
-    fn origin(&self, figure: &Figure) -> Option<Origin> {
+    /// Where a figure's published value stands to the network; `None` for what no network has made.
+    #[must_use]
+    pub fn origin(&self, figure: &Figure) -> Option<Origin> {
         let scenario = self.document.scenario();
         if scenario.features.as_ref().is_some_and(|features| features.item == figure.item) {
             return None;
@@ -136,8 +150,21 @@ impl Experiment for Composed {
         Some(if is_fitted { Origin::Fitted } else { Origin::Predicted })
     }
 
-    fn reason(&self, figure: &Figure) -> Option<&str> {
+    /// Why a figure is beyond its bar, or a claim does not hold, where that is known.
+    #[must_use]
+    pub fn reason(&self, figure: &Figure) -> Option<&str> {
         reason(self.document.scenario(), figure)
+    }
+
+    /// Whether a figure is as near to what was published as it must be; `None` where nothing is promised.
+    #[must_use]
+    pub fn within(&self, figure: &Figure) -> Option<bool> {
+        let published = figure.published?;
+        let most = match self.bar(figure)? {
+            Bar::Percent(percent) => published.abs() * percent / 100.0,
+            Bar::Within(most) => most,
+        };
+        Some((figure.measured - published).abs() <= most)
     }
 }
 

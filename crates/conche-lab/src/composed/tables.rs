@@ -1,8 +1,9 @@
 //! Tables of text, as the scenario lays them out.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use crate::papers::{CLAIMS, Values, claim_table};
+use super::claims::CLAIMS;
 use crate::report::{Align, Table, deviation, interval, number};
 use crate::results::{Figure, Unit};
 use crate::scenario::{self, Document, Scenario, filled, matches_any};
@@ -27,7 +28,25 @@ fn claims(scenario: &Scenario, figures: &[Figure]) -> Table {
         let known = super::reason(scenario, figure).filter(|reason| notes.iter().all(|known| known != reason));
         notes.extend(known.map(str::to_owned));
     }
-    Table { notes, ..claim_table(figures) }
+    let claims = figures.iter().filter(|figure| figure.item == CLAIMS);
+    let (values, verdicts): (Vec<_>, Vec<_>) = claims.partition(|figure| figure.unit != Unit::Verdict);
+    let rows = values.iter().zip(verdicts).map(|(value, verdict)| {
+        let compared = value.column.trim_end_matches("_s").replace('_', " ");
+        vec![
+            value.row.replace('_', " "),
+            compared,
+            number(value.measured, value.unit),
+            interval(value),
+            number(verdict.measured, verdict.unit),
+        ]
+    });
+    Table {
+        title: "What the paper says in words".to_owned(),
+        header: ["claim", "compared", "measured", "95 %", ""].map(String::from).into(),
+        align: Align::FirstTwoLeft,
+        rows: rows.collect(),
+        notes,
+    }
 }
 
 /// Each row a line, each column a column.
@@ -64,6 +83,22 @@ fn with_error(figure: &Figure) -> String {
     match figure.ci95 {
         Some(interval) => format!("{value} ± {}", number((interval.high - interval.low) / 2.0, figure.unit)),
         None => value,
+    }
+}
+
+/// Figures by row and column.
+#[derive(Clone, Debug)]
+struct Values<'a>(HashMap<(&'a str, &'a str), &'a Figure>);
+
+impl<'a> Values<'a> {
+    /// An index of these figures. Of two of one row and column the later counts.
+    fn new(figures: &'a [Figure]) -> Self {
+        Self(figures.iter().map(|figure| ((figure.row.as_str(), figure.column.as_str()), figure)).collect())
+    }
+
+    /// The figure of this row and column.
+    fn get(&self, row: &str, column: &str) -> Option<&'a Figure> {
+        self.0.get(&(row, column)).copied()
     }
 }
 

@@ -1,6 +1,7 @@
 //! ANRW'18, reduced: single cells against closed forms, and how results are named.
 
 mod bdp19;
+mod wiopt12;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -63,7 +64,9 @@ fn value(figures: &[Figure], row: &str, column: &str) -> f64 {
 fn run(experiment: &Composed, seed: u64) -> crate::compose::Record {
     let cells = experiment.document().cells().expect("valid");
     let replication = campaign::Replication { index: 0, count: 1, seed };
-    crate::compose::run(&cells[0], crate::compose::Wanted::default(), replication).expect("it ends").outcome
+    crate::compose::run(&cells[0], crate::compose::Wanted::default(), replication, &Arc::default())
+        .expect("it ends")
+        .outcome
 }
 
 fn completions(record: &crate::compose::Record) -> Vec<f64> {

@@ -201,6 +201,19 @@ impl Metric {
         is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
 
+    /// Whether it is counted for whole runs only, or is of all that flows have: no phase has it.
+    #[must_use]
+    pub const fn needs_the_whole(&self) -> bool {
+        matches!(
+            self,
+            Self::CompletionTime
+                | Self::Settling { .. }
+                | Self::Copies
+                | Self::Drops
+                | Self::Received(Received::Frames)
+        )
+    }
+
     /// What it is in a run.
     #[must_use]
     pub fn sample(&self, run: &Record, of: Selection, endpoints: Endpoints) -> Sample {

@@ -8,22 +8,17 @@
 //! | `received` | those of what servers received |
 //! | `transferred` | those of bulk transfers |
 //! | `statistic` | what is made of the samples of all replications |
-//! | `standard` | what a scenario measures that does not say what |
-//! | `whole` | what a part of a run does not tell |
 
 mod classes;
 mod metric;
 mod over_time;
 mod received;
-mod standard;
 mod statistic;
 mod transferred;
-mod whole;
 
 pub use classes::Classes;
 pub use metric::{Endpoints, Metric, Sample};
 pub use over_time::Windows;
 pub use received::Received;
-pub use standard::standard;
 pub use statistic::{Measured, Statistic, percentiles};
 pub use transferred::Transferred;

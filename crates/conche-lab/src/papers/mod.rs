@@ -1,18 +1,13 @@
 //! Papers on CoAP congestion control, regenerated: a scenario, what was published, and the tables that show both.
 
-mod claim;
 mod closeness;
 mod summary;
 
-pub use claim::Values;
-pub(crate) use claim::{CLAIMS, table as claim_table};
 pub(crate) use closeness::closeness_table;
 pub use closeness::{Closeness, WITHIN_PERCENT};
 pub use summary::{Miss, Summary, misses, overview};
 
 use crate::composed::Composed;
-use crate::experiment::Experiment;
-use crate::scenario::ScenarioError;
 
 /// A paper whose experiment conche repeats.
 #[derive(Clone, Copy, Debug)]
@@ -21,30 +16,28 @@ pub struct Paper {
     pub name: &'static str,
     /// The text of its scenario.
     pub scenario: &'static str,
-    /// Reads a scenario with the network and workloads of this paper, which may be a user's own.
-    pub read: fn(&str) -> Result<Box<dyn Experiment>, ScenarioError>,
 }
 
 /// All papers, in the order in which they are listed.
 pub const PAPERS: &[Paper] = &[ETFA14, COMMAG16, BDP19, WIOPT12, ANRW18];
 
 /// Betzler, Gomez, Demirkol, Kovatsch, "Congestion Control for CoAP Cloud Services", ETFA 2014.
-pub const ETFA14: Paper = Paper::composed("etfa14", include_str!("../../../../scenarios/etfa14.toml"));
+pub const ETFA14: Paper = Paper { name: "etfa14", scenario: include_str!("../../../../scenarios/etfa14.toml") };
 
 /// Betzler, Gomez, Demirkol, Paradells, "CoAP Congestion Control for the Internet of Things", IEEE Communications Magazine
 /// 54(7), 2016.
-pub const COMMAG16: Paper = Paper::composed("commag16", include_str!("../../../../scenarios/commag16.toml"));
+pub const COMMAG16: Paper = Paper { name: "commag16", scenario: include_str!("../../../../scenarios/commag16.toml") };
 
 /// Järvinen, Raitahila, Cao, Kojo, "Is CoAP Congestion Safe?", ANRW 2018.
-pub const ANRW18: Paper = Paper::composed("anrw18", include_str!("../../../../scenarios/anrw18.toml"));
+pub const ANRW18: Paper = Paper { name: "anrw18", scenario: include_str!("../../../../scenarios/anrw18.toml") };
 
 /// Ancillotti, Bruno, "BDP-CoAP: Leveraging Bandwidth-Delay Product for Congestion Control in CoAP", IEEE World Forum on
 /// Internet of Things 2019.
-pub const BDP19: Paper = Paper::composed("bdp19", include_str!("../../../../scenarios/bdp19.toml"));
+pub const BDP19: Paper = Paper { name: "bdp19", scenario: include_str!("../../../../scenarios/bdp19.toml") };
 
 /// Betzler, Gomez, Demirkol, Paradells, "Should We Use the Default Protocol Settings for Networks of Constrained Devices?",
 /// WiOpt 2012. No value of it is compared as a number: its figures are known by what the text says of them.
-pub const WIOPT12: Paper = Paper::composed("wiopt12", include_str!("../../../../scenarios/wiopt12.toml"));
+pub const WIOPT12: Paper = Paper { name: "wiopt12", scenario: include_str!("../../../../scenarios/wiopt12.toml") };
 
 /// The files beside the scenarios of papers.
 pub(crate) fn paper_file(name: &str) -> Result<String, String> {
@@ -60,11 +53,6 @@ pub(crate) fn paper_file(name: &str) -> Result<String, String> {
 }
 
 impl Paper {
-    /// A paper whose scenario composes its network and traffic.
-    const fn composed(name: &'static str, scenario: &'static str) -> Self {
-        Self { name, scenario, read: |text| Ok(Box::new(Composed::read(text, paper_file)?)) }
-    }
-
     /// The paper of this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<&'static Self> {
@@ -76,8 +64,8 @@ impl Paper {
     /// # Panics
     /// Never: each paper's scenario comes with conche.
     #[must_use]
-    pub fn experiment(&self) -> Box<dyn Experiment> {
-        (self.read)(self.scenario).expect("the scenarios of papers are valid: a test reads them all")
+    pub fn experiment(&self) -> Composed {
+        Composed::read(self.scenario, paper_file).expect("the scenarios of papers are valid: a test reads them all")
     }
 }
 

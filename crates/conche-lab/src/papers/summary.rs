@@ -1,7 +1,8 @@
 //! How well a paper was reproduced: figures within their bar, how near figures are, and claims that hold.
 
 use super::closeness::{Closeness, HEADER};
-use crate::experiment::{Experiment, Origin};
+use crate::composed::Composed;
+use crate::experiment::Origin;
 use crate::report::{Align, Table, deviation, number};
 use crate::results::{Figure, Unit};
 
@@ -36,7 +37,7 @@ pub struct Miss {
 impl Summary {
     /// Counts the figures of a paper.
     #[must_use]
-    pub fn new(paper: &dyn Experiment, figures: &[Figure]) -> Self {
+    pub fn new(paper: &Composed, figures: &[Figure]) -> Self {
         let of = |origin| Closeness::of(paper, figures, origin);
         let mut summary = Self { fitted: of(Origin::Fitted), predicted: of(Origin::Predicted), ..Self::default() };
         for figure in figures {
@@ -147,14 +148,14 @@ mod tests {
 
     fn summary(figures: &[Figure]) -> Summary {
         let text = format!("{}\n[[reasons]]\ntext = \"so it is\"\n", crate::papers::ANRW18.scenario);
-        let paper = (crate::papers::ANRW18.read)(&text).expect("a scenario");
-        Summary::new(&*paper, figures)
+        let paper = Composed::read(&text, crate::papers::paper_file).expect("a scenario");
+        Summary::new(&paper, figures)
     }
 
     #[test]
     fn what_was_fitted_is_apart_from_what_is_predicted() {
         let text = format!("{}\n[[fitted]]\nrows = [\"default/*\"]\n", crate::papers::ANRW18.scenario);
-        let paper = (crate::papers::ANRW18.read)(&text).expect("a scenario");
+        let paper = Composed::read(&text, crate::papers::paper_file).expect("a scenario");
         let of = |row: &str, published, measured| Figure {
             row: row.to_owned(),
             ..figure(Unit::Exchanges, Some(published), measured)
@@ -166,11 +167,11 @@ mod tests {
             of("cocoa/random", 7.0, 0.0),
             figure(Unit::Verdict, Some(1.0), 1.0),
         ];
-        let Summary { fitted, predicted, .. } = Summary::new(&*paper, &figures);
+        let Summary { fitted, predicted, .. } = Summary::new(&paper, &figures);
         assert_eq!((fitted.within, fitted.values, predicted.within, predicted.values), (1, 1, 0, 3));
         let is = |mean: Option<f64>, factor: f64| mean.is_some_and(|mean| (mean - factor.ln()).abs() < 1e-9);
         assert!(is(fitted.mean_log_ratio(), 1.14) && is(predicted.mean_log_ratio(), 2.0), "{predicted:?}");
-        let table = overview(&[("anrw18", Summary::new(&*paper, &figures))]).to_string();
+        let table = overview(&[("anrw18", Summary::new(&paper, &figures))]).to_string();
         assert!(table.contains("1 of 1") && table.contains("0 of 3") && table.contains("0.69"), "{table}");
     }
 

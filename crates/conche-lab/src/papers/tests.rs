@@ -11,7 +11,7 @@ use crate::results::{Figure, Unit, write_json};
 #[test]
 fn every_paper_has_its_scenario() {
     for paper in PAPERS {
-        let experiment = (paper.read)(paper.scenario).unwrap_or_else(|error| panic!("{}: {error}", paper.name));
+        let experiment = paper.experiment();
         assert_eq!(experiment.about().name, paper.name);
         assert!(Paper::by_name(paper.name).is_some());
     }

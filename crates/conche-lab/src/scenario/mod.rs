@@ -122,7 +122,7 @@ pub struct Scenario {
     /// The name of a row: a template of the axes. Default: all of them, as `{scheme}/{one}/{another}`.
     pub row: Option<String>,
     /// What is measured. Default: what any traffic has.
-    #[serde(default = "crate::metrics::standard")]
+    #[serde(default = "results::standard")]
     pub values: Vec<Value>,
     /// The tables and figures that values belong to. What is in none is in the item `grid`.
     #[serde(default)]
@@ -260,6 +260,7 @@ impl Scenario {
         self.links.iter().try_for_each(Link::validate)?;
         self.radios.iter().try_for_each(Radio::validate)?;
         self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length, &self.phases))?;
+        self.radios.iter().try_for_each(|radio| radio.carries(&self.traffic, self.endpoint.token_length))?;
         Phase::validate(&self.phases, self.duration)?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
         self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))?;

@@ -6,7 +6,7 @@ use conche_netsim::routing::RplConfig;
 use conche_netsim::routing::aodv::AodvConfig;
 use serde::Deserialize;
 
-use super::{NonEmpty, Rows, ScenarioError};
+use super::{NonEmpty, Rows, ScenarioError, Selected, Traffic};
 
 /// Nodes that share a radio channel.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -78,6 +78,27 @@ pub enum Routing {
 }
 
 impl Radio {
+    /// Refuses messages of its stations that are too long for a frame and would all be dropped.
+    pub(super) fn carries(&self, traffic: &[Traffic], token_length: u8) -> Result<(), ScenarioError> {
+        let is_station = |nodes: &str| {
+            Selected::parse(nodes).is_some_and(|nodes| self.stations.iter().any(|station| station == nodes.group))
+        };
+        for one in traffic.iter().filter(|one| is_station(&one.from) || is_station(&one.to)) {
+            for (key, bytes) in one.datagrams(token_length) {
+                if !usize::try_from(bytes).is_ok_and(|bytes| self.mac.carries(bytes)) {
+                    let place = format!("traffic.{}.{key}", one.name);
+                    let problem = format!(
+                        "{bytes} B do not fit into a frame of the radio `{}`; make it shorter, or give its `mac` a \
+                         `sixlowpan` that fragments",
+                        self.name
+                    );
+                    return Err(ScenarioError::new(place, problem));
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
         if matches!(self.routing, Routing::Frozen { .. }) && !self.fixed {
             let problem = "routes are frozen in one testbed; write `fixed = true`".to_owned();

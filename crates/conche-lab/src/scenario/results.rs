@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::ScenarioError;
+use super::{ScenarioError, once};
 use crate::metrics::{Metric, Statistic};
 use crate::results::Unit;
 use crate::stats::Interval;
@@ -42,6 +42,15 @@ pub struct Value {
     pub than: BTreeMap<String, Pick>,
     /// How it is compared.
     pub by: Option<By>,
+}
+
+/// What is measured where a scenario does not say what.
+pub(super) fn standard() -> Vec<Value> {
+    #[derive(Deserialize)]
+    struct Standard {
+        values: Vec<Value>,
+    }
+    once::from_text::<Standard>(include_str!("standard.toml")).expect("any scenario without values reads it").values
 }
 
 /// A place on an axis.

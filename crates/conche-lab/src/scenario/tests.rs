@@ -220,7 +220,11 @@ fn phases_paces_and_senders_without_sense_are_refused() {
         ),
         ("take = 0 ", "outstanding = 2\ntake = 0 ", "traffic.unaware.outstanding: an unaware sender"),
         ("take = 0 ", "batch = [1, 2]\ntake = 0 ", "traffic.unaware.batch: an unaware sender"),
-        ("sender = \"unaware\"", "sender = \"aware\"", "unknown variant `aware`, expected `endpoint` or `unaware`"),
+        (
+            "sender = \"unaware\"",
+            "sender = \"aware\"",
+            "unknown variant `aware`, expected one of `endpoint`, `unaware`, `transfer`",
+        ),
         (
             "datagram_overhead = \"37B\"",
             "datagram_overhead = \"5000MB\"",
@@ -238,13 +242,9 @@ fn phases_paces_and_senders_without_sense_are_refused() {
         ),
         ("silent = { window = \"30s\" }", "silent = { window = \"1us\" }", "values.silent: 30min has more than 10000"),
         ("metric = \"loss\"", "metric = \"loss\"\nstatistic = \"median\"", "values.loss: it is one number a run"),
-        (
-            "compare = \"apart\"",
-            "compare = \"apart\"\nrange = [1, 2]",
-            "values are apart or not; leave out the `range`",
-        ),
+        ("compare = \"apart\"", "compare = \"apart\"\nrange = [1, 2]", "it is so or not; leave out the `range`"),
         ("range = [0.9, 1.1]\n", "", "say in which `range` it must lie"),
-        ("compare = \"ratio\"", "compare = \"value\"", "a value is `of` one row, every other comparison of two"),
+        ("compare = \"ratio\"", "compare = \"value\"", "a value is `of` one row, a spread or a line of any"),
     ] {
         assert!(text.contains(from), "{from}");
         let error = Document::from_toml(&text.replacen(from, to, 1)).expect_err(to).to_string();

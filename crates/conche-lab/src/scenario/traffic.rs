@@ -255,6 +255,15 @@ impl Traffic {
         }
     }
 
+    /// The bytes of what is sent either way, headers of the network apart; of a message without a size, its own header.
+    pub(super) fn datagrams(&self, token_length: u8) -> Vec<(&'static str, u64)> {
+        let bytes = |size: Option<Size>| size.map_or(4 + u64::from(token_length), |size| size.0);
+        match &self.sender {
+            Sender::Transfer(transfer) => vec![("sender.transfer.payload", transfer.datagram_octets())],
+            _ => vec![("request", bytes(self.request)), ("response", bytes(self.response))],
+        }
+    }
+
     pub(super) fn validate(&self, token_length: u8, phases: &[Phase]) -> Result<(), ScenarioError> {
         let place = |of: &str| format!("traffic.{}.{of}", self.name);
         // Header and token; and with a payload its marker and one byte.

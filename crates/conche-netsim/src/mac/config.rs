@@ -301,6 +301,15 @@ impl MacConfig {
         self.attempt.acknowledgment.map(|_| ()).ok_or(RadioError::Unacknowledged)
     }
 
+    /// Whether a packet or a host's frame with this many bytes of payload takes a hop, if need be in fragments.
+    #[must_use]
+    pub fn carries(&self, payload_bytes: usize) -> bool {
+        match &self.sixlowpan {
+            Some(headers) => self.frames(headers, payload_bytes).is_ok(),
+            None => self.psdu_octets(payload_bytes).is_some(),
+        }
+    }
+
     /// The PSDU of a frame with this many bytes of payload; `None` if it is too long for a frame.
     pub(super) fn psdu_octets(&self, payload_bytes: usize) -> Option<u8> {
         let (header, shortest) = self.header_and_shortest();

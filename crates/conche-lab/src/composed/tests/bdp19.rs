@@ -32,7 +32,7 @@ fn run_on(experiment: &Composed, medium: &str, scheme: &str, seed: u64) -> Recor
     let cell = cells.iter().find(is_wanted).expect("a cell");
     let replication = campaign::Replication { index: 0, count: 1, seed };
     let wanted = Wanted { arrivals: true, ..Wanted::default() };
-    crate::compose::run(cell, wanted, replication).expect("it runs").outcome
+    crate::compose::run(cell, wanted, replication, &Arc::default()).expect("it runs").outcome
 }
 
 /// What a metric, as a scenario has it, is of the Confirmable messages of a run.
