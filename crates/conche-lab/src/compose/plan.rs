@@ -16,7 +16,7 @@ use super::{pace, pairs};
 use crate::campaign::Replication;
 use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender, Traffic, Transfer};
 use crate::units::Size;
-use crate::workload::{self, Answers, Limit, Responder, body_of};
+use crate::workload::{self, Limit, Responder, body_of};
 
 /// What a host does.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +143,7 @@ impl<'a> Plan<'a> {
         let request_bytes = request.body.len() as u64 + HEADER_BYTES + u64::from(self.scenario.endpoint.overhead());
         let request_bytes = request_bytes + if is_unaware { 0 } else { u64::from(self.scenario.endpoint.token_length) };
         let phases: Vec<_> = Phase::spans(&self.scenario.phases).map(|(from, _)| Instant::ZERO + from).collect();
-        let responder = Responder::new(Answers::All, traffic.method.success(), body(traffic.response));
+        let responder = Responder::new(traffic.method.success(), body(traffic.response));
         for flow in flows {
             let (client, server) = (flow.client, flow.server);
             let mut random = self.streams.stream(Entity::Node(client), Purpose::named("phase"));
@@ -159,7 +159,7 @@ impl<'a> Plan<'a> {
                 Outstanding::Number(number) => number,
                 Outstanding::Scheme(Nstart::Nstart) => self.nstarts[scheme],
             };
-            let request = workload::Flow { peer: server, pace, outstanding: Some(outstanding), ..request.clone() };
+            let request = workload::Flow { peer: server, pace, outstanding, ..request.clone() };
             self.roles.entry(client).or_default().flows.push((self.flows.len(), request));
             self.flows.push(Flow {
                 scheme,

@@ -24,8 +24,7 @@ use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
 use crate::scenario::Cell;
 use crate::workload::{
-    Answers, Application, Occupant, Parameters, Recorded, Requester, Responder, Tally as FlowTally, Timeout, Unaware,
-    host,
+    Application, Occupant, Parameters, Recorded, Requester, Responder, Tally as FlowTally, Timeout, Unaware, host,
 };
 
 /// What a run is to remember beside what its flows did.
@@ -219,24 +218,18 @@ impl<'a> Trial<'a> {
         }
         let role = self.roles[&node].clone();
         let is_client = !role.flows.is_empty();
-        let flows = role.flows.into_iter().map(|(_, flow)| flow).collect();
+        let flows: Vec<_> = role.flows.into_iter().map(|(_, flow)| flow).collect();
         if role.is_unaware {
             return Ok(Occupant::Unaware(Unaware::new(flows)));
         }
-        let requester = is_client.then(|| match &self.undone {
-            Some(undone) if lives == 0 => Requester::new(flows).ending_the_run(Rc::clone(undone)),
-            Some(undone) => Requester::new(flows).going_on(Rc::clone(undone)),
-            None => Requester::new(flows),
-        });
+        if let Some(undone) = self.undone.as_ref().filter(|_| lives == 0) {
+            undone.set(undone.get() + flows.len() as u64);
+        }
+        let requester = is_client.then(|| Requester::new(flows, self.undone.clone()));
         let controller = self.controllers[role.scheme].clone();
-        let recorded = match &mut self.timeouts {
-            Some(logs) if is_client => {
-                let log = logs.entry(node).or_default();
-                Recorded::into_log(controller, Rc::clone(log))
-            }
-            _ => Recorded::silent(controller),
-        };
-        let silent = || Responder::new(Answers::All, Code::CONTENT, Body::EMPTY);
+        let logs = self.timeouts.as_mut().filter(|_| is_client);
+        let recorded = Recorded::new(controller, logs.map(|logs| Rc::clone(logs.entry(node).or_default())));
+        let silent = || Responder::new(Code::CONTENT, Body::EMPTY);
         let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
         let responder = responder.map(|responder| responder.leaving(role.unanswered));
         let application = Application { requester, responder };
@@ -252,8 +245,7 @@ impl<'a> Trial<'a> {
             nstart: self.cell.scenario.nstart(&self.cell.schemes[scheme]),
             timeout_cap: endpoint.timeout_cap.0,
             token_length: endpoint.token_length,
-            response_timeout: None,
-            datagram_overhead: Some(endpoint.overhead()),
+            datagram_overhead: endpoint.overhead(),
         }
     }
 

@@ -15,6 +15,7 @@
 mod bounds;
 mod cell;
 mod change;
+mod claim;
 mod document;
 mod error;
 mod files;
@@ -29,12 +30,14 @@ mod scheme;
 mod sweep;
 mod traffic;
 mod transfer;
+mod value;
 
 use serde::Deserialize;
 
 pub use bounds::{AtLeastOne, NonEmpty, Range};
 pub use cell::Cell;
 pub use change::{Change, Happening};
+pub use claim::{Claim, Compare, Operand, Verdict};
 pub use document::Document;
 pub use error::{ScenarioError, Span as ErrorSpan};
 pub use files::Rows;
@@ -43,14 +46,12 @@ pub use network::{Draw, Link, Nodes, Placement, Spread};
 pub use part::Part;
 pub use phase::Phase;
 pub use radio::{Measured, Radio, Routing};
-pub use results::{
-    Bar, By, Claim, Compare, Features, Fitted, Head, Item, Labels, Operand, Pick, Reason, Table, Value, Verdict,
-    filled, matches, matches_any,
-};
+pub use results::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any};
 pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
 pub use sweep::{Axis, Label, Point};
 pub use traffic::{Count, Method, Nstart, Outstanding, Pace, Pairs, Sender, Traffic};
 pub use transfer::Transfer;
+pub use value::{By, Labels, Pick, Value};
 
 use crate::units::{Size, Span};
 
@@ -122,7 +123,7 @@ pub struct Scenario {
     /// The name of a row: a template of the axes. Default: all of them, as `{scheme}/{one}/{another}`.
     pub row: Option<String>,
     /// What is measured. Default: what any traffic has.
-    #[serde(default = "results::standard")]
+    #[serde(default = "value::standard")]
     pub values: Vec<Value>,
     /// The tables and figures that values belong to. What is in none is in the item `grid`.
     #[serde(default)]

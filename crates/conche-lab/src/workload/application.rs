@@ -58,10 +58,8 @@ pub struct Parameters {
     pub timeout_cap: Duration,
     /// Bytes of the tokens of requests, 0 to 8.
     pub token_length: u8,
-    /// How long a Non-confirmable request waits for its response, if it is limited.
-    pub response_timeout: Option<Duration>,
-    /// Bytes of the headers around a CoAP message, where they are not those of IP and UDP.
-    pub datagram_overhead: Option<u32>,
+    /// Bytes of the headers around a CoAP message.
+    pub datagram_overhead: u32,
 }
 
 /// How long a request waits to leave, for its turn or for a time that its controller names [assumption: no paper says;
@@ -74,7 +72,7 @@ impl Parameters {
     pub fn config(&self) -> EndpointConfig {
         let default = EndpointConfig::default();
         EndpointConfig {
-            datagram_overhead: self.datagram_overhead.unwrap_or(default.datagram_overhead),
+            datagram_overhead: self.datagram_overhead,
             transmission: TransmissionParameters {
                 max_retransmit: self.max_retransmit,
                 nstart: self.nstart,
@@ -82,7 +80,7 @@ impl Parameters {
             },
             envelope: Envelope::open(self.timeout_cap),
             token_length: self.token_length.into(),
-            response_timeout: self.response_timeout,
+            response_timeout: None,
             queue_lifetime: PATIENCE,
             longest_pause: Some(PATIENCE),
             ..default

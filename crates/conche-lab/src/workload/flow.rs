@@ -21,8 +21,8 @@ pub struct Flow {
     pub stop: Option<Instant>,
     /// How its exchanges follow one another.
     pub pace: Pace,
-    /// How many go on at the same time; `None`: no limit, but in a closed loop one.
-    pub outstanding: Option<u16>,
+    /// How many go on at the same time.
+    pub outstanding: u16,
     /// How many it has in all.
     pub limit: Limit,
     /// The run ends when so many exchanges have succeeded, of all flows that share this number; `None`: not through this flow.
@@ -97,7 +97,7 @@ impl Flow {
             start: Instant::ZERO,
             stop: None,
             pace: Pace::Closed,
-            outstanding: Some(1),
+            outstanding: 1,
             limit: Limit::None,
             enough: None,
             batch: None,

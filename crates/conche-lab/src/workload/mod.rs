@@ -29,7 +29,7 @@ pub use flow::{Flow, Limit, Pace, Segment, body_of};
 pub use occupant::Occupant;
 pub use recorded::{Recorded, Timeout};
 pub use requester::{Exchange, Requester, Tally};
-pub use responder::{Answers, Arrival, Responder};
+pub use responder::{Arrival, Responder};
 pub use unaware::Unaware;
 
 #[cfg(test)]

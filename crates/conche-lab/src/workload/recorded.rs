@@ -27,23 +27,10 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// This controller, whose timeouts nobody wants to know.
+    /// This controller, whose timeouts for Confirmable messages are added to a log, if anybody wants to know them.
     #[must_use]
-    pub fn silent(controller: AnyController) -> Self {
-        Self { controller, log: None }
-    }
-
-    /// This controller, and where its timeouts for Confirmable messages will be found.
-    #[must_use]
-    pub fn new(controller: AnyController) -> (Self, Rc<RefCell<Vec<Timeout>>>) {
-        let log = Rc::new(RefCell::new(Vec::new()));
-        (Self::into_log(controller, Rc::clone(&log)), log)
-    }
-
-    /// This controller, whose timeouts for Confirmable messages are added to a log.
-    #[must_use]
-    pub fn into_log(controller: AnyController, log: Rc<RefCell<Vec<Timeout>>>) -> Self {
-        Self { controller, log: Some(log) }
+    pub fn new(controller: AnyController, log: Option<Rc<RefCell<Vec<Timeout>>>>) -> Self {
+        Self { controller, log }
     }
 }
 

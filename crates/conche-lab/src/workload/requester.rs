@@ -90,24 +90,11 @@ impl Tally {
 }
 
 impl Requester {
-    /// Has these flows to send.
+    /// Has these flows to send. If requesters share a number of flows that are not `undone`, the run ends with the last one.
     #[must_use]
-    pub fn new(flows: Vec<Flow>) -> Self {
+    pub fn new(flows: Vec<Flow>, undone: Option<Rc<Cell<u64>>>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
-        Self { flows, tallies, exchanges: Vec::new(), open: Vec::new(), undone: None }
-    }
-
-    /// The same, but the run ends when all flows of all requesters that share this number have had all their exchanges.
-    #[must_use]
-    pub fn ending_the_run(self, undone: Rc<Cell<u64>>) -> Self {
-        undone.set(undone.get() + self.flows.len() as u64);
-        Self { undone: Some(undone), ..self }
-    }
-
-    /// The same for a requester that takes the place of another one, whose flows count already.
-    #[must_use]
-    pub fn going_on(self, undone: Rc<Cell<u64>>) -> Self {
-        Self { undone: Some(undone), ..self }
+        Self { flows, tallies, exchanges: Vec::new(), open: Vec::new(), undone }
     }
 
     /// The exchanges that are over, in the order of their ends.
@@ -142,11 +129,11 @@ impl Requester {
             return;
         }
         let now = ctx.now();
-        if let Some(next) = flow.next(now, ctx.rng()) {
-            ctx.set_timer(next - now, Timer::Flow(number));
-        }
         let tally = &mut self.tallies[number as usize];
         tally.generated += flow.due(now);
+        if let Some(next) = flow.next(now, ctx.rng()).filter(|_| flow.needs_more(tally)) {
+            ctx.set_timer(next - now, Timer::Flow(number));
+        }
         if tally.opened == 0 {
             tally.begin_batch(flow, ctx);
         }
@@ -257,13 +244,21 @@ impl Flow {
     fn admits(&self, tally: &Tally) -> bool {
         let is_closed = self.pace == Pace::Closed;
         let is_due = is_closed || tally.opened < tally.generated;
-        let outstanding = if is_closed { self.outstanding.or(Some(1)) } else { self.outstanding };
         let is_left = match self.limit {
             Limit::None => true,
             Limit::Opened(limit) => tally.opened < limit,
             Limit::Succeeded(limit) => tally.opened - tally.failed < limit,
         };
-        is_due && is_left && outstanding.is_none_or(|most| tally.outstanding() < u64::from(most))
+        is_due && is_left && tally.outstanding() < u64::from(self.outstanding)
+    }
+
+    /// Whether its clock must go on.
+    fn needs_more(&self, tally: &Tally) -> bool {
+        match self.limit {
+            Limit::None => true,
+            Limit::Opened(limit) => tally.generated < limit,
+            Limit::Succeeded(limit) => tally.answered < limit,
+        }
     }
 
     fn has_had_all(&self, tally: &Tally) -> bool {

@@ -1,5 +1,6 @@
 //! Requesters and responders over one wire of 100 ms each way.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use conche_netsim::node::Node;
@@ -15,8 +16,7 @@ const SERVER: Parameters = Parameters {
     nstart: 1,
     timeout_cap: Duration::from_secs(60),
     token_length: 2,
-    response_timeout: None,
-    datagram_overhead: None,
+    datagram_overhead: 28,
 };
 
 fn at(millis: u64) -> Instant {
@@ -38,13 +38,15 @@ fn run(
     let mut sim = Simulation::<Node<Application>>::new(&net, 1, ()).expect("a valid network");
     let streams = sim.streams();
     let nstart = if controller == "default" { 1 } else { 4 };
-    let (controller, log) = Recorded::new(AnyController::by_name(controller).expect("a controller"));
-    let asking = Application { requester: Some(Requester::new(vec![flow(server)])), responder: None };
-    let responder = Responder::new(Answers::All, Code::CHANGED, body_of(20, 2));
+    let log = Rc::default();
+    let named = |name| AnyController::by_name(name).expect("a controller");
+    let controller = Recorded::new(named(controller), Some(Rc::clone(&log)));
+    let asking = Application { requester: Some(Requester::new(vec![flow(server)], None)), responder: None };
+    let responder = Responder::new(Code::CHANGED, body_of(20, 2));
     let answering = Application { requester: None, responder: Some(responder) };
     for (node, parameters, controller, application) in [
         (client, Parameters { nstart, ..SERVER }, controller.clone(), asking),
-        (server, SERVER, Recorded::silent(AnyController::by_name("default").expect("a controller")), answering),
+        (server, SERVER, Recorded::new(named("default"), None), answering),
     ] {
         let host = host(node, 0, parameters, controller, &streams, application).expect("valid parameters");
         sim.attach(node, host).expect("a node");
@@ -57,7 +59,7 @@ fn run(
         requester = requester.or(application.requester);
         responder = responder.or(application.responder);
     }
-    let timeouts = log.borrow().clone();
+    let timeouts = log.take();
     (requester.expect("attached"), responder.expect("attached"), timeouts)
 }
 
@@ -67,7 +69,7 @@ fn flow(peer: NodeId, pace: Pace) -> Flow {
 
 #[test]
 fn a_closed_loop_keeps_its_exchanges_outstanding_until_it_has_opened_all() {
-    let two = |peer| Flow { outstanding: Some(2), limit: Limit::Opened(7), ..flow(peer, Pace::Closed) };
+    let two = |peer| Flow { outstanding: 2, limit: Limit::Opened(7), ..flow(peer, Pace::Closed) };
     let (requester, responder, timeouts) = run("cocoa-plus", two, Loss::None, at(60_000));
     let tally = requester.tallies()[0];
     assert_eq!((tally.generated, tally.opened, tally.answered, tally.failed), (7, 7, 7, 0));
@@ -95,13 +97,13 @@ fn non_confirmable_messages_to_a_peer_that_answers_keep_their_rate() {
     let pace = Pace::Rate(segments);
     let (requester, responder, timeouts) = run(
         "default",
-        |peer| Flow { confirmable: false, outstanding: None, stop: Some(at(1400)), ..flow(peer, pace) },
+        |peer| Flow { confirmable: false, outstanding: 9, stop: Some(at(1400)), ..flow(peer, pace) },
         Loss::None,
         at(1400),
     );
     assert_eq!(requester.tallies()[0].opened, 3);
-    let arrivals: Vec<_> = responder.arrivals().iter().map(|arrival| (arrival.at, arrival.confirmable)).collect();
-    assert_eq!(arrivals, [100, 600, 1100].map(|millis| (at(millis), false)));
+    let arrivals: Vec<_> = responder.arrivals().iter().map(|arrival| arrival.at).collect();
+    assert_eq!(arrivals, [100, 600, 1100].map(at));
     assert!(timeouts.is_empty(), "a NON message has no retransmission timer");
 }
 

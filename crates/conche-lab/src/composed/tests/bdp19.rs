@@ -4,7 +4,7 @@ use toml::{Table as Toml, toml};
 
 use super::*;
 use crate::compose::{Record, Selection, Wanted};
-use crate::metrics::{Endpoints, Metric, Sample};
+use crate::metrics::{Endpoints, Metric, Sample, Statistic};
 use crate::papers::BDP19;
 
 const MEDIA: [&str; 3] = ["mrm31", "udgm", "sinr"];
@@ -44,8 +44,7 @@ fn metric(record: &Record, metric: &str) -> Sample {
 }
 
 fn number(record: &Record, of: &str) -> f64 {
-    let Sample::One(number) = metric(record, of) else { panic!("{of} has no value") };
-    number
+    metric(record, of).number(Statistic::Mean).unwrap_or_else(|| panic!("{of} has no value"))
 }
 
 fn arrivals(record: &Record) -> usize {
