@@ -59,3 +59,18 @@ impl Features {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{basic, cocoa, default};
+
+    #[test]
+    fn an_algorithm_samples_the_exchanges_that_its_row_says() {
+        let used = |of: super::Features| [0, 1, 2, 3, 300].map(|retransmissions| of.samples(retransmissions));
+        assert_eq!(used(default::FEATURES), [false; 5]);
+        assert_eq!(used(cocoa::strong::FEATURES), [true, false, false, false, false]);
+        assert_eq!(used(cocoa::draft03::PLUS_FEATURES), [true, true, true, false, false]);
+        assert_eq!(used(cocoa::v2014::OPTIMIZED_FEATURES), [true, true, false, false, false]);
+        assert_eq!(used(basic::FEATURES)[..4], [true; 4]);
+    }
+}
