@@ -249,7 +249,7 @@ fn lines_have_the_documented_fields() {
 
 #[test]
 fn claims_are_put_to_the_test_when_their_schemes_are_run() {
-    let figures = measured(&anrw18(&[100], &["28200"], &["default", "cocoa"], 1));
+    let figures = measured(&anrw18(&[100], &["28200"], &["default", "cocoa"], 3));
     let claims: Vec<_> = figures.iter().filter(|figure| figure.item == "claims").collect();
     let [ratio, verdict] = claims[..] else { panic!("{claims:?}") };
     assert_eq!(ratio.row, "default_nearly_twice_cocoa/continuous/100/28200");
