@@ -38,11 +38,27 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, position: MAGIC.len() as u64, columns, groups: Vec::new() })
     }
 
-    /// Goes on with a file that was begun, of which these groups are to stay. It has `position` bytes, and what is written
-    /// to `out` is added to them. What else the file holds, such as an earlier footer, no reader will see.
-    pub fn resume(out: W, position: u64, columns: Vec<Column>, mut groups: Vec<RowGroup>) -> Self {
-        groups.retain(|group| group.rows() > 0);
-        Self { out, position, columns, groups }
+    /// Goes on with a file that was begun. It has `position` bytes, and what is written to `out` is added to them. Of what
+    /// it holds, no reader will see anything but the groups that [`Writer::keep`] is told.
+    pub fn resume(out: W, position: u64, columns: Vec<Column>) -> Self {
+        Self { out, position, columns, groups: Vec::new() }
+    }
+
+    /// Has the file keep a group that was written before.
+    pub fn keep(&mut self, group: RowGroup) {
+        self.groups.extend(Some(group).filter(|group| group.rows() > 0));
+    }
+
+    /// How many bytes the file has.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The columns of the table.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
     }
 
     /// Writes rows as a row group, and says where it is. No rows are no group.
@@ -64,7 +80,7 @@ impl<W: Write> Writer<W> {
         let group = RowGroup::new(rows.count(), self.position, columns);
         self.out.write_all(&bytes)?;
         self.position += bytes.len() as u64;
-        self.groups.extend((rows.count() > 0).then(|| group.clone()));
+        self.keep(group.clone());
         Ok(group)
     }
 

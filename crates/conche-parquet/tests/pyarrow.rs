@@ -112,7 +112,8 @@ fn a_file_goes_on_after_its_footer_or_without_one() {
     let mut file = table.finish().expect("memory");
     let position = file.len() as u64;
     let kept = RowGroup::from_numbers(&kept, columns().len(), position).expect("it is there");
-    let mut table = Writer::resume(&mut file, position, columns(), vec![kept]);
+    let mut table = Writer::resume(&mut file, position, columns());
+    table.keep(kept);
     table.write(&rows(6)).expect("memory");
     table.finish().expect("memory");
     check(

@@ -1,0 +1,28 @@
+//! What is left of experiments on disk. `docs/results.md` describes the files.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `origin` | what was run: scenarios and program |
+//! | `store` | the directory: opened anew or to go on, filled, closed |
+//! | `previous` | what a directory holds already, and whether that goes together with what is to be run |
+//! | `manifest` | what `manifest.json` says |
+//! | `journal` | finished runs, one a line, that are not run again |
+//! | `tables` | the values of runs, and their exchanges, as Parquet |
+
+#![forbid(unsafe_code)]
+
+mod journal;
+mod manifest;
+mod origin;
+mod previous;
+mod store;
+mod tables;
+
+pub use journal::Run;
+pub use manifest::{Failure, Finished};
+pub use origin::{Build, CellId, Origin, Program, sha256};
+pub use store::{Begin, Store, StoreError};
+pub use tables::{ExchangeRow, ExchangeRows, RowOf, RunRow, RunRows};
+
+/// The version of manifest and journal.
+pub const SCHEMA: u32 = 1;
