@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::campaign::{Cost, ExperimentError, RunOptions, Watch};
+use conche_results::Origin;
+
+use crate::campaign::{Completion, ExperimentError, RunOptions, Watch};
 use crate::report::Table;
 use crate::results::Figure;
 use crate::scenario::ScenarioError;
@@ -12,17 +14,20 @@ pub trait Experiment: Send + Sync {
     /// What it is, and how much of it will be run.
     fn about(&self) -> About<'_>;
 
+    /// Where its results come from, as much of it as will be run.
+    fn origin(&self) -> Origin;
+
     /// Changes how much is run, and of which schemes.
     ///
     /// # Errors
     /// If a controller is unknown; the error lists the valid ones.
     fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError>;
 
-    /// Runs it. The figures depend on the scenario alone, not on the options.
+    /// Runs it. The figures depend on the scenario alone, not on the options. They are of the runs that did not fail.
     ///
     /// # Errors
     /// If it cannot be run.
-    fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError>;
+    fn measure(&self, options: RunOptions<'_>, watch: Watch<'_>) -> Result<(Vec<Figure>, Completion), ExperimentError>;
 
     /// Its figures as tables of text.
     fn tables(&self, figures: &[Figure]) -> Vec<Table>;

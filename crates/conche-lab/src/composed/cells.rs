@@ -1,8 +1,10 @@
 //! The runs of a cell, and what is measured of each.
 
-use crate::campaign::{self, Ran, Replication};
+use super::kept::{self, Kept};
+use crate::campaign::{self, CellId, ExchangeRows, Ran, Replication};
 use crate::compose::{self, Record, Selection, Wanted};
 use crate::metrics::{Metric, Sample};
+use crate::results::Unit;
 use crate::scenario::{Cell, Pace, Phase, Value};
 use crate::units::Span;
 
@@ -32,6 +34,28 @@ impl CellRuns {
         let thing = thing(&self.cell, value);
         self.measured.iter().position(|known| *known == thing).expect("every value's was listed")
     }
+
+    /// The values of one of its schemes.
+    pub(super) fn values(&self, scheme: &str) -> impl Iterator<Item = &Value> {
+        self.cell.scenario.values.iter().filter(move |value| self.cell.is_among(&value.only, scheme))
+    }
+
+    /// The row of a value in the whole, or in a phase.
+    pub(super) fn row(&self, value: &Value, scheme: &str, phase: Option<&Phase>) -> String {
+        let row = self.cell.row(value.row.as_deref(), scheme);
+        phase.map_or_else(|| row.clone(), |phase| format!("{row}/{}", phase.name))
+    }
+
+    /// What a sample counts.
+    pub(super) fn unit(&self, place: usize) -> Unit {
+        self.measured[place].0.unit()
+    }
+
+    /// The samples of a run that has none.
+    pub(super) fn nothing(&self) -> Samples {
+        let of_stretch = vec![vec![Sample::None; self.measured.len()]; self.cell.schemes.len()];
+        vec![of_stretch; 1 + self.cell.scenario.phases.len()]
+    }
 }
 
 /// The metric, and the place of the traffic that it is of.
@@ -42,6 +66,11 @@ fn thing(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
 
 impl campaign::Cell for CellRuns {
     type Outcome = Samples;
+    type Kept = Vec<Kept>;
+
+    fn id(&self) -> CellId {
+        self.cell.id()
+    }
 
     fn name(&self) -> String {
         self.cell.row(None, &self.cell.schemes.join("+"))
@@ -79,10 +108,21 @@ impl campaign::Cell for CellRuns {
         scenario.traffic.iter().map(of).sum::<u64>().max(1)
     }
 
-    fn run(&self, replication: Replication) -> Result<Ran<Samples>, String> {
+    fn keep(&self, outcome: &Samples) -> Vec<Kept> {
+        kept::keep(self, outcome)
+    }
+
+    fn restore(&self, kept: Vec<Kept>) -> Option<Samples> {
+        kept::restore(self, kept)
+    }
+
+    fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, String> {
         let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metric.wants()));
         let wanted = Wanted { timeouts: wants(|wanted| wanted.timeouts), arrivals: wants(|wanted| wanted.arrivals) };
         let Ran { outcome: record, events } = compose::run(&self.cell, wanted, replication)?;
+        if let Some(rows) = exchanges {
+            kept::add_exchanges(rows, self, &record, replication).map_err(|error| error.to_string())?;
+        }
         let max_retransmit = self.cell.scenario.endpoint.max_retransmit;
         let samples = |record: &Record, is_part: bool| {
             let of_scheme = |scheme: usize| {

@@ -10,8 +10,10 @@ use crate::scenario::{Phase, Scenario, Value, matches_any};
 /// The item of what is in no other.
 const GRID: &str = "grid";
 
-/// All values of a cell, scheme by scheme: of the whole run, then of each phase.
-pub(super) fn of_cell(runs: &CellRuns, outcomes: &[Samples], published: &Published) -> Vec<Series> {
+/// All values of a cell, scheme by scheme: of the whole run, then of each phase. Of a run that failed there is none.
+pub(super) fn of_cell(runs: &CellRuns, outcomes: &[Option<Samples>], published: &Published) -> Vec<Series> {
+    let nothing = runs.nothing();
+    let outcomes: Vec<&Samples> = outcomes.iter().map(|outcome| outcome.as_ref().unwrap_or(&nothing)).collect();
     let schemes = runs.cell.schemes.iter().enumerate();
     let phases = || runs.cell.scenario.phases.iter().map(Some);
     let of_scheme = |(place, scheme): (usize, &String)| {
@@ -38,7 +40,7 @@ fn of_stretch(
         let sample = runs.place(value);
         outcomes.iter().map(|of_run| &of_run[sample]).collect()
     };
-    let wanted = || cell.scenario.values.iter().filter(|value| cell.is_among(&value.only, scheme));
+    let wanted = || runs.values(scheme);
     // Percentiles of one thing come from one bootstrap.
     let mut percentiles_of: Vec<(usize, Vec<f64>)> = Vec::new();
     for value in wanted() {
@@ -96,8 +98,7 @@ fn figure(
     measured: Measured,
 ) -> Figure {
     let scenario = &runs.cell.scenario;
-    let row = runs.cell.row(value.row.as_deref(), scheme);
-    let row = phase.map_or_else(|| row.clone(), |phase| format!("{row}/{}", phase.name));
+    let row = runs.row(value, scheme, phase);
     let column = value.column.replace("{}", &measured.label);
     Figure {
         paper: scenario.name.clone(),

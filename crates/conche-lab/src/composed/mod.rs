@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `cells` | the runs of a cell, and what is measured of each |
+//! | `kept` | what is left of runs on disk |
 //! | `figures` | what is made of the replications, under the tables and figures that values belong to |
 //! | `features` | what distinguishes the schemes before any run |
 //! | `claims` | what is said in words, put to the test |
@@ -13,12 +14,16 @@ mod cells;
 mod claims;
 mod features;
 mod figures;
+mod kept;
 mod published;
 mod tables;
 
+use std::cell::RefCell;
+
+use conche_results::{Origin, sha256};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
+use crate::campaign::{self, Completion, ExperimentError, RunOptions, Watch};
 use crate::experiment::{About, Bar, Effort, Experiment, replications};
 use crate::report::Table;
 use crate::results::Figure;
@@ -32,6 +37,10 @@ use published::Published;
 pub struct Composed {
     document: Document,
     published: Published,
+    /// The text that it was read from.
+    text: String,
+    /// The files that this names.
+    files: Vec<(String, String)>,
 }
 
 impl Composed {
@@ -40,14 +49,23 @@ impl Composed {
     /// # Errors
     /// What is wrong, where, and what would be right.
     pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
-        let document = Document::read(text, &file)?;
+        let files: RefCell<Vec<(String, String)>> = RefCell::default();
+        let file = |name: &str| {
+            let text = file(name)?;
+            let mut files = files.borrow_mut();
+            if !files.iter().any(|(known, _)| known == name) {
+                files.push((name.to_owned(), text.clone()));
+            }
+            Ok(text)
+        };
+        let document = Document::read(text, file)?;
         let published = match &document.scenario().published {
             None => Published::default(),
             Some(name) => file(name)
                 .and_then(|text| Published::from_csv(&text))
                 .map_err(|problem| ScenarioError::new("published", format!("{name}: {problem}")))?,
         };
-        Ok(Self { document, published })
+        Ok(Self { document, published, text: text.to_owned(), files: files.into_inner() })
     }
 
     /// How much is run, with the duration of runs if all are equally long.
@@ -72,7 +90,7 @@ impl Composed {
     /// # Errors
     /// If the path leads nowhere, or the value makes no sense there.
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
-        Ok(Self { document: self.document.with(path, value)?, published: self.published.clone() })
+        Ok(Self { document: self.document.with(path, value)?, ..self.clone() })
     }
 }
 
@@ -86,10 +104,32 @@ impl Experiment for Composed {
         self.document.adjust(effort)
     }
 
-    fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError> {
+    fn origin(&self) -> Origin {
+        let about = self.about();
+        let mut settings = sha256(self.document.settings().as_bytes());
+        settings.truncate(16);
+        Origin {
+            name: about.name.to_owned(),
+            title: about.title.to_owned(),
+            seed: about.seed,
+            text: self.text.clone(),
+            files: self.files.clone(),
+            settings,
+            axes: self.document.axes(),
+            extent: about.extent,
+        }
+    }
+
+    fn measure(&self, options: RunOptions<'_>, watch: Watch<'_>) -> Result<(Vec<Figure>, Completion), ExperimentError> {
         let scenario = self.document.scenario();
         let cells: Vec<CellRuns> = self.document.cells()?.into_iter().map(CellRuns::new).collect();
-        let (outcomes, cost) = campaign::run(&cells, scenario.seed, options, watch)?;
+        let (outcomes, completion) = campaign::run(&cells, &self.origin(), options, watch)?;
+        if let Some(store) = options.store {
+            let mut rows = store.run_rows();
+            let mut runs = cells.iter().zip(&outcomes);
+            runs.try_for_each(|(cell, outcomes)| kept::add_values(&mut rows, cell, outcomes))?;
+            store.add_runs(rows);
+        }
         let of_cell = |(cell, runs): (&CellRuns, &Vec<_>)| figures::of_cell(cell, runs, &self.published);
         let measure = || cells.par_iter().zip(outcomes.par_iter()).map(of_cell).collect::<Vec<_>>();
         let measured = campaign::threads(options)?.install(measure);
@@ -100,7 +140,7 @@ impl Experiment for Composed {
         // Stable, so that the values of an item stay in the order of cells.
         figures.sort_by_key(|figure| figures::rank(scenario, &figure.item));
         figures.extend(claims);
-        Ok((figures, cost))
+        Ok((figures, completion))
     }
 
     fn tables(&self, figures: &[Figure]) -> Vec<Table> {

@@ -1,7 +1,7 @@
 //! The metrics.
 
 use conche_netsim::Instant;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Classes, Received, Statistic, Windows, over_time};
 use crate::compose::{Flow, Record, Selection, Wanted, enough};
@@ -78,7 +78,8 @@ pub enum Metric {
 }
 
 /// What one run gives.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Sample {
     /// A number.
     One(f64),

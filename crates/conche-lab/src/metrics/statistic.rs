@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use super::Sample;
-use crate::stats::{Interval, Pooled, mean_interval};
+use crate::stats::{Interval, Pooled, mean_interval, percentile};
 
 /// What is made of the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
@@ -68,6 +68,19 @@ impl Statistic {
             }
         };
         labels.into_iter().map(of_label).collect()
+    }
+
+    /// What it is within one run, with its labels: what a mean over replications is of, and what a sum adds up.
+    #[must_use]
+    pub fn in_run(self, sample: &Sample) -> Vec<(&str, f64)> {
+        match (self, sample) {
+            (Self::Percentile(percent), Sample::Each(values, base)) if !values.is_empty() => {
+                let mut sorted = values.clone();
+                sorted.sort_unstable();
+                vec![("", percentile(&sorted, percent / 100.0) / base)]
+            }
+            _ => sample.numbers(self),
+        }
     }
 
     fn of_numbers(self, label: &str, numbers: &[f64]) -> Measured {

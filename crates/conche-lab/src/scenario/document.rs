@@ -51,6 +51,23 @@ impl Document {
         &self.sections
     }
 
+    /// All that it says, and what the files say that it names, as JSON. Which schemes and how often, an effort may have
+    /// changed.
+    ///
+    /// # Panics
+    /// Never: keys of TOML are text.
+    #[must_use]
+    pub fn settings(&self) -> String {
+        serde_json::to_string(&self.table).expect("a table with keys of text")
+    }
+
+    /// The names of what is varied, but for schemes.
+    #[must_use]
+    pub fn axes(&self) -> Vec<String> {
+        let axes = self.sections.iter().flat_map(|section| &section.sweep).map(|axis| &axis.name);
+        axes.filter(|name| *name != SCHEME).cloned().collect()
+    }
+
     /// The same with another value at a path such as `nodes.client.count`.
     ///
     /// # Errors
@@ -85,7 +102,7 @@ impl Document {
         let sections = part::sections(&self.table)?;
         let mut cells = Vec::new();
         for (name, table) in &sections {
-            cells.extend(self.cells_of(table).map_err(|error| error.within_part(name.as_deref()))?);
+            cells.extend(self.cells_of(name.as_deref(), table).map_err(|error| error.within_part(name.as_deref()))?);
         }
         let is_placed = self.sections.iter().any(|section| section.sweep.iter().any(|axis| axis.name == SCHEME));
         if !is_placed {
@@ -95,7 +112,7 @@ impl Document {
     }
 
     /// The cells of a part, each with the place of its scheme or mix among all.
-    fn cells_of(&self, table: &Table) -> Result<Vec<(usize, Cell)>, ScenarioError> {
+    fn cells_of(&self, part: Option<&str>, table: &Table) -> Result<Vec<(usize, Cell)>, ScenarioError> {
         let section = self.concrete(table)?;
         let place = section.sweep.iter().position(|axis| axis.name == SCHEME);
         let (before, after) = match place {
@@ -117,7 +134,8 @@ impl Document {
                         .map(|(axis, point)| Label { axis: axis.name.clone(), point: point.name.clone() })
                         .collect();
                     let scenario = self.concrete(&table).map_err(|error| at(error, &points))?;
-                    let cell = Cell { scenario, labels, schemes: schemes.clone(), mix: mix.clone() };
+                    let part = part.map(str::to_owned);
+                    let cell = Cell { scenario, part, labels, schemes: schemes.clone(), mix: mix.clone() };
                     cells.extend(Some((run, cell)).filter(|(_, cell)| cell.has_clients_for_all()));
                 }
             }

@@ -32,7 +32,9 @@ use self::plan::{Combination, Plan, Results};
 use self::scenario::Scenario;
 use self::testbed::Testbed;
 use super::Paper;
-use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
+use conche_results::{Origin, sha256};
+
+use crate::campaign::{self, Completion, ExperimentError, RunOptions, Watch};
 use crate::experiment::{About, Bar, Effort, Experiment};
 use crate::report::Table;
 use crate::results::Figure;
@@ -46,10 +48,10 @@ const NAME: &str = "wiopt12";
 
 const SCENARIO: &str = include_str!("../../../../../scenarios/wiopt12.toml");
 
-struct Wiopt12(Scenario);
+struct Wiopt12(Scenario, String);
 
 fn read(text: &str) -> Result<Box<dyn Experiment>, ScenarioError> {
-    Ok(Box::new(Wiopt12(Scenario::from_toml(text)?)))
+    Ok(Box::new(Wiopt12(Scenario::from_toml(text)?, text.to_owned())))
 }
 
 impl Experiment for Wiopt12 {
@@ -62,12 +64,29 @@ impl Experiment for Wiopt12 {
         self.0.adjust(effort)
     }
 
-    fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError> {
+    fn origin(&self) -> Origin {
+        let (scenario, about) = (&self.0, self.about());
+        let axes = vec!["settings".to_owned()];
+        let mut settings = sha256(format!("{scenario:?}").as_bytes());
+        settings.truncate(16);
+        Origin {
+            name: about.name.to_owned(),
+            title: about.title.to_owned(),
+            seed: about.seed,
+            text: self.1.clone(),
+            files: Vec::new(),
+            settings,
+            axes,
+            extent: about.extent,
+        }
+    }
+
+    fn measure(&self, options: RunOptions<'_>, watch: Watch<'_>) -> Result<(Vec<Figure>, Completion), ExperimentError> {
         let scenario = &self.0;
-        let (results, cost) = run(scenario, options, watch)?;
+        let (results, completion) = run(scenario, &self.origin(), options, watch)?;
         let mut figures = figures::figures(scenario, &results);
         figures.extend(claims::figures(scenario, &figures));
-        Ok((figures, cost))
+        Ok((figures, completion))
     }
 
     fn tables(&self, figures: &[Figure]) -> Vec<Table> {
@@ -85,10 +104,17 @@ impl Experiment for Wiopt12 {
 }
 
 /// Runs all that the scenario asks for.
-fn run(scenario: &Scenario, options: RunOptions, watch: Watch<'_>) -> Result<(Results, Cost), ExperimentError> {
+fn run(
+    scenario: &Scenario,
+    origin: &Origin,
+    options: RunOptions<'_>,
+    watch: Watch<'_>,
+) -> Result<(Results, Completion), ExperimentError> {
     let testbed = Testbed::new(scenario);
     let keys = Plan(scenario).keys();
     let cells: Vec<_> = keys.iter().map(|key| Combination { scenario, testbed: &testbed, key: *key }).collect();
-    let (outcomes, cost) = campaign::run(&cells, scenario.seed, options, watch)?;
-    Ok((keys.into_iter().zip(outcomes).collect(), cost))
+    let (outcomes, completion) = campaign::run(&cells, origin, options, watch)?;
+    // Of a run that failed there is no transfer.
+    let outcomes = outcomes.into_iter().map(|runs| runs.into_iter().map(Option::unwrap_or_default).collect());
+    Ok((keys.into_iter().zip(outcomes).collect(), completion))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::scenario::{Acknowledgments, Metric, Scenario};
 use super::testbed::{Backoff, Testbed};
 use super::transfer::{self, Settings, Transfer, Way};
-use crate::campaign::{Cell, Ran, Replication};
+use crate::campaign::{Cell, CellId, ExchangeRows, Ran, Replication};
 
 /// Which routes transfers take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,6 +133,21 @@ pub(super) struct Combination<'a> {
 
 impl Cell for Combination<'_> {
     type Outcome = Vec<Transfer>;
+    type Kept = Vec<Transfer>;
+
+    fn id(&self) -> CellId {
+        let Settings { scheme, .. } = self.key.settings;
+        let axes = [("settings".to_owned(), self.name())].into();
+        CellId { axes, schemes: vec![self.scenario.schemes[scheme].name.clone()], ..CellId::default() }
+    }
+
+    fn keep(&self, outcome: &Vec<Transfer>) -> Vec<Transfer> {
+        outcome.clone()
+    }
+
+    fn restore(&self, kept: Vec<Transfer>) -> Option<Vec<Transfer>> {
+        Some(kept)
+    }
 
     fn name(&self) -> String {
         format!("{:?}", self.key)
@@ -156,7 +171,7 @@ impl Cell for Combination<'_> {
         }
     }
 
-    fn run(&self, replication: Replication) -> Result<Ran<Vec<Transfer>>, String> {
+    fn run(&self, replication: Replication, _: Option<&mut ExchangeRows>) -> Result<Ran<Vec<Transfer>>, String> {
         let run = |way, seed| transfer::run(self.scenario, self.testbed, &self.key.settings, way, seed);
         let transfers = match self.key.place {
             Place::Static(hops) => {

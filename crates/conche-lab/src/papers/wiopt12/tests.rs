@@ -20,8 +20,8 @@ fn reduced() -> Scenario {
 
 fn measured(scenario: &Scenario, jobs: usize) -> Vec<Figure> {
     let jobs = std::num::NonZeroUsize::new(jobs);
-    let experiment = Wiopt12(scenario.clone());
-    experiment.measure(RunOptions { jobs }, &|_| {}).expect("it runs").0
+    let experiment = Wiopt12(scenario.clone(), String::new());
+    experiment.measure(RunOptions { jobs, ..RunOptions::default() }, &|_| {}).expect("it runs").0
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(super) enum Way<'a> {
 }
 
 /// What became of a transfer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
 pub struct Transfer {
     /// In bits a second, until the last segment arrived; `None` if not all did.
     pub goodput: Option<f64>,
