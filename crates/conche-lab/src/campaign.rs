@@ -12,13 +12,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use conche_netsim::rng::{Entity, Purpose, Streams};
-pub use conche_results::{CellId, ExchangeRows, Failure, Store};
+pub use conche_results::{CellId, ExchangeRows, Failure, Kept, Sample, Store};
 use conche_results::{Origin, Run};
 use cpu_time::ThreadTime;
 use rand_core::RngCore;
 use rayon::iter::{ParallelBridge, ParallelIterator};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::scenario::ScenarioError;
 
@@ -108,8 +106,6 @@ pub enum ExperimentError {
 pub trait Cell: Sync {
     /// What a run of it gives.
     type Outcome: Send;
-    /// What is kept of that, from which it can be made again.
-    type Kept: Serialize + DeserializeOwned;
 
     /// What distinguishes it from the others.
     fn id(&self) -> CellId;
@@ -131,10 +127,10 @@ pub trait Cell: Sync {
     -> Result<Ran<Self::Outcome>, String>;
 
     /// What is kept of a run.
-    fn keep(&self, outcome: &Self::Outcome) -> Self::Kept;
+    fn keep(&self, outcome: &Self::Outcome) -> Vec<Kept>;
 
-    /// What a run gave, of which this was kept; `None` if it cannot have been of this cell.
-    fn restore(&self, kept: Self::Kept) -> Option<Self::Outcome>;
+    /// What a run gave, of which these samples were kept; `None` if it cannot have been of this cell.
+    fn restore(&self, samples: Vec<Sample>) -> Option<Self::Outcome>;
 }
 
 /// For each cell, what each of its replications gave; `None` of one that failed.
@@ -165,7 +161,7 @@ pub fn run<C: Cell>(
         let began = ThreadTime::now();
         let replication = Replication { index, count: cell.replications(), seed: seed_of(origin.seed, index) };
         let kept = options.store.map(|store| (store, run_of(origin, cell, replication)));
-        let taken = kept.as_ref().and_then(|(store, run)| store.taken(run, |kept| cell.restore(kept)));
+        let taken = kept.as_ref().and_then(|(store, run)| store.taken(run, |samples| cell.restore(samples)));
         let is_taken = taken.is_some();
         let ran = match taken {
             Some(outcome) => Ok(Ran { outcome, events: 0 }),

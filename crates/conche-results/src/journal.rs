@@ -8,11 +8,12 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::SCHEMA;
 use crate::origin::{CellId, Origin};
+use crate::sample::{Kept, Sample, samples};
 
 /// Which run it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +55,7 @@ struct Place {
 const KIND: &str = "run";
 
 #[derive(Serialize)]
-struct Line<'a, T> {
+struct Line<'a> {
     schema: u32,
     kind: &'a str,
     scenario: &'a str,
@@ -65,25 +66,34 @@ struct Line<'a, T> {
     events: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     exchanges: Option<Vec<u64>>,
-    outcome: &'a T,
+    outcome: &'a [Kept],
 }
 
-/// What of a line tells which run it is of.
-#[derive(Deserialize)]
-struct Head {
-    schema: u32,
-    kind: String,
-    scenario: String,
-    settings: String,
-    cell: CellId,
-    replication: u32,
-    seed: u64,
-    exchanges: Option<Vec<u64>>,
-}
+/// What stands before the samples of a run. Within a text a quotation mark has a backslash before it.
+const OUTCOME: &str = ",\"outcome\":";
 
-#[derive(Deserialize)]
-struct Outcome<T> {
-    outcome: T,
+/// Which run a line is of, and where its exchanges are; `None` if it is no line of a run.
+fn head(line: &str) -> Option<(Run, Option<Vec<u64>>)> {
+    let (head, _) = line.split_once(OUTCOME)?;
+    let head: Value = serde_json::from_str(&format!("{head}}}")).ok()?;
+    let is_run = head["schema"] == SCHEMA && head["kind"] == KIND;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let cell = &head["cell"];
+    let axes = cell["axes"].as_object()?.iter().map(|(axis, point)| Some((axis.clone(), text(point)?)));
+    let run = Run {
+        scenario: text(&head["scenario"])?,
+        settings: text(&head["settings"])?,
+        cell: CellId {
+            part: text(&cell["part"]),
+            axes: axes.collect::<Option<_>>()?,
+            mix: text(&cell["mix"]),
+            schemes: cell["schemes"].as_array()?.iter().map(text).collect::<Option<_>>()?,
+        },
+        replication: u32::try_from(head["replication"].as_u64()?).ok()?,
+        seed: head["seed"].as_u64()?,
+    };
+    let exchanges = head["exchanges"].as_array().and_then(|numbers| numbers.iter().map(Value::as_u64).collect());
+    is_run.then_some((run, exchanges))
 }
 
 impl Journal {
@@ -112,20 +122,17 @@ impl Journal {
                 notes.push("its last line is cut off: the run is not over, and is run again".to_owned());
                 break;
             }
-            match serde_json::from_slice::<Head>(&line) {
-                Ok(Head { schema: SCHEMA, kind, scenario, settings, cell, replication, seed, exchanges })
-                    if kind == KIND =>
-                {
-                    let is_wanted = |origin: &Origin| origin.name == scenario && origin.settings == settings;
+            match std::str::from_utf8(&line).ok().and_then(head) {
+                Some((run, exchanges)) => {
+                    let is_wanted = |origin: &Origin| origin.name == run.scenario && origin.settings == run.settings;
                     if origins.iter().any(is_wanted) {
-                        let run = Run { scenario, settings, cell, replication, seed };
                         // Of one that was run twice the last line counts.
                         known.insert(run, Place { at, bytes, exchanges });
                     } else {
                         other += 1;
                     }
                 }
-                _ => unread += 1,
+                None => unread += 1,
             }
             at += bytes as u64;
         }
@@ -144,12 +151,13 @@ impl Journal {
     }
 
     /// What a run has given, if it is there.
-    pub(crate) fn outcome<T: DeserializeOwned>(&self, run: &Run) -> Option<T> {
+    pub(crate) fn samples(&self, run: &Run) -> Option<Vec<Sample>> {
         let place = self.known.get(run)?;
         let mut line = vec![0; place.bytes];
         let file = &mut self.lock().file;
         file.seek(SeekFrom::Start(place.at)).and_then(|_| file.read_exact(&mut line)).ok()?;
-        serde_json::from_slice(&line).ok().map(|Outcome { outcome }| outcome)
+        let (_, outcome) = std::str::from_utf8(&line).ok()?.split_once(OUTCOME)?;
+        samples(outcome)
     }
 
     /// Where the exchanges of a run are, if it is there and they were kept.
@@ -158,7 +166,7 @@ impl Journal {
     }
 
     /// Adds a run that is over. If that cannot be done, nothing is added from then on; [`Journal::problem`] says why.
-    pub(crate) fn add<T: Serialize>(&self, run: &Run, events: u64, exchanges: Option<Vec<u64>>, outcome: &T) {
+    pub(crate) fn add(&self, run: &Run, events: u64, exchanges: Option<Vec<u64>>, outcome: &[Kept]) {
         let Run { scenario, settings, cell, replication, seed } = run;
         let (replication, seed) = (*replication, *seed);
         let line = Line {

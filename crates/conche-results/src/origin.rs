@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs::File;
 use std::io;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 /// Where results come from: a scenario as it was read and as it is run.
@@ -30,7 +30,7 @@ pub struct Origin {
 }
 
 /// What distinguishes a cell from all others of its scenario.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct CellId {
     /// The part of the scenario, if it has several.
     pub part: Option<String>,
@@ -54,7 +54,7 @@ pub struct Build {
 }
 
 /// The program that ran it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Program {
     /// Its version.
     pub version: String,
@@ -90,9 +90,19 @@ impl std::fmt::Display for Program {
     }
 }
 
-/// SHA-256 of a text, in hexadecimal.
+/// Stands for texts, one after the other: 16 hexadecimal digits of a SHA-256.
 #[must_use]
-pub fn sha256(text: &[u8]) -> String {
+pub fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hasher = Sha256::new();
+    for text in texts {
+        hasher.update((text.len() as u64).to_le_bytes());
+        hasher.update(text);
+    }
+    hexadecimal(&hasher.finalize()[..8])
+}
+
+/// SHA-256 of a text, in hexadecimal.
+pub(crate) fn sha256(text: &[u8]) -> String {
     hexadecimal(&Sha256::digest(text))
 }
 
@@ -130,6 +140,12 @@ mod tests {
     #[test]
     fn the_hash_is_that_of_sha256sum() {
         assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+
+    #[test]
+    fn texts_are_told_apart_from_others_that_together_are_the_same() {
+        assert_ne!(fingerprint(["ab", "c"]), fingerprint(["a", "bc"]));
+        assert_eq!(fingerprint(["ab", "c"]).len(), 16);
     }
 
     #[test]

@@ -4,24 +4,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::SCHEMA;
 use crate::origin::{Origin, Program};
 use crate::store::{JOURNAL, MANIFEST, WRITTEN};
-
-/// What of an earlier manifest tells whether its runs may be used.
-#[derive(Deserialize)]
-struct Manifest {
-    schema: u32,
-    program: Program,
-    scenarios: Vec<Scenario>,
-}
-
-#[derive(Deserialize)]
-struct Scenario {
-    name: String,
-}
 
 /// Refuses a directory whose results are of something else; a message that says of what.
 pub(crate) fn check(directory: &Path, program: &Program, origins: &[Origin]) -> Result<(), String> {
@@ -33,15 +20,15 @@ pub(crate) fn check(directory: &Path, program: &Program, origins: &[Origin]) -> 
         }
         Err(error) => return Err(format!("its {MANIFEST} cannot be read: {error}")),
     };
-    let manifest: Manifest = serde_json::from_str(&text).map_err(|error| format!("its {MANIFEST} is none: {error}"))?;
-    if manifest.schema != SCHEMA {
-        return Err(format!("its {MANIFEST} is of schema {}, this conche's of schema {SCHEMA}", manifest.schema));
+    let manifest: Value = serde_json::from_str(&text).map_err(|error| format!("its {MANIFEST} is no JSON: {error}"))?;
+    if manifest["schema"] != SCHEMA {
+        return Err(format!("its {MANIFEST} is of schema {}, this conche's of schema {SCHEMA}", manifest["schema"]));
     }
-    let list = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>().join(", ");
-    let (there, here) =
-        (list(&mut manifest.scenarios.iter().map(|of| &of.name)), list(&mut origins.iter().map(|of| &of.name)));
+    let scenarios = manifest["scenarios"].as_array().map_or(&[] as &[Value], Vec::as_slice);
+    let there: Vec<&str> = scenarios.iter().filter_map(|scenario| scenario["name"].as_str()).collect();
+    let here: Vec<&str> = origins.iter().map(|origin| origin.name.as_str()).collect();
     if there != here {
-        return Err(format!("it holds results of {there}, not of {here}"));
+        return Err(format!("it holds results of {}, not of {}", there.join(", "), here.join(", ")));
     }
     for origin in origins {
         let files = origin.files.iter().map(|(name, text)| (Origin::beside(name), text));
@@ -54,8 +41,12 @@ pub(crate) fn check(directory: &Path, program: &Program, origins: &[Origin]) -> 
             }
         }
     }
-    if manifest.program.sha256.is_none() || manifest.program.sha256 != program.sha256 {
-        return Err(format!("it holds results of another build of conche: {}; this is {program}", manifest.program));
+    let built = &manifest["program"];
+    if program.sha256.is_none() || built["sha256"].as_str() != program.sha256.as_deref() {
+        let text = |key: &str| built[key].as_str().map(str::to_owned);
+        let (version, commit) = (text("version").unwrap_or_default(), text("commit"));
+        let other = Program { version, commit, dirty: built["dirty"].as_bool(), sha256: None };
+        return Err(format!("it holds results of another build of conche, {other}; this is {program}"));
     }
     Ok(())
 }

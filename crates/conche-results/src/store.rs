@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use conche_parquet::{RowGroup, Writer};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::journal::{Journal, Run};
 use crate::manifest::{Finished, Manifest, State, Time, plain};
 use crate::origin::{Origin, Program};
 use crate::previous;
+use crate::sample::{Kept, Sample};
 use crate::tables::{ExchangeRows, RunRows, Shape};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -150,20 +149,21 @@ impl Store {
         Ok(())
     }
 
-    /// What a run gave earlier, if it need not be run again. `restore` makes of what was kept what it was made of.
-    pub fn taken<T: DeserializeOwned, O>(&self, run: &Run, restore: impl FnOnce(T) -> Option<O>) -> Option<O> {
-        let Some(exchanges) = &self.exchanges else { return restore(self.journal.outcome(run)?) };
-        let numbers = self.journal.exchanges(run)?;
-        let group = RowGroup::from_numbers(numbers, exchanges.shape.columns().len(), exchanges.bytes)?;
-        let outcome = restore(self.journal.outcome(run)?)?;
-        if let Ok(file) = &mut *exchanges.lock() {
-            file.keep(group);
+    /// What a run gave earlier, if it need not be run again. `restore` makes of the samples what they were made of.
+    pub fn taken<O>(&self, run: &Run, restore: impl FnOnce(Vec<Sample>) -> Option<O>) -> Option<O> {
+        let group = match &self.exchanges {
+            Some(exchanges) => Some((exchanges.known(self.journal.exchanges(run)?)?, exchanges)),
+            None => None,
+        };
+        let outcome = restore(self.journal.samples(run)?)?;
+        if let Some((group, exchanges)) = group {
+            exchanges.keep(group);
         }
         Some(outcome)
     }
 
     /// Keeps what a run gave.
-    pub fn keep(&self, run: &Run, events: u64, exchanges: Option<&ExchangeRows>, outcome: &impl Serialize) {
+    pub fn keep(&self, run: &Run, events: u64, exchanges: Option<&ExchangeRows>, outcome: &[Kept]) {
         let group = exchanges.zip(self.exchanges.as_ref()).and_then(|(rows, exchanges)| exchanges.write(rows));
         self.journal.add(run, events, group.as_ref().map(RowGroup::to_numbers), outcome);
     }
@@ -252,6 +252,17 @@ impl Exchanges {
 
     fn lock(&self) -> MutexGuard<'_, io::Result<Writer<File>>> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the exchanges of an earlier run are, if they are there.
+    fn known(&self, numbers: &[u64]) -> Option<RowGroup> {
+        RowGroup::from_numbers(numbers, self.shape.columns().len(), self.bytes)
+    }
+
+    fn keep(&self, group: RowGroup) {
+        if let Ok(file) = &mut *self.lock() {
+            file.keep(group);
+        }
     }
 
     /// Adds the exchanges of a run, and says where they are. If that cannot be done, nothing is added from then on.

@@ -20,7 +20,6 @@ impl Seeds {
 
 impl Cell for Seeds {
     type Outcome = u64;
-    type Kept = u64;
 
     fn id(&self) -> CellId {
         CellId::default()
@@ -47,12 +46,14 @@ impl Cell for Seeds {
         }
     }
 
-    fn keep(&self, outcome: &u64) -> u64 {
-        *outcome
+    fn keep(&self, outcome: &u64) -> Vec<Kept> {
+        let (scheme, unit, sample) = (String::new(), String::new(), Sample::Each(vec![*outcome], 1.0));
+        vec![Kept { phase: None, scheme, unit, figures: Vec::new(), sample }]
     }
 
-    fn restore(&self, kept: u64) -> Option<u64> {
-        Some(kept)
+    fn restore(&self, samples: Vec<Sample>) -> Option<u64> {
+        let [Sample::Each(numbers, _)] = &samples[..] else { return None };
+        numbers.first().copied()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The runs of a cell, and what is measured of each.
 
-use super::kept::{self, Kept};
-use crate::campaign::{self, CellId, ExchangeRows, Ran, Replication};
+use super::kept;
+use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
 use crate::compose::{self, Record, Selection, Wanted};
 use crate::metrics::{Metric, Sample};
 use crate::results::Unit;
@@ -66,7 +66,6 @@ fn thing(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
 
 impl campaign::Cell for CellRuns {
     type Outcome = Samples;
-    type Kept = Vec<Kept>;
 
     fn id(&self) -> CellId {
         self.cell.id()
@@ -112,8 +111,8 @@ impl campaign::Cell for CellRuns {
         kept::keep(self, outcome)
     }
 
-    fn restore(&self, kept: Vec<Kept>) -> Option<Samples> {
-        kept::restore(self, kept)
+    fn restore(&self, samples: Vec<Sample>) -> Option<Samples> {
+        kept::restore(self, samples)
     }
 
     fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, String> {

@@ -3,33 +3,12 @@
 use std::io;
 
 use conche_netsim::Instant;
-use conche_results::{ExchangeRow, ExchangeRows, RowOf, RunRow, RunRows};
-use serde::{Deserialize, Serialize};
+use conche_results::{ExchangeRow, ExchangeRows, Kept, Made, RowOf, RunRow, RunRows, Sample};
 
 use super::cells::{CellRuns, Samples};
 use crate::campaign::{CellId, Replication, seed_of};
 use crate::compose::Record;
-use crate::metrics::Sample;
-use crate::results::Unit;
 use crate::scenario::{Phase, Value};
-
-/// A sample of a run, and what it is of.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Kept {
-    phase: Option<String>,
-    scheme: String,
-    unit: Unit,
-    /// The figures that are made of it.
-    figures: Vec<Made>,
-    sample: Sample,
-}
-
-/// A figure; `{}` in its column stands for the labels of the sample.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct Made {
-    row: String,
-    column: String,
-}
 
 /// The samples of a run, one after the other.
 pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
@@ -42,7 +21,7 @@ pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
                 kept.push(Kept {
                     phase: phase.map(|phase| phase.name.clone()),
                     scheme: scheme.clone(),
-                    unit: runs.unit(place),
+                    unit: runs.unit(place).name(),
                     figures: of_sample.into_iter().map(made).collect(),
                     sample: sample.clone(),
                 });
@@ -52,9 +31,9 @@ pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
     kept
 }
 
-/// The samples of a run of which this was kept; `None` if there are more or fewer of them.
-pub(super) fn restore(runs: &CellRuns, kept: Vec<Kept>) -> Option<Samples> {
-    let mut samples = kept.into_iter().map(|kept| kept.sample);
+/// A run of which these samples were kept; `None` if it has more or fewer of them.
+pub(super) fn restore(runs: &CellRuns, samples: Vec<Sample>) -> Option<Samples> {
+    let mut samples = samples.into_iter();
     let mut outcome = runs.nothing();
     for sample in outcome.iter_mut().flatten().flatten() {
         *sample = samples.next()?;

@@ -20,7 +20,7 @@ mod tables;
 
 use std::cell::RefCell;
 
-use conche_results::{Origin, sha256};
+use conche_results::{Origin, fingerprint};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::campaign::{self, Completion, ExperimentError, RunOptions, Watch};
@@ -41,6 +41,8 @@ pub struct Composed {
     text: String,
     /// The files that this names.
     files: Vec<(String, String)>,
+    /// Stands for these, and for all that was changed of it.
+    settings: String,
 }
 
 impl Composed {
@@ -65,7 +67,10 @@ impl Composed {
                 .and_then(|text| Published::from_csv(&text))
                 .map_err(|problem| ScenarioError::new("published", format!("{name}: {problem}")))?,
         };
-        Ok(Self { document, published, text: text.to_owned(), files: files.into_inner() })
+        let (text, files) = (text.to_owned(), files.into_inner());
+        let named = files.iter().flat_map(|(name, text)| [name.as_str(), text]);
+        let settings = fingerprint(std::iter::once(text.as_str()).chain(named));
+        Ok(Self { document, published, text, files, settings })
     }
 
     /// How much is run, with the duration of runs if all are equally long.
@@ -90,7 +95,9 @@ impl Composed {
     /// # Errors
     /// If the path leads nowhere, or the value makes no sense there.
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
-        Ok(Self { document: self.document.with(path, value)?, ..self.clone() })
+        let value = value.into();
+        let settings = fingerprint([self.settings.as_str(), path, &value.to_string()]);
+        Ok(Self { document: self.document.with(path, value)?, settings, ..self.clone() })
     }
 }
 
@@ -101,20 +108,23 @@ impl Experiment for Composed {
     }
 
     fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
-        self.document.adjust(effort)
+        self.document.adjust(effort)?;
+        // Which schemes and how often, runs say themselves.
+        if effort.quick {
+            self.settings = fingerprint([self.settings.as_str(), "quick"]);
+        }
+        Ok(())
     }
 
     fn origin(&self) -> Origin {
         let about = self.about();
-        let mut settings = sha256(self.document.settings().as_bytes());
-        settings.truncate(16);
         Origin {
             name: about.name.to_owned(),
             title: about.title.to_owned(),
             seed: about.seed,
             text: self.text.clone(),
             files: self.files.clone(),
-            settings,
+            settings: self.settings.clone(),
             axes: self.document.axes(),
             extent: about.extent,
         }

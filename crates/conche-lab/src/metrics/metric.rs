@@ -1,7 +1,8 @@
 //! The metrics.
 
 use conche_netsim::Instant;
-use serde::{Deserialize, Serialize};
+use conche_results::Sample;
+use serde::Deserialize;
 
 use super::{Classes, Received, Statistic, Windows, over_time};
 use crate::compose::{Flow, Record, Selection, Wanted, enough};
@@ -75,20 +76,6 @@ pub enum Metric {
     Completed,
     /// What arrived at the servers.
     Received(Received),
-}
-
-/// What one run gives.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Sample {
-    /// A number.
-    One(f64),
-    /// Whole numbers of a base unit, of flows or exchanges, and how many of it make the metric's unit.
-    Each(Vec<u64>, f64),
-    /// Numbers with labels.
-    Labelled(Vec<(String, f64)>),
-    /// It has no value, such as the mean of nothing.
-    None,
 }
 
 const NANOS_PER_SECOND: f64 = 1e9;

@@ -19,7 +19,8 @@ mod statistic;
 mod whole;
 
 pub use classes::Classes;
-pub use metric::{Metric, Sample};
+pub use conche_results::Sample;
+pub use metric::Metric;
 pub use over_time::Windows;
 pub use received::Received;
 pub use standard::standard;

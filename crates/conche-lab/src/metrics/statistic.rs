@@ -52,14 +52,14 @@ impl Statistic {
     pub fn of(self, samples: &[&Sample]) -> Vec<Measured> {
         let mut labels: Vec<(&str, usize)> = Vec::new();
         for (run, sample) in samples.iter().enumerate() {
-            for (label, _) in sample.numbers(self) {
+            for (label, _) in numbers(sample, self) {
                 if !labels.iter().any(|(known, _)| *known == label) {
                     labels.push((label, run));
                 }
             }
         }
         let of_label = |(label, first_run): (&str, usize)| {
-            let numbers = samples.iter().flat_map(|sample| sample.numbers(self)).filter(|(of, _)| *of == label);
+            let numbers = samples.iter().flat_map(|sample| numbers(sample, self)).filter(|(of, _)| *of == label);
             let numbers: Vec<f64> = numbers.map(|(_, number)| number).collect();
             let measured = Measured { first_run, ..self.of_numbers(label, &numbers) };
             match self {
@@ -79,7 +79,7 @@ impl Statistic {
                 sorted.sort_unstable();
                 vec![("", percentile(&sorted, percent / 100.0) / base)]
             }
-            _ => sample.numbers(self),
+            _ => numbers(sample, self),
         }
     }
 
@@ -128,23 +128,21 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
     percents.iter().copied().zip(measured).collect()
 }
 
-impl Sample {
-    /// Its numbers with their labels; of what is measured of each flow or exchange, the mean or the median.
-    fn numbers(&self, statistic: Statistic) -> Vec<(&str, f64)> {
-        match self {
-            Self::One(number) => vec![("", *number)],
-            Self::Each(values, _) if values.is_empty() => Vec::new(),
-            Self::Each(values, per) if statistic == Statistic::Median => {
-                let mut values = values.clone();
-                let middle = values.len() / 2;
-                let (_, median, _) = values.select_nth_unstable(middle);
-                vec![("", *median as f64 / per)]
-            }
-            Self::Each(values, per) => {
-                vec![("", values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64 / per)]
-            }
-            Self::Labelled(numbers) => numbers.iter().map(|(label, number)| (label.as_str(), *number)).collect(),
-            Self::None => Vec::new(),
+/// The numbers of a sample with their labels; of what is measured of each flow or exchange, the mean or the median.
+fn numbers(sample: &Sample, statistic: Statistic) -> Vec<(&str, f64)> {
+    match sample {
+        Sample::One(number) => vec![("", *number)],
+        Sample::Each(values, _) if values.is_empty() => Vec::new(),
+        Sample::Each(values, per) if statistic == Statistic::Median => {
+            let mut values = values.clone();
+            let middle = values.len() / 2;
+            let (_, median, _) = values.select_nth_unstable(middle);
+            vec![("", *median as f64 / per)]
         }
+        Sample::Each(values, per) => {
+            vec![("", values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64 / per)]
+        }
+        Sample::Labelled(numbers) => numbers.iter().map(|(label, number)| (label.as_str(), *number)).collect(),
+        Sample::None => Vec::new(),
     }
 }

@@ -51,16 +51,6 @@ impl Document {
         &self.sections
     }
 
-    /// All that it says, and what the files say that it names, as JSON. Which schemes and how often, an effort may have
-    /// changed.
-    ///
-    /// # Panics
-    /// Never: keys of TOML are text.
-    #[must_use]
-    pub fn settings(&self) -> String {
-        serde_json::to_string(&self.table).expect("a table with keys of text")
-    }
-
     /// The names of what is varied, but for schemes.
     #[must_use]
     pub fn axes(&self) -> Vec<String> {

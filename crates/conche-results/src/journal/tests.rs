@@ -16,11 +16,17 @@ fn open(path: &Path) -> (Journal, Vec<String>) {
     Journal::open(path, &origins(), false).expect("it can be opened")
 }
 
+/// What a run gave whose number this is.
+fn kept(number: u32) -> [Kept; 1] {
+    let sample = Sample::Labelled(vec![("sum".to_owned(), 0.1 + 0.2), ("number".to_owned(), f64::from(number))]);
+    [Kept { phase: None, scheme: "mine".to_owned(), unit: "s".to_owned(), figures: Vec::new(), sample }]
+}
+
 /// A journal of three runs.
 fn three(path: &Path) {
     let (journal, notes) = open(path);
     assert!(notes.is_empty(), "{notes:?}");
-    (0..3).for_each(|number| journal.add(&run(number), 7, Some(vec![1, 2]), &(0.1 + 0.2, f64::from(number))));
+    (0..3).for_each(|number| journal.add(&run(number), 7, Some(vec![1, 2]), &kept(number)));
     assert!(journal.problem().is_none());
 }
 
@@ -31,11 +37,10 @@ fn a_run_is_found_with_the_very_numbers_that_it_gave() {
     three(&path);
     let (journal, notes) = open(&path);
     assert!(notes.is_empty(), "{notes:?}");
-    let (sum, number): (f64, f64) = journal.outcome(&run(2)).expect("it was kept");
-    assert_eq!((sum.to_bits(), number.to_bits()), ((0.1_f64 + 0.2).to_bits(), 2.0_f64.to_bits()));
+    assert_eq!(journal.samples(&run(2)), Some(kept(2).map(|kept| kept.sample).into()));
     assert_eq!(journal.exchanges(&run(2)), Some([1, 2].as_slice()));
-    assert!(journal.outcome::<(f64, f64)>(&run(3)).is_none());
-    assert!(journal.outcome::<(f64, f64)>(&Run { seed: 1, ..run(2) }).is_none(), "another seed is another run");
+    assert!(journal.samples(&run(3)).is_none());
+    assert!(journal.samples(&Run { seed: 1, ..run(2) }).is_none(), "another seed is another run");
 }
 
 #[test]
@@ -50,10 +55,10 @@ fn wherever_a_journal_is_cut_off_its_whole_lines_are_used_and_it_goes_on() {
         let (journal, notes) = open(&path);
         let is_torn = length > 0 && whole[length - 1] != b'\n';
         assert_eq!(notes.len(), usize::from(is_torn), "{notes:?}");
-        let found = (0..3).filter(|number| journal.outcome::<(f64, f64)>(&run(*number)).is_some());
+        let found = (0..3).filter(|number| journal.samples(&run(*number)).is_some());
         assert_eq!(found.count(), lines, "after {length} bytes");
         (u32::try_from(lines).expect("few")..3).for_each(|number| {
-            journal.add(&run(number), 7, Some(vec![1, 2]), &(0.1 + 0.2, f64::from(number)));
+            journal.add(&run(number), 7, Some(vec![1, 2]), &kept(number));
         });
         drop(journal);
         assert!(std::fs::read(&path).expect("it is there") == whole, "after {length} bytes");
@@ -77,7 +82,7 @@ fn lines_that_are_no_runs_or_of_other_settings_are_told_of() {
             "3 lines are not used: they are of other settings, such as --quick"
         ]
     );
-    assert!(journal.outcome::<(f64, f64)>(&run(0)).is_none());
+    assert!(journal.samples(&run(0)).is_none());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Directories that can be used, and those that cannot.
 
 use super::*;
-use crate::CellId;
+use crate::{CellId, Kept, Sample};
 
 fn origin(text: &str) -> Origin {
     let files = vec![("links.csv".to_owned(), "from,to\n0,1\n".to_owned())];
@@ -18,6 +18,11 @@ fn open(directory: &Path, origin: &Origin, program: Program) -> Result<(Store, V
     Store::open(Begin { directory, program, command, threads: 2, origins, with_exchanges: false, overwrites: false })
 }
 
+fn kept() -> [Kept; 1] {
+    let (scheme, unit, sample) = ("mine".to_owned(), "s".to_owned(), Sample::One(0.3));
+    [Kept { phase: None, scheme, unit, figures: Vec::new(), sample }]
+}
+
 fn run() -> Run {
     let (scenario, settings) = ("small".to_owned(), "abc".to_owned());
     Run { scenario, settings, cell: CellId::default(), replication: 0, seed: 1 }
@@ -28,14 +33,14 @@ fn what_was_kept_is_taken_and_the_manifest_says_how_it_ended() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let origin = origin("name = \"small\"");
     let (store, _) = open(directory.path(), &origin, program("a")).expect("it is empty");
-    assert_eq!(store.taken(&run(), Some::<u32>), None);
-    store.keep(&run(), 3, None, &42_u32);
+    assert_eq!(store.taken(&run(), Some), None);
+    store.keep(&run(), 3, None, &kept());
     let manifest = || fs::read_to_string(directory.path().join("manifest.json")).expect("it is there");
     assert!(manifest().contains("\"state\": \"running\""), "{}", manifest());
     drop(store);
     let (store, notes) = open(directory.path(), &origin, program("a")).expect("the same");
     assert!(notes.is_empty(), "{notes:?}");
-    assert_eq!(store.taken(&run(), Some::<u32>), Some(42));
+    assert_eq!(store.taken(&run(), Some), Some(vec![Sample::One(0.3)]));
     let (scenario, cell, problem) = ("small".to_owned(), "mine".to_owned(), "it fell over".to_owned());
     let failures = [crate::Failure { scenario, cell, replication: 1, seed: 2, problem }];
     let finished = Finished { figures: b"{}\n", text: "Small\n", runs: 2, failures: &failures, ..Finished::default() };
@@ -66,9 +71,11 @@ fn a_directory_of_something_else_is_refused_with_what_it_holds() {
     let problem = refused(&Origin { files, ..first.clone() }, program("a"));
     assert!(problem.contains("its scenarios/links.csv"), "{problem}");
     let problem = refused(&first, program("b"));
-    assert!(problem.contains("another build of conche: 0.1.0 (commit unknown)"), "{problem}");
+    assert!(problem.contains("another build of conche, 0.1.0 (commit unknown)"), "{problem}");
     fs::write(directory.path().join("manifest.json"), "{}").expect("it can be written");
-    assert!(refused(&first, program("a")).contains("its manifest.json is none"));
+    assert!(refused(&first, program("a")).contains("its manifest.json is of schema null"));
+    fs::write(directory.path().join("manifest.json"), "{").expect("it can be written");
+    assert!(refused(&first, program("a")).contains("its manifest.json is no JSON"));
     fs::remove_file(directory.path().join("manifest.json")).expect("it is there");
     assert!(refused(&first, program("a")).contains("a runs.ndjson without a manifest.json"));
 }
@@ -78,14 +85,14 @@ fn overwriting_begins_anew() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (first, second) = (origin("a = 1"), origin("a = 2"));
     let (store, _) = open(directory.path(), &first, program("a")).expect("it is empty");
-    store.keep(&run(), 3, None, &42_u32);
+    store.keep(&run(), 3, None, &kept());
     drop(store);
     let origins = std::slice::from_ref(&second);
     let (program, command) = (program("a"), Vec::new());
     let directory = directory.path();
     let begin = Begin { directory, program, command, threads: 1, origins, with_exchanges: false, overwrites: true };
     let (store, _) = Store::open(begin).expect("whatever was there");
-    assert_eq!(store.taken(&run(), Some::<u32>), None);
+    assert_eq!(store.taken(&run(), Some), None);
 }
 
 #[test]

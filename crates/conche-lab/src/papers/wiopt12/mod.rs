@@ -32,7 +32,7 @@ use self::plan::{Combination, Plan, Results};
 use self::scenario::Scenario;
 use self::testbed::Testbed;
 use super::Paper;
-use conche_results::{Origin, sha256};
+use conche_results::{Origin, fingerprint};
 
 use crate::campaign::{self, Completion, ExperimentError, RunOptions, Watch};
 use crate::experiment::{About, Bar, Effort, Experiment};
@@ -48,10 +48,10 @@ const NAME: &str = "wiopt12";
 
 const SCENARIO: &str = include_str!("../../../../../scenarios/wiopt12.toml");
 
-struct Wiopt12(Scenario, String);
+struct Wiopt12(Scenario, String, bool);
 
 fn read(text: &str) -> Result<Box<dyn Experiment>, ScenarioError> {
-    Ok(Box::new(Wiopt12(Scenario::from_toml(text)?, text.to_owned())))
+    Ok(Box::new(Wiopt12(Scenario::from_toml(text)?, text.to_owned(), false)))
 }
 
 impl Experiment for Wiopt12 {
@@ -61,14 +61,16 @@ impl Experiment for Wiopt12 {
     }
 
     fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
+        self.2 |= effort.quick;
         self.0.adjust(effort)
     }
 
     fn origin(&self) -> Origin {
-        let (scenario, about) = (&self.0, self.about());
+        let about = self.about();
         let axes = vec!["settings".to_owned()];
-        let mut settings = sha256(format!("{scenario:?}").as_bytes());
-        settings.truncate(16);
+        // Which schemes and how often, runs say themselves.
+        let quick = if self.2 { "quick" } else { "" };
+        let settings = fingerprint([self.1.as_str(), quick]);
         Origin {
             name: about.name.to_owned(),
             title: about.title.to_owned(),

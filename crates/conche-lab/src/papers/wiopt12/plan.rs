@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::scenario::{Acknowledgments, Metric, Scenario};
 use super::testbed::{Backoff, Testbed};
 use super::transfer::{self, Settings, Transfer, Way};
-use crate::campaign::{Cell, CellId, ExchangeRows, Ran, Replication};
+use crate::campaign::{Cell, CellId, ExchangeRows, Kept, Ran, Replication, Sample};
 
 /// Which routes transfers take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,7 +133,6 @@ pub(super) struct Combination<'a> {
 
 impl Cell for Combination<'_> {
     type Outcome = Vec<Transfer>;
-    type Kept = Vec<Transfer>;
 
     fn id(&self) -> CellId {
         let Settings { scheme, .. } = self.key.settings;
@@ -141,12 +140,17 @@ impl Cell for Combination<'_> {
         CellId { axes, schemes: vec![self.scenario.schemes[scheme].name.clone()], ..CellId::default() }
     }
 
-    fn keep(&self, outcome: &Vec<Transfer>) -> Vec<Transfer> {
-        outcome.clone()
+    fn keep(&self, outcome: &Vec<Transfer>) -> Vec<Kept> {
+        let scheme = &self.scenario.schemes[self.key.settings.scheme].name;
+        let kept = |(unit, sample): (&str, Sample)| {
+            let (scheme, unit) = (scheme.clone(), unit.to_owned());
+            Kept { phase: None, scheme, unit, figures: Vec::new(), sample }
+        };
+        outcome.iter().flat_map(Transfer::samples).map(kept).collect()
     }
 
-    fn restore(&self, kept: Vec<Transfer>) -> Option<Vec<Transfer>> {
-        Some(kept)
+    fn restore(&self, samples: Vec<Sample>) -> Option<Vec<Transfer>> {
+        samples.chunks(4).map(Transfer::from_samples).collect()
     }
 
     fn name(&self) -> String {

@@ -20,7 +20,7 @@ fn reduced() -> Scenario {
 
 fn measured(scenario: &Scenario, jobs: usize) -> Vec<Figure> {
     let jobs = std::num::NonZeroUsize::new(jobs);
-    let experiment = Wiopt12(scenario.clone(), String::new());
+    let experiment = Wiopt12(scenario.clone(), String::new(), false);
     experiment.measure(RunOptions { jobs, ..RunOptions::default() }, &|_| {}).expect("it runs").0
 }
 

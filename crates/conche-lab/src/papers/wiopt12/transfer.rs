@@ -8,6 +8,7 @@ use conche_proto::cc::AnyController;
 
 use super::scenario::{self, Metric, Scenario};
 use super::testbed::{Backoff, Net, Route, Testbed, aodv};
+use crate::campaign::Sample;
 
 /// What is varied from one transfer to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +35,7 @@ pub(super) enum Way<'a> {
 }
 
 /// What became of a transfer.
-#[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Transfer {
     /// In bits a second, until the last segment arrived; `None` if not all did.
     pub goodput: Option<f64>,
@@ -55,6 +56,31 @@ impl Transfer {
     #[must_use]
     pub fn succeeds(&self) -> bool {
         self.goodput.is_some()
+    }
+
+    /// What is kept of it, with units.
+    pub(super) fn samples(&self) -> [(&'static str, Sample); 4] {
+        let number = |value: Option<f64>| value.map_or(Sample::None, Sample::One);
+        let counts = vec![self.handed_over, self.given_up, self.timeouts.into()];
+        let routes = self.routes.iter().map(|hops| u64::from(*hops)).collect();
+        let (goodput, round_trip) = (number(self.goodput), number(self.round_trip));
+        [
+            ("bit/s", goodput),
+            ("s", round_trip),
+            ("count", Sample::Each(counts, 1.0)),
+            ("count", Sample::Each(routes, 1.0)),
+        ]
+    }
+
+    /// The transfer of which these were kept.
+    pub(super) fn from_samples(samples: &[Sample]) -> Option<Self> {
+        let number = |sample: &Sample| if let Sample::One(value) = sample { Some(*value) } else { None };
+        let [goodput, round_trip, Sample::Each(counts, _), Sample::Each(routes, _)] = samples else { return None };
+        let [handed_over, given_up, timeouts] = counts[..] else { return None };
+        let routes = routes.iter().map(|hops| u8::try_from(*hops).ok()).collect::<Option<_>>()?;
+        let timeouts = u32::try_from(timeouts).ok()?;
+        let (goodput, round_trip) = (number(goodput), number(round_trip));
+        Some(Self { goodput, round_trip, handed_over, given_up, routes, timeouts })
     }
 }
 
