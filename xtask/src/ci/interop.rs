@@ -14,6 +14,7 @@ use crate::source::{self, Token};
 /// Installs what these need, if it is missing, and runs them.
 pub fn run(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
+    let python = packages::ensure_pyarrow(project)?;
     let tests = tests_with_needs(&project.files()?);
     if tests.is_empty() {
         bail!("no test is marked `#[ignore = \"needs …\"]`; the interop tests must be");
@@ -23,7 +24,7 @@ pub fn run(project: &Project) -> Result<()> {
     // The features of the step `test`, so that nothing is compiled again.
     let line = format!("test --workspace --all-features {} -- --ignored {}", targets.join(" "), names.join(" "));
     // With this, a test that would skip itself for want of its program fails.
-    Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").run(project)?;
+    Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").env("CONCHE_PYTHON", &python).run(project)?;
     interop::run(project, &interop::Options::check())
 }
 

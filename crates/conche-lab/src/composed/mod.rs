@@ -69,7 +69,7 @@ impl Composed {
         };
         let (text, files) = (text.to_owned(), files.into_inner());
         let named = files.iter().flat_map(|(name, text)| [name.as_str(), text]);
-        let settings = fingerprint(std::iter::once(text.as_str()).chain(named));
+        let settings = fingerprint(&std::iter::once(text.as_str()).chain(named).collect::<Vec<_>>());
         Ok(Self { document, published, text, files, settings })
     }
 
@@ -96,7 +96,7 @@ impl Composed {
     /// If the path leads nowhere, or the value makes no sense there.
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
         let value = value.into();
-        let settings = fingerprint([self.settings.as_str(), path, &value.to_string()]);
+        let settings = fingerprint(&[self.settings.as_str(), path, &value.to_string()]);
         Ok(Self { document: self.document.with(path, value)?, settings, ..self.clone() })
     }
 }
@@ -111,7 +111,7 @@ impl Experiment for Composed {
         self.document.adjust(effort)?;
         // Which schemes and how often, runs say themselves.
         if effort.quick {
-            self.settings = fingerprint([self.settings.as_str(), "quick"]);
+            self.settings = fingerprint(&[self.settings.as_str(), "quick"]);
         }
         Ok(())
     }

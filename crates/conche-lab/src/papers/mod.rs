@@ -25,8 +25,8 @@ pub struct Paper {
     pub read: fn(&str) -> Result<Box<dyn Experiment>, ScenarioError>,
 }
 
-/// All papers, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[ETFA14, COMMAG16, BDP19, wiopt12::PAPER, ANRW18];
+/// All papers, in the order in which they are listed. There is one of it in a program, with the texts of all scenarios.
+pub static PAPERS: &[Paper] = &[ETFA14, COMMAG16, BDP19, wiopt12::PAPER, ANRW18];
 
 /// Betzler, Gomez, Demirkol, Kovatsch, "Congestion Control for CoAP Cloud Services", ETFA 2014.
 pub const ETFA14: Paper = Paper::composed("etfa14", include_str!("../../../../scenarios/etfa14.toml"));

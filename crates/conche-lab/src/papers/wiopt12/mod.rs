@@ -70,7 +70,7 @@ impl Experiment for Wiopt12 {
         let axes = vec!["settings".to_owned()];
         // Which schemes and how often, runs say themselves.
         let quick = if self.2 { "quick" } else { "" };
-        let settings = fingerprint([self.1.as_str(), quick]);
+        let settings = fingerprint(&[self.1.as_str(), quick]);
         Origin {
             name: about.name.to_owned(),
             title: about.title.to_owned(),
