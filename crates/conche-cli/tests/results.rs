@@ -179,9 +179,9 @@ fn more_replications_take_those_that_are_there() {
 
 #[test]
 fn a_run_that_fails_is_named_and_the_rest_is_there() {
-    // Of three clients one run does not end in time, of two both do.
+    // Luck decides which runs end in time; with this seed a third of them does not.
     let scenario = SCENARIO
-        .replace("duration = \"60s\"", "time_limit = \"27s\"")
+        .replace("duration = \"60s\"", "time_limit = \"40s\"")
         .replace("phases = [{ name = \"first\", lasts = \"20s\" }, { name = \"rest\", lasts = \"40s\" }]\n", "")
         .replace("to = \"server\"\n\n[[sweep]]", "to = \"server\"\nexchanges = 20\n\n[[sweep]]")
         .replace("metric = { done = { stretches = 2 } }", "metric = { done = { stretches = 1 } }");
@@ -193,7 +193,7 @@ fn a_run_that_fails_is_named_and_the_rest_is_there() {
     let failures = manifest["failures"].as_array().expect("a list");
     assert!((1..12).contains(&failures.len()), "some fail, and not all: {manifest}");
     assert_eq!(manifest["state"], "failed");
-    assert!(message.contains(&format!("conche: {} of 12 runs failed", failures.len())), "{message}");
+    assert!(message.contains(&format!("{} of 12 runs failed", failures.len())), "{message}");
     let first = failures[0]["cell"].as_str().expect("a name");
     assert!(message.contains(&format!("small: {first}, replication ")), "{message}");
     assert_eq!(campaign.journal().len(), 12 - failures.len());
