@@ -74,7 +74,7 @@ impl Options {
         &self,
         experiments: impl IntoIterator<Item = Box<dyn Experiment>>,
         global: &Global,
-    ) -> anyhow::Result<(Vec<Box<dyn Experiment>>, Option<Store>)> {
+    ) -> anyhow::Result<Prepared> {
         let adjusted = experiments.into_iter().map(|mut experiment| {
             experiment.adjust(&self.effort()).map_err(|error| UsageError(format!("--controllers: {error}")))?;
             Ok(experiment)
@@ -160,6 +160,9 @@ impl Options {
 
 /// More failures than these are only counted.
 const MOST_FAILURES: usize = 10;
+
+/// What will be run, and where its results are kept, if they are.
+type Prepared = (Vec<Box<dyn Experiment>>, Option<Store>);
 
 /// An experiment that was run.
 pub struct Done {

@@ -15,7 +15,9 @@ struct Seeds {
 }
 
 impl Seeds {
-    const GOOD: Self = Self { panics_in: None, fails_in: None, ran: AtomicU32::new(0) };
+    fn good() -> Self {
+        Self { panics_in: None, fails_in: None, ran: AtomicU32::new(0) }
+    }
 }
 
 impl Cell for Seeds {
@@ -70,7 +72,7 @@ fn store(directory: &Path) -> Store {
 
 #[test]
 fn what_panics_or_fails_leaves_a_gap_and_is_named() {
-    let cell = Seeds { panics_in: Some(1), fails_in: Some(2), ..Seeds::GOOD };
+    let cell = Seeds { panics_in: Some(1), fails_in: Some(2), ..Seeds::good() };
     let (outcomes, completion) = run(&[cell], &origin(), RunOptions::default(), &|_| {}).expect("threads");
     let [of_cell] = &outcomes[..] else { panic!("one cell") };
     assert_eq!(of_cell[..], [Some(seed_of(7, 0)), None, None, Some(seed_of(7, 3))]);
@@ -90,9 +92,9 @@ fn what_is_kept_is_not_run_again_and_what_failed_is() {
         let (outcomes, completion) = run(&cells, &origin(), options, &|_| {}).expect("threads");
         (outcomes.concat(), completion.taken, cells[0].ran.load(Ordering::Relaxed))
     };
-    let (outcomes, taken, ran) = campaign(Seeds { panics_in: Some(1), ..Seeds::GOOD });
+    let (outcomes, taken, ran) = campaign(Seeds { panics_in: Some(1), ..Seeds::good() });
     assert_eq!((outcomes.iter().flatten().count(), taken, ran), (3, 0, 4));
-    let (outcomes, taken, ran) = campaign(Seeds::GOOD);
+    let (outcomes, taken, ran) = campaign(Seeds::good());
     let all: Vec<Option<u64>> = (0..4).map(|index| Some(seed_of(7, index))).collect();
     assert_eq!((outcomes, taken, ran), (all, 3, 1));
 }
