@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{self, Stdio};
+use std::process;
 
 use anyhow::{Context, Result};
 
