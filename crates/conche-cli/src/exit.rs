@@ -77,13 +77,18 @@ pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
     }
 }
 
-/// Ends what computes and waits for nothing when Ctrl-C comes, after `clear` has put standard error in order.
-pub fn on_interrupt(json: bool, clear: impl FnOnce() + Send + 'static) {
+/// Ends what computes and waits for nothing when Ctrl-C comes, after `clear` has put standard error in order. What is kept
+/// can go on.
+pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
         // Without a handler Ctrl-C ends the process all the same, if less tidily.
         if runtime::start().is_ok_and(|runtime| runtime.block_on(tokio::signal::ctrl_c()).is_ok()) {
             clear();
-            let error = anyhow::Error::from(Interrupted).context("the experiment is not over and has no results");
+            let message = match is_kept {
+                true => "the experiment is not over; give the same command again, and it goes on",
+                false => "the experiment is not over and has no results",
+            };
+            let error = anyhow::Error::from(Interrupted).context(message);
             std::process::exit(tell(&error, json).into());
         }
     });

@@ -3,11 +3,10 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use conche_lab::campaign::{Cost, ExperimentError, Progress, RunOptions};
+use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOptions, Store};
 use conche_lab::composed::Composed;
 use conche_lab::controllers::known;
 use conche_lab::experiment::Effort;
@@ -18,6 +17,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::Global;
 use crate::exit::{self, UsageError};
 use crate::names;
+use crate::saving::{self, Saving};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -54,45 +54,81 @@ pub struct Options {
     /// Say on standard error how many events were simulated, and how fast.
     #[arg(long)]
     stats: bool,
-    /// Write the results into this directory, too: as JSON and as text.
-    #[arg(long, short, value_name = "DIR")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    saving: Saving,
 }
 
 impl Options {
     /// Runs the experiment as these options change it, and prints what it gives.
     pub fn execute(&self, experiment: Composed, global: &Global) -> anyhow::Result<()> {
         let bar = progress_bar(global);
+        let (experiments, store) = self.prepare([experiment], global)?;
         let shown = bar.clone();
-        exit::on_interrupt(global.json, move || shown.finish_and_clear());
-        let done = self.measure(experiment, &bar)?;
-        bar.finish_and_clear();
-        self.save(&done)?;
-        done.print(global)?;
-        self.tell(std::slice::from_ref(&done), global);
-        Ok(())
+        exit::on_interrupt(global.json, store.is_some(), move || shown.finish_and_clear());
+        let mut all = Vec::new();
+        for experiment in experiments {
+            let done = self.measure(experiment, store.as_ref(), &bar)?;
+            bar.finish_and_clear();
+            store.as_ref().map_or(Ok(()), |store| saving::save(store, &done, global))?;
+            done.print(global)?;
+            all.push(done);
+        }
+        self.end(&all, store, global)
     }
 
-    /// Runs the experiment as these options change it.
-    pub fn measure(&self, mut experiment: Composed, bar: &ProgressBar) -> anyhow::Result<Done> {
-        experiment.adjust(&self.effort()).map_err(|error| UsageError(error.to_string()))?;
+    /// Changes experiments as these options say, and opens the directory for their results.
+    pub fn prepare(
+        &self,
+        experiments: impl IntoIterator<Item = Composed>,
+        global: &Global,
+    ) -> anyhow::Result<Prepared> {
+        let adjusted = experiments.into_iter().map(|mut experiment| {
+            experiment.adjust(&self.effort()).map_err(|error| UsageError(error.to_string()))?;
+            Ok(experiment)
+        });
+        let experiments = adjusted.collect::<anyhow::Result<Vec<_>>>()?;
+        let store = self.saving.open(&experiments, self.jobs, global)?;
+        Ok((experiments, store))
+    }
+
+    /// Runs an experiment.
+    pub fn measure(&self, experiment: Composed, store: Option<&Store>, bar: &ProgressBar) -> anyhow::Result<Done> {
         let began = Instant::now();
         let show = |progress: Progress| {
             bar.set_length(progress.total);
             bar.set_position(progress.done);
+            if progress.taken > 0 {
+                bar.set_message(format!("({} runs taken from the journal)", progress.taken));
+            }
         };
-        let (figures, cost) = experiment.measure(RunOptions { jobs: self.jobs }, &show).map_err(usage)?;
-        Ok(Done { experiment, figures, cost, elapsed: began.elapsed() })
+        let options = RunOptions { jobs: self.jobs, store };
+        let (figures, completion) = experiment.measure(options, &show).map_err(usage)?;
+        Ok(Done { experiment, figures, completion, elapsed: began.elapsed() })
     }
 
-    /// Writes the results of an experiment where the options say.
-    pub fn save(&self, done: &Done) -> anyhow::Result<()> {
-        let Some(directory) = &self.output else { return Ok(()) };
-        write_results(directory, done).with_context(|| format!("cannot write results into {}", directory.display()))
+    /// Ends what was run: closes the directory, says what it took, and fails if a run has failed.
+    pub fn end(&self, done: &[Done], store: Option<Store>, global: &Global) -> anyhow::Result<()> {
+        let is_kept = store.is_some();
+        store.map_or(Ok(()), Store::close)?;
+        self.tell(done, global);
+        let failures: Vec<&Failure> = done.iter().flat_map(|done| &done.completion.failures).collect();
+        if failures.is_empty() {
+            return Ok(());
+        }
+        let runs: u64 = done.iter().map(|done| done.completion.runs).sum();
+        let mut message = format!("{} of {runs} runs failed; what is shown is of the others", failures.len());
+        for failure in failures.iter().take(MOST_FAILURES) {
+            message += &format!("\n  {}: {failure}", failure.scenario);
+        }
+        if failures.len() > MOST_FAILURES {
+            let rest = failures.len() - MOST_FAILURES;
+            message += &format!("\n  and {rest} more{}", if is_kept { "; manifest.json has them all" } else { "" });
+        }
+        Err(anyhow::Error::msg(message))
     }
 
     /// Says on standard error what it took.
-    pub fn tell(&self, done: &[Done], global: &Global) {
+    fn tell(&self, done: &[Done], global: &Global) {
         if self.stats {
             done.iter().for_each(|done| eprintln!("{}", done.stats()));
         }
@@ -145,15 +181,26 @@ fn parted<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String
         .ok_or_else(|| format!("it has to be a name, `=` and a value, as in `{example}`"))
 }
 
+/// More failures than these are only counted.
+const MOST_FAILURES: usize = 10;
+
+/// What will be run, and where its results are kept, if they are.
+type Prepared = (Vec<Composed>, Option<Store>);
+
 /// An experiment that was run.
 pub struct Done {
     experiment: Composed,
     pub figures: Vec<Figure>,
-    cost: Cost,
+    pub completion: Completion,
     elapsed: Duration,
 }
 
 impl Done {
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        self.experiment.about().name
+    }
+
     /// Prints the results on standard output: for people, or as JSON.
     pub fn print(&self, global: &Global) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
@@ -171,12 +218,13 @@ impl Done {
 
     /// What simulating has cost, in a line.
     fn stats(&self) -> String {
-        let rate = self.cost.events_per_second().unwrap_or_default() / 1e6;
+        let cost = self.completion.cost;
+        let rate = cost.events_per_second().unwrap_or_default() / 1e6;
         format!(
             "{}: {} runs, {:.1} million events, {rate:.2} million a CPU second, {:.1} s in all",
-            self.experiment.about().name,
-            self.cost.runs,
-            self.cost.events as f64 / 1e6,
+            self.name(),
+            cost.runs,
+            cost.events as f64 / 1e6,
             self.elapsed.as_secs_f64()
         )
     }
@@ -193,7 +241,7 @@ fn usage(error: ExperimentError) -> anyhow::Error {
 /// A bar on standard error, if that is a terminal.
 fn progress_bar(global: &Global) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, draw_target(global));
-    bar.set_style(style("{bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left"));
+    bar.set_style(style("{bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left {msg}"));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
@@ -214,15 +262,4 @@ impl std::fmt::Display for Done {
         writeln!(f, "{}", self.experiment.about())?;
         self.experiment.tables(&self.figures).iter().try_for_each(|table| write!(f, "\n{table}"))
     }
-}
-
-fn write_results(directory: &Path, done: &Done) -> io::Result<()> {
-    std::fs::create_dir_all(directory)?;
-    let file = |extension: &str| directory.join(done.experiment.about().name).with_extension(extension);
-    let mut json = io::BufWriter::new(std::fs::File::create(file("ndjson"))?);
-    write_json(&done.figures, &mut json)?;
-    json.flush()?;
-    let command: Vec<_> = std::env::args().collect();
-    let origin = format!("conche {}: {}\n", env!("CARGO_PKG_VERSION"), command.join(" "));
-    std::fs::write(file("txt"), format!("{origin}{done}"))
 }

@@ -34,6 +34,7 @@ mod reproduce;
 mod request;
 mod run;
 mod runtime;
+mod saving;
 mod serve;
 mod shell;
 mod show;

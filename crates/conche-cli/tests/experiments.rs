@@ -134,7 +134,7 @@ fn other_controllers_and_an_output_directory_can_be_named() {
     }
     let text = std::fs::read_to_string(results.join("small.txt")).expect("written");
     assert!(text.ends_with(&stdout(&output)), "the file says what the terminal said");
-    assert!(std::fs::read_to_string(results.join("small.ndjson")).expect("written").contains("linux/2"));
+    assert!(std::fs::read_to_string(results.join("figures.ndjson")).expect("written").contains("linux/2"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::error::Error;
 
 use conche_lab::campaign::RunOptions;
 use conche_lab::composed::Composed;
-use conche_lab::experiment::{Effort, Experiment, Origin};
+use conche_lab::experiment::{Effort, Origin};
 use conche_lab::papers::{Closeness, ETFA14};
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use toml::{Table, Value};

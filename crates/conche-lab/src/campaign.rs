@@ -2,12 +2,18 @@
 //!
 //! An experiment is a list of cells (what is compared), each of which runs several times under other random numbers
 //! (replications). The seed of a replication is the same in every cell: common random numbers.
+//!
+//! A run that fails leaves a gap, and the others go on. With a [`Store`] each is kept as soon as it is over, and not run again.
 
+use std::any::Any;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use conche_netsim::rng::{Entity, Purpose, Streams};
+pub use conche_results::{CellId, ExchangeRows, Failure, Kept, Sample, Store};
+use conche_results::{Origin, Run};
 use cpu_time::ThreadTime;
 use rand_core::RngCore;
 use rayon::iter::{ParallelBridge, ParallelIterator};
@@ -16,9 +22,11 @@ use crate::scenario::ScenarioError;
 
 /// What may differ from one invocation to the next without changing results.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RunOptions {
+pub struct RunOptions<'a> {
     /// Threads; by default as many as there are cores.
     pub jobs: Option<NonZeroUsize>,
+    /// Where runs are kept, and taken from; by default nowhere.
+    pub store: Option<&'a Store>,
 }
 
 /// How far the runs are, in units of estimated work.
@@ -28,6 +36,8 @@ pub struct Progress {
     pub done: u64,
     /// All work.
     pub total: u64,
+    /// How many runs were not run again, because their results are kept.
+    pub taken: u64,
 }
 
 /// Who is told of progress, from the threads that work.
@@ -65,22 +75,28 @@ pub struct Cost {
     pub cpu: Duration,
 }
 
+/// How a campaign has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// How many runs it has, with those that failed.
+    pub runs: u64,
+    /// How many of them were not run again.
+    pub taken: u64,
+    /// Those that failed, in the order of cells.
+    pub failures: Vec<Failure>,
+    /// What the others have cost.
+    pub cost: Cost,
+}
+
 /// Why an experiment could not be run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// Some of its values do not go together.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// A run failed.
-    #[error("{cell}, replication {replication}: {problem}")]
-    Run {
-        /// Which cell.
-        cell: String,
-        /// Counted from 0.
-        replication: u32,
-        /// What happened.
-        problem: String,
-    },
+    /// Its runs have more values than a table can have.
+    #[error("cannot make a table of all runs: {0}")]
+    Table(#[from] std::io::Error),
     /// The operating system gives no threads.
     #[error("cannot start the worker threads: {0}")]
     Threads(String),
@@ -91,6 +107,9 @@ pub trait Cell: Sync {
     /// What a run of it gives.
     type Outcome: Send;
 
+    /// What distinguishes it from the others.
+    fn id(&self) -> CellId;
+
     /// Its name in errors.
     fn name(&self) -> String;
 
@@ -100,26 +119,33 @@ pub trait Cell: Sync {
     /// About how long a run takes, in any unit that all cells of the experiment share.
     fn work(&self) -> u64;
 
-    /// Runs it once.
+    /// Runs it once, and adds its exchanges to those that are wanted, if it has any.
     ///
     /// # Errors
     /// Why it cannot be run, as a message to the user.
-    fn run(&self, replication: Replication) -> Result<Ran<Self::Outcome>, String>;
+    fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>)
+    -> Result<Ran<Self::Outcome>, String>;
+
+    /// What is kept of a run.
+    fn keep(&self, outcome: &Self::Outcome) -> Vec<Kept>;
+
+    /// What a run gave, of which these samples were kept; `None` if it cannot have been of this cell.
+    fn restore(&self, samples: Vec<Sample>) -> Option<Self::Outcome>;
 }
 
-/// For each cell, what each of its replications gave.
-pub type Outcomes<C> = Vec<Vec<<C as Cell>::Outcome>>;
+/// For each cell, what each of its replications gave; `None` of one that failed.
+pub type Outcomes<C> = Vec<Vec<Option<<C as Cell>::Outcome>>>;
 
 /// Runs every cell as often as it says. For each cell, in their order, the answer has one outcome a replication.
 ///
 /// # Errors
-/// The first run, in the order of cells, that fails; or if there are no threads.
+/// If there are no threads.
 pub fn run<C: Cell>(
     cells: &[C],
-    seed: u64,
-    options: RunOptions,
+    origin: &Origin,
+    options: RunOptions<'_>,
     watch: Watch<'_>,
-) -> Result<(Outcomes<C>, Cost), ExperimentError> {
+) -> Result<(Outcomes<C>, Completion), ExperimentError> {
     let mut jobs: Vec<(usize, u32)> = cells
         .iter()
         .enumerate()
@@ -128,36 +154,79 @@ pub fn run<C: Cell>(
     // The longest first, so that no thread is left alone with one at the end.
     jobs.sort_by_key(|(cell, _)| std::cmp::Reverse(cells[*cell].work()));
     let total = jobs.iter().map(|(cell, _)| cells[*cell].work()).sum();
-    let tally = Mutex::new((Progress { done: 0, total }, Cost::default()));
+    let progress = Progress { done: 0, total, taken: 0 };
+    let tally = Mutex::new((progress, Completion { runs: jobs.len() as u64, ..Completion::default() }));
     let one = |(place, index): (usize, u32)| {
         let cell = &cells[place];
         let began = ThreadTime::now();
-        let replication = Replication { index, count: cell.replications(), seed: seed_of(seed, index) };
-        let ran = cell.run(replication);
+        let replication = Replication { index, count: cell.replications(), seed: seed_of(origin.seed, index) };
+        let kept = options.store.map(|store| (store, run_of(origin, cell, replication)));
+        let taken = kept.as_ref().and_then(|(store, run)| store.taken(run, |samples| cell.restore(samples)));
+        let is_taken = taken.is_some();
+        let ran = match taken {
+            Some(outcome) => Ok(Ran { outcome, events: 0 }),
+            None => run_once(cell, replication, kept.as_ref()),
+        };
         let cpu = began.elapsed();
-        // A thread that panicked has ended the experiment already.
+        // A thread that panicked here has ended the experiment already.
         let mut tally = tally.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (progress, cost) = &mut *tally;
+        let (progress, Completion { taken, cost, .. }) = &mut *tally;
         progress.done += cell.work();
-        cost.runs += 1;
-        cost.events += ran.as_ref().map_or(0, |ran| ran.events);
-        cost.cpu += cpu;
+        if is_taken {
+            *taken += 1;
+            progress.taken = *taken;
+        } else {
+            *cost += Cost { runs: 1, events: ran.as_ref().map_or(0, |ran| ran.events), cpu };
+        }
         watch(*progress);
-        ((place, index), ran)
+        ((place, replication), ran)
     };
     let mut all: Vec<_> = threads(options)?.install(|| jobs.into_iter().par_bridge().map(one).collect());
-    all.sort_by_key(|(job, _)| *job);
+    all.sort_by_key(|((place, replication), _)| (*place, replication.index));
+    let (_, mut completion) = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut outcomes: Outcomes<C> = cells.iter().map(|_| Vec::new()).collect();
     for ((place, replication), ran) in all {
-        let failed = |problem| ExperimentError::Run { cell: cells[place].name(), replication, problem };
-        outcomes[place].push(ran.map_err(failed)?.outcome);
+        let failed = |problem| Failure {
+            scenario: origin.name.clone(),
+            cell: cells[place].name(),
+            replication: replication.index,
+            seed: replication.seed,
+            problem,
+        };
+        let outcome = ran.map(|ran| ran.outcome).map_err(|problem| completion.failures.push(failed(problem)));
+        outcomes[place].push(outcome.ok());
     }
-    let (_, cost) = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok((outcomes, cost))
+    Ok((outcomes, completion))
+}
+
+fn run_of(origin: &Origin, cell: &impl Cell, Replication { index, seed, .. }: Replication) -> Run {
+    let (scenario, settings) = (origin.name.clone(), origin.settings.clone());
+    Run { scenario, settings, cell: cell.id(), replication: index, seed }
+}
+
+/// Runs a cell, and keeps what it gives. What panics fails, and nothing else does.
+fn run_once<C: Cell>(
+    cell: &C,
+    replication: Replication,
+    kept: Option<&(&Store, Run)>,
+) -> Result<Ran<C::Outcome>, String> {
+    let mut exchanges = kept.and_then(|(store, _)| store.exchange_rows());
+    let run = AssertUnwindSafe(|| cell.run(replication, exchanges.as_mut()));
+    let ran = catch_unwind(run).unwrap_or_else(|panic| Err(format!("it panicked: {}", message(&*panic))))?;
+    if let Some((store, run)) = kept {
+        store.keep(run, ran.events, exchanges.as_ref(), &cell.keep(&ran.outcome));
+    }
+    Ok(ran)
+}
+
+/// What a panic says.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("it does not say why")
 }
 
 /// As many threads as the options say.
-pub(crate) fn threads(options: RunOptions) -> Result<rayon::ThreadPool, ExperimentError> {
+pub(crate) fn threads(options: RunOptions<'_>) -> Result<rayon::ThreadPool, ExperimentError> {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
     threads.build().map_err(|error| ExperimentError::Threads(error.to_string()))
 }
@@ -183,3 +252,6 @@ impl std::ops::AddAssign for Cost {
         self.cpu += other.cpu;
     }
 }
+
+#[cfg(test)]
+mod tests;

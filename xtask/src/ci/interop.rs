@@ -14,6 +14,7 @@ use crate::source::{self, Token};
 /// Installs what these need, if it is missing, and runs them.
 pub fn run(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
+    let python = packages::ensure_pyarrow(project)?;
     let tests = tests_with_needs(&project.files()?);
     if tests.is_empty() {
         bail!("no test is marked `#[ignore = \"needs …\"]`; the interop tests must be");
@@ -25,7 +26,7 @@ pub fn run(project: &Project) -> Result<()> {
     // Peers wait for one another most of the time: meanwhile, what the step `readme` needs is compiled.
     Command::cargo("build --release --quiet").beside(project, || {
         // With this, a test that would skip itself for want of its program fails.
-        Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").run(project)?;
+        Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").env("CONCHE_PYTHON", &python).run(project)?;
         interop::run(project, &interop::Options::check())
     })
 }

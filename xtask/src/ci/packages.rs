@@ -12,6 +12,34 @@ use crate::project::Project;
 /// A program of the interop tests, and the Debian package that holds it.
 const PROGRAMS: [(&str, &str); 2] = [("coap-server-notls", "libcoap3-bin"), ("tshark", "tshark")];
 
+/// Packages of the Python index that tests need, each at its version.
+const PYARROW: (&str, &str) = ("pyarrow", "26.0.1");
+
+/// What a virtual environment of Python needs.
+pub const PYTHON: [(&str, &str); 1] = [("python3 -c import ensurepip", "python3-venv")];
+
+/// A Python that has pyarrow.
+pub fn ensure_pyarrow(project: &Project) -> Result<String> {
+    ensure(project, &PYTHON)?;
+    ensure_python(project, "pyarrow", PYARROW)
+}
+
+/// Installs a package of the Python index, if it is missing, into a virtual environment of this name in `target/interop`, and
+/// names the Python that has it.
+pub fn ensure_python(project: &Project, environment: &str, (package, version): (&str, &str)) -> Result<String> {
+    let directory = project.target().join("interop").join(environment).to_string_lossy().into_owned();
+    let python = format!("{directory}/bin/python");
+    let wanted = format!("import sys, importlib.metadata as m; sys.exit(m.version('{package}') != '{version}')");
+    if process_succeeds(&python, &["-c", &wanted]) {
+        return Ok(python);
+    }
+    Command::new("python3", ["-m", "venv", &directory]).unshown().run(project)?;
+    let requirement = format!("{package}=={version}");
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &requirement];
+    Command::new(&python, pip).unshown().run(project)?;
+    Ok(python)
+}
+
 /// Adds a compiler target with rustup if it is missing.
 pub fn ensure_target(project: &Project, target: &str) -> Result<()> {
     let installed = process::Command::new("rustup")
@@ -64,7 +92,11 @@ fn is_there(need: &str) -> bool {
 /// Whether a program runs with these two arguments.
 fn succeeds(program: &str, arguments: &str) -> bool {
     let (flag, argument) = arguments.split_once(' ').unwrap_or((arguments, ""));
-    let status = process::Command::new(program).args([flag, argument]).stderr(process::Stdio::null()).status();
+    process_succeeds(program, &[flag, argument])
+}
+
+fn process_succeeds(program: &str, arguments: &[&str]) -> bool {
+    let status = process::Command::new(program).args(arguments).stderr(process::Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{self, Stdio};
+use std::process;
 
 use anyhow::{Context, Result};
 
@@ -18,7 +18,6 @@ const CALIFORNIUM: &str = "californium-core-3.14.0.jar";
 
 /// What must be installed: a program, a header or a module of Python, and the Debian package that holds it.
 const LIBCOAP: [(&str, &str); 2] = [("gcc", "gcc"), ("/usr/include/coap3/coap.h", "libcoap3-dev")];
-const PYTHON: [(&str, &str); 1] = [("python3 -c import ensurepip", "python3-venv")];
 const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
 
 /// Our programs. They have the features and the profile that `cargo test` gives them, so that behind it nothing is compiled.
@@ -44,7 +43,7 @@ impl Setup {
         for peer in peers {
             match peer {
                 Peer::Libcoap => needs.extend(LIBCOAP),
-                Peer::Aiocoap => needs.extend(PYTHON),
+                Peer::Aiocoap => needs.extend(packages::PYTHON),
                 Peer::Californium => needs.extend(JAVA),
                 Peer::Conche => {}
             }
@@ -53,7 +52,7 @@ impl Setup {
         for peer in peers {
             match peer {
                 Peer::Libcoap => setup.build_libcoap(project)?,
-                Peer::Aiocoap => setup.install_aiocoap(project)?,
+                Peer::Aiocoap => drop(packages::ensure_python(project, "aiocoap", ("aiocoap", AIOCOAP))?),
                 Peer::Californium => setup.build_californium(project)?,
                 Peer::Conche => Command::cargo(OURS).unshown().run(project)?,
             }
@@ -113,19 +112,6 @@ impl Setup {
             Command::new("gcc", arguments).unshown().run(project)?;
         }
         Ok(())
-    }
-
-    fn install_aiocoap(&self, project: &Project) -> Result<()> {
-        let (environment, python) = (self.text("aiocoap"), self.text("aiocoap/bin/python"));
-        let wanted = format!("import sys, importlib.metadata as m; sys.exit(m.version('aiocoap') != '{AIOCOAP}')");
-        let installed = process::Command::new(&python).args(["-c", &wanted]).stderr(Stdio::null()).status();
-        if installed.is_ok_and(|status| status.success()) {
-            return Ok(());
-        }
-        Command::new("python3", ["-m", "venv", &environment]).unshown().run(project)?;
-        let requirement = format!("aiocoap=={AIOCOAP}");
-        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &requirement];
-        Command::new(&python, pip).unshown().run(project)
     }
 
     fn build_californium(&self, project: &Project) -> Result<()> {

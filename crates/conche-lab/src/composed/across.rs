@@ -36,7 +36,7 @@ impl<'a> Cells<'a> {
         let one = self.samples(at, value, &of)?;
         let replications = one.len();
         let numbers: Vec<f64> = match value.by {
-            None => one.iter().filter_map(|sample| sample.number(value.statistic)).collect(),
+            None => one.iter().filter_map(|sample| value.statistic.number(sample)).collect(),
             Some(By::Label) => {
                 let picked: f64 = of.into_values().next()?.parse().ok()?;
                 let in_run =
@@ -78,7 +78,7 @@ impl<'a> Cells<'a> {
                         let samples = self.samples(at, value, &Labels::from([(axis.as_str(), point.clone())]));
                         let chosen = samples.into_iter().flatten().enumerate();
                         let chosen = chosen.filter(|(place, _)| run.is_none_or(|run| run == *place));
-                        let numbers: Vec<f64> = chosen.filter_map(|(_, one)| one.number(value.statistic)).collect();
+                        let numbers: Vec<f64> = chosen.filter_map(|(_, one)| value.statistic.number(&one)).collect();
                         if numbers.is_empty() { 0.0 } else { numbers.iter().sum::<f64>() / numbers.len() as f64 }
                     };
                     let means: Vec<f64> = points.iter().map(mean).collect();
@@ -137,8 +137,8 @@ fn label(at: Place<'_>, axis: &str) -> Option<String> {
 /// How much more one is than the other in a replication.
 fn compared(by: By, statistic: Statistic, one: Sample, other: Sample) -> Option<f64> {
     if by == By::Difference {
-        return Some(one.number(statistic)? - other.number(statistic)?);
+        return Some(statistic.number(&one)? - statistic.number(&other)?);
     }
     let (one, other) = Sample::of_common_flows(one, other);
-    Some(100.0 * (one.number(statistic)? / other.number(statistic)? - 1.0))
+    Some(100.0 * (statistic.number(&one)? / statistic.number(&other)? - 1.0))
 }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::campaign::{self, Ran, Replication};
+use super::kept;
+use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
 use crate::compose::{self, Record, Routes, Selection, Wanted};
 use crate::metrics::{Endpoints, Metric, Sample};
+use crate::results::Unit;
 use crate::scenario::{Cell, Pace, Phase, Sender, Value};
 use crate::units::Span;
 
@@ -35,6 +37,28 @@ impl CellRuns {
         let thing = thing(&self.cell, value);
         self.measured.iter().position(|known| *known == thing).expect("every value's was listed")
     }
+
+    /// The values of one of its schemes.
+    pub(super) fn values(&self, scheme: &str) -> impl Iterator<Item = &Value> {
+        self.cell.scenario.values.iter().filter(move |value| self.cell.is_among(&value.only, scheme))
+    }
+
+    /// The row of a value in the whole, or in a phase.
+    pub(super) fn row(&self, value: &Value, scheme: &str, phase: Option<&Phase>) -> String {
+        let row = self.cell.row(value.row.as_deref(), scheme);
+        phase.map_or_else(|| row.clone(), |phase| format!("{row}/{}", phase.name))
+    }
+
+    /// What a sample counts.
+    pub(super) fn unit(&self, place: usize) -> Unit {
+        self.measured[place].0.unit()
+    }
+
+    /// The samples of a run that has none.
+    pub(super) fn nothing(&self) -> Samples {
+        let of_stretch = vec![vec![Sample::None; self.measured.len()]; self.cell.schemes.len()];
+        vec![of_stretch; 1 + self.cell.scenario.phases.len()]
+    }
 }
 
 /// The metric, and the place of the traffic that it is of.
@@ -45,6 +69,10 @@ fn thing(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
 
 impl campaign::Cell for CellRuns {
     type Outcome = Samples;
+
+    fn id(&self) -> CellId {
+        self.cell.id()
+    }
 
     fn name(&self) -> String {
         self.cell.row(None, &self.cell.schemes.join("+"))
@@ -86,10 +114,21 @@ impl campaign::Cell for CellRuns {
         scenario.traffic.iter().map(of).sum::<u64>().max(1)
     }
 
-    fn run(&self, replication: Replication) -> Result<Ran<Samples>, String> {
+    fn keep(&self, outcome: &Samples) -> Vec<Kept> {
+        kept::keep(self, outcome)
+    }
+
+    fn restore(&self, samples: Vec<Sample>) -> Option<Samples> {
+        kept::restore(self, samples)
+    }
+
+    fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, String> {
         let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metric.wants()));
         let wanted = Wanted { timeouts: wants(|wanted| wanted.timeouts), arrivals: wants(|wanted| wanted.arrivals) };
         let Ran { outcome: record, events } = compose::run(&self.cell, wanted, replication, &self.routes)?;
+        if let Some(rows) = exchanges {
+            kept::add_exchanges(rows, self, &record, replication).map_err(|error| error.to_string())?;
+        }
         let scenario = &self.cell.scenario;
         let endpoints = |scheme: usize| Endpoints {
             max_retransmit: scenario.endpoint.max_retransmit,

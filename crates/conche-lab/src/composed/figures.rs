@@ -41,7 +41,7 @@ fn of_stretch(
         let sample = runs.place(value);
         outcomes.iter().map(|of_run| &of_run[sample]).collect()
     };
-    let wanted = || cell.scenario.values.iter().filter(|value| cell.is_among(&value.only, scheme));
+    let wanted = || runs.values(scheme);
     // Percentiles of one thing come from one bootstrap.
     let mut percentiles_of: Vec<(usize, Vec<f64>)> = Vec::new();
     for value in wanted() {
@@ -100,8 +100,7 @@ fn figure(
     measured: Measured,
 ) -> Figure {
     let scenario = &runs.cell.scenario;
-    let row = runs.cell.row(value.row.as_deref(), scheme);
-    let row = phase.map_or_else(|| row.clone(), |phase| format!("{row}/{}", phase.name));
+    let row = runs.row(value, scheme, phase);
     let column = value.column.replace("{}", &measured.label);
     Figure {
         paper: scenario.name.clone(),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cells` | the runs of a cell, and what is measured of each |
 //! | `across` | values that come from several cells |
+//! | `kept` | what is left of runs on disk |
 //! | `figures` | what is made of the replications, under the tables and figures that values belong to |
 //! | `features` | what distinguishes the schemes before any run |
 //! | `claims` | what is said in words, put to the test |
@@ -15,14 +16,17 @@ mod cells;
 mod claims;
 mod features;
 mod figures;
+mod kept;
 mod published;
 mod tables;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
+use conche_results::{Origin as Source, fingerprint};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
+use crate::campaign::{self, Completion, ExperimentError, RunOptions, Watch};
 use crate::experiment::{About, Bar, Effort, Origin, replications};
 use crate::papers::closeness_table;
 use crate::report::Table;
@@ -38,6 +42,12 @@ use published::Published;
 pub struct Composed {
     document: Document,
     published: Published,
+    /// The text that it was read from.
+    text: String,
+    /// The files that this names.
+    files: Vec<(String, String)>,
+    /// Stands for these, and for all that was changed of it.
+    settings: String,
 }
 
 impl Composed {
@@ -46,14 +56,26 @@ impl Composed {
     /// # Errors
     /// What is wrong, where, and what would be right.
     pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
-        let document = Document::read(text, &file)?;
+        let files: RefCell<Vec<(String, String)>> = RefCell::default();
+        let file = |name: &str| {
+            let text = file(name)?;
+            let mut files = files.borrow_mut();
+            if !files.iter().any(|(known, _)| known == name) {
+                files.push((name.to_owned(), text.clone()));
+            }
+            Ok(text)
+        };
+        let document = Document::read(text, file)?;
         let published = match &document.scenario().published {
             None => Published::default(),
             Some(name) => file(name)
                 .and_then(|text| Published::from_csv(&text))
                 .map_err(|problem| ScenarioError::new("published", format!("{name}: {problem}")))?,
         };
-        Ok(Self { document, published })
+        let (text, files) = (text.to_owned(), files.into_inner());
+        let named = files.iter().flat_map(|(name, text)| [name.as_str(), text]);
+        let settings = fingerprint(&std::iter::once(text.as_str()).chain(named).collect::<Vec<_>>());
+        Ok(Self { document, published, text, files, settings })
     }
 
     /// How much is run, with the duration of runs if all are equally long.
@@ -78,7 +100,9 @@ impl Composed {
     /// # Errors
     /// If the path leads nowhere, or the value makes no sense there.
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
-        Ok(Self { document: self.document.with(path, value)?, published: self.published.clone() })
+        let value = value.into();
+        let settings = fingerprint(&[self.settings.as_str(), path, &value.to_string()]);
+        Ok(Self { document: self.document.with(path, value)?, settings, ..self.clone() })
     }
 
     /// What it is, and how much of it will be run.
@@ -91,21 +115,60 @@ impl Composed {
     /// Changes how much is run, and of which schemes.
     ///
     /// # Errors
-    /// If a controller is unknown; the error lists the valid ones.
+    /// If a controller is unknown, if what is set makes no sense, or if there is no cell of those that are to be run.
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
-        self.document.adjust(effort)
+        self.document.adjust(effort)?;
+        // Which cells, which schemes and how often, runs say themselves.
+        if effort.quick {
+            self.settings = fingerprint(&[self.settings.as_str(), "quick"]);
+        }
+        for (path, value) in &effort.set {
+            self.settings = fingerprint(&[self.settings.as_str(), path, value]);
+        }
+        Ok(())
     }
 
-    /// Runs it. The figures depend on the scenario alone, not on the options.
+    /// Where its results come from, as much of it as will be run.
+    #[must_use]
+    pub fn source(&self) -> Source {
+        let about = self.about();
+        Source {
+            name: about.name.to_owned(),
+            title: about.title.to_owned(),
+            seed: about.seed,
+            text: self.text.clone(),
+            files: self.files.clone(),
+            settings: self.settings.clone(),
+            axes: self.document.axes(),
+            extent: about.extent,
+        }
+    }
+
+    /// Runs it. The figures depend on the scenario alone, not on the options. They are of the runs that did not fail.
     ///
     /// # Errors
     /// If it cannot be run.
-    pub fn measure(&self, options: RunOptions, watch: Watch<'_>) -> Result<(Vec<Figure>, Cost), ExperimentError> {
+    pub fn measure(
+        &self,
+        options: RunOptions<'_>,
+        watch: Watch<'_>,
+    ) -> Result<(Vec<Figure>, Completion), ExperimentError> {
         let scenario = self.document.scenario();
         let routes = Arc::default();
         let cells = self.document.cells()?.into_iter().map(|cell| CellRuns::new(cell, Arc::clone(&routes)));
         let cells: Vec<CellRuns> = cells.collect();
-        let (outcomes, cost) = campaign::run(&cells, scenario.seed, options, watch)?;
+        let (outcomes, completion) = campaign::run(&cells, &self.source(), options, watch)?;
+        if let Some(store) = options.store {
+            let mut rows = store.run_rows();
+            let mut runs = cells.iter().zip(&outcomes);
+            runs.try_for_each(|(cell, outcomes)| kept::add_values(&mut rows, cell, outcomes))?;
+            store.add_runs(rows);
+        }
+        // A run that failed has no values.
+        let or_nothing = |(cell, runs): (&CellRuns, Vec<Option<_>>)| {
+            runs.into_iter().map(|outcome| outcome.unwrap_or_else(|| cell.nothing())).collect::<Vec<_>>()
+        };
+        let outcomes: Vec<_> = cells.iter().zip(outcomes).map(or_nothing).collect();
         let all = Cells { runs: &cells, outcomes: &outcomes };
         let of_cell = |place: usize| figures::of_cell(all, place, &self.published);
         let measure = || (0..cells.len()).into_par_iter().map(of_cell).collect::<Vec<_>>();
@@ -117,7 +180,7 @@ impl Composed {
         // Stable, so that the values of an item stay in the order of cells.
         figures.sort_by_key(|figure| figures::rank(scenario, figure));
         figures.extend(claims);
-        Ok((figures, cost))
+        Ok((figures, completion))
     }
 
     /// Its figures as tables of text.

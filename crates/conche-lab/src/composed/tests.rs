@@ -41,8 +41,8 @@ fn point(point: crate::scenario::Point) -> toml::Value {
     toml::Value::Table(table)
 }
 
-fn jobs(number: usize) -> RunOptions {
-    RunOptions { jobs: NonZeroUsize::new(number) }
+fn jobs(number: usize) -> RunOptions<'static> {
+    RunOptions { jobs: NonZeroUsize::new(number), ..RunOptions::default() }
 }
 
 fn measured(experiment: &Composed) -> Vec<Figure> {
@@ -153,9 +153,15 @@ fn failed_exchanges_do_not_count_towards_the_fifty() {
 #[test]
 fn a_run_that_does_not_end_names_its_cell_and_says_how_far_it_came() {
     let experiment = anrw18(&[10], &["inf"], &["default"], 1).with("time_limit", "10s").expect("a time");
-    let error = experiment.measure(jobs(1), &|_| {}).expect_err("50 exchanges take 33 s").to_string();
+    let (figures, completion) = experiment.measure(jobs(1), &|_| {}).expect("the others could run");
+    let [failure, _] = &completion.failures[..] else { panic!("50 exchanges take 33 s: {completion:?}") };
+    let error = failure.to_string();
     let begin = "default/continuous/10/inf, replication 0: after 10s of virtual time client 0 has completed 1";
     assert!(error.starts_with(begin) && error.contains(" of 50 exchanges"), "{error}");
+    assert!(
+        figures.iter().all(|figure| figure.item == "table3"),
+        "no run, no figure but those without runs: {figures:?}"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use conche_netsim::Instant;
 use conche_proto::cc::features::Features;
+use conche_results::Sample;
 use serde::Deserialize;
 
 use super::{Classes, Received, Statistic, Transferred, Windows, over_time};
@@ -90,23 +91,6 @@ pub struct Endpoints {
     pub max_retransmit: u8,
     /// What distinguishes their congestion control, if that is known.
     pub features: Option<Features>,
-}
-
-/// What one run gives.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Sample {
-    /// A number.
-    One(f64),
-    /// A number that is one over another, which is not 0.
-    Ratio(f64, f64),
-    /// Whole numbers of a base unit, of flows or exchanges, and how many of it make the metric's unit.
-    Each(Vec<u64>, f64),
-    /// A number of each flow that has one.
-    OfFlows(Vec<Option<f64>>),
-    /// Numbers with labels.
-    Labelled(Vec<(String, f64)>),
-    /// It has no value, such as the mean of nothing.
-    None,
 }
 
 const NANOS_PER_SECOND: f64 = 1e9;

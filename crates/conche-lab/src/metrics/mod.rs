@@ -17,7 +17,8 @@ mod statistic;
 mod transferred;
 
 pub use classes::Classes;
-pub use metric::{Endpoints, Metric, Sample};
+pub use conche_results::Sample;
+pub use metric::{Endpoints, Metric};
 pub use over_time::Windows;
 pub use received::Received;
 pub use statistic::{Measured, Statistic, percentiles};

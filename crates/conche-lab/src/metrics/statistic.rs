@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use super::Sample;
-use crate::stats::{Interval, Pooled, mean_interval};
+use crate::stats::{Interval, Pooled, mean_interval, percentile};
 
 /// What is made of the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
@@ -54,18 +54,37 @@ impl Statistic {
     pub fn of(self, samples: &[&Sample]) -> Vec<Measured> {
         let mut labels: Vec<(&str, usize)> = Vec::new();
         for (run, sample) in samples.iter().enumerate() {
-            for (label, _) in sample.numbers(self) {
+            for (label, _) in numbers(sample, self) {
                 if !labels.iter().any(|(known, _)| *known == label) {
                     labels.push((label, run));
                 }
             }
         }
         let of_label = |(label, first_run): (&str, usize)| {
-            let numbers = samples.iter().flat_map(|sample| sample.numbers(self)).filter(|(of, _)| *of == label);
+            let numbers = samples.iter().flat_map(|sample| numbers(sample, self)).filter(|(of, _)| *of == label);
             let numbers: Vec<f64> = numbers.map(|(_, number)| number).collect();
             Measured { first_run, ..self.of_numbers(label, &numbers, samples.len()) }
         };
         labels.into_iter().map(of_label).collect()
+    }
+
+    /// What it is within one run, with its labels: what a mean over replications is of, and what a sum adds up.
+    #[must_use]
+    pub fn in_run(self, sample: &Sample) -> Vec<(&str, f64)> {
+        match (self, sample) {
+            (Self::Percentile(percent), Sample::Each(values, base)) if !values.is_empty() => {
+                let mut sorted = values.clone();
+                sorted.sort_unstable();
+                vec![("", percentile(&sorted, percent / 100.0) / base)]
+            }
+            _ => numbers(sample, self),
+        }
+    }
+
+    /// What it is within one run, if that is a number.
+    #[must_use]
+    pub fn number(self, sample: &Sample) -> Option<f64> {
+        numbers(sample, self).first().map(|(_, number)| *number)
     }
 
     /// What it is of the numbers of those replications, of so many, that have one.
@@ -118,67 +137,30 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
     percents.iter().copied().zip(measured).collect()
 }
 
-impl Sample {
-    /// What several runs give that are taken for one.
-    #[must_use]
-    pub fn pooled<'a>(samples: impl IntoIterator<Item = &'a Self>) -> Self {
-        samples.into_iter().fold(Self::None, |pooled, sample| match (pooled, sample) {
-            (Self::None, sample) => sample.clone(),
-            (Self::Ratio(above, below), Self::Ratio(a, b)) => Self::Ratio(above + a, below + b),
-            (Self::Each(mut all, base), Self::Each(values, _)) => {
-                all.extend(values);
-                Self::Each(all, base)
-            }
-            (Self::OfFlows(mut all), Self::OfFlows(values)) => {
-                all.extend(values);
-                Self::OfFlows(all)
-            }
-            (pooled, _) => pooled,
-        })
-    }
-
-    /// Both, with the flows only that have a value in both.
-    #[must_use]
-    pub fn of_common_flows(one: Self, other: Self) -> (Self, Self) {
-        let (Self::OfFlows(a), Self::OfFlows(b)) = (&one, &other) else { return (one, other) };
-        let common = a.iter().zip(b).filter_map(|(a, b)| Some((Some((*a)?), Some((*b)?))));
-        let (a, b) = common.unzip();
-        (Self::OfFlows(a), Self::OfFlows(b))
-    }
-
-    /// Its number, if it has one.
-    #[must_use]
-    pub fn number(&self, statistic: Statistic) -> Option<f64> {
-        self.numbers(statistic).first().map(|(_, number)| *number)
-    }
-
-    /// Its numbers with their labels; of what is measured of each flow or exchange, the mean or the median.
-    fn numbers(&self, statistic: Statistic) -> Vec<(&str, f64)> {
-        match self {
-            Self::One(number) => vec![("", *number)],
-            Self::Ratio(above, below) => vec![("", above / below)],
-            Self::OfFlows(values) => {
-                mean(values.iter().copied().flatten()).map(|mean| ("", mean)).into_iter().collect()
-            }
-            Self::Each(values, _) if values.is_empty() => Vec::new(),
-            Self::Each(values, per) if statistic == Statistic::Median => {
-                let mut values = values.clone();
-                let middle = values.len() / 2;
-                let (_, median, _) = values.select_nth_unstable(middle);
-                vec![("", *median as f64 / per)]
-            }
-            Self::Each(values, per) => {
-                let mean = values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64;
-                if statistic != Statistic::Deviation {
-                    return vec![("", mean / per)];
-                }
-                let squares: f64 = values.iter().map(|value| (*value as f64 - mean).powi(2)).sum();
-                let deviation = (squares / (values.len() as f64 - 1.0)).sqrt() / per;
-                if values.len() > 1 { vec![("", deviation)] } else { Vec::new() }
-            }
-            Self::Labelled(numbers) => numbers.iter().map(|(label, number)| (label.as_str(), *number)).collect(),
-            Self::None => Vec::new(),
+/// The numbers of a sample with their labels; of what is measured of each flow or exchange, the mean or the median.
+fn numbers(sample: &Sample, statistic: Statistic) -> Vec<(&str, f64)> {
+    match sample {
+        Sample::One(number) => vec![("", *number)],
+        Sample::Ratio(above, below) => vec![("", above / below)],
+        Sample::OfFlows(values) => mean(values.iter().copied().flatten()).map(|mean| ("", mean)).into_iter().collect(),
+        Sample::Each(values, _) if values.is_empty() => Vec::new(),
+        Sample::Each(values, per) if statistic == Statistic::Median => {
+            let mut values = values.clone();
+            let middle = values.len() / 2;
+            let (_, median, _) = values.select_nth_unstable(middle);
+            vec![("", *median as f64 / per)]
         }
+        Sample::Each(values, per) => {
+            let mean = values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64;
+            if statistic != Statistic::Deviation {
+                return vec![("", mean / per)];
+            }
+            let squares: f64 = values.iter().map(|value| (*value as f64 - mean).powi(2)).sum();
+            let deviation = (squares / (values.len() as f64 - 1.0)).sqrt() / per;
+            if values.len() > 1 { vec![("", deviation)] } else { Vec::new() }
+        }
+        Sample::Labelled(numbers) => numbers.iter().map(|(label, number)| (label.as_str(), *number)).collect(),
+        Sample::None => Vec::new(),
     }
 }
 

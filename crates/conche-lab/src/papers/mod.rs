@@ -18,8 +18,8 @@ pub struct Paper {
     pub scenario: &'static str,
 }
 
-/// All papers, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[ETFA14, COMMAG16, BDP19, WIOPT12, ANRW18];
+/// All papers, in the order in which they are listed. There is one of it in a program, with the texts of all scenarios.
+pub static PAPERS: &[Paper] = &[ETFA14, COMMAG16, BDP19, WIOPT12, ANRW18];
 
 /// Betzler, Gomez, Demirkol, Kovatsch, "Congestion Control for CoAP Cloud Services", ETFA 2014.
 pub const ETFA14: Paper = Paper { name: "etfa14", scenario: include_str!("../../../../scenarios/etfa14.toml") };

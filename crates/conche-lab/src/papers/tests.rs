@@ -48,7 +48,10 @@ fn reduced(paper: &Paper, values: &[(&str, toml::Value)], schemes: &[&str], runs
 }
 
 fn measured(experiment: &Composed, jobs: usize) -> Vec<Figure> {
-    experiment.measure(RunOptions { jobs: NonZeroUsize::new(jobs) }, &|_| {}).expect("it runs").0
+    experiment
+        .measure(RunOptions { jobs: NonZeroUsize::new(jobs), ..RunOptions::default() }, &|_| {})
+        .expect("it runs")
+        .0
 }
 
 fn value(figures: &[Figure], row: &str, column: &str) -> f64 {

@@ -63,6 +63,15 @@ pub enum Unit {
     Verdict,
 }
 
+impl Unit {
+    /// What JSON calls it.
+    #[must_use]
+    pub fn name(self) -> String {
+        let name = serde_json::to_value(self).unwrap_or_default();
+        name.as_str().map(str::to_owned).unwrap_or_default()
+    }
+}
+
 /// What figures of one row have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {

@@ -2,15 +2,17 @@
 
 use std::borrow::Cow;
 
+use conche_results::CellId;
+
 use super::{Label, Labels, Scenario, filled};
 
 /// A cell of an experiment: a scenario in which everything that is varied has its value, and who runs which scheme.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// The place of its part among those of the document.
-    pub part: usize,
     /// What is run.
     pub scenario: Scenario,
+    /// The part that it belongs to.
+    pub part: Option<String>,
     /// Where it is on each axis but that of schemes.
     pub labels: Vec<Label>,
     /// The schemes of its clients; several in a mix.
@@ -20,6 +22,13 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// What distinguishes it from all others of its scenario.
+    #[must_use]
+    pub fn id(&self) -> CellId {
+        let axes = self.labels.iter().map(|label| (label.axis.clone(), label.point.clone()));
+        CellId { part: self.part.clone(), axes: axes.collect(), mix: self.mix.clone(), schemes: self.schemes.clone() }
+    }
+
     /// The name of the row of one of its schemes: `scheme/…`, and `scheme@mix/…` in a mix.
     #[must_use]
     pub fn row(&self, template: Option<&str>, scheme: &str) -> String {

@@ -55,6 +55,13 @@ impl Document {
         &self.sections
     }
 
+    /// The names of what is varied, but for schemes.
+    #[must_use]
+    pub fn axes(&self) -> Vec<String> {
+        let axes = self.sections.iter().flat_map(|section| &section.sweep).map(|axis| &axis.name);
+        axes.filter(|name| *name != SCHEME).cloned().collect()
+    }
+
     /// The same with another value at a path such as `nodes.client.count`.
     ///
     /// # Errors
@@ -92,8 +99,8 @@ impl Document {
     pub fn cells(&self) -> Result<Vec<Cell>, ScenarioError> {
         let sections = part::sections(&self.table)?;
         let mut cells = Vec::new();
-        for (part, (name, table)) in sections.iter().enumerate() {
-            cells.extend(self.cells_of(part, table).map_err(|error| error.within_part(name.as_deref()))?);
+        for (name, table) in &sections {
+            cells.extend(self.cells_of(name.as_deref(), table).map_err(|error| error.within_part(name.as_deref()))?);
         }
         for (axis, wanted) in &self.effort.only {
             let known: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
@@ -110,7 +117,7 @@ impl Document {
     }
 
     /// The cells of a part, each with the place of its scheme or mix among all.
-    fn cells_of(&self, part: usize, table: &Table) -> Result<Vec<(usize, Cell)>, ScenarioError> {
+    fn cells_of(&self, part: Option<&str>, table: &Table) -> Result<Vec<(usize, Cell)>, ScenarioError> {
         let section = self.concrete(table)?;
         let place = section.sweep.iter().position(|axis| axis.name == SCHEME);
         let (before, after) = match place {
@@ -132,7 +139,8 @@ impl Document {
                         .map(|(axis, point)| Label { axis: axis.name.clone(), point: point.name.clone() })
                         .collect();
                     let scenario = self.concrete(&table).map_err(|error| at(error, &points))?;
-                    let cell = Cell { part, scenario, labels, schemes: schemes.clone(), mix: mix.clone() };
+                    let part = part.map(str::to_owned);
+                    let cell = Cell { scenario, part, labels, schemes: schemes.clone(), mix: mix.clone() };
                     cells.extend(Some((run, cell)).filter(|(_, cell)| cell.has_clients_for_all()));
                 }
             }

@@ -44,7 +44,7 @@ fn metric(record: &Record, metric: &str) -> Sample {
 }
 
 fn number(record: &Record, of: &str) -> f64 {
-    metric(record, of).number(Statistic::Mean).unwrap_or_else(|| panic!("{of} has no value"))
+    Statistic::Mean.number(&metric(record, of)).unwrap_or_else(|| panic!("{of} has no value"))
 }
 
 fn arrivals(record: &Record) -> usize {

@@ -36,7 +36,7 @@ fn sample(record: &Record, metric: Metric) -> Sample {
 
 #[track_caller]
 fn assert_is(record: &Record, metric: impl Into<Metric>, expected: f64) {
-    let value = sample(record, metric.into()).number(Statistic::Mean).expect("a number");
+    let value = Statistic::Mean.number(&sample(record, metric.into())).expect("a number");
     assert!((value - expected).abs() < 1e-9, "{value} is not {expected}");
 }
 

@@ -1,0 +1,95 @@
+//! Where results go: `--output`, and what a directory of them is told of.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use conche_lab::campaign::{Completion, Store};
+use conche_lab::composed::Composed;
+use conche_lab::results::{Begin, Build, Finished, Origin, Program, StoreError, write_json};
+
+use crate::Global;
+use crate::exit::UsageError;
+use crate::experiment::Done;
+
+#[derive(Debug, clap::Args)]
+pub struct Saving {
+    /// Write everything into this directory as well: manifest, figures, the values of all runs. What is interrupted goes on
+    /// there when the same command is given again.
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write every exchange of every run into DIR/exchanges.parquet. It may become large.
+    #[arg(long, requires = "output")]
+    exchanges: bool,
+    /// Begin anew in a directory that holds other results already.
+    #[arg(long, requires = "output")]
+    overwrite: bool,
+}
+
+impl Saving {
+    /// Opens the directory, if there is to be one, for experiments that will be run as they are.
+    pub fn open(
+        &self,
+        experiments: &[Composed],
+        jobs: Option<NonZeroUsize>,
+        global: &Global,
+    ) -> anyhow::Result<Option<Store>> {
+        let Some(directory) = &self.output else { return Ok(None) };
+        let origins: Vec<Origin> = experiments.iter().map(|experiment| experiment.source()).collect();
+        let threads = jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let begin = Begin {
+            directory,
+            program: Program::running(BUILD),
+            command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+            threads,
+            origins: &origins,
+            with_exchanges: self.exchanges,
+            overwrites: self.overwrite,
+        };
+        let (store, notes) = Store::open(begin).map_err(usage)?;
+        if !global.quiet {
+            notes.iter().for_each(|note| eprintln!("{note}"));
+        }
+        Ok(Some(store))
+    }
+}
+
+/// A directory that does not fit is for the user to choose anew.
+fn usage(error: StoreError) -> anyhow::Error {
+    match error {
+        StoreError::Io { .. } => error.into(),
+        other => UsageError(other.to_string()).into(),
+    }
+}
+
+/// Writes what an experiment gave, and says how many of its runs were there already.
+pub fn save(store: &Store, done: &Done, global: &Global) -> anyhow::Result<()> {
+    let mut figures = Vec::new();
+    write_json(&done.figures, &mut figures)?;
+    let Completion { runs, taken, failures, cost } = &done.completion;
+    let text = format!("conche {}: {}\n{done}", BUILD.version, std::env::args().collect::<Vec<_>>().join(" "));
+    let name = done.name();
+    let finished = Finished {
+        figures: &figures,
+        text: &text,
+        runs: *runs,
+        from_journal: *taken,
+        failures,
+        events: cost.events,
+        cpu: cost.cpu,
+    };
+    store.finish(name, &finished)?;
+    if *taken > 0 && !global.quiet {
+        eprintln!("{name}: {taken} of {runs} runs taken from {}", store.journal().display());
+    }
+    Ok(())
+}
+
+/// What this command was built from.
+const BUILD: Build = Build {
+    version: env!("CARGO_PKG_VERSION"),
+    commit: option_env!("CONCHE_COMMIT"),
+    is_dirty: match option_env!("CONCHE_DIRTY") {
+        Some(dirty) => Some(matches!(dirty.as_bytes(), b"true")),
+        None => None,
+    },
+};

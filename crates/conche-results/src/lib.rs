@@ -1,0 +1,31 @@
+//! What is left of experiments on disk. `docs/results.md` describes the files.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `origin` | what was run: scenarios and program |
+//! | `store` | the directory: opened anew or to go on, filled, closed |
+//! | `previous` | what a directory holds already, and whether that goes together with what is to be run |
+//! | `manifest` | what `manifest.json` says |
+//! | `sample` | what is kept of a run |
+//! | `journal` | finished runs, one a line, that are not run again |
+//! | `tables` | the values of runs, and their exchanges, as Parquet |
+
+#![forbid(unsafe_code)]
+
+mod journal;
+mod manifest;
+mod origin;
+mod previous;
+mod sample;
+mod store;
+mod tables;
+
+pub use journal::Run;
+pub use manifest::{Failure, Finished};
+pub use origin::{Build, CellId, Origin, Program, fingerprint};
+pub use sample::{Kept, Made, Sample};
+pub use store::{Begin, Store, StoreError};
+pub use tables::{ExchangeRow, ExchangeRows, RowOf, RunRow, RunRows};
+
+/// The version of manifest and journal.
+pub const SCHEMA: u32 = 1;

@@ -1,0 +1,160 @@
+//! What was run: scenarios, their cells, and the program.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs::File;
+use std::io;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// Where results come from: a scenario as it was read and as it is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The scenario's name, which all results carry.
+    pub name: String,
+    /// What it is about, in a line.
+    pub title: String,
+    /// How much of it is run, for people.
+    pub extent: String,
+    /// Where all its random numbers come from.
+    pub seed: u64,
+    /// The text of the scenario.
+    pub text: String,
+    /// The files that it names, by their names in it, with their texts.
+    pub files: Vec<(String, String)>,
+    /// Stands for all that its runs depend on, but for cell and seed: what the text says, as it is run.
+    pub settings: String,
+    /// The names of what is varied.
+    pub axes: Vec<String>,
+}
+
+/// What distinguishes a cell from all others of its scenario.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct CellId {
+    /// The part of the scenario, if it has several.
+    pub part: Option<String>,
+    /// What is varied, by the names of axes.
+    pub axes: BTreeMap<String, String>,
+    /// The mix of schemes, if several share the network.
+    pub mix: Option<String>,
+    /// The schemes.
+    pub schemes: Vec<String>,
+}
+
+/// Which sources a program was built from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// The version of the package.
+    pub version: &'static str,
+    /// The commit of the repository, in hexadecimal; `None` if there was no repository.
+    pub commit: Option<&'static str>,
+    /// Whether the sources were others than those of the commit, if that was known.
+    pub is_dirty: Option<bool>,
+}
+
+/// The program that ran it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Program {
+    /// Its version.
+    pub version: String,
+    /// The commit that it was built from; `None` if that is unknown.
+    pub commit: Option<String>,
+    /// Whether the sources were others than those of the commit, if that is known.
+    pub dirty: Option<bool>,
+    /// Of the executable, in hexadecimal: it knows controllers that no version tells of. `None` if it cannot be read.
+    pub sha256: Option<String>,
+}
+
+impl Program {
+    /// The program that is running.
+    #[must_use]
+    pub fn running(build: Build) -> Self {
+        let executable = std::env::current_exe().and_then(File::open);
+        let Build { version, commit, is_dirty } = build;
+        Self {
+            version: version.to_owned(),
+            commit: commit.map(str::to_owned),
+            dirty: is_dirty,
+            sha256: executable.and_then(digest).ok(),
+        }
+    }
+}
+
+/// As `0.1.0 (commit 0123456789ab, modified)`.
+impl std::fmt::Display for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let commit = self.commit.as_deref().map_or("unknown", |commit| commit.get(..12).unwrap_or(commit));
+        let modified = if self.dirty == Some(true) { ", modified" } else { "" };
+        write!(f, "{} (commit {commit}{modified})", self.version)
+    }
+}
+
+/// Stands for texts, one after the other: 16 hexadecimal digits of a SHA-256.
+#[must_use]
+pub fn fingerprint(texts: &[&str]) -> String {
+    let mut hasher = Sha256::new();
+    for text in texts {
+        hasher.update((text.len() as u64).to_le_bytes());
+        hasher.update(text);
+    }
+    hexadecimal(&hasher.finalize()[..8])
+}
+
+/// SHA-256 of a text, in hexadecimal.
+pub(crate) fn sha256(text: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(text))
+}
+
+fn digest(mut file: File) -> io::Result<String> {
+    let mut hasher = Hasher(Sha256::new());
+    io::copy(&mut file, &mut hasher)?;
+    Ok(hexadecimal(&hasher.0.finalize()))
+}
+
+struct Hasher(Sha256);
+
+impl io::Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // A string takes everything.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_sha256sum() {
+        assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+
+    #[test]
+    fn texts_are_told_apart_from_others_that_together_are_the_same() {
+        assert_ne!(fingerprint(&["ab", "c"]), fingerprint(&["a", "bc"]));
+        assert_eq!(fingerprint(&["ab", "c"]).len(), 16);
+    }
+
+    #[test]
+    fn a_program_says_which_sources_it_was_built_from() {
+        let commit = Some("0123456789abcdef0123456789abcdef01234567");
+        let program = Program::running(Build { version: "1.2.3", commit, is_dirty: Some(true) });
+        assert_eq!(program.to_string(), "1.2.3 (commit 0123456789ab, modified)");
+        assert!(program.sha256.as_ref().is_some_and(|hash| hash.len() == 64), "{program:?}");
+        let program = Program::running(Build { version: "1.2.3", commit: None, is_dirty: None });
+        assert_eq!(program.to_string(), "1.2.3 (commit unknown)");
+    }
+}

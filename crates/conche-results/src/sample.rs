@@ -1,0 +1,196 @@
+//! What is kept of a run: its samples, and which figures are made of each.
+
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// What one run gives of something.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sample {
+    /// A number.
+    One(f64),
+    /// A number that is one over another, which is not 0.
+    Ratio(f64, f64),
+    /// Whole numbers of a base unit, of flows or exchanges, and how many of it make the metric's unit.
+    Each(Vec<u64>, f64),
+    /// A number of each flow that has one.
+    OfFlows(Vec<Option<f64>>),
+    /// Numbers with labels.
+    Labelled(Vec<(String, f64)>),
+    /// It has no value, such as the mean of nothing.
+    None,
+}
+
+impl Sample {
+    /// What several runs give that are taken for one.
+    #[must_use]
+    pub fn pooled<'a>(samples: impl IntoIterator<Item = &'a Self>) -> Self {
+        samples.into_iter().fold(Self::None, |pooled, sample| match (pooled, sample) {
+            (Self::None, sample) => sample.clone(),
+            (Self::Ratio(above, below), Self::Ratio(a, b)) => Self::Ratio(above + a, below + b),
+            (Self::Each(mut all, base), Self::Each(values, _)) => {
+                all.extend(values);
+                Self::Each(all, base)
+            }
+            (Self::OfFlows(mut all), Self::OfFlows(values)) => {
+                all.extend(values);
+                Self::OfFlows(all)
+            }
+            (pooled, _) => pooled,
+        })
+    }
+
+    /// Both, with the flows only that have a value in both.
+    #[must_use]
+    pub fn of_common_flows(one: Self, other: Self) -> (Self, Self) {
+        let (Self::OfFlows(a), Self::OfFlows(b)) = (&one, &other) else { return (one, other) };
+        let common = a.iter().zip(b).filter_map(|(a, b)| Some((Some((*a)?), Some((*b)?))));
+        let (a, b) = common.unzip();
+        (Self::OfFlows(a), Self::OfFlows(b))
+    }
+}
+
+/// A sample of a run, and what it is of.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Kept {
+    /// The phase; `None`: the whole run.
+    pub phase: Option<String>,
+    /// The scheme.
+    pub scheme: String,
+    /// What is counted.
+    pub unit: String,
+    /// The figures that are made of it.
+    pub figures: Vec<Made>,
+    /// The sample.
+    pub sample: Sample,
+}
+
+/// A figure; `{}` in its column stands for the labels of the sample.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Made {
+    /// Its row.
+    pub row: String,
+    /// Its column.
+    pub column: String,
+}
+
+/// The samples of the JSON of [`Kept`] values, with the very numbers that were written; `None` if it is anything else.
+///
+/// All else in it follows from the scenario. What is read was written here, key by key in the same order, and a quotation
+/// mark within a text has a backslash before it: so each sample begins where its key stands.
+pub(crate) fn samples(json: &str) -> Option<Vec<Sample>> {
+    let mut parts = json.split(",\"sample\":");
+    parts.next()?;
+    parts.map(|part| Cursor(part).sample()).collect()
+}
+
+/// What is left to read.
+struct Cursor<'a>(&'a str);
+
+impl Cursor<'_> {
+    fn sample(mut self) -> Option<Sample> {
+        let sample = if self.skip("\"none\"") {
+            Sample::None
+        } else if self.skip("{\"one\":") {
+            Sample::One(self.number()?)
+        } else if self.skip("{\"ratio\":[") {
+            Sample::Ratio(self.number()?, self.skip(",").then(|| self.number())??)
+        } else if self.skip("{\"offlows\":") {
+            Sample::OfFlows(self.list(|cursor| match cursor.skip("null") {
+                true => Some(None),
+                false => cursor.number().map(Some),
+            })?)
+        } else if self.skip("{\"each\":[") {
+            let numbers = self.list(Self::number)?;
+            Sample::Each(numbers, self.skip(",").then(|| self.number())??)
+        } else if self.skip("{\"labelled\":") {
+            Sample::Labelled(self.list(|cursor| {
+                cursor.skip("[").then_some(())?;
+                let label = cursor.text()?;
+                let number = cursor.skip(",").then(|| cursor.number())??;
+                cursor.skip("]").then_some((label, number))
+            })?)
+        } else {
+            return None;
+        };
+        Some(sample)
+    }
+
+    fn skip(&mut self, expected: &str) -> bool {
+        let rest = self.0.strip_prefix(expected);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        self.skip("[").then_some(())?;
+        let mut items = Vec::new();
+        while !self.skip("]") {
+            if !items.is_empty() && !self.skip(",") {
+                return None;
+            }
+            items.push(item(self)?);
+        }
+        Some(items)
+    }
+
+    fn number<T: FromStr>(&mut self) -> Option<T> {
+        let (number, rest) = self.0.split_at(self.0.find([',', ']', '}'])?);
+        self.0 = rest;
+        number.parse().ok()
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let mut is_escaped = true;
+        let end = self.0.find(|c| {
+            let ends = c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            ends
+        })?;
+        let (text, rest) = self.0.split_at(end + 1);
+        self.0 = rest;
+        serde_json::from_str(text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(sample: Sample) -> Kept {
+        let made = Made { row: "a,\"sample\":1/}".to_owned(), column: "b\\".to_owned() };
+        let (scheme, unit) = ("\"mine\"".to_owned(), "s".to_owned());
+        Kept { phase: Some("one, \"two\"".to_owned()), scheme, unit, figures: vec![made], sample }
+    }
+
+    #[test]
+    fn samples_are_read_with_the_very_numbers_that_were_written() {
+        let numbers = [0.1 + 0.2, -0.0, 1e300, 5e-324, 1.0 / 3.0, 2_f64.powi(60), 123.456];
+        let mut all: Vec<Sample> = numbers.map(Sample::One).into();
+        all.push(Sample::Each(vec![], 1e9));
+        all.push(Sample::Each(vec![0, u64::MAX], 1.0 / 3.0));
+        all.push(Sample::Labelled(vec![]));
+        let labels = ["", "60s", "a\"b", "\\", "\\\"", "\u{1}\u{fc}]}"];
+        all.push(Sample::Labelled(labels.iter().zip(numbers).map(|(label, n)| ((*label).to_owned(), n)).collect()));
+        all.push(Sample::None);
+        let json = serde_json::to_string(&all.iter().cloned().map(kept).collect::<Vec<_>>()).expect("memory");
+        assert_eq!(format!("{:?}", samples(&json)), format!("{:?}", Some(all)), "with the sign of 0");
+    }
+
+    #[test]
+    fn what_is_no_sample_is_not_read() {
+        for text in [
+            "[{,\"sample\":",
+            ",\"sample\":{\"one\":null}",
+            ",\"sample\":{\"one\":",
+            ",\"sample\":{\"each\":[[1,-2],1.0]}",
+            ",\"sample\":{\"each\":[[1 2],1.0]}",
+            ",\"sample\":{\"labelled\":[[\"a,1.0]]}",
+            ",\"sample\":\"some\"",
+        ] {
+            assert_eq!(samples(text), None, "{text}");
+        }
+        assert_eq!(samples("[]"), Some(Vec::new()));
+    }
+}

@@ -1,0 +1,282 @@
+//! The directory.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use conche_parquet::{RowGroup, Writer};
+
+use crate::journal::{Journal, Run};
+use crate::manifest::{Finished, Manifest, State, Time, plain};
+use crate::origin::{Origin, Program};
+use crate::previous;
+use crate::sample::{Kept, Sample};
+use crate::tables::{ExchangeRows, RunRows, Shape};
+
+pub(crate) const MANIFEST: &str = "manifest.json";
+pub(crate) const JOURNAL: &str = "runs.ndjson";
+const FIGURES: &str = "figures.ndjson";
+const RUNS: &str = "runs.parquet";
+const EXCHANGES: &str = "exchanges.parquet";
+/// Everything but the journal, scenarios and tables of text.
+pub(crate) const WRITTEN: [&str; 4] = [MANIFEST, FIGURES, RUNS, EXCHANGES];
+
+/// A directory of results that is being filled. Threads that run experiments share it.
+#[derive(Debug)]
+pub struct Store {
+    directory: PathBuf,
+    journal: Journal,
+    runs_shape: Shape,
+    exchanges: Option<Exchanges>,
+    done: Mutex<Done>,
+}
+
+/// What is rewritten whenever a scenario is over.
+#[derive(Debug)]
+struct Done {
+    manifest: Manifest,
+    figures: Vec<u8>,
+    runs: Vec<RunRows>,
+}
+
+#[derive(Debug)]
+struct Exchanges {
+    shape: Shape,
+    /// How many bytes the file had when it was opened.
+    bytes: u64,
+    file: Mutex<io::Result<Writer<File>>>,
+}
+
+/// What is to be run, and where to.
+#[derive(Clone, Debug)]
+pub struct Begin<'a> {
+    /// The directory; it is made if there is none.
+    pub directory: &'a Path,
+    /// Who runs it.
+    pub program: Program,
+    /// The arguments, the program's name first.
+    pub command: Vec<String>,
+    /// How many threads.
+    pub threads: usize,
+    /// The scenarios, in the order in which they are run.
+    pub origins: &'a [Origin],
+    /// Whether every exchange is kept.
+    pub with_exchanges: bool,
+    /// Whether earlier results are removed. Otherwise runs that are there are not run again.
+    pub overwrites: bool,
+}
+
+/// Why a directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It holds what does not go together with what is to be run.
+    #[error("cannot go on in {}: {problem}; name another directory, or begin anew with --overwrite", directory.display())]
+    Previous {
+        /// The directory.
+        directory: PathBuf,
+        /// What it holds.
+        problem: String,
+    },
+    /// Another process writes into it.
+    #[error("another conche writes into {}; wait until it is done, or name another directory", .0.display())]
+    Busy(PathBuf),
+    /// It cannot be written to.
+    #[error("cannot write results into {}: {error}; name a directory that can be made or written to", directory.display())]
+    Io {
+        /// The directory.
+        directory: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+}
+
+impl Store {
+    /// Opens a directory, and says what of earlier results is of no use, a line each.
+    ///
+    /// # Errors
+    /// If it cannot be written to, or holds what does not go together with what is to be run.
+    pub fn open(begin: Begin<'_>) -> Result<(Self, Vec<String>), StoreError> {
+        let directory = begin.directory.to_owned();
+        let failed = |error: io::Error| StoreError::Io { directory: directory.clone(), error };
+        fs::create_dir_all(&directory).map_err(failed)?;
+        let Begin { program, command, threads, origins, with_exchanges, overwrites, .. } = begin;
+        if !overwrites {
+            previous::check(&directory, &program, origins)
+                .map_err(|problem| StoreError::Previous { directory: directory.clone(), problem })?;
+        }
+        // Whoever has the journal has the directory: before that, nothing is changed.
+        let open = || Journal::open(&directory.join(JOURNAL), origins, overwrites);
+        let (journal, notes) = open().map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => StoreError::Busy(directory.clone()),
+            _ => failed(error),
+        })?;
+        if overwrites {
+            previous::remove(&directory).map_err(failed)?;
+        }
+        let exchanges = with_exchanges.then(|| Exchanges::open(&directory, Shape::exchanges(origins)));
+        let manifest = Manifest::new(program, command, threads, origins);
+        let store = Self {
+            runs_shape: Shape::runs(origins),
+            exchanges: exchanges.transpose().map_err(failed)?,
+            done: Mutex::new(Done { manifest, figures: Vec::new(), runs: Vec::new() }),
+            journal,
+            directory: directory.clone(),
+        };
+        origins.iter().try_for_each(|origin| store.write_origin(origin)).map_err(failed)?;
+        store.lock().manifest.write(&directory).map_err(failed)?;
+        Ok((store, notes.into_iter().map(|note| format!("{}: {note}", directory.join(JOURNAL).display())).collect()))
+    }
+
+    /// Where the journal is.
+    #[must_use]
+    pub fn journal(&self) -> PathBuf {
+        self.directory.join(JOURNAL)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_origin(&self, origin: &Origin) -> io::Result<()> {
+        let files = origin.files.iter().map(|(name, text)| (Origin::beside(name), text));
+        for (file, text) in [(origin.file(), &origin.text)].into_iter().chain(files) {
+            let path = self.directory.join(file);
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(path, text)?;
+        }
+        Ok(())
+    }
+
+    /// What a run gave earlier, if it need not be run again. `restore` makes of the samples what they were made of.
+    pub fn taken<O>(&self, run: &Run, restore: impl FnOnce(Vec<Sample>) -> Option<O>) -> Option<O> {
+        let group = match &self.exchanges {
+            Some(exchanges) => Some((exchanges.known(self.journal.exchanges(run)?)?, exchanges)),
+            None => None,
+        };
+        let outcome = restore(self.journal.samples(run)?)?;
+        if let Some((group, exchanges)) = group {
+            exchanges.keep(group);
+        }
+        Some(outcome)
+    }
+
+    /// Keeps what a run gave.
+    pub fn keep(&self, run: &Run, events: u64, exchanges: Option<&ExchangeRows>, outcome: &[Kept]) {
+        let group = exchanges.zip(self.exchanges.as_ref()).and_then(|(rows, exchanges)| exchanges.write(rows));
+        self.journal.add(run, events, group.as_ref().map(RowGroup::to_numbers), outcome);
+    }
+
+    /// For the exchanges of a run, if they are kept.
+    #[must_use]
+    pub fn exchange_rows(&self) -> Option<ExchangeRows> {
+        self.exchanges.as_ref().map(|exchanges| ExchangeRows::new(exchanges.shape.clone()))
+    }
+
+    /// For the values of a scenario's runs.
+    #[must_use]
+    pub fn run_rows(&self) -> RunRows {
+        RunRows::new(self.runs_shape.clone())
+    }
+
+    /// Adds the values of a scenario's runs.
+    pub fn add_runs(&self, rows: RunRows) {
+        self.lock().runs.push(rows);
+    }
+
+    /// Writes what a scenario gave in the end.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(&self, name: &str, finished: &Finished<'_>) -> Result<(), StoreError> {
+        let mut done = self.lock();
+        let Done { manifest, figures, runs } = &mut *done;
+        figures.extend_from_slice(finished.figures);
+        manifest.scenarios.iter_mut().filter(|scenario| scenario.name == name).for_each(|of| of.finish(finished));
+        manifest.failures.extend_from_slice(finished.failures);
+        let write = || {
+            fs::write(self.directory.join(FIGURES), figures.as_slice())?;
+            fs::write(self.directory.join(format!("{}.txt", plain(name))), finished.text)?;
+            let file = File::create(self.directory.join(RUNS))?;
+            let mut table = Writer::begin(file, self.runs_shape.columns().to_vec())?;
+            runs.iter().try_for_each(|rows| table.write(rows.rows()).map(drop))?;
+            table.finish()?;
+            manifest.write(&self.directory)
+        };
+        write().map_err(|error| self.failed(error))
+    }
+
+    /// Ends it, when all scenarios are over.
+    ///
+    /// # Errors
+    /// If something could not be written, now or earlier.
+    pub fn close(self) -> Result<(), StoreError> {
+        let end = || {
+            self.journal.problem().map_or(Ok(()), Err)?;
+            if let Some(exchanges) = &self.exchanges {
+                let file = std::mem::replace(&mut *exchanges.lock(), Err(io::ErrorKind::Other.into()));
+                file?.finish()?;
+            }
+            let manifest = &mut self.lock().manifest;
+            manifest.state = if manifest.failures.is_empty() { State::Complete } else { State::Failed };
+            manifest.finished = Some(Time::now());
+            manifest.write(&self.directory)
+        };
+        end().map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: io::Error) -> StoreError {
+        StoreError::Io { directory: self.directory.clone(), error }
+    }
+}
+
+impl Manifest {
+    /// In place of an earlier one, all at once.
+    fn write(&self, directory: &Path) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        let new = directory.join("manifest.json.new");
+        fs::write(&new, text)?;
+        fs::rename(new, directory.join(MANIFEST))
+    }
+}
+
+impl Exchanges {
+    fn open(directory: &Path, shape: Shape) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(directory.join(EXCHANGES))?;
+        let bytes = file.metadata()?.len();
+        let columns = shape.columns().to_vec();
+        let file = if bytes == 0 { Writer::begin(file, columns)? } else { Writer::resume(file, bytes, columns) };
+        Ok(Self { shape, bytes, file: Mutex::new(Ok(file)) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, io::Result<Writer<File>>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the exchanges of an earlier run are, if they are there.
+    fn known(&self, numbers: &[u64]) -> Option<RowGroup> {
+        RowGroup::from_numbers(numbers, self.shape.columns().len(), self.bytes)
+    }
+
+    fn keep(&self, group: RowGroup) {
+        if let Ok(file) = &mut *self.lock() {
+            file.keep(group);
+        }
+    }
+
+    /// Adds the exchanges of a run, and says where they are. If that cannot be done, nothing is added from then on.
+    fn write(&self, rows: &ExchangeRows) -> Option<RowGroup> {
+        let mut file = self.lock();
+        match file.as_mut().ok()?.write(rows.rows()) {
+            Ok(group) => Some(group),
+            Err(error) => {
+                *file = Err(error);
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

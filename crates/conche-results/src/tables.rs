@@ -1,0 +1,188 @@
+//! The values of runs, and their exchanges, as tables.
+
+use std::io;
+
+use conche_parquet::{Column, Kind, Rows, Value};
+
+use crate::origin::{CellId, Origin};
+
+/// A value of a run: what the figure of the same row and column is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct RunRow<'a> {
+    /// What was run.
+    pub of: RowOf<'a>,
+    /// The phase; `None`: the whole run.
+    pub phase: Option<&'a str>,
+    /// The row of the figure.
+    pub row: &'a str,
+    /// Its column.
+    pub metric: &'a str,
+    /// What is counted.
+    pub unit: &'a str,
+    /// The figure's statistic, within this run.
+    pub value: f64,
+}
+
+/// An exchange that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct ExchangeRow<'a> {
+    /// What was run.
+    pub of: RowOf<'a>,
+    /// The traffic that it belongs to.
+    pub traffic: &'a str,
+    /// The number of the client's node.
+    pub client: u32,
+    /// The number of the server's node.
+    pub server: u32,
+    /// When its first copy left, in seconds since the run began.
+    pub start_s: f64,
+    /// When it ended.
+    pub end_s: f64,
+    /// Copies of the request.
+    pub transmissions: u16,
+    /// Of these, the ones that were sent although an earlier one had got through, both ways.
+    pub unnecessary: u16,
+    /// Whether it was answered.
+    pub is_answered: bool,
+    /// From the first copy to the acknowledgement, if that came.
+    pub rtt_s: Option<f64>,
+}
+
+/// Which run, and whose values.
+#[derive(Clone, Copy, Debug)]
+pub struct RowOf<'a> {
+    /// The scenario.
+    pub scenario: &'a str,
+    /// The cell.
+    pub cell: &'a CellId,
+    /// The scheme.
+    pub scheme: &'a str,
+    /// The replication, counted from 0.
+    pub replication: u32,
+    /// Where its random numbers come from.
+    pub seed: u64,
+}
+
+/// The columns of a table: what was varied, between others.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    axes: Vec<String>,
+    columns: Vec<Column>,
+}
+
+impl Shape {
+    pub(crate) fn runs(origins: &[Origin]) -> Self {
+        let optional = [("phase", Kind::Text)].map(|(name, kind)| Column::optional(name, kind));
+        let text = ["row", "metric", "unit"].map(|name| Column::new(name, Kind::Text));
+        Self::new(origins, optional.into_iter().chain(text).chain([Column::new("value", Kind::Double)]))
+    }
+
+    pub(crate) fn exchanges(origins: &[Origin]) -> Self {
+        let columns = [
+            ("traffic", Kind::Text),
+            ("client", Kind::Int32),
+            ("server", Kind::Int32),
+            ("start_s", Kind::Double),
+            ("end_s", Kind::Double),
+            ("transmissions", Kind::Int32),
+            ("unnecessary", Kind::Int32),
+            ("outcome", Kind::Text),
+        ];
+        let columns = columns.map(|(name, kind)| Column::new(name, kind));
+        Self::new(origins, columns.into_iter().chain([Column::optional("rtt_s", Kind::Double)]))
+    }
+
+    fn new(origins: &[Origin], further: impl Iterator<Item = Column>) -> Self {
+        let mut axes: Vec<String> = origins.iter().flat_map(|origin| &origin.axes).cloned().collect();
+        axes.sort_unstable();
+        axes.dedup();
+        let text = |name: &str| Column::new(name, Kind::Text);
+        let mut columns = vec![text("paper"), Column::optional("part", Kind::Text)];
+        columns.extend(axes.iter().map(|axis| Column::optional(format!("axis.{axis}"), Kind::Text)));
+        columns.extend([Column::optional("mix", Kind::Text), text("scheme")]);
+        columns.extend([Column::new("replication", Kind::Int32), Column::new("seed", Kind::Uint64)]);
+        columns.extend(further);
+        Self { axes, columns }
+    }
+
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    fn push<'a>(&self, rows: &mut Rows, of: RowOf<'a>, further: impl Iterator<Item = Value<'a>>) -> io::Result<()> {
+        let RowOf { scenario, cell, scheme, replication, seed } = of;
+        let before = [Value::Text(scenario), cell.part.as_deref().into()];
+        let axes = self.axes.iter().map(|axis| cell.axes.get(axis).map(String::as_str).into());
+        let after = [cell.mix.as_deref().into(), Value::Text(scheme), int(replication), Value::Uint64(seed)];
+        rows.push(before.into_iter().chain(axes).chain(after).chain(further))
+    }
+}
+
+/// The numbers of the simulator are below 2^31.
+fn int(number: impl Into<u32>) -> Value<'static> {
+    Value::Int32(i32::try_from(number.into()).unwrap_or(i32::MAX))
+}
+
+/// Values of runs.
+#[derive(Clone, Debug)]
+pub struct RunRows(Shape, Rows);
+
+/// Exchanges of a run.
+#[derive(Clone, Debug)]
+pub struct ExchangeRows(Shape, Rows);
+
+impl RunRows {
+    pub(crate) fn new(shape: Shape) -> Self {
+        let rows = Rows::new(shape.columns());
+        Self(shape, rows)
+    }
+
+    pub(crate) fn rows(&self) -> &Rows {
+        &self.1
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn push(&mut self, row: &RunRow<'_>) -> io::Result<()> {
+        let further = [
+            row.phase.into(),
+            Value::Text(row.row),
+            Value::Text(row.metric),
+            Value::Text(row.unit),
+            Value::Double(row.value),
+        ];
+        self.0.push(&mut self.1, row.of, further.into_iter())
+    }
+}
+
+impl ExchangeRows {
+    pub(crate) fn new(shape: Shape) -> Self {
+        let rows = Rows::new(shape.columns());
+        Self(shape, rows)
+    }
+
+    pub(crate) fn rows(&self) -> &Rows {
+        &self.1
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn push(&mut self, row: &ExchangeRow<'_>) -> io::Result<()> {
+        let further = [
+            Value::Text(row.traffic),
+            int(row.client),
+            int(row.server),
+            Value::Double(row.start_s),
+            Value::Double(row.end_s),
+            int(row.transmissions),
+            int(row.unnecessary),
+            Value::Text(if row.is_answered { "answered" } else { "failed" }),
+            row.rtt_s.map_or(Value::None, Value::Double),
+        ];
+        self.0.push(&mut self.1, row.of, further.into_iter())
+    }
+}
