@@ -5,7 +5,7 @@ use std::fmt;
 use crate::campaign::{Cost, ExperimentError, RunOptions, Watch};
 use crate::report::Table;
 use crate::results::Figure;
-use crate::scenario::ScenarioError;
+use crate::scenario::{Document, ScenarioError};
 
 /// An experiment that was read from a scenario.
 pub trait Experiment: Send + Sync {
@@ -32,6 +32,11 @@ pub trait Experiment: Send + Sync {
 
     /// Why a figure is beyond its bar, or a claim does not hold, where that is known.
     fn reason(&self, figure: &Figure) -> Option<&str>;
+
+    /// What it was read from, if that is a scenario that composes its network and traffic.
+    fn document(&self) -> Option<&Document> {
+        None
+    }
 
     /// Whether a figure is as near to what was published as it must be; `None` where nothing is promised.
     fn within(&self, figure: &Figure) -> Option<bool> {

@@ -14,10 +14,37 @@ pub(super) struct Series {
     pub(super) of_runs: Vec<f64>,
 }
 
+/// A claim that is made, and what it compares.
+#[derive(Clone, Debug)]
+pub struct Compared<'a> {
+    /// The row of its figures.
+    pub row: String,
+    /// What is said.
+    pub claim: &'a Claim,
+    /// The rows of the values that it is said of; their column is the claim's.
+    pub of: Vec<String>,
+}
+
+/// All claims that are made of these figures.
+#[must_use]
+pub fn compared<'a>(scenario: &'a Scenario, figures: &[Figure]) -> Vec<Compared<'a>> {
+    let series = figures.iter().map(|figure| Series { figure: figure.clone(), of_runs: Vec::new() });
+    let series: Vec<Series> = series.collect();
+    let known = Known::new(&series);
+    let of_claim = |claim: &'a Claim| {
+        let known = &known;
+        let compared = move |labels: BTreeMap<&str, &str>| {
+            let (row, found) = operands(claim, &labels, known)?;
+            Some(Compared { row, claim, of: found.iter().map(|series| series.figure.row.clone()).collect() })
+        };
+        combinations(&claim.each).into_iter().filter_map(compared).collect::<Vec<_>>()
+    };
+    scenario.claims.iter().flat_map(of_claim).collect()
+}
+
 /// The figures of all claims whose values were measured.
 pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
-    let known = series.iter().map(|series| ((series.figure.row.as_str(), series.figure.column.as_str()), series));
-    let known = Known(known.collect());
+    let known = Known::new(series);
     let mut judged: Vec<(Vec<usize>, [Figure; 2])> = Vec::new();
     for claim in &scenario.claims {
         for labels in combinations(&claim.each) {
@@ -36,6 +63,11 @@ pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
 struct Known<'a>(HashMap<(&'a str, &'a str), &'a Series>);
 
 impl<'a> Known<'a> {
+    fn new(series: &'a [Series]) -> Self {
+        let key = |series: &'a Series| (series.figure.row.as_str(), series.figure.column.as_str());
+        Self(series.iter().map(|series| (key(series), series)).collect())
+    }
+
     fn get(&self, row: &str, column: &str) -> Option<&'a Series> {
         self.0.get(&(row, column)).copied()
     }
@@ -53,8 +85,9 @@ impl<'a> Known<'a> {
     }
 }
 
-/// `None` where a value that it needs was not measured, or where it is not made.
-fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper: &str) -> Option<[Figure; 2]> {
+/// The row of a claim with these labels, and the values that it compares; `None` where one that it needs was not measured, or
+/// where it is not made.
+fn operands<'a>(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'a>) -> Option<(String, Vec<&'a Series>)> {
     let fill = |template: &str| filled(template, |name| labels.get(name).map(|label| (*label).into()));
     if let Some(given) = &claim.given {
         let value = known.get(&fill(&given.of)?, &given.column)?.figure.measured;
@@ -62,9 +95,13 @@ fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper:
         (given.range.0..=given.range.1).contains(&(value / over)).then_some(())?;
     }
     let found: Option<Vec<&Series>> = claim.of.iter().map(|of| known.find(of, &claim.column, fill)).collect();
-    let found = found?;
+    Some((fill(&claim.row)?, found?))
+}
+
+/// `None` where it is not made, or does not come out as a number.
+fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper: &str) -> Option<[Figure; 2]> {
+    let (row, found) = operands(claim, labels, known)?;
     let figures: Vec<&Figure> = found.iter().map(|series| &series.figure).collect();
-    let row = fill(&claim.row)?;
     let measured = match (claim.compare, &figures[..]) {
         (Compare::Value, [one]) => one.measured,
         (Compare::Difference, [one, other]) => one.measured - other.measured,

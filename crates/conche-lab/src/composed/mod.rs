@@ -22,9 +22,10 @@ use crate::campaign::{self, Cost, ExperimentError, RunOptions, Watch};
 use crate::experiment::{About, Bar, Effort, Experiment, replications};
 use crate::report::Table;
 use crate::results::Figure;
-use crate::scenario::{Document, Scenario, ScenarioError, matches_any};
+use crate::scenario::{Document, Files, Scenario, ScenarioError, matches_any};
 use cells::CellRuns;
 use claims::Series;
+pub use claims::{Compared, compared};
 use published::Published;
 
 /// An experiment that a scenario composes.
@@ -40,7 +41,12 @@ impl Composed {
     /// # Errors
     /// What is wrong, where, and what would be right.
     pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
-        let document = Document::read(text, &file)?;
+        Self::read_with(text, &file)
+    }
+
+    /// The same for any files, so that it is compiled once, not for each kind of them.
+    pub(crate) fn read_with(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
+        let document = Document::read_with(text, file)?;
         let published = match &document.scenario().published {
             None => Published::default(),
             Some(name) => file(name)
@@ -115,6 +121,10 @@ impl Experiment for Composed {
             Some(percent) => Some(Bar::Percent(percent)),
             None => self.published.interval(&figure.row, &figure.column).map(Bar::Within),
         }
+    }
+
+    fn document(&self) -> Option<&Document> {
+        Some(&self.document)
     }
 
     fn reason(&self, figure: &Figure) -> Option<&str> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::papers::{Values, claim_table};
 use crate::report::{Align, Table, deviation, interval, number};
 use crate::results::{Figure, Unit};
-use crate::scenario::{self, Document, Scenario, filled, matches_any};
+use crate::scenario::{self, Document, Scenario, filled, matches_any, parsed, templates};
 
 /// The scenario's tables, or one of everything, and the claims.
 pub(super) fn tables(document: &Document, figures: &[Figure]) -> Vec<Table> {
@@ -83,12 +83,7 @@ struct Line<'a> {
 
 impl<'a> View<'a> {
     fn new(sections: &'a [Scenario], figures: &'a [Figure]) -> Self {
-        let of_values = |section: &'a Scenario| {
-            let own = section.values.iter().filter_map(|value| value.row.as_deref().map(Cow::from));
-            std::iter::once(section.row_template()).chain(own)
-        };
-        let templates = sections.iter().flat_map(of_values).collect();
-        Self { figures, values: Values::new(figures), templates }
+        Self { figures, values: Values::new(figures), templates: templates(sections).collect() }
     }
 
     fn table(&self, layout: &scenario::Table) -> Table {
@@ -212,34 +207,5 @@ fn in_their_order<T>(elements: &mut [T], name: impl Fn(&T) -> &str) {
             let number = |element| name(element).parse::<f64>().unwrap_or_default();
             number(a).total_cmp(&number(b))
         });
-    }
-}
-
-/// The labels in a row that a template made.
-fn parsed<'a>(template: &'a str, row: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
-    let mut labels = Vec::new();
-    let (mut template, mut row) = (template, row);
-    while let Some((literal, rest)) = template.split_once('{') {
-        row = row.strip_prefix(literal)?;
-        let (name, behind) = rest.split_once('}')?;
-        let next = behind.split('{').next().unwrap_or_default();
-        let end = if next.is_empty() { row.len() } else { row.find(next)? };
-        labels.push((name, &row[..end]));
-        (template, row) = (behind, &row[end..]);
-    }
-    (template == row && !labels.iter().any(|(_, label)| label.contains('/'))).then_some(labels)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parsed;
-
-    #[test]
-    fn labels_are_read_out_of_a_row() {
-        let template = "{scheme}/{workload}/{clients}";
-        let expected = vec![("scheme", "a@b"), ("workload", "random"), ("clients", "400")];
-        assert_eq!(parsed(template, "a@b/random/400"), Some(expected));
-        assert_eq!(parsed(template, "a/random"), None);
-        assert_eq!(parsed(template, "a/random/400/inf"), None);
     }
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::composed::Composed;
 use crate::experiment::Experiment;
-use crate::scenario::ScenarioError;
+use crate::scenario::{Files, ScenarioError};
 
 /// A paper whose experiment conche repeats.
 #[derive(Clone, Copy, Debug)]
@@ -83,13 +83,18 @@ impl Paper {
 /// # Errors
 /// What is wrong, where, and what would be right.
 pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Box<dyn Experiment>, ScenarioError> {
+    read_with(text, &file)
+}
+
+/// The same for any files, so that it is compiled once, not for each kind of them.
+fn read_with(text: &str, file: Files<'_>) -> Result<Box<dyn Experiment>, ScenarioError> {
     #[derive(Deserialize)]
     struct Header {
         model: Option<String>,
     }
     let Header { model } = toml::from_str(text)?;
     let Some(model) = model else {
-        return Ok(Box::new(Composed::read(text, file)?));
+        return Ok(Box::new(Composed::read_with(text, file)?));
     };
     match Paper::by_name(&model) {
         Some(paper) => (paper.read)(text),
