@@ -10,7 +10,8 @@ use super::command::Command;
 use crate::project::Project;
 
 /// A program of the interop tests, and the Debian package that holds it.
-const PROGRAMS: [(&str, &str); 2] = [("coap-server-notls", "libcoap3-bin"), ("tshark", "tshark")];
+const PROGRAMS: [(&str, &str); 3] =
+    [("coap-server-notls", "libcoap3-bin"), ("tshark", "tshark"), ("chromium", "chromium")];
 
 /// Adds a compiler target with rustup if it is missing.
 pub fn ensure_target(project: &Project, target: &str) -> Result<()> {
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn only_the_packages_of_missing_programs_are_named() {
-        assert_eq!(missing(&PROGRAMS, |program| program == "tshark"), ["libcoap3-bin"]);
+        assert_eq!(missing(&PROGRAMS, |program| program == "tshark"), ["libcoap3-bin", "chromium"]);
         assert!(missing(&PROGRAMS, |_| true).is_empty());
         assert!(is_on_path("sh") && !is_on_path("no-such-program"));
         assert!(is_there("/bin/sh") && !is_there("/no/such/file"));
