@@ -30,6 +30,7 @@ mod pieces;
 mod ping;
 mod recording;
 mod relay;
+mod report;
 mod reproduce;
 mod request;
 mod run;
@@ -108,6 +109,8 @@ enum Command {
     Reproduce(reproduce::Args),
     /// Run an experiment of your own from a scenario file.
     Run(run::Args),
+    /// Make one HTML file of results: figures, tables, claims, schemes compared.
+    Report(report::Args),
     /// List the congestion controllers and what each of them does.
     Controllers(controllers::Args),
     /// Write a crate with a congestion controller of your own, and all of this command with it.
@@ -149,6 +152,7 @@ fn run(command: Command, global: &Global) -> anyhow::Result<()> {
         Command::Relay(args) => relay::run(args, global),
         Command::Reproduce(args) => reproduce::run(args, global),
         Command::Run(args) => run::run(args, global),
+        Command::Report(args) => report::run(&args, global),
         Command::Controllers(args) => controllers::run(args, global),
         Command::NewController(args) => new_controller::run(&args),
         Command::Completions(args) => shell::completions(&args),

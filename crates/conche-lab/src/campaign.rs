@@ -231,8 +231,9 @@ pub(crate) fn threads(options: RunOptions<'_>) -> Result<rayon::ThreadPool, Expe
     threads.build().map_err(|error| ExperimentError::Threads(error.to_string()))
 }
 
-/// Replications differ in nothing but their seed.
-pub(crate) fn seed_of(seed: u64, replication: u32) -> u64 {
+/// The seed of a replication, counted from 0, of an experiment with this seed: replications differ in nothing else.
+#[must_use]
+pub fn seed_of(seed: u64, replication: u32) -> u64 {
     let mut stream = Streams::new(seed).stream(Entity::Run, Purpose::named("replication"));
     (0..=replication).map(|_| stream.next_u64()).last().unwrap_or(seed)
 }

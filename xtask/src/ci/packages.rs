@@ -10,7 +10,8 @@ use super::command::Command;
 use crate::project::Project;
 
 /// A program of the interop tests, and the Debian package that holds it.
-const PROGRAMS: [(&str, &str); 2] = [("coap-server-notls", "libcoap3-bin"), ("tshark", "tshark")];
+const PROGRAMS: [(&str, &str); 3] =
+    [("coap-server-notls", "libcoap3-bin"), ("tshark", "tshark"), ("chromium", "chromium")];
 
 /// Packages of the Python index that tests need, each at its version.
 const PYARROW: (&str, &str) = ("pyarrow", "26.0.1");
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn only_the_packages_of_missing_programs_are_named() {
-        assert_eq!(missing(&PROGRAMS, |program| program == "tshark"), ["libcoap3-bin"]);
+        assert_eq!(missing(&PROGRAMS, |program| program == "tshark"), ["libcoap3-bin", "chromium"]);
         assert!(missing(&PROGRAMS, |_| true).is_empty());
         assert!(is_on_path("sh") && !is_on_path("no-such-program"));
         assert!(is_there("/bin/sh") && !is_there("/no/such/file"));

@@ -16,10 +16,37 @@ pub(super) struct Series {
     pub(super) of_runs: Vec<f64>,
 }
 
+/// A claim that is made, and what it compares.
+#[derive(Clone, Debug)]
+pub struct Compared<'a> {
+    /// The row of its figures.
+    pub row: String,
+    /// What is said.
+    pub claim: &'a Claim,
+    /// The rows of the values that it is said of; their column is the claim's.
+    pub of: Vec<String>,
+}
+
+/// All claims that are made of these figures.
+#[must_use]
+pub fn compared<'a>(scenario: &'a Scenario, figures: &[Figure]) -> Vec<Compared<'a>> {
+    let series = figures.iter().map(|figure| Series { figure: figure.clone(), of_runs: Vec::new() });
+    let series: Vec<Series> = series.collect();
+    let known = Known::new(&series);
+    let of_claim = |claim: &'a Claim| {
+        let known = &known;
+        let compared = move |labels: BTreeMap<&str, &str>| {
+            let (row, found) = operands(claim, &labels, known)?;
+            Some(Compared { row, claim, of: found.iter().map(|series| series.figure.row.clone()).collect() })
+        };
+        combinations(&claim.each).into_iter().filter_map(compared).collect::<Vec<_>>()
+    };
+    scenario.claims.iter().flat_map(of_claim).collect()
+}
+
 /// The figures of all claims whose values were measured.
 pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
-    let known = series.iter().map(|series| ((series.figure.row.as_str(), series.figure.column.as_str()), series));
-    let known = Known(known.collect());
+    let known = Known::new(series);
     let mut judged: Vec<(Vec<usize>, [Figure; 2])> = Vec::new();
     for claim in &scenario.claims {
         for labels in combinations(&claim.each) {
@@ -39,6 +66,11 @@ pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
 struct Known<'a>(BTreeMap<(&'a str, &'a str), &'a Series>);
 
 impl<'a> Known<'a> {
+    fn new(series: &'a [Series]) -> Self {
+        let key = |series: &'a Series| (series.figure.row.as_str(), series.figure.column.as_str());
+        Self(series.iter().map(|series| (key(series), series)).collect())
+    }
+
     fn get(&self, row: &str, column: &str) -> Option<&'a Series> {
         self.0.get(&(row, column)).copied()
     }
@@ -64,16 +96,25 @@ impl<'a> Known<'a> {
     }
 }
 
-/// What was compared, and in the column that ends in `_holds` the verdict. `None` where a value that it needs was not
-/// measured, or where the comparison means nothing.
-fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper: &str) -> Option<[Figure; 2]> {
-    let fill = |template: &str| filled(template, |name| labels.get(name).map(|label| (*label).into()));
+/// The row of a claim with these labels, and the values that it compares; `None` where one that it needs was not measured.
+fn operands<'a>(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'a>) -> Option<(String, Vec<&'a Series>)> {
+    let fill = |template: &str| fill(template, labels);
     let found = match claim.compare {
         Compare::Spread | Compare::LineFrom(_) => known.all(&claim.of, &claim.column, fill),
         _ => claim.of.iter().map(|of| known.find(of, &claim.column, fill)).collect::<Option<Vec<_>>>()?,
     };
-    let compared = compared(claim, &found, fill)?;
-    let row = fill(&claim.row)?;
+    Some((fill(&claim.row)?, found))
+}
+
+fn fill(template: &str, labels: &BTreeMap<&str, &str>) -> Option<String> {
+    filled(template, |name| labels.get(name).map(|label| (*label).into()))
+}
+
+/// What was compared, and in the column that ends in `_holds` the verdict. `None` where a value that it needs was not
+/// measured, or where the comparison means nothing.
+fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper: &str) -> Option<[Figure; 2]> {
+    let (row, found) = operands(claim, labels, known)?;
+    let outcome = outcome(claim, &found, |template| fill(template, labels))?;
     let value = Figure {
         paper: paper.to_owned(),
         item: CLAIMS.to_owned(),
@@ -81,15 +122,15 @@ fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper:
         column: claim.outcome.clone(),
         unit: claim.unit,
         published: None,
-        measured: compared.shown,
-        ci95: compared.interval,
+        measured: outcome.shown,
+        ci95: outcome.interval,
         runs: found.iter().map(|series| series.figure.runs).min().unwrap_or_default(),
     };
     let verdict = Figure {
         column: format!("{}_holds", claim.outcome),
         unit: Unit::Verdict,
         published: Some(Verdict::Holds.number()),
-        measured: claim.judge(compared.decides).number(),
+        measured: claim.judge(outcome.decides).number(),
         ci95: None,
         ..value.clone()
     };
@@ -97,7 +138,7 @@ fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper:
 }
 
 /// What a comparison gives.
-struct Compared {
+struct Outcome {
     shown: f64,
     /// That of what is shown.
     interval: Option<Interval>,
@@ -105,7 +146,7 @@ struct Compared {
     decides: Option<Interval>,
 }
 
-fn compared(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<String>) -> Option<Compared> {
+fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<String>) -> Option<Outcome> {
     let numbers =
         if let Compare::LineFrom(from) = claim.compare { numbers(claim, found, from, fill) } else { Vec::new() };
     // A line has nothing to say of the point at which it is 0, and of what is before it.
@@ -118,25 +159,25 @@ fn compared(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Stri
         let shown = function(&means)?;
         let half = half_width(&of_runs, function);
         let interval = half.map(|half| Interval { low: shown - half, high: shown + half });
-        Some(Compared { shown, interval, decides: interval })
+        Some(Outcome { shown, interval, decides: interval })
     };
     let difference = |means: &[f64]| Some(means[0] - means[1]);
     let ratio = |means: &[f64]| (means[1] > 0.0).then(|| means[0] / means[1]);
     match (claim.compare, found) {
         (Compare::Value, [one]) => {
             let Figure { measured, ci95, .. } = one.figure;
-            Some(Compared { shown: measured, interval: ci95, decides: ci95 })
+            Some(Outcome { shown: measured, interval: ci95, decides: ci95 })
         }
         (Compare::Difference, [_, _]) => by(&difference),
         (Compare::Ratio, [_, _]) => by(&ratio),
         (Compare::Apart, [_, _]) => {
             // Nothing is infinitely more than nothing; what matters is the difference.
             let (shown, interval) = by(&ratio).map_or((0.0, None), |ratio| (ratio.shown, ratio.interval));
-            Some(Compared { shown, interval, ..by(&difference)? })
+            Some(Outcome { shown, interval, ..by(&difference)? })
         }
         (Compare::Widths, [one, other]) => {
             let (shown, interval) = spread_ratio(&one.of_runs, &other.of_runs)?;
-            Some(Compared { shown, interval: Some(interval), decides: Some(interval) })
+            Some(Outcome { shown, interval: Some(interval), decides: Some(interval) })
         }
         (Compare::Spread, [_, ..]) => by(&|means| {
             let least = means.iter().copied().fold(f64::INFINITY, f64::min);

@@ -31,10 +31,11 @@ use crate::experiment::{About, Bar, Effort, Origin, replications};
 use crate::papers::closeness_table;
 use crate::report::Table;
 use crate::results::Figure;
-use crate::scenario::{Document, Scenario, ScenarioError, matches_any};
+use crate::scenario::{Document, Files, Scenario, ScenarioError, matches_any};
 use across::Cells;
 use cells::CellRuns;
 use claims::Series;
+pub use claims::{Compared, compared};
 use published::Published;
 
 /// An experiment that a scenario composes.
@@ -56,6 +57,11 @@ impl Composed {
     /// # Errors
     /// What is wrong, where, and what would be right.
     pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
+        Self::read_with(text, &file)
+    }
+
+    /// The same for any files, so that it is compiled once, not for each kind of them.
+    fn read_with(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         let files: RefCell<Vec<(String, String)>> = RefCell::default();
         let file = |name: &str| {
             let text = file(name)?;
@@ -65,7 +71,7 @@ impl Composed {
             }
             Ok(text)
         };
-        let document = Document::read(text, file)?;
+        let document = Document::read_with(text, &file)?;
         let published = match &document.scenario().published {
             None => Published::default(),
             Some(name) => file(name)
@@ -87,12 +93,6 @@ impl Composed {
             [duration] => format!("{number} of {duration}"),
             _ => number,
         }
-    }
-
-    /// What it was read from.
-    #[must_use]
-    pub fn document(&self) -> &Document {
-        &self.document
     }
 
     /// The same with another value at a path such as `nodes.client.count`.
@@ -200,6 +200,12 @@ impl Composed {
             Some(percent) => Some(Bar::Percent(percent)),
             None => self.published.interval(&figure.row, &figure.column).map(Bar::Within),
         }
+    }
+
+    /// What it was read from.
+    #[must_use]
+    pub fn document(&self) -> &Document {
+        &self.document
     }
 
     /// Where a figure's published value stands to the network; `None` for what no network has made.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::claims::CLAIMS;
 use crate::report::{Align, Table, deviation, interval, number};
 use crate::results::{Figure, Unit};
-use crate::scenario::{self, Document, Scenario, filled, matches_any};
+use crate::scenario::{self, Document, Scenario, Verdict, filled, matches_any, parsed, templates};
 
 /// The scenario's tables, or one of everything, and the claims.
 pub(super) fn tables(document: &Document, figures: &[Figure]) -> Vec<Table> {
@@ -24,7 +24,9 @@ pub(super) fn tables(document: &Document, figures: &[Figure]) -> Vec<Table> {
 /// The claims, and below them why some are refuted, where that is known.
 fn claims(scenario: &Scenario, figures: &[Figure]) -> Table {
     let mut notes: Vec<String> = Vec::new();
-    for figure in figures.iter().filter(|figure| figure.unit == Unit::Verdict && figure.measured < 0.5) {
+    for figure in
+        figures.iter().filter(|figure| figure.unit == Unit::Verdict && Verdict::of(figure.measured) == Verdict::Refuted)
+    {
         let known = super::reason(scenario, figure).filter(|reason| notes.iter().all(|known| known != reason));
         notes.extend(known.map(str::to_owned));
     }
@@ -120,14 +122,9 @@ struct Line<'a> {
 
 impl<'a> View<'a> {
     fn new(sections: &'a [Scenario], figures: &'a [Figure]) -> Self {
-        let of_values = |section: &'a Scenario| {
-            let own = section.values.iter().filter_map(|value| value.row.as_deref().map(Cow::from));
-            std::iter::once(section.row_template()).chain(own)
-        };
-        let templates = sections.iter().flat_map(of_values).collect();
         let values = sections.iter().flat_map(|section| &section.values);
         let columns = values.filter_map(|value| value.column.split_once("{}")).collect();
-        Self { figures, values: Values::new(figures), templates, columns }
+        Self { figures, values: Values::new(figures), templates: templates(sections).collect(), columns }
     }
 
     fn table(&self, layout: &scenario::Table) -> Table {
@@ -257,34 +254,5 @@ fn in_their_order<T>(elements: &mut [T], name: impl Fn(&T) -> &str) {
             let number = |element| name(element).parse::<f64>().unwrap_or_default();
             number(a).total_cmp(&number(b))
         });
-    }
-}
-
-/// The labels in a row that a template made.
-fn parsed<'a>(template: &'a str, row: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
-    let mut labels = Vec::new();
-    let (mut template, mut row) = (template, row);
-    while let Some((literal, rest)) = template.split_once('{') {
-        row = row.strip_prefix(literal)?;
-        let (name, behind) = rest.split_once('}')?;
-        let next = behind.split('{').next().unwrap_or_default();
-        let end = if next.is_empty() { row.len() } else { row.find(next)? };
-        labels.push((name, &row[..end]));
-        (template, row) = (behind, &row[end..]);
-    }
-    (template == row && !labels.iter().any(|(_, label)| label.contains('/'))).then_some(labels)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parsed;
-
-    #[test]
-    fn labels_are_read_out_of_a_row() {
-        let template = "{scheme}/{workload}/{clients}";
-        let expected = vec![("scheme", "a@b"), ("workload", "random"), ("clients", "400")];
-        assert_eq!(parsed(template, "a@b/random/400"), Some(expected));
-        assert_eq!(parsed(template, "a/random"), None);
-        assert_eq!(parsed(template, "a/random/400/inf"), None);
     }
 }

@@ -5,6 +5,7 @@ use crate::composed::Composed;
 use crate::experiment::Origin;
 use crate::report::{Align, Table, deviation, number};
 use crate::results::{Figure, Unit};
+use crate::scenario::Verdict;
 
 /// What came out of one paper.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,8 +45,9 @@ impl Summary {
             let miss = || Miss { figure: figure.clone(), reason: paper.reason(figure).map(str::to_owned) };
             if figure.unit == Unit::Verdict {
                 summary.claims += 1;
-                summary.refuted.extend((figure.measured < 0.25).then(miss));
-                summary.inconclusive += usize::from((0.25..0.75).contains(&figure.measured));
+                let verdict = Verdict::of(figure.measured);
+                summary.refuted.extend((verdict == Verdict::Refuted).then(miss));
+                summary.inconclusive += usize::from(verdict == Verdict::Inconclusive);
             } else if let Some(within) = paper.within(figure) {
                 summary.promised += 1;
                 summary.beyond.extend((!within).then(miss));

@@ -1,6 +1,7 @@
 //! Numbers as a reader wants them.
 
 use crate::results::{Figure, Unit};
+use crate::scenario::Verdict;
 
 /// A value with as many decimals as its kind needs.
 #[must_use]
@@ -9,9 +10,7 @@ pub fn number(value: f64, unit: Unit) -> String {
         Unit::Exchanges | Unit::Bytes | Unit::BitsPerSecond => format!("{value:.0}"),
         Unit::Copies | Unit::Percent => format!("{value:.1}"),
         Unit::PerSecond | Unit::Count | Unit::Ratio => format!("{value:.2}"),
-        Unit::Verdict if value > 0.75 => "holds".to_owned(),
-        Unit::Verdict if value < 0.25 => "does not hold".to_owned(),
-        Unit::Verdict => "inconclusive".to_owned(),
+        Unit::Verdict => Verdict::of(value).words().to_owned(),
         Unit::Seconds if value.abs() < 10.0 => format!("{value:.3}"),
         Unit::Seconds if value.abs() < 100.0 => format!("{value:.2}"),
         Unit::Seconds if value.abs() < 1000.0 => format!("{value:.1}"),

@@ -99,6 +99,26 @@ impl Verdict {
             Self::Refuted => 0.0,
         }
     }
+
+    /// What a figure's number stands for.
+    #[must_use]
+    pub fn of(number: f64) -> Self {
+        match number {
+            0.75.. => Self::Holds,
+            0.25..0.75 => Self::Inconclusive,
+            _ => Self::Refuted,
+        }
+    }
+
+    /// As tables have it.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Inconclusive => "inconclusive",
+            Self::Refuted => "does not hold",
+        }
+    }
 }
 
 impl Claim {

@@ -6,7 +6,8 @@ use toml::Table;
 
 use super::sweep::{SCHEME, combinations};
 use super::{
-    AtLeastOne, Axis, Cell, Label, Mix, NonEmpty, Scenario, ScenarioError, files, matches_any, once, part, path, select,
+    AtLeastOne, Axis, Cell, Files, Label, Mix, NonEmpty, Scenario, ScenarioError, files, matches_any, once, part, path,
+    select,
 };
 use crate::experiment::Effort;
 
@@ -26,10 +27,15 @@ impl Document {
     /// # Errors
     /// What is wrong, where, and what would be right.
     pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
+        Self::read_with(text, &file)
+    }
+
+    /// The same for any files, so that it is compiled once, not for each kind of them.
+    pub(crate) fn read_with(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         // Read from the text first, so that an error shows its place.
         let scenario = once::from_text(text)?;
         let mut table = toml::from_str(text)?;
-        files::resolve(&mut table, &file)?;
+        files::resolve(&mut table, file)?;
         let mut document = Self { scenario, table, sections: Vec::new(), effort: Effort::default() };
         document.reread()?;
         Ok(document)
@@ -156,7 +162,10 @@ impl Document {
             .iter()
             .map(|(name, table)| self.concrete(table).map_err(|error| error.within_part(name.as_deref())));
         self.sections = read.collect::<Result<_, _>>()?;
-        self.cells().map(drop)
+        self.cells()?;
+        // What is drawn comes last: an axis that is wrong is no mistake of the figures over it.
+        let (figures, items) = (&self.scenario.figures, &self.scenario.items);
+        figures.iter().try_for_each(|figure| figure.validate(items, &self.sections))
     }
 
     /// The scenario that a table of one part says.

@@ -17,6 +17,9 @@ use super::ScenarioError;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows<T>(Vec<T>);
 
+/// Gives the texts of files that a scenario names.
+pub(crate) type Files<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
 /// The only key of a table that stands for a file.
 const CSV: &str = "csv";
 
@@ -24,11 +27,11 @@ const CSV: &str = "csv";
 ///
 /// # Errors
 /// If there is no such file, or it has something else than numbers.
-pub(super) fn resolve(table: &mut Table, file: &impl Fn(&str) -> Result<String, String>) -> Result<(), ScenarioError> {
+pub(super) fn resolve(table: &mut Table, file: Files<'_>) -> Result<(), ScenarioError> {
     table.iter_mut().try_for_each(|(_, value)| resolve_value(value, file))
 }
 
-fn resolve_value(value: &mut Value, file: &impl Fn(&str) -> Result<String, String>) -> Result<(), ScenarioError> {
+fn resolve_value(value: &mut Value, file: Files<'_>) -> Result<(), ScenarioError> {
     match value {
         Value::Array(elements) => elements.iter_mut().try_for_each(|element| resolve_value(element, file)),
         Value::Table(table) => match (table.len(), table.get(CSV)) {

@@ -9,7 +9,7 @@
 //!   schemes, mixes              who runs which congestion control
 //!   changes                     what happens to the network during a run
 //!   sweep                       what is varied: each combination is a cell
-//!   values -> items, tables, claims    what is measured of each cell, and shown
+//!   values -> items, tables, figure, claims    what is measured of each cell, and shown
 //! ```
 
 mod bounds;
@@ -24,6 +24,7 @@ mod once;
 mod part;
 mod path;
 mod phase;
+mod plot;
 mod radio;
 mod results;
 mod scheme;
@@ -40,13 +41,15 @@ pub use change::{Change, Happening};
 pub use claim::{Claim, Compare, Operand, Verdict};
 pub use document::Document;
 pub use error::{ScenarioError, Span as ErrorSpan};
+pub(crate) use files::Files;
 pub use files::Rows;
 pub(crate) use network::Selected;
 pub use network::{Draw, Link, Nodes, Placement, Spread};
 pub use part::Part;
 pub use phase::Phase;
+pub use plot::{Columns, Kind, Plot, Style};
 pub use radio::{Measured, Radio, Routing};
-pub use results::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any};
+pub use results::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any, parsed};
 pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
 pub use sweep::{Axis, Label, Point};
 pub use traffic::{Count, Method, Nstart, Outstanding, Pace, Pairs, Sender, Traffic};
@@ -133,6 +136,9 @@ pub struct Scenario {
     /// Tables of text. Default: one of everything.
     #[serde(default)]
     pub tables: Vec<Table>,
+    /// Figures of a report. Default: one of each item and column.
+    #[serde(default, rename = "figure")]
+    pub figures: Vec<Plot>,
     /// What is said of the results in words.
     #[serde(default)]
     pub claims: Vec<Claim>,
@@ -334,6 +340,14 @@ impl Endpoint {
         }
         Ok(())
     }
+}
+
+/// What rows of these sections may look like.
+pub fn templates(sections: &[Scenario]) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
+    sections.iter().flat_map(|section| {
+        let own = section.values.iter().filter_map(|value| value.row.as_deref().map(std::borrow::Cow::from));
+        std::iter::once(section.row_template()).chain(own)
+    })
 }
 
 /// Refuses names that are there twice, or that rows and paths could not be told apart by.

@@ -105,7 +105,7 @@ pub struct Reason {
     pub text: String,
 }
 
-fn anything() -> Vec<String> {
+pub(super) fn anything() -> Vec<String> {
     vec!["*".to_owned()]
 }
 
@@ -148,6 +148,22 @@ pub fn filled<'a>(template: &str, of: impl Fn(&str) -> Option<std::borrow::Cow<'
     Some(text)
 }
 
+/// The labels in a text that a template made: what [`filled`] put in.
+#[must_use]
+pub fn parsed<'a>(template: &'a str, row: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
+    let mut labels = Vec::new();
+    let (mut template, mut row) = (template, row);
+    while let Some((literal, rest)) = template.split_once('{') {
+        row = row.strip_prefix(literal)?;
+        let (name, behind) = rest.split_once('}')?;
+        let next = behind.split('{').next().unwrap_or_default();
+        let end = if next.is_empty() { row.len() } else { row.find(next)? };
+        labels.push((name, &row[..end]));
+        (template, row) = (behind, &row[end..]);
+    }
+    (template == row && !labels.iter().any(|(_, label)| label.contains('/'))).then_some(labels)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,5 +189,14 @@ mod tests {
         assert_eq!(filled("x{a}y{a}", of).as_deref(), Some("x1y1"));
         assert_eq!(filled("plain", of).as_deref(), Some("plain"));
         assert_eq!(filled("{a}{b}", of), None);
+    }
+
+    #[test]
+    fn labels_are_read_out_of_a_row() {
+        let template = "{scheme}/{workload}/{clients}";
+        let expected = vec![("scheme", "a@b"), ("workload", "random"), ("clients", "400")];
+        assert_eq!(parsed(template, "a@b/random/400"), Some(expected));
+        assert_eq!(parsed(template, "a/random"), None);
+        assert_eq!(parsed(template, "a/random/400/inf"), None);
     }
 }

@@ -253,6 +253,42 @@ fn phases_paces_and_senders_without_sense_are_refused() {
 }
 
 /// Two workloads over one link; the second part says less.
+#[test]
+fn figures_that_name_what_is_not_there_are_refused_with_what_is() {
+    let figure = |keys: &str| {
+        let text = format!("{}\n[[figure]]\ntitle = \"F\"\n{keys}", ANRW18.scenario);
+        Document::from_toml(&text.replace("published = \"anrw18.csv\"", ""))
+            .map(drop)
+            .map_err(|error| error.to_string())
+    };
+    let plain = "kind = \"line\"\nx = \"clients\"\ny = \"fct_median_s\"\n";
+    assert_eq!(figure(plain), Ok(()));
+    assert_eq!(figure(&plain.replace("clients", "nodes.client.count")), Ok(()), "the path of what is varied");
+    assert_eq!(figure("kind = \"bars\"\nx = \"n\"\ny = \"retransmissions_{n}\"\n"), Ok(()), "labels of a column");
+    for (from, to, expected) in [
+        (
+            "clients",
+            "client",
+            "figure.F.x: there is no label `client`; the labels are buffer, clients, column, scheme, workload",
+        ),
+        ("fct_median_s", "median", "figure.F.y: there is no column `median`; the columns are fct_min_s, fct_p10_s, "),
+        (
+            "y =",
+            "items = [\"fig9\"]\ny =",
+            "figure.F.items: there is no item `fig9`; the items are table1, table2, fig2a, ",
+        ),
+        ("y =", "series = \"{scheme}/{rdc}\"\ny =", "figure.F.series: there is no label `rdc`; the labels are "),
+        ("y =", "panels = \"medium\"\ny =", "figure.F.panels: there is no label `medium`; the labels are "),
+        ("line", "pie", "unknown variant `pie`, expected one of `line`, `points`, `bars`, `box`"),
+        ("y =", "colour = \"red\"\ny =", "unknown field `colour`"),
+    ] {
+        let error = figure(&plain.replacen(from, to, 1)).expect_err(expected);
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let boxed = "kind = \"box\"\nx = \"clients\"\ny = [\"fct_min_s\", \"fct_max_s\"]\n";
+    assert_eq!(figure(boxed), Err("figure.F.y: 2 columns; a box is of one column or of five".to_owned()));
+}
+
 const PARTS: &str = r#"
 schema = 1
 name = "parts"

@@ -1,0 +1,165 @@
+//! From values to places on an axis, and which values are written along it.
+
+/// An axis from its lowest to its highest value, between two places in the drawing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scale {
+    low: f64,
+    high: f64,
+    log: bool,
+    from: f64,
+    to: f64,
+}
+
+impl Scale {
+    /// An axis over these values, up to round ones; with `zero` it begins at 0. A logarithmic one is of what is above 0.
+    pub(crate) fn over(values: impl Iterator<Item = f64>, log: bool, zero: bool, ticks: u32) -> Self {
+        let usable = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
+        let (mut low, mut high) =
+            usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        if low > high {
+            (low, high) = if log { (1.0, 10.0) } else { (0.0, 1.0) };
+        }
+        if log {
+            (low, high) = around(low, high);
+        } else {
+            // What is far from 0 compared with how much it differs would be a flat line.
+            if zero || (low > 0.0 && low < 0.6 * high) {
+                low = low.min(0.0);
+                high = high.max(0.0);
+            }
+            if high - low <= f64::EPSILON * high.abs().max(1.0) {
+                let room = if high == 0.0 { 1.0 } else { high.abs() * 0.1 };
+                (low, high) = if zero { (low, high + room) } else { (low - room, high + room) };
+            }
+            let step = step(high - low, ticks);
+            (low, high) = ((low / step).floor() * step, (high / step).ceil() * step);
+        }
+        Self { low, high, log, from: 0.0, to: 1.0 }
+    }
+
+    /// The same axis up to here, if it begins below.
+    pub(crate) fn up_to(self, high: f64) -> Self {
+        if high > self.low && high.is_finite() { Self { high, ..self } } else { self }
+    }
+
+    /// The same axis between two places.
+    pub(crate) fn between(self, from: f64, to: f64) -> Self {
+        Self { from, to, ..self }
+    }
+
+    /// Whether it has this value.
+    pub(crate) fn contains(&self, value: f64) -> bool {
+        value >= self.low && value <= self.high
+    }
+
+    /// The place of a value; what is beyond the axis is at its end.
+    pub(crate) fn at(&self, value: f64) -> f64 {
+        let share = if self.log {
+            if value <= 0.0 { 0.0 } else { (value / self.low).ln() / (self.high / self.low).ln() }
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
+    }
+
+    /// The place of what bars stand on: 0, or the lowest value of a logarithmic axis.
+    pub(crate) fn ground(&self) -> f64 {
+        if self.log { self.from } else { self.at(0.0) }
+    }
+
+    /// About so many round values along it.
+    pub(crate) fn ticks(&self, wanted: u32) -> Vec<f64> {
+        if self.log {
+            return self.decades(wanted);
+        }
+        let step = step(self.high - self.low, wanted);
+        let count = ((self.high - self.low) / step + 1e-6).floor().clamp(0.0, 100.0);
+        let first = (self.low / step).round();
+        // A sum of steps would end in 0.30000000000000004.
+        (0..=whole(count)).map(|tick| (first + f64::from(tick)) * step).collect()
+    }
+
+    fn decades(&self, wanted: u32) -> Vec<f64> {
+        let (first, last) = (self.low.log10().floor(), self.high.log10().ceil());
+        let decades = whole(last - first);
+        let factors: &[f64] = match decades {
+            0..=3 => &[1.0, 2.0, 5.0],
+            _ => &[1.0],
+        };
+        let every = (decades / wanted.max(1)).max(1);
+        let powers = (0..=decades).step_by(every as usize).map(|power| 10_f64.powf(first + f64::from(power)));
+        let all = powers.flat_map(|power| factors.iter().map(move |factor| factor * power));
+        let tolerance = 1e-9;
+        all.filter(|tick| *tick >= self.low * (1.0 - tolerance) && *tick <= self.high * (1.0 + tolerance)).collect()
+    }
+}
+
+/// A range of factors of 1, 2 or 5 and powers of ten around these values.
+fn around(low: f64, high: f64) -> (f64, f64) {
+    let power = |value: f64| 10_f64.powf(value.log10().floor());
+    let below = [5.0, 2.0, 1.0].into_iter().map(|factor| factor * power(low)).find(|tick| *tick <= low);
+    let above = [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power(high)).find(|tick| *tick >= high);
+    let (below, above) = (below.unwrap_or(low), above.unwrap_or(high));
+    if below < above { (below, above) } else { (below / 2.0, above * 2.0) }
+}
+
+/// A round step that divides a range into about so many.
+fn step(range: f64, wanted: u32) -> f64 {
+    let rough = range / f64::from(wanted.max(1));
+    let power = 10_f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|factor| factor * power >= rough * 0.999).unwrap_or(10.0);
+    factor * power
+}
+
+/// A count that is known to be small.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped, and a float cast saturates")]
+fn whole(count: f64) -> u32 {
+    count.clamp(0.0, 1000.0) as u32
+}
+
+/// A tick's value as short as it can be: `0.25`, `1500`, `20k`, `3M`.
+pub(crate) fn label(value: f64) -> String {
+    let magnitude = value.abs();
+    let (scaled, unit) = match magnitude {
+        1e6.. => (value / 1e6, "M"),
+        1e4.. => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let text = format!("{scaled:.4}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    let text = if text == "-0" || (text == "0" && magnitude > 0.0) { format!("{value:.0e}") } else { text.to_owned() };
+    format!("{text}{unit}").replace('-', "\u{2212}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(values: &[f64], log: bool, zero: bool) -> Vec<String> {
+        Scale::over(values.iter().copied(), log, zero, 5).ticks(5).into_iter().map(label).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_enclose_all_values() {
+        assert_eq!(ticks(&[0.03, 0.29], false, true), ["0", "0.1", "0.2", "0.3"]);
+        assert_eq!(ticks(&[61.0, 63.9], false, false), ["61", "62", "63", "64"]);
+        assert_eq!(ticks(&[12.0, 381_954.0], false, true), ["0", "100k", "200k", "300k", "400k"]);
+        assert_eq!(ticks(&[33.0, 2463.0], true, false), ["20", "50", "100", "200", "500", "1000", "2000", "5000"]);
+        assert_eq!(ticks(&[1.0, 381_954.0], true, false), ["1", "10", "100", "1000", "10k", "100k"]);
+    }
+
+    #[test]
+    fn values_that_are_all_alike_or_none_still_have_an_axis() {
+        assert_eq!(ticks(&[], false, true).first().map(String::as_str), Some("0"));
+        assert!(ticks(&[0.0, 0.0], false, true).len() > 2);
+        assert!(ticks(&[100.0], true, false).len() > 1);
+        assert!(ticks(&[f64::NAN, f64::INFINITY, -1.0], true, false).len() > 1);
+    }
+
+    #[test]
+    fn equal_factors_are_equally_far_apart_on_a_logarithmic_axis() {
+        let scale = Scale::over([1.0, 100.0].into_iter(), true, false, 5).between(100.0, 0.0);
+        assert!((scale.at(10.0) - 50.0).abs() < 1e-9);
+        assert!((scale.at(0.0) - 100.0).abs() < 1e-9, "what is not above 0 is at the lower end");
+    }
+}

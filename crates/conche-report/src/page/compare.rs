@@ -1,0 +1,146 @@
+//! The values that the reader's comparison of two schemes is made of, as JSON that the page's script reads.
+//!
+//! Of a mean the values of the single runs are there too: runs of two schemes under one replication share their random
+//! numbers, so that their ratio is known better than either value.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use conche_lab::results::{Figure, Unit};
+use conche_lab::scenario::{Value, parsed, templates};
+
+use super::Section;
+use crate::html::{Html, json_text};
+use crate::plots::{labels, sections, symbol};
+use crate::read::Study;
+
+/// More runs of a value would make the page slow.
+const MOST_RUNS: usize = 30;
+
+/// A value of a scheme in a cell.
+pub(super) struct Cell<'a> {
+    pub(super) scheme: &'a str,
+    /// Its row but for the scheme.
+    pub(super) cell: String,
+    pub(super) figure: &'a Figure,
+}
+
+/// All values that can be compared between schemes: not those of claims, nor one class of many.
+pub(super) fn cells(study: &Study) -> Vec<Cell<'_>> {
+    let sections = sections(study);
+    let rows: Vec<Cow<'_, str>> = templates(sections).collect();
+    let classes: Vec<(String, &Value)> = sections
+        .iter()
+        .flat_map(|section| &section.values)
+        .filter(|value| value.column.contains("{}"))
+        .map(|value| (value.column.replace("{}", "{label}"), value))
+        .collect();
+    let comparable = study.figures.iter().filter(|figure| {
+        let is_class = || {
+            classes.iter().any(|(class, value)| {
+                value.item.as_ref().is_none_or(|item| *item == figure.item) && parsed(class, &figure.column).is_some()
+            })
+        };
+        figure.item != "claims" && figure.unit != Unit::Verdict && figure.measured.is_finite() && !is_class()
+    });
+    let cell = |figure: &'_ Figure| -> Option<(usize, usize, String)> {
+        let of_row = labels(&rows, &[], &figure.row)?;
+        let (_, scheme) = of_row.iter().find(|(name, _)| *name == "scheme")?;
+        // The label is a piece of the row; what is around it is the cell.
+        let start = (scheme.as_ptr() as usize).checked_sub(figure.row.as_ptr() as usize)?;
+        let (before, after) = (figure.row.get(..start)?, figure.row.get(start + scheme.len()..)?);
+        let rest = [before, after].map(|side| side.trim_matches('/')).join("/");
+        Some((start, scheme.len(), rest.trim_matches('/').replace('/', " · ")))
+    };
+    comparable
+        .filter_map(|figure| {
+            let (start, length, cell) = cell(figure)?;
+            Some(Cell { scheme: &figure.row[start..start + length], cell, figure })
+        })
+        .collect()
+}
+
+/// The place of the comparison, and what it needs.
+pub(super) fn write(sections: &[Section<'_>], html: &mut Html) {
+    html.raw(
+        "<section id=compare><h2>Two schemes compared</h2>\n<p class=sub>By how many times the values of the one ",
+    );
+    html.raw("exceed those of the other, cell by cell, with the 95 % interval of that ratio.</p>\n");
+    html.raw(
+        "<noscript><p class=warning>The comparison needs scripts; all values are in the tables above.</p></noscript>",
+    );
+    html.raw("<form id=choose><label>experiment <select name=study></select></label><label>value <select name=metric>");
+    html.raw(
+        "</select></label><label>scheme <select name=one></select></label><label>compared with <select name=other>",
+    );
+    html.raw("</select></label></form>\n<div id=ratios></div>\n<script type=\"application/json\" id=values>[");
+    let mut is_first = true;
+    for section in sections {
+        let cells = cells(section.study);
+        if distinct(cells.iter().map(|cell| cell.scheme)).len() < 2 {
+            continue;
+        }
+        html.raw(if is_first { "" } else { "," });
+        is_first = false;
+        of_study(section, &cells, html);
+    }
+    html.raw("]</script>\n</section>\n");
+}
+
+/// An object: names, and for each metric and scheme a list of `[cell, value, low, high, runs…]`.
+fn of_study(section: &Section<'_>, cells: &[Cell<'_>], html: &mut Html) {
+    let schemes = distinct(cells.iter().map(|cell| cell.scheme));
+    let names = distinct(cells.iter().map(|cell| cell.cell.as_str()));
+    let metrics = distinct(cells.iter().map(|cell| cell.figure.column.as_str()));
+    let units = metrics.iter().map(|metric| {
+        let unit = cells.iter().find(|cell| cell.figure.column == *metric).map(|cell| symbol(cell.figure.unit));
+        unit.unwrap_or_default()
+    });
+    html.raw("{\"name\":").raw(&json_text(&section.name));
+    let units: Vec<&str> = units.collect();
+    for (key, list) in [("schemes", &schemes), ("cells", &names), ("metrics", &metrics), ("units", &units)] {
+        let list: Vec<String> = list.iter().map(|text| json_text(text)).collect();
+        html.raw(",\"").raw(key).raw("\":[").raw(&list.join(",")).raw("]");
+    }
+    html.raw(",\"values\":[");
+    let place = |names: &[&str], name: &str| names.iter().position(|known| *known == name).unwrap_or_default();
+    for (number, Cell { scheme, cell, figure }) in cells.iter().enumerate() {
+        let at = [place(&metrics, &figure.column), place(&schemes, scheme), place(&names, cell)];
+        html.raw(if number > 0 { ",[" } else { "[" });
+        html.write(format_args!("{},{},{},{}", at[0], at[1], at[2], short(figure.measured)));
+        match figure.ci95 {
+            Some(interval) => html.write(format_args!(",{},{}", short(interval.low), short(interval.high))),
+            None => html.raw(",null,null"),
+        };
+        let runs = section.study.runs.of(figure);
+        if (2..=MOST_RUNS).contains(&runs.len()) && runs.len() == figure.runs as usize {
+            let mut list = String::new();
+            for (_, value) in runs {
+                // Writing into a text does not fail.
+                let _ = write!(list, ",{}", short(*value));
+            }
+            html.raw(&list);
+        }
+        html.raw("]");
+    }
+    html.raw("]}");
+}
+
+/// A number with five digits, as JSON has it.
+fn short(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return "0".to_owned();
+    }
+    let rounded: f64 = format!("{value:.4e}").parse().unwrap_or(value);
+    format!("{rounded}")
+}
+
+fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in all {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}

@@ -1,0 +1,101 @@
+//! The page: an overview, each experiment with its figures, claims and tables, and two schemes compared.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `overview` | what was run, by what, how well it came out, and schemes side by side |
+//! | `claims` | what is said in words, and how the runs bear it out |
+//! | `tables` | tables of text |
+//! | `compare` | the values that the reader's comparison is made of |
+
+mod claims;
+mod compare;
+mod overview;
+mod tables;
+
+use crate::html::Html;
+use crate::plots;
+use crate::read::{Results, Study};
+
+const STYLE: &str = include_str!("../assets/report.css");
+const SCRIPT: &str = include_str!("../assets/report.js");
+
+/// An experiment with the name that links lead to.
+struct Section<'a> {
+    study: &'a Study,
+    id: String,
+    /// What it is called where several directories have one of its name.
+    name: String,
+}
+
+/// Results as one HTML file.
+#[must_use]
+pub fn page(results: &[Results]) -> String {
+    let sections = sections(results);
+    let mut html = Html::default();
+    html.raw("<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n");
+    html.raw("<meta name=viewport content=\"width=device-width, initial-scale=1\">\n");
+    html.raw("<meta name=color-scheme content=\"light dark\">\n<title>");
+    let names: Vec<&str> = sections.iter().map(|section| section.name.as_str()).collect();
+    html.text(&names.join(", ")).raw(" – conche report</title>\n<style>").raw(STYLE).raw("</style>\n</head>\n<body>\n");
+    html.raw("<header class=top><a class=brand href=\"#overview\">conche <span>report</span></a><nav>");
+    for section in &sections {
+        html.raw("<a href=\"#").raw(&section.id).raw("\">").text(&section.name).raw("</a>");
+    }
+    html.raw("<a href=\"#compare\">compare</a></nav>");
+    html.raw("<button id=theme type=button title=\"light or dark\" aria-label=\"light or dark\">◐</button></header>\n<main>\n");
+    overview::write(results, &sections, &mut html);
+    for section in &sections {
+        experiment(section, &mut html);
+    }
+    compare::write(&sections, &mut html);
+    html.raw("</main>\n<div id=tip role=tooltip hidden></div>\n<script>")
+        .raw(SCRIPT)
+        .raw("</script>\n</body>\n</html>\n");
+    html.finish()
+}
+
+fn sections(results: &[Results]) -> Vec<Section<'_>> {
+    let all = || results.iter().flat_map(|of| of.studies.iter().map(move |study| (of, study)));
+    let section = |(number, (of, study)): (usize, (&Results, &'_ Study))| {
+        let is_twice = all().filter(|(_, other)| other.about.name == study.about.name).count() > 1;
+        let name = match is_twice {
+            true => format!("{} ({})", study.about.name, of.directory.display()),
+            false => study.about.name.clone(),
+        };
+        (number, name)
+    };
+    let named = all().enumerate().map(section);
+    named.zip(all()).map(|((number, name), (_, study))| Section { study, id: format!("e{number}"), name }).collect()
+}
+
+/// One experiment.
+fn experiment(section: &Section<'_>, html: &mut Html) {
+    let Section { study, id, name } = section;
+    html.raw("<section id=").raw(id).raw("><h2>").text(title(study)).raw("</h2><p class=sub>").text(name);
+    for detail in details(study) {
+        html.raw(" · ").text(&detail);
+    }
+    html.raw("</p>\n");
+    let charts = plots::charts(study);
+    if !charts.is_empty() {
+        html.raw("<h3>Figures</h3>\n<div class=charts>\n");
+        charts.iter().for_each(|chart| chart.html(html));
+        html.raw("</div>\n");
+    }
+    claims::write(study, html);
+    tables::write(study, html);
+    html.raw("</section>\n");
+}
+
+/// What an experiment is about; its name, if that is not known.
+fn title(study: &Study) -> &str {
+    if study.about.title.is_empty() { &study.about.name } else { &study.about.title }
+}
+
+/// How much of it was run, with which seed.
+fn details(study: &Study) -> Vec<String> {
+    let extent = Some(study.about.extent.clone()).filter(|extent| !extent.is_empty());
+    let runs = study.about.runs.map(|runs| format!("{runs} runs"));
+    let seed = study.about.seed.map(|seed| format!("seed {seed}"));
+    extent.into_iter().chain(runs).chain(seed).collect()
+}

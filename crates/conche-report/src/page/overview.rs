@@ -1,0 +1,188 @@
+//! The first page: what was run, by which program, how well it came out, and the schemes side by side.
+
+use std::collections::HashMap;
+
+use conche_lab::papers::Summary;
+use conche_lab::results::Figure;
+use conche_lab::scenario::{Kind, Plot};
+
+use super::compare::{Cell, cells};
+use super::{Section, title};
+use crate::chart::{Scale, key};
+use crate::html::{Html, Px};
+use crate::plots;
+use crate::read::{Manifest, Results};
+
+/// More columns would not fit side by side.
+const MOST_METRICS: usize = 6;
+
+/// Writes it.
+pub(super) fn write(results: &[Results], sections: &[Section<'_>], html: &mut Html) {
+    html.raw("<section id=overview><h1>Results</h1>\n");
+    for of in results {
+        origin(&of.manifest, &of.directory.display().to_string(), results.len() > 1, html);
+    }
+    html.raw("<div class=scroll><table class=overview><thead><tr><th class=l>experiment<th class=l>extent<th>values");
+    html.raw("<th class=l>as near as published<th class=l>claims that hold</thead><tbody>\n");
+    for section in sections {
+        line(section, html);
+    }
+    html.raw("</tbody></table></div>\n");
+    let mut side = Html::default();
+    for section in sections {
+        side_by_side(section, &mut side);
+    }
+    let side = side.finish();
+    if !side.is_empty() {
+        html.raw("<h2>Schemes side by side</h2>\n<div class=sides>\n").raw(&side).raw("</div>\n");
+    }
+    html.raw("</section>\n");
+}
+
+/// When it was run, with which command, and by which program.
+fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html) {
+    html.raw("<dl class=origin>");
+    let mut told = |name: &str, value: &str| {
+        html.raw("<div><dt>").text(name).raw("</dt><dd>").text(value).raw("</dd></div>");
+    };
+    if is_named {
+        told("directory", directory);
+    }
+    if !manifest.command.is_empty() {
+        told("command", &manifest.command.join(" "));
+    }
+    let time = |time: &Option<String>| time.as_deref().map(|time| time.replace('T', " ").replace('Z', " UTC"));
+    told("began", &time(&manifest.started).unwrap_or_else(|| "unknown".to_owned()));
+    told("ended", &time(&manifest.finished).unwrap_or_else(|| "not yet, or interrupted".to_owned()));
+    let version = manifest.program.version.as_deref().map_or("unknown version".to_owned(), |of| format!("conche {of}"));
+    told("program", &version);
+    let commit = manifest.program.commit.as_deref().map_or("unknown", |commit| commit.get(..12).unwrap_or(commit));
+    told(
+        "commit",
+        &match manifest.program.dirty {
+            Some(true) => format!("{commit}, and changes that no commit has"),
+            _ => commit.to_owned(),
+        },
+    );
+    if let Some(threads) = manifest.threads {
+        told("threads", &threads.to_string());
+    }
+    let runs: Option<u64> = manifest.scenarios.iter().map(|of| of.runs).sum();
+    let seconds: Option<f64> = manifest.scenarios.iter().map(|of| of.cpu_s).sum();
+    if let Some((runs, seconds)) = runs.zip(seconds) {
+        let each = if runs == 0 { 0.0 } else { seconds / runs as f64 };
+        told("runs", &format!("{runs}, of {each:.2} s of a processor in the mean"));
+    }
+    html.raw("</dl>\n");
+    if manifest.state != "complete" {
+        let state = if manifest.state == "running" {
+            "This experiment is not over, or was interrupted."
+        } else {
+            "Some runs failed."
+        };
+        html.raw("<p class=warning>").raw(state).raw(" What is here is what there is so far.</p>\n");
+    }
+    if !manifest.failures.is_empty() {
+        html.raw("<ul class=warning>");
+        for failure in &manifest.failures {
+            let place = format!("{} {}, replication {}", failure.scenario, failure.cell, failure.replication);
+            html.raw("<li>").text(&format!("{place}: {}", failure.problem));
+        }
+        html.raw("</ul>\n");
+    }
+}
+
+/// How well an experiment came out.
+fn line(section: &Section<'_>, html: &mut Html) {
+    let study = section.study;
+    let summary = study.experiment.as_ref().map(|experiment| Summary::new(experiment, &study.figures));
+    html.raw("<tr><td class=l><a href=\"#").raw(&section.id).raw("\">").text(title(study)).raw("</a><td class=l>");
+    html.text(if study.about.extent.is_empty() { "unknown" } else { &study.about.extent });
+    html.write(format_args!("<td>{}", study.figures.len()));
+    let shares = summary.map(|of| [(of.within(), of.promised), (of.hold(), of.claims)]).unwrap_or_default();
+    for (part, of) in shares {
+        html.raw("<td class=l>");
+        match of {
+            0 => html.raw("<span class=dim>–</span>"),
+            of => html.write(format_args!(
+                "<span class=meter><i style=\"width:{}%\"></i></span>{part} of {of}",
+                Px(100.0 * part as f64 / of as f64)
+            )),
+        };
+    }
+    html.raw("\n");
+}
+
+/// For each scheme, by which factor its values differ from those of the first one: the geometric mean over all cells.
+fn side_by_side(section: &Section<'_>, html: &mut Html) {
+    let study = section.study;
+    let cells = cells(study);
+    let schemes: Vec<&str> = plots::scheme_names(study)
+        .into_iter()
+        .filter(|scheme| cells.iter().any(|cell| cell.scheme == *scheme))
+        .collect();
+    let document = study.experiment.as_ref().map(conche_lab::composed::Composed::document);
+    let figures: &[Plot] = document.map(|document| document.scenario().figures.as_slice()).unwrap_or_default();
+    let mut metrics: Vec<&str> = Vec::new();
+    for plot in figures {
+        let columns = plot.y.all();
+        let column = if plot.kind == Kind::Box { &columns[columns.len() / 2] } else { &columns[0] };
+        if !column.contains('{') && !metrics.contains(&column.as_str()) && metrics.len() < MOST_METRICS {
+            metrics.push(column);
+        }
+    }
+    let by_place: HashMap<_, &Figure> = cells
+        .iter()
+        .map(|Cell { scheme, cell, figure }| ((*scheme, cell.as_str(), figure.column.as_str()), *figure))
+        .collect();
+    let factor = |scheme: &str, metric: &str| mean_factor(&cells, &by_place, (schemes.first()?, scheme), metric);
+    metrics.retain(|metric| schemes.iter().skip(1).any(|scheme| factor(scheme, metric).is_some()));
+    let (Some(first), false) = (schemes.first(), metrics.is_empty()) else { return };
+    html.raw("<div class=side><h3>").text(title(study)).raw("</h3><p class=sub>");
+    html.text(&format!("times the value of {first}: the geometric mean over all cells that both have"));
+    html.raw("</p><div class=scroll><table><thead><tr><th class=l>scheme");
+    for metric in &metrics {
+        html.raw("<th class=l>").text(&metric.replace('_', " "));
+    }
+    html.raw("</thead><tbody>\n");
+    for (number, scheme) in schemes.iter().enumerate() {
+        html.raw("<tr><td class=l>").raw(&key(number, false)).text(scheme);
+        for metric in &metrics {
+            html.raw("<td class=l>");
+            match factor(scheme, metric) {
+                Some(factor) => around_one(factor, html),
+                None => {
+                    html.raw("<span class=dim>–</span>");
+                }
+            }
+        }
+        html.raw("\n");
+    }
+    html.raw("</tbody></table></div></div>\n");
+}
+
+type Places<'a> = HashMap<(&'a str, &'a str, &'a str), &'a Figure>;
+
+fn mean_factor(cells: &[Cell<'_>], known: &Places<'_>, (first, scheme): (&str, &str), metric: &str) -> Option<f64> {
+    let of_metric = cells.iter().filter(|cell| cell.scheme == scheme && cell.figure.column == metric);
+    let factors = of_metric.filter_map(|cell| {
+        let other = known.get(&(first, cell.cell.as_str(), metric))?.measured;
+        let factor = cell.figure.measured / other;
+        (factor.is_finite() && factor > 0.0).then(|| factor.ln())
+    });
+    let factors: Vec<f64> = factors.collect();
+    (!factors.is_empty()).then(|| (factors.iter().sum::<f64>() / factors.len() as f64).exp())
+}
+
+/// A factor, and a bar to the left or right of 1, on a logarithmic axis from a quarter to four times.
+fn around_one(factor: f64, html: &mut Html) {
+    let scale = Scale::over([0.2, 5.0].into_iter(), true, false, 2).between(0.0, 60.0);
+    let (one, end) = (scale.at(1.0), scale.at(factor));
+    html.write(format_args!(
+        "<svg class=factor viewBox=\"0 0 60 12\"><path class=track d=\"M0 6H60\"/><rect x=\"{}\" y=\"3\" width=\"{}\" height=\"6\"/><path class=base d=\"M{} 0V12\"/></svg>×{}",
+        Px(one.min(end)),
+        Px((end - one).abs().max(0.6)),
+        Px(one),
+        if factor < 10.0 { format!("{factor:.2}") } else { format!("{factor:.0}") }
+    ));
+}

@@ -1,0 +1,62 @@
+//! Tables of text, as the terminal has them.
+
+use conche_lab::report::{Align, Table};
+
+use crate::html::Html;
+use crate::read::Study;
+
+/// All tables of an experiment but that of claims; each can be opened.
+pub(super) fn write(study: &Study, html: &mut Html) {
+    let Some(experiment) = &study.experiment else { return };
+    let figures: Vec<_> = study.figures.iter().filter(|figure| figure.item != "claims").cloned().collect();
+    let tables = experiment.tables(&figures);
+    if tables.is_empty() {
+        return;
+    }
+    html.raw("<h3>Tables</h3>\n<div class=tables>\n");
+    for of in &tables {
+        html.raw("<details><summary>").text(&of.title).raw("</summary><div class=scroll>");
+        table(of, html);
+        html.raw("</div></details>\n");
+    }
+    html.raw("</div>\n");
+}
+
+/// A table, and its remarks.
+pub(super) fn table(of: &Table, html: &mut Html) {
+    let names = match of.align {
+        Align::FirstLeft => 1,
+        Align::FirstTwoLeft => 2,
+    };
+    html.raw("<table><thead><tr>");
+    for (place, head) in of.header.iter().enumerate() {
+        html.raw(if place < names { "<th class=l>" } else { "<th>" }).text(head);
+    }
+    html.raw("</thead><tbody>");
+    for row in &of.rows {
+        html.raw("<tr>");
+        for (place, cell) in row.iter().enumerate() {
+            // Of columns that are no names, what is as long as a sentence is one.
+            let is_prose = cell.lines().any(|line| line.len() > 24 && line.starts_with(char::is_alphabetic));
+            html.raw(match (place < names, is_prose) {
+                (true, _) => "<td class=l>",
+                (false, true) => "<td class=prose>",
+                (false, false) => "<td>",
+            });
+            for (number, line) in cell.lines().enumerate() {
+                if number > 0 {
+                    html.raw("<br>");
+                }
+                // The interval is read after the value.
+                match line.split_once(" ± ") {
+                    Some((value, error)) => html.text(value).raw(" <i>± ").text(error).raw("</i>"),
+                    None => html.text(line),
+                };
+            }
+        }
+    }
+    html.raw("</tbody></table>");
+    for note in &of.notes {
+        html.raw("<p class=note>").text(note).raw("</p>");
+    }
+}

@@ -1,0 +1,95 @@
+//! Result directories with made-up values, whatever an experiment would have measured.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use conche_lab::papers::{PAPERS, Paper};
+use conche_lab::scenario::{Scenario, Value, matches_any};
+
+/// A directory with all values that these papers' scenarios ask for, and their runs.
+pub fn write(directory: &Path, papers: &[&str]) {
+    let scenarios = directory.join("scenarios");
+    fs::create_dir_all(&scenarios).expect("a directory");
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    for entry in fs::read_dir(beside).expect("scenarios").map(|entry| entry.expect("an entry").path()) {
+        if entry.is_file() {
+            fs::copy(&entry, scenarios.join(entry.file_name().expect("a name"))).expect("a copy");
+        }
+    }
+    let (mut figures, mut runs, mut entries) = (String::new(), String::new(), Vec::new());
+    for paper in papers {
+        let paper = PAPERS.iter().find(|known| known.name == *paper).expect("a paper");
+        of_paper(paper, &mut figures, &mut runs);
+        entries.push(format!(
+            r#"{{"name":"{0}","title":"{0}","extent":"3 replications","seed":1,"file":"scenarios/{0}.toml","settings":"s","runs":9,"cpu_s":1.5}}"#,
+            paper.name
+        ));
+    }
+    let manifest = format!(
+        r#"{{"schema":1,"state":"complete","command":["conche","reproduce"],"started":"2026-01-02T03:04:05Z","scenarios":[{}]}}"#,
+        entries.join(",")
+    );
+    fs::write(directory.join("manifest.json"), manifest).expect("written");
+    fs::write(directory.join("figures.ndjson"), figures).expect("written");
+    fs::write(directory.join("runs.ndjson"), runs).expect("written");
+}
+
+fn of_paper(paper: &Paper, figures: &mut String, runs: &mut String) {
+    let experiment = paper.experiment();
+    let document = experiment.document();
+    let mut number = 1.0;
+    for cell in document.cells().expect("valid") {
+        let phases = cell.scenario.phases.iter().map(|phase| format!("/{}", phase.name));
+        let stretches: Vec<String> = [String::new()].into_iter().chain(phases).collect();
+        for scheme in &cell.schemes {
+            for value in cell.scenario.values.iter().filter(|value| cell.is_among(&value.only, scheme)) {
+                for stretch in &stretches {
+                    let row = cell.row(value.row.as_deref(), scheme) + stretch;
+                    for column in columns(value) {
+                        number = (number * 7.0 + 3.0) % 997.0;
+                        let item = item(value, &row, &column, document.scenario());
+                        one(paper.name, [item, &row, &column], number, figures, runs);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A value, and the three runs that it is the mean of.
+fn one(paper: &str, [item, row, column]: [&str; 3], value: f64, figures: &mut String, runs: &mut String) {
+    let (low, high) = (value * 0.9, value * 1.1);
+    writeln!(
+        figures,
+        r#"{{"schema":1,"paper":"{paper}","item":"{item}","row":"{row}","column":"{column}","unit":"s","published":{value},"measured":{value},"ci95":[{low},{high}],"runs":3}}"#,
+    )
+    .expect("memory");
+    for replication in 0..3_u32 {
+        let seed = conche_lab::campaign::seed_of(1, replication);
+        let of_run = value * (0.9 + 0.1 * f64::from(replication));
+        writeln!(
+            runs,
+            r#"{{"schema":1,"kind":"run","scenario":"{paper}","settings":"s","replication":{replication},"seed":{seed},"outcome":[{{"figures":[{{"item":"{item}","row":"{row}","column":"{column}"}}],"sample":{{"one":{of_run}}}}}]}}"#,
+        )
+        .expect("memory");
+    }
+}
+
+fn columns(value: &Value) -> Vec<String> {
+    let labels: &[&str] = if value.column.contains("{}") { &["1", "2", "3"] } else { &[""] };
+    labels.iter().map(|label| value.column.replace("{}", label)).collect()
+}
+
+fn item<'a>(value: &'a Value, row: &str, column: &str, scenario: &'a Scenario) -> &'a str {
+    let known =
+        || scenario.items.iter().find(|item| matches_any(&item.rows, row) && matches_any(&item.columns, column));
+    value.item.as_deref().or_else(|| known().map(|item| item.name.as_str())).unwrap_or("grid")
+}
+
+/// How many panels and marks the figures of these papers have, as far as they need no layout: at least one panel each.
+#[allow(dead_code, reason = "not all tests count them")]
+pub fn figures_of(papers: &[&str]) -> usize {
+    let paper = |name: &&str| PAPERS.iter().find(|known| known.name == *name).expect("a paper").experiment();
+    papers.iter().map(|name| paper(name).document().scenario().figures.len()).sum()
+}

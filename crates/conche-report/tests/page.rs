@@ -1,0 +1,148 @@
+//! The page as text: what it has, what it does not need, and that nothing from a file is markup.
+
+mod common;
+
+use std::fs;
+
+use conche_report::{Results, page};
+
+const SCENARIO: &str = r#"
+schema = 1
+name = "small"
+title = "A <small> one"
+replications = 2
+seed = 1
+duration = "10s"
+endpoint = { max_retransmit = 4, nstart = 1, timeout_cap = "60s", token_length = 0 }
+nodes = [{ name = "client", count = 2 }, { name = "server" }]
+links = [{ name = "wire", between = ["client", "server"], wire = { rate = "30kbit/s", delay = "10ms", header_bytes = 28 } }]
+traffic = [{ name = "gets", from = "client", to = "server" }]
+schemes = [{ name = "slow", controller = "default" }, { name = "fast", controller = "cocoa" }]
+sweep = [{ name = "clients", path = "nodes.client.count", values = [1, 2, 10] }]
+values = [
+    { column = "fct_s", metric = "completion-time" },
+    { column = "class_{}", metric = "retransmissions" },
+]
+[[claims]]
+row = "fast_is_faster/{clients}"
+column = "fct_s"
+compare = "ratio"
+of = ["fast/{clients}", "slow/{clients}"]
+as = "ratio"
+unit = "ratio"
+below = 1
+each = { clients = ["1", "10"] }
+"#;
+
+const FIGURE: &str = r#"
+[[figure]]
+title = "One & only"
+kind = "line"
+x = "nodes.client.count"
+y = "fct_s"
+x_axis = { title = "clients", log = true }
+"#;
+
+/// The lines of both schemes with 1, 2 and 10 clients, and what the claim says of them.
+fn figures() -> String {
+    let mut lines = String::new();
+    for (scheme, factor) in [("slow", 2.0), ("fast", 1.0)] {
+        for clients in [1.0, 2.0, 10.0] {
+            let (row, value) = (format!("{scheme}/{clients}"), factor * clients);
+            for (column, unit) in
+                [("fct_s", "s"), ("class_0", "exchanges"), ("class_1", "exchanges"), ("class_2", "exchanges")]
+            {
+                let (low, high) = (value - 0.5, value + 0.5);
+                lines += &format!(
+                    "{{\"schema\":1,\"paper\":\"small\",\"item\":\"grid\",\"row\":\"{row}\",\"column\":\"{column}\",\"unit\":\"{unit}\",\"published\":{value},\"measured\":{value},\"ci95\":[{low},{high}],\"runs\":2}}\n"
+                );
+            }
+        }
+    }
+    for clients in [1, 10] {
+        for (column, unit, value) in [("ratio", "ratio", "0.5"), ("ratio_holds", "verdict", "1")] {
+            lines += &format!(
+                "{{\"schema\":1,\"paper\":\"small\",\"item\":\"claims\",\"row\":\"fast_is_faster/{clients}\",\"column\":\"{column}\",\"unit\":\"{unit}\",\"published\":null,\"measured\":{value},\"ci95\":null,\"runs\":2}}\n"
+            );
+        }
+    }
+    lines
+}
+
+fn made(scenario: &str, command: &str) -> String {
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).expect("written");
+    write("small.toml", scenario);
+    write("figures.ndjson", &figures());
+    let manifest = format!(
+        r#"{{"schema":1,"state":"running","command":["{command}"],"scenarios":[{{"name":"small","title":"A <small> one","seed":1,"file":"small.toml"}}]}}"#
+    );
+    write("manifest.json", &manifest);
+    page(&[Results::read(directory.path()).expect("results")])
+}
+
+#[test]
+fn a_figure_has_a_mark_for_each_value_and_a_hollow_one_for_what_was_published() {
+    let page = made(&format!("{SCENARIO}{FIGURE}"), "conche");
+    assert_eq!(page.matches("class=\"drawn\"").count(), 1);
+    assert_eq!(page.matches("<g class=\"m s").count(), 6);
+    assert_eq!(page.matches("<g class=pub>").count(), 6 + 1, "one of them in the legend");
+    assert!(
+        page.contains("<title>fast · 10: 10.00 s (9.500 … 10.50), published 10.00 s, 2 runs</title>"),
+        "what a mark tells"
+    );
+    assert!(page.contains("One &amp; only") && page.contains("fct s (s)"));
+}
+
+#[test]
+fn without_figures_each_column_of_each_item_has_one() {
+    let page = made(SCENARIO, "conche");
+    // The classes are one figure along an axis of numbers, with a panel for each number of clients.
+    assert_eq!(page.matches("<figure ").count(), 2);
+    assert!(page.contains("grid: fct s") && page.contains("grid: class number"));
+    assert_eq!(page.matches("class=\"drawn\"").count(), 1 + 3);
+}
+
+#[test]
+fn claims_have_their_verdict_and_tables_what_the_terminal_shows() {
+    let page = made(SCENARIO, "conche");
+    assert_eq!(page.matches("✓ holds").count(), 2);
+    assert!(page.contains("2 of 2 hold") && page.contains("fast is faster · 10"));
+    assert!(page.contains("<summary>What was measured of each cell, with 95 % intervals</summary>"));
+    assert!(page.contains("This experiment is not over, or was interrupted."));
+}
+
+#[test]
+fn what_can_be_compared_is_there_once_for_each_scheme_and_cell() {
+    let page = made(SCENARIO, "conche");
+    let values = page.split("id=values>").nth(1).and_then(|rest| rest.split("</script>").next()).expect("values");
+    assert_eq!(
+        values,
+        r#"[{"name":"small","schemes":["slow","fast"],"cells":["1","2","10"],"metrics":["fct_s"],"units":["s"],"values":[[0,0,0,2,1.5,2.5],[0,0,1,4,3.5,4.5],[0,0,2,20,19.5,20.5],[0,1,0,1,0.5,1.5],[0,1,1,2,1.5,2.5],[0,1,2,10,9.5,10.5]]}]"#
+    );
+}
+
+#[test]
+fn nothing_from_a_file_is_markup_and_nothing_is_fetched() {
+    let page = made(&format!("{SCENARIO}{FIGURE}"), "</script><img src=x onerror=alert(1)>");
+    assert!(page.contains("A &lt;small&gt; one") && !page.contains("<small>") && !page.contains("<img"));
+    for outside in ["http://", "https://", "src=", "url(", "@import", "<link"] {
+        let without_text = page.replace("&lt;img src=x onerror", "");
+        assert!(!without_text.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn every_figure_of_every_paper_is_drawn() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let papers = ["etfa14", "commag16", "bdp19", "anrw18"];
+    common::write(directory.path(), &papers);
+    let page = page(&[Results::read(directory.path()).expect("results")]);
+    assert_eq!(page.matches("<figure ").count(), common::figures_of(&papers));
+    for drawing in page.split("<svg class=\"drawn").skip(1) {
+        let drawing = drawing.split("</svg>").next().expect("an end");
+        assert!(drawing.contains("<g class=\"m s"), "a drawing without marks: {drawing}");
+    }
+    assert!(!page.contains("more values have the same place"), "two values of a figure are at one place");
+    assert!(page.len() < 6 << 20, "{} bytes", page.len());
+}
