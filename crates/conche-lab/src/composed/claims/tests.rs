@@ -11,17 +11,17 @@ fn series(row: &str, column: &str, of_runs: &[f64]) -> Series {
 }
 
 /// The claims of the paper that these values allow: name, value, verdict.
-fn judged(values: &[Series]) -> Vec<(String, f64, f64)> {
+fn judged(values: &[Series]) -> Vec<(String, f64, Verdict)> {
     let document = Document::from_toml(crate::papers::BDP19.scenario).expect("valid");
     let claims = figures(document.scenario(), values);
-    claims.chunks(2).map(|pair| (pair[0].row.clone(), pair[0].measured, pair[1].measured)).collect()
+    claims.chunks(2).map(|pair| (pair[0].row.clone(), pair[0].measured, Verdict::of(pair[1].measured))).collect()
 }
 
-const HOLDS: f64 = Verdict::Holds.number();
-const INCONCLUSIVE: f64 = Verdict::Inconclusive.number();
-const REFUTED: f64 = Verdict::Refuted.number();
+const HOLDS: Verdict = Verdict::Holds;
+const INCONCLUSIVE: Verdict = Verdict::Inconclusive;
+const REFUTED: Verdict = Verdict::Refuted;
 
-fn silent(other: &[f64], bdp: &[f64]) -> Vec<(String, f64, f64)> {
+fn silent(other: &[f64], bdp: &[f64]) -> Vec<(String, f64, Verdict)> {
     let values = [series("default/udgm/mixed", "silent", other), series("bdp-literal/udgm/mixed", "silent", bdp)];
     judged(&values)
 }
@@ -100,7 +100,11 @@ fn a_difference_of_means_has_the_interval_of_the_single_runs() {
     // -1 and -3: the runs differ by much more than the schemes do.
     let interval = difference.ci95.expect("two replications");
     assert!((difference.measured + 2.0).abs() < 1e-9 && (interval.high - interval.low) / 2.0 < 13.0, "{interval:?}");
-    assert_eq!((verdict.measured, verdict.ci95), (INCONCLUSIVE, None), "two replications of differences -1 and -3");
+    assert_eq!(
+        (Verdict::of(verdict.measured), verdict.ci95),
+        (INCONCLUSIVE, None),
+        "two replications of differences -1 and -3"
+    );
 }
 
 #[test]
@@ -113,8 +117,11 @@ fn one_row_is_compared_with_the_least_or_the_most_of_several() {
         of_commag16(&values)
     };
     let [ratio, verdict] = &burst(5.0)[..] else { panic!("one claim") };
-    assert!((ratio.measured - 1.2).abs() < 1e-9 && verdict.measured == HOLDS, "the next is CoCoA-S: {ratio:?}");
-    assert!(burst(6.5)[1].measured == REFUTED, "not the fastest");
+    assert!(
+        (ratio.measured - 1.2).abs() < 1e-9 && Verdict::of(verdict.measured) == HOLDS,
+        "the next is CoCoA-S: {ratio:?}"
+    );
+    assert!(Verdict::of(burst(6.5)[1].measured) == REFUTED, "not the fastest");
     assert!(of_commag16(&[("cocoa/gprs-burst/20", "settling_time_s", [5.0; 2])]).is_empty(), "the others are missing");
 }
 
@@ -149,7 +156,7 @@ fn spreads_are_of_rows_that_match() {
     let series: Vec<_> = values.iter().map(|(row, of_runs)| series(row, "beb_gain", of_runs)).collect();
     let figures = figures(document.scenario(), &series);
     let judged: Vec<_> =
-        figures.chunks(2).map(|pair| (pair[0].row.as_str(), pair[0].measured, pair[1].measured)).collect();
+        figures.chunks(2).map(|pair| (pair[0].row.as_str(), pair[0].measured, Verdict::of(pair[1].measured))).collect();
     let expected = [
         ("beb_gain_clear_at_small_windows/1/1", 10.05, HOLDS),
         ("beb_gain_clear_at_small_windows/2/1", 20.0, INCONCLUSIVE),
