@@ -4,9 +4,10 @@ use conche_proto::ExchangeId;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Token, Type};
 
-use super::{blocks_sent, in_sets, response_to};
+use super::{blocks_sent, in_sets, put, response_to};
+use crate::support::fixture::body;
 use crate::support::world::{Datagram, by_name};
-use crate::support::{CLIENT, SERVER, World, request, wire};
+use crate::support::{CLIENT, SERVER, World, request, s, wire};
 
 /// A block of a response of 64 bytes, all of them its ETag.
 fn block(ty: Type, id: MessageId, token: &Token, num: u32, etag: u8) -> Vec<u8> {
@@ -54,5 +55,24 @@ fn a_4_02_to_what_asks_for_more_is_the_response_and_no_sign_of_a_server_that_doe
     assert_eq!(response_to(&world, asked).code(), Code::BAD_OPTION);
     world.request(request(Code::GET, "/large"));
     assert_eq!(blocks_sent(&world, CLIENT, OptionNumber::Q_BLOCK2).last().map(String::as_str), Some("0/0/1024"));
+    world.run_to_end();
+}
+
+// RFC 7252 §4.2, RFC 9177 §4.1
+#[test]
+fn what_was_acknowledged_is_not_refused_by_a_second_acknowledgement_while_its_set_waits() {
+    let mut world = World::client_of(&in_sets(), by_name("default"));
+    let upload = world.request(put("/large-update", &body(3_000, 1)));
+    let first = world.first_copy(upload);
+    let beside = world.request(request(Code::GET, "/test"));
+    let id = first.message().header().id;
+    world.inject(SERVER, CLIENT, &wire::empty_ack(id));
+    let refusal = wire::message(Type::Acknowledgement, Code::BAD_OPTION, id, &first.message().token(), &Body::EMPTY);
+    world.inject(SERVER, CLIENT, &refusal);
+    assert_eq!(blocks_sent(&world, CLIENT, OptionNumber::Q_BLOCK1), ["0/1/1024"], "the request beside it has the slot");
+    let answer = wire::piggybacked(&world.first_copy(beside).bytes, Code::CONTENT);
+    world.inject(SERVER, CLIENT, &answer);
+    world.run(s(1));
+    assert_eq!(blocks_sent(&world, CLIENT, OptionNumber::Q_BLOCK1), ["0/1/1024", "1/1/1024", "2/0/1024"]);
     world.run_to_end();
 }

@@ -65,7 +65,7 @@ impl Sets {
 
     /// The request of this exchange may begin anew by other means: its peer does not know the options.
     pub fn fell_back(&self, id: ExchangeId) -> bool {
-        self.requests.get(&id).is_some_and(Request::is_refused)
+        self.requests.get(&id).is_some_and(Request::may_be_refused)
     }
 
     /// So many messages of this exchange left beside its first.

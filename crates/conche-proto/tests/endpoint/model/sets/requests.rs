@@ -26,6 +26,10 @@ pub(super) struct Request {
     answered: bool,
     /// It was answered 4.02.
     refused: bool,
+    /// An Empty ACK came for the first message, which then has its acknowledgement if that was believed.
+    acknowledged: bool,
+    /// It was refused by a second acknowledgement: that counts only if the first one was not believed.
+    perhaps_refused: bool,
     /// Of what is sent: the block size, and how many bytes in all.
     body: Option<(Block, usize)>,
     /// The first block that has never left.
@@ -74,6 +78,8 @@ impl Request {
             left: 0,
             answered: false,
             refused: false,
+            acknowledged: false,
+            perhaps_refused: false,
             body,
             next: 1,
             begins: None,
@@ -86,8 +92,8 @@ impl Request {
         }
     }
 
-    pub(super) fn is_refused(&self) -> bool {
-        self.refused
+    pub(super) fn may_be_refused(&self) -> bool {
+        self.refused || self.perhaps_refused
     }
 
     pub(super) fn left(&self) -> usize {
@@ -119,7 +125,7 @@ impl Request {
             return;
         }
         if message.ty() == Type::Acknowledgement && acknowledges && message.code().is_empty() {
-            self.answered = true;
+            (self.answered, self.acknowledged) = (true, true);
             self.may_begin(1);
         }
         let matches = if message.ty() == Type::Acknowledgement { acknowledges } else { message.ty() != Type::Reset };
@@ -127,7 +133,8 @@ impl Request {
             return;
         }
         if message.code() == Code::BAD_OPTION {
-            self.refused = true;
+            let again = message.ty() == Type::Acknowledgement && self.acknowledged;
+            *(if again { &mut self.perhaps_refused } else { &mut self.refused }) = true;
             return;
         }
         self.answered = true;
