@@ -325,7 +325,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A client that gets a response in sets says how it goes on.
     fn go_on_leaving(&mut self, now: Instant, id: ExchangeId, token: Token, (numbers, to_the_end): (&[u32], bool)) {
         let index = id.index;
-        let own = self.exchanges.get(index).token.places();
+        let exchange = self.exchanges.get(index);
+        let own = exchange.token.places();
+        if exchange.confirmable && !exchange.transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable()) {
+            // All behind a first block that is to be acknowledged follows its acknowledgement.
+            return;
+        }
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
         let Work::Kept(sender, kept) = &mut transfer.work else { return self.exchanges.end_transfer(index, transfer) };
         let (observed, confirmable, outdated) = (kept.sequence.is_some(), kept.confirmable, kept.outdated);

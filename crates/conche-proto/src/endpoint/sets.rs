@@ -244,13 +244,22 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.exchanges.end_transfer(index, transfer);
         let missing = lists_missing_blocks(message);
         let in_ack = confirmable && kind == AckKind::Piggybacked;
-        let acknowledges = first || in_ack || !(missing || matches!(step, SetStep::Wait));
+        let acknowledges = match step {
+            // It is about other blocks than those that have left.
+            SetStep::Wait => in_ack || first && !self.exchanges.get(index).is_sending(),
+            _ => first || in_ack || !missing,
+        };
         if acknowledges {
             self.exchanges.acknowledge(now, &mut self.peers, index, kind);
         }
         let step = if fits || growth == 0 { step } else { SetStep::Failed(Trouble::TooLarge) };
         match step {
             // What is outstanding is acknowledged by itself, and what is due follows that.
+            // Whatever it is about, its message is the acknowledgement of the first.
+            SetStep::Wait if first && in_ack && self.exchanges.get(index).is_sending() => {
+                self.exchanges.await_response(now, index);
+                self.first_block_acknowledged(now, index);
+            }
             SetStep::Set | SetStep::Wait if confirmable && !first && self.exchanges.get(index).is_sending() => {
                 if acknowledges {
                     self.exchanges.await_response(now, index);
@@ -269,7 +278,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.await_more(index);
                 self.admit_waiting(now, peer);
             }
-            SetStep::Wait => self.await_more(index),
+            SetStep::Wait => {
+                self.await_more(index);
+                self.admit_waiting(now, peer);
+            }
             SetStep::Done(whole) => self.delivered(now, index, kind, whole),
             SetStep::Fallback => {
                 let hash = self.peers.hash(&self.peers.get(peer).key);

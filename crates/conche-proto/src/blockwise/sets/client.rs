@@ -246,8 +246,8 @@ impl SetTransfer {
         }
         // All of its body has arrived, or none of it is wanted.
         self.sender = None;
-        if self.observes && !self.alone && !code.is_success() {
-            // What was asked for is of an older state than the one that is coming. An error of what is observed comes as a
+        if self.observes && !self.alone && self.receiver.is_some() && !code.is_success() {
+            // What was missing is of an older state than the one that is coming. An error of what is observed comes as a
             // notification.
             return SetStep::Wait;
         }

@@ -63,8 +63,10 @@ pub(crate) struct Patience {
 pub(crate) struct Receiver {
     shape: Shape,
     patience: Patience,
-    /// What came last is retransmitted if it is lost.
+    /// Blocks behind the first came as Confirmable messages.
     confirmable: bool,
+    /// Some came as Non-confirmable ones, whose loss nobody else makes up for.
+    non: bool,
     joined: Joined,
     /// The first block that is not joined.
     next: u32,
@@ -108,6 +110,7 @@ impl Receiver {
             shape,
             patience,
             confirmable: false,
+            non: false,
             joined: Joined::new(content, |number| !is_ours(number)),
             next: 0,
             early: BTreeMap::new(),
@@ -138,15 +141,16 @@ impl Receiver {
         joined + self.early_bytes + length + EARLY_BYTES
     }
 
-    /// Blocks come as Confirmable messages: its sender knows what is missing. The first one says nothing, as it is Confirmable in
+    /// All blocks come as Confirmable messages: its sender knows what is missing. The first one says nothing, as it is Confirmable in
     /// order to find out what the peer knows (RFC 9177 §4.1).
     pub(crate) fn is_confirmable(&self) -> bool {
-        self.confirmable
+        self.confirmable && !self.non
     }
 
     /// A block came, that [fits](Shape::fits), in a message of this type.
     pub(crate) fn take(&mut self, now: Instant, number: u32, payload: &[u8], ty: Type) -> Taken {
-        self.confirmable = number > 0 && ty == Type::Confirmable;
+        self.confirmable |= number > 0 && ty == Type::Confirmable;
+        self.non |= ty == Type::NonConfirmable;
         let gap = now - self.last;
         if gap <= LONGEST_GAP {
             self.gap = if self.gap.is_zero() { gap } else { (self.gap * 7 + gap) / 8 };
@@ -183,7 +187,7 @@ impl Receiver {
         }
         // The sender has gone on, and what is missing before that is lost.
         let set = number / max;
-        if !self.confirmable && set > self.next / max && set > self.asked_at_set {
+        if !self.is_confirmable() && set > self.next / max && set > self.asked_at_set {
             self.asked_at_set = set;
             return Reply::Missing;
         }
@@ -201,11 +205,11 @@ impl Receiver {
     pub(crate) fn due(&self) -> Instant {
         // The last message of the set has come: only reordering can bring those before it.
         let end = self.shape.end_of_set(self.next);
-        if self.asked == 0 && !self.confirmable && self.early.contains_key(&(end - 1)) {
+        if self.asked == 0 && !self.is_confirmable() && self.early.contains_key(&(end - 1)) {
             return self.last + (self.gap * 2).max(REORDERING).min(self.patience.non);
         }
         // The first block came with an acknowledgement, which is lost for good if something behind it has arrived.
-        let repeated = self.confirmable && self.next > 0;
+        let repeated = self.is_confirmable() && self.next > 0;
         let patience = if repeated { self.patience.confirmable } else { self.patience.non };
         self.last + patience.saturating_mul(1 << self.asked.saturating_sub(1).min(16))
     }
@@ -322,7 +326,11 @@ mod tests {
         let mut without_first = self::receiver();
         come_as(&mut without_first, 20, 1, Type::Confirmable);
         assert_eq!(without_first.due(), at(4_020), "the first one was in an acknowledgement that is lost");
+        assert_eq!(come_as(&mut receiver, 30, 0, Type::Confirmable), Reply::Nothing);
+        assert_eq!(receiver.due(), at(45_030), "a copy of the first one changes nothing");
         assert_eq!(come(&mut receiver, 40, 12), Reply::Missing, "a Non-confirmable one says that the others are lost");
+        come_as(&mut receiver, 60, 13, Type::Confirmable);
+        assert!(receiver.due() < at(4_060), "nobody repeats what was lost of both kinds");
     }
 
     #[test]

@@ -153,7 +153,8 @@ impl Sender {
 
     /// The same where each block is acknowledged: the one that is on its way is not missing yet.
     pub(crate) fn send_acknowledged_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
-        let numbers: Vec<u32> = numbers.iter().copied().filter(|&number| number != self.left).collect();
+        let on_its_way = |number: u32| number == self.left && number < self.fresh;
+        let numbers: Vec<u32> = numbers.iter().copied().filter(|&number| !on_its_way(number)).collect();
         self.send_again(now, &numbers)
     }
 
@@ -277,6 +278,16 @@ mod tests {
         leaving(&mut sender);
         assert_eq!(sender.send_again(NOW, &(10..20).collect::<Vec<_>>()), Follows::Set);
         assert_eq!(leaving(&mut sender), (10..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn where_each_block_is_acknowledged_what_has_never_left_is_no_longer_on_its_way() {
+        let mut sender = Sender::new(40 * 16, BlockSize::B16, 10, 1);
+        let all: Vec<u32> = (1..10).collect();
+        assert_eq!(sender.send_acknowledged_again(NOW, &all), Follows::Set, "the first block is there");
+        assert_eq!(sender.pop(), Some(1));
+        assert_eq!(sender.send_acknowledged_again(NOW, &[1]), Follows::Nothing);
+        assert_eq!(leaving(&mut sender), (2..10).collect::<Vec<_>>());
     }
 
     #[test]

@@ -383,3 +383,48 @@ fn an_error_that_is_too_large_for_a_message_ends_an_observation_in_sets() {
     assert_eq!(net.held(), (0, 0));
     net.assert_quiescent();
 }
+
+// RFC 9177 §4.3
+#[test]
+fn an_error_in_answer_to_a_fetch_in_sets_ends_its_registration() {
+    let mut net = net(&in_sets());
+    net.resource.mute = true;
+    let body = Body::builder().path("/obs").payload(vec![7; 25 * 1024]).build().expect("legal");
+    let now = net.now;
+    net.endpoint(CLIENT).subscribe(now, SERVER, Request::new(Code::FETCH, body)).expect("room");
+    net.settle(CLIENT);
+    net.run(s(20));
+    let token = net.sent.iter().find(|sent| sent.observe() == Some(0)).expect("the registration").message.token();
+    let error = wire::message(Type::NonConfirmable, Code::NOT_FOUND, MessageId(0x9000), &token, &Body::EMPTY);
+    net.inject(SERVER, CLIENT, &error);
+    let answered =
+        |event: &Event<u32>| matches!(event, Event::Response { message, .. } if message.code() == Code::NOT_FOUND);
+    assert!(net.events(CLIENT).any(answered));
+    assert_eq!(net.held().1, 0);
+}
+
+// RFC 7252 §4.2
+#[test]
+fn who_asks_for_what_is_behind_a_confirmable_block_gets_no_copy_of_that_before_its_time() {
+    let mut net = net(&in_sets());
+    net.resource.state = state(0, 25 * 1024);
+    net.subscribe(CLIENT);
+    net.run(s(20));
+    let asks = net.sent.iter().rfind(|sent| sent.from == CLIENT && block_of(&sent.message, QB2).is_some());
+    let asks = asks.expect("a Continue").message.clone();
+    net.sent.clear();
+    net.link = Box::new(|sent| (sent.from == SERVER).then_some(ms(10)));
+    net.change(&state(1, 25 * 1024));
+    net.run(ms(100));
+    let content = asks.content();
+    let others = content.options().filter(|option| option.number != QB2);
+    let block = Block { num: 1, more: false, size: BlockSize::B1024 };
+    let body = Body::builder().options(others).option(QB2, block.encode().as_slice()).build().expect("legal");
+    for id in 0..20 {
+        let again = wire::message(Type::NonConfirmable, Code::GET, MessageId(0x9000 + id), &asks.token(), &body);
+        net.inject(CLIENT, SERVER, &again);
+        net.run(ms(10));
+    }
+    let types: Vec<_> = payloads(&net).iter().map(|message| message.header().ty).collect();
+    assert_eq!(types, [Type::Confirmable]);
+}

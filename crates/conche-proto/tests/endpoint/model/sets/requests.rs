@@ -146,6 +146,9 @@ impl Request {
         }
         self.answered = true;
         self.unsaid += 1;
+        if message.ty() == Type::Acknowledgement && self.body.is_some() {
+            self.may_begin(1);
+        }
         match message.code() {
             Code::CONTINUE if self.body.is_some() => {
                 if let Ok(Some(block)) = message.block(OptionNumber::Q_BLOCK1) {
