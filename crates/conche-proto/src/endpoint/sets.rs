@@ -254,12 +254,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let step = if fits || growth == 0 { step } else { SetStep::Failed(Trouble::TooLarge) };
         match step {
-            // What is outstanding is acknowledged by itself, and what is due follows that.
             // Whatever it is about, its message is the acknowledgement of the first.
             SetStep::Wait if first && in_ack && self.exchanges.get(index).is_sending() => {
                 self.exchanges.await_response(now, index);
                 self.first_block_acknowledged(now, index);
             }
+            // What is outstanding is acknowledged by itself, and what is due follows that.
             SetStep::Set | SetStep::Wait if confirmable && !first && self.exchanges.get(index).is_sending() => {
                 if acknowledges {
                     self.exchanges.await_response(now, index);
