@@ -108,7 +108,7 @@ impl<R, C: SharedController> Builder<R, C> {
 
     /// Large bodies go in sets of Non-confirmable messages with one answer each (Q-Block, RFC 9177), which saves most round
     /// trips; programs do not see it. A client's Confirmable requests go so where the server knows Q-Block, and block by block
-    /// where it does not; a server serves requests of either kind. Both ends must have the same
+    /// where it does not, and so do states of what is observed; a server serves requests of either kind. Both ends must have the same
     /// [`max_payloads`](QBlock::max_payloads).
     ///
     /// [`config`](Self::config) sets it anew, and so comes first.

@@ -6,6 +6,10 @@
 //!
 //! All names begin with `conche_`. Series of single destinations carry the label `destination`. What a label can be, an
 //! attacker can multiply, so how many there are is the caller's choice; they are the busiest.
+//!
+//! To find the busiest, the endpoint looks at each destination that has state: about 8 ns for each, 1.0 ms for 131 072 of them and 9 µs
+//! for each part of 2 048 after which traffic goes on. These were measured by `cargo bench -p conche-proto --bench endpoint -- survey`
+//! with 32 places, on a machine of two cores with a load average of 7.
 
 use std::fmt;
 use std::net::SocketAddr;

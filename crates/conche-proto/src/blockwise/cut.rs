@@ -56,6 +56,12 @@ impl Asked {
         if self.block2.is_in_sets() { self.block2.get() } else { None }
     }
 
+    /// How its response may go in sets: as its Q-Block2 says, or all of it if its own body came in sets, for whoever sends those
+    /// understands them too (RFC 9177 §4.1).
+    pub(crate) fn response_in_sets(&self) -> Option<Block> {
+        self.q_block2().or_else(|| self.q_block1().map(|block| Block { num: 0, more: true, ..block }))
+    }
+
     /// The last block of the request's body.
     pub(crate) fn block1(&self) -> Option<Block> {
         self.block1.get().filter(|_| !self.block1.is_in_sets())
@@ -73,7 +79,9 @@ impl Asked {
 
     /// What it means for the states of what is observed: each is sent from its beginning.
     pub(crate) fn for_states(self) -> Self {
-        let block2 = self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }, false));
+        let in_sets = self.response_in_sets().map(|block| Packed::of(Block { num: 0, ..block }, true));
+        let in_blocks = || self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }, false));
+        let block2 = in_sets.or_else(in_blocks);
         Self { block1: Packed(None), block2: block2.unwrap_or_default(), ..self }
     }
 

@@ -39,5 +39,5 @@ pub(crate) use assembly::{Assemblies, Part};
 pub(crate) use contexts::{Bounds, Contexts, Full, Key};
 pub(crate) use cut::Asked;
 pub(crate) use outflow::Missing;
-pub(crate) use representations::{Cut, NoBlock, Representation, Representations};
+pub(crate) use representations::{Cut, Mark, NoBlock, Representation, Representations};
 pub(crate) use transfer::{Rules, Step, Transfer, Trouble};

@@ -91,6 +91,15 @@ impl Representation {
         Ok(Cut { body: self.head.rewritten(|_| true, &added, &payload), block: (!all).then_some(block) })
     }
 
+    /// What tells it from other responses to the same request.
+    pub(crate) fn mark(&self) -> Mark {
+        let etag = self.head.option(OptionNumber::ETAG).unwrap_or_default();
+        let mut mark = Mark { code: self.code, bytes: self.payload.kept().len(), etag: [0; 9] };
+        mark.etag.iter_mut().zip(etag).for_each(|(byte, given)| *byte = *given);
+        mark.etag[8] = u8::try_from(etag.len()).unwrap_or(u8::MAX);
+        mark
+    }
+
     /// All of it as one body.
     pub(crate) fn into_body(self) -> Body {
         self.head.rewritten(|_| true, &[], self.payload.kept())
@@ -117,6 +126,14 @@ impl Representation {
     fn bytes(&self) -> usize {
         self.head.len() + self.payload.kept().len()
     }
+}
+
+/// Of a response: code, length, and ETag with its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    code: Code,
+    bytes: usize,
+    etag: [u8; 9],
 }
 
 /// A block of a response.

@@ -39,15 +39,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.exchanges.arm(id.index);
             return None;
         }
-        if exchange.sends_sets() {
-            return self.depart_payload(now, id, buf);
+        let mut token = &exchange.token;
+        if let Some(transfer) = &exchange.transfer {
+            if exchange.sends_sets() {
+                return self.depart_payload(now, id, buf);
+            }
+            token = transfer.token.as_ref().unwrap_or(token);
         }
-        let (ty, content, token) = (exchange.message_type(), &exchange.content, &exchange.token);
+        let (ty, content) = (exchange.message_type(), &exchange.content);
         let message_id = self.inquiries.id_of(id, token).unwrap_or(exchange.id);
         let len = encode(buf, ty, content.code, message_id, token, &content.body);
         let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
         let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 };
-        if !exchange.is_told() {
+        if exchange.is_over_when_left() {
             // A Non-confirmable response that had to wait; nothing comes back but, maybe, a Reset.
             let what = Keyed::fingerprint(self.peers.hash(&to), 0, exchange.id.0);
             self.rejectable.left(what, exchange.token.clone());

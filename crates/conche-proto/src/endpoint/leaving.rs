@@ -2,15 +2,17 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use core::time::Duration;
 
 use super::outbox::{Source, encode};
 use super::receive::Arrival;
+use super::respond::OBSERVE_BYTES;
 use super::transfer::{BEYOND, Recipient, Whole};
 use super::{Ecn, Endpoint, RespondError, Transmit};
 use crate::PeerKey;
 use crate::blockwise::sets::{Follows, Sender};
-use crate::blockwise::{Asked, Key, Representation};
+use crate::blockwise::{Asked, Key, Mark, Representation};
 use crate::codec::{Block, Body, Code, Message, OptionNumber, Token, Type};
 use crate::exchange::{ExchangeId, Kept, Left, Opening, Purpose, Reliability, Response, Transferring, Work};
 use crate::incoming::Waiting;
@@ -39,14 +41,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let mut transfer = self.exchanges.take_transfer(id.index)?;
         let payload = self.next_payload(now, &mut transfer, base, code);
         self.exchanges.end_transfer(id.index, transfer);
-        let Some(Payload { code, token, body, first }) = payload else {
+        let Some(Payload { code, token, body, first, begins }) = payload else {
             // What it was cut of is not kept any more: the client asks again, and so does the application.
             self.exchanges.abandon(now, &mut self.peers, id.index, Why::Cancelled);
-            self.close(now, id.index);
+            self.leaving_over(now, id.index);
             return None;
         };
         if !fresh {
             self.exchanges.identify_as(id.index, message_id);
+        }
+        if let Purpose::Notification(observer) = self.exchanges.get(id.index).purpose {
+            self.observers.payload_left(now, observer, message_id, begins);
         }
         let to = self.peers.get(peer).key;
         let len = encode(buf, Type::NonConfirmable, code, message_id, &token, &body);
@@ -56,7 +61,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: Some(id), attempt };
         if left == Left::Over {
             self.exchanges.abandon(now, &mut self.peers, id.index, Why::Cancelled);
-            self.close(now, id.index);
+            self.leaving_over(now, id.index);
             return Some(transmit);
         }
         self.stats.retransmissions += u64::from(attempt > 0);
@@ -71,17 +76,33 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let sender = transfer.sender.as_mut()?;
                 let first = sender.begins_train();
                 let number = sender.pop()?;
-                let (body, token) = (transfer.block(number)?, transfer.next_token(&base));
-                Some(Payload { code, token, body, first })
+                let (body, token) = (transfer.block(number)?, transfer.payload_token(&base));
+                Some(Payload { code, token, body, first, begins: false })
             }
             Work::Kept(sender, kept) => {
-                let first = sender.begins_train();
+                let (first, begins) = (sender.begins_train(), sender.is_new());
+                let again = sender.repeats();
                 let number = sender.pop()?;
-                let others = 4 + base.encoded_len();
-                let whole = self.representations.get(now, kept.key)?;
+                // What was missing of a state is an answer to who asked for it, and no notification (RFC 9177 §4.5).
+                let token = kept.asked.clone().filter(|_| again).unwrap_or(base);
+                let sequence = kept.sequence.filter(|_| !again);
+                let others = 4 + token.encoded_len() + kept.sequence.map_or(0, |_| OBSERVE_BYTES);
+                let whole = self.representations.get(now, kept.key).filter(|whole| whole.mark() == kept.mark)?;
                 let body = whole.block_of_set(number, sender.size, others, self.config.limits.message_bytes)?;
-                Some(Payload { code: whole.code, token: base, body, first })
+                let body = match sequence {
+                    Some(sequence) => body.with_uint(OptionNumber::OBSERVE, sequence),
+                    None => body,
+                };
+                Some(Payload { code: whole.code, token, body, first, begins })
             }
+        }
+    }
+
+    /// Nothing more leaves of a response in sets.
+    fn leaving_over(&mut self, now: Instant, index: u32) {
+        match self.exchanges.get(index).purpose {
+            Purpose::Notification(_) => self.notification_over(now, index),
+            _ => self.close(now, index),
         }
     }
 
@@ -109,7 +130,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(kept) = self.representations.get(now, key) else {
             return self.not_kept(now, arrival, message);
         };
-        let bytes = kept.payload().len();
+        let (bytes, mark) = (kept.payload().len(), kept.mark());
         let size = kept.size_in_sets(first.size, others, self.config.limits.message_bytes);
         let blocks = bytes.div_ceil(first.size.bytes());
         let numbers = size.filter(|&size| size == first.size).and_then(|_| requested(message, max_payloads, blocks));
@@ -123,29 +144,32 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.remember_block(now, arrival);
         }
         let to = (arrival.source, arrival.group);
-        self.leave_in_sets(now, to, (message.token(), round_trip), (key, bytes, first), (&numbers, to_the_end));
+        let what = What { key, mark, bytes, block: first, sequence: None };
+        self.leave_in_sets(now, to, (message.token(), round_trip), &what, (&numbers, to_the_end));
         None
     }
 
-    /// All of a response was asked for: the blocks behind the first follow that (RFC 9177 §4.4).
-    pub(super) fn leave_behind_first(&mut self, now: Instant, waiting: &Waiting<P>, asked: Block) {
+    /// All of a response was asked for, of which this block has left: those behind it follow (RFC 9177 §4.4). The first response to
+    /// an `observer` is a state with this number.
+    pub(super) fn leave_behind_first(
+        &mut self,
+        now: Instant,
+        waiting: &Waiting<P>,
+        block: Block,
+        observer: Option<(u32, u32)>,
+    ) {
         let Some(max_payloads) = self.sets.as_ref().map(|sets| sets.rules().max_payloads) else { return };
         let Recipient { key, group, .. } = self.recipient(waiting, waiting.token.encoded_len());
-        let others = 4 + waiting.token.encoded_len();
-        let (wanted, limit) = (asked.size.min(self.config.block_size), self.config.limits.message_bytes);
         let Some(kept) = self.representations.get(now, key) else { return };
-        let (bytes, size) = (kept.payload().len(), kept.size_in_sets(wanted, others, limit));
-        let Some(size) = size else { return };
-        let blocks = u32::try_from(bytes.div_ceil(size.bytes())).unwrap_or(u32::MAX);
+        let (bytes, mark) = (kept.payload().len(), kept.mark());
+        let what = What { key, mark, bytes, block, sequence: observer.map(|(_, sequence)| sequence) };
+        let source = Source { from: waiting.from, local: waiting.local };
+        if let Some((observer, _)) = observer {
+            return self.push_behind_first(now, observer, &what);
+        }
+        let blocks = u32::try_from(bytes.div_ceil(block.size.bytes())).unwrap_or(u32::MAX);
         let numbers: Vec<u32> = (1..blocks.min(max_payloads.into())).collect();
-        let to = (Source { from: waiting.from, local: waiting.local }, group);
-        self.leave_in_sets(
-            now,
-            to,
-            (waiting.token.clone(), None),
-            (key, bytes, Block { size, ..asked }),
-            (&numbers, true),
-        );
+        self.leave_in_sets(now, (source, group), (waiting.token.clone(), None), &what, (&numbers, true));
     }
 
     /// Blocks of a kept response leave, with this token, to who was heard again after this time.
@@ -154,26 +178,43 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         now: Instant,
         to: (Source<P>, Group),
         (token, round_trip): (Token, Option<Duration>),
-        (key, bytes, block): (Key, usize, Block),
+        what: &What,
         (numbers, to_the_end): (&[u32], bool),
     ) {
-        let under_way = self.sets.as_ref().and_then(|sets| sets.leaving(key));
-        if let Some(id) = under_way.filter(|&id| self.exchanges.live(id).is_some()) {
-            return self.go_on_leaving(now, id, token, (numbers, to_the_end));
+        let under_way = self.sets.as_ref().and_then(|sets| sets.leaving(what.key));
+        let under_way = under_way.filter(|&id| self.exchanges.live(id).is_some());
+        if let Some(id) = under_way {
+            let exchange = self.exchanges.get(id.index);
+            if exchange.leaves(what.mark) {
+                return self.go_on_leaving(now, id, token, (numbers, to_the_end));
+            }
+            if matches!(exchange.purpose, Purpose::Response(_)) {
+                // Another body has taken its place.
+                self.exchanges.abandon(now, &mut self.peers, id.index, Why::Cancelled);
+                self.close(now, id.index);
+            }
         }
         let Some(max_payloads) = self.sets.as_ref().map(|sets| sets.rules().max_payloads) else { return };
         let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else { return };
         let sender = if to_the_end && numbers.len() as u64 == u64::from(last - first) + 1 {
-            let mut sender = Sender::new(bytes, block.size, max_payloads, first).after(round_trip);
+            let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, first).after(round_trip);
             sender.begin_set();
             sender
         } else {
-            let mut sender = Sender::new(bytes, block.size, max_payloads, last + 1).after(round_trip);
+            let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, last + 1).after(round_trip);
             sender.send_again(now, numbers);
             sender
         };
+        self.open_leaving(now, to, token, (sender, self.kept(what, None)));
+    }
+
+    /// How a response leaves in sets, sent in this way if the application has a say.
+    pub(super) fn kept(&self, what: &What, reliability: Option<Reliability>) -> Kept {
+        let &What { key, mark, block, sequence, .. } = what;
+        let confirmable = self.sets.as_ref().is_some_and(|sets| sets.rules().confirmable)
+            && reliability != Some(Reliability::NeverConfirmable);
         let all = block.num == 0 && block.more;
-        self.open_leaving(now, to, token, (sender, Kept { key, all }));
+        Kept { key, mark, confirmable, sequence, asked: None, outdated: false, all }
     }
 
     fn open_leaving(
@@ -188,45 +229,140 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         let Ok(peer) = self.open_peer(now, source.from, group) else { return };
-        let mut opening = Opening {
-            purpose: Purpose::Response(group),
-            code: Code::CONTENT,
-            body: Body::EMPTY,
-            token: token.clone(),
-            local: source.local,
-            reliability: Reliability::NeverConfirmable,
-            deadline: Instant::FAR_FUTURE,
-            transfer: Some(Box::new(Transferring::new(Work::Kept(sender, kept)))),
-            whole: false,
-            streamed: false,
+        let purpose = Purpose::Response(group);
+        let Some(mut opening) = self.leaving(now, purpose, (token.clone(), source.local), (sender, kept)) else {
+            return;
         };
+        let key = opening.transfer.as_ref().and_then(|transfer| transfer.key());
         self.incoming.take_share(group, &token);
         let Some(exchange) = self.open(now, peer, &mut opening) else { return self.incoming.give_back(group, &token) };
+        if let Some(key) = key {
+            self.remember_leaving(key, exchange);
+        }
+    }
+
+    /// What is asked for of a response finds the exchange that it leaves by.
+    pub(super) fn remember_leaving(&mut self, key: Key, exchange: ExchangeId) {
         let Some(sets) = &mut self.sets else { return };
         let exchanges = &self.exchanges;
-        sets.leaves(kept.key, exchange, |id| exchanges.live(id).is_some());
+        sets.leaves(key, exchange, |id| exchanges.live(id).is_some());
+    }
+
+    /// A response in sets, to be opened; `None` if it is not kept any more.
+    pub(super) fn leaving(
+        &mut self,
+        now: Instant,
+        purpose: Purpose,
+        (token, local): (Token, Option<IpAddr>),
+        (sender, kept): (Sender, Kept),
+    ) -> Option<Opening> {
+        let confirmable = kept.confirmable;
+        let mut transfer = Transferring::new(Work::Kept(sender, kept));
+        let (mut code, mut body) = (Code::CONTENT, Body::EMPTY);
+        if confirmable {
+            let payload = self.next_payload(now, &mut transfer, token.clone(), code)?;
+            (code, body, transfer.token) = (payload.code, payload.body, Some(payload.token));
+        }
+        let reliability = if confirmable { Reliability::Confirmable } else { Reliability::NeverConfirmable };
+        Some(Opening {
+            purpose,
+            code,
+            body,
+            token,
+            local,
+            reliability,
+            deadline: Instant::FAR_FUTURE,
+            transfer: Some(Box::new(transfer)),
+            whole: false,
+            streamed: false,
+        })
+    }
+
+    /// A message of a response in sets was acknowledged, and more of it follows: the next payload where each is acknowledged, or
+    /// what is behind the first block. `false` if nothing does.
+    pub(super) fn go_on_with_kept(&mut self, now: Instant, index: u32) -> bool {
+        let exchange = self.exchanges.get(index);
+        let (peer, purpose, base, code) =
+            (exchange.peer, exchange.purpose, exchange.token.clone(), exchange.content.code);
+        let round_trip =
+            exchange.course(now).acknowledged_after.map(|time| time.max(self.config.envelope.timeout_floor));
+        if exchange.successor.is_some() {
+            return false;
+        }
+        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return false };
+        let Work::Kept(sender, kept) = &mut transfer.work else {
+            self.exchanges.end_transfer(index, transfer);
+            return false;
+        };
+        let in_sets = !kept.confirmable;
+        let goes_on = !kept.outdated
+            && match in_sets {
+                true => sender.begin_behind_first(round_trip),
+                false => !sender.has_left() || kept.all && sender.begin_set(),
+            };
+        let payload = if goes_on && !in_sets { self.next_payload(now, &mut transfer, base, code) } else { None };
+        if !goes_on || !in_sets && payload.is_none() {
+            self.exchanges.end_transfer(index, transfer);
+            return false;
+        }
+        if let Purpose::Notification(observer) = purpose {
+            self.observers.acknowledged(now, observer, false);
+        }
+        match payload {
+            Some(Payload { token, body, .. }) => {
+                transfer.token = Some(token);
+                self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), None);
+            }
+            None => {
+                self.exchanges.end_transfer(index, transfer);
+                self.exchanges.go_on_with_set(now, &mut self.peers, index);
+            }
+        }
+        self.admit_waiting(now, peer);
+        true
     }
 
     /// A client that gets a response in sets says how it goes on.
     fn go_on_leaving(&mut self, now: Instant, id: ExchangeId, token: Token, (numbers, to_the_end): (&[u32], bool)) {
         let index = id.index;
+        let exchange = self.exchanges.get(index);
+        let own = exchange.token.places();
+        if exchange.confirmable && !exchange.transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable()) {
+            // All behind a first block that is to be acknowledged follows its acknowledgement.
+            return;
+        }
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
-        let Work::Kept(sender, _) = &mut transfer.work else { return self.exchanges.end_transfer(index, transfer) };
+        let Work::Kept(sender, kept) = &mut transfer.work else { return self.exchanges.end_transfer(index, transfer) };
+        let (observed, confirmable, outdated) = (kept.sequence.is_some(), kept.confirmable, kept.outdated);
         let next = if to_the_end { numbers.first().copied() } else { None };
         let continued = next.map_or(Follows::Nothing, |next| sender.go_on(now, next));
         let missing = match continued {
+            Follows::Nothing if confirmable => sender.send_acknowledged_again(now, numbers),
             Follows::Nothing => sender.send_again(now, numbers),
             _ => Follows::Nothing,
         };
-        self.exchanges.end_transfer(index, transfer);
-        let exchange = self.exchanges.get_mut(index);
-        if let Purpose::Response(group) = exchange.purpose {
-            self.incoming.take_share(group, &token);
-            self.incoming.give_back(group, &exchange.token);
+        // A state keeps the token that it is observed by; what it holds beside that is no longer.
+        if observed && missing == Follows::Set && token.places() <= own {
+            kept.asked = Some(token.clone());
         }
-        exchange.token = token;
+        self.exchanges.end_transfer(index, transfer);
+        if confirmable {
+            // It follows what is on its way.
+            return;
+        }
+        let exchange = self.exchanges.get_mut(index);
+        if !observed {
+            if let Purpose::Response(group) = exchange.purpose {
+                self.incoming.take_share(group, &token);
+                self.incoming.give_back(group, &exchange.token);
+            }
+            exchange.token = token;
+        }
         if continued == Follows::Set {
             self.exchanges.set_answered(now, &mut self.peers, index);
+            if outdated {
+                return self.leaving_over(now, index);
+            }
             self.exchanges.go_on_with_set(now, &mut self.peers, index);
             return self.admit_waiting(now, self.exchanges.get(index).peer);
         }
@@ -248,7 +384,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         response: Response,
     ) -> Result<Response, RespondError> {
         let code = response.code;
-        let block = to.asked.q_block2().filter(|_| code.is_success() && code != Code::VALID);
+        let block = to.asked.response_in_sets().filter(|_| code != Code::VALID);
+        if to.asked.q_block2().is_none() && self.goes_whole(to.beside, &response.body) {
+            // Nobody asked for smaller blocks.
+            self.representations.forget(to.key);
+            return Ok(response);
+        }
         let mut whole = Representation::new(code, &response.body);
         let (bytes, limits) = (whole.payload().len(), &self.config.limits);
         let (Some(block), others) = (block, 4 + to.beside) else { return Ok(response) };
@@ -286,6 +427,19 @@ struct Payload {
     body: Body,
     /// It is the first of a train.
     first: bool,
+    /// It is the first of a body.
+    begins: bool,
+}
+
+/// A kept response that leaves in sets.
+pub(super) struct What {
+    pub(super) key: Key,
+    pub(super) mark: Mark,
+    pub(super) bytes: usize,
+    /// How it was asked for, in blocks of this size.
+    pub(super) block: Block,
+    /// The number of a state of what is observed.
+    pub(super) sequence: Option<u32>,
 }
 
 /// The blocks that a request's Q-Block2 options ask for, of a body of so many, and whether the last of these options asks for all

@@ -145,9 +145,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match self.observers.progress(observer) {
             Progress::Unanswered(_) => {}
             Progress::Idle => {
+                // What was sent before has its first block for whoever lacks it to ask for the others.
+                let behind = self.observers.is_behind(observer);
                 let Some(message) = self.observers.message(now, observer) else { return };
                 let (Place { peer, token, local }, reliability) = (message.place.clone(), message.reliability);
-                let Content { code, body } = self.cut_notification(now, message);
+                let (Content { code, body }, rest) = self.cut_notification(now, message);
+                let rest = rest.filter(|_| behind);
+                let key = rest.as_ref().map(|what| what.key);
+                let transfer = rest.and_then(|what| self.whole_state(&what, reliability));
+                let confirmable = transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable());
+                let reliability = if confirmable { Reliability::Confirmable } else { reliability };
                 let mut opening = Opening {
                     purpose: Purpose::Notification(observer),
                     code,
@@ -156,16 +163,22 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     local,
                     reliability,
                     deadline: Instant::FAR_FUTURE,
-                    transfer: None,
+                    transfer,
                     whole: true,
                     streamed: false,
                 };
                 if let Some(exchange) = self.open(now, peer, &mut opening) {
                     self.observers.sending(observer, exchange);
+                    if let Some(key) = key {
+                        self.remember_leaving(key, exchange);
+                    }
                 }
             }
             Progress::Sending(id) => {
                 let Some(exchange) = self.exchanges.live(id) else { return };
+                if exchange.transfer.as_ref().is_some_and(|transfer| !transfer.is_new()) {
+                    return self.supersede_set(now, observer, id);
+                }
                 let outdated = self.observers.is_behind(observer) || !exchange.confirmable;
                 if outdated
                     && (exchange.confirmable || exchange.sent.is_empty())
@@ -177,8 +190,27 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                         exchange.confirmable = message.reliability == Reliability::Confirmable;
                         exchange.may_confirm = message.reliability == Reliability::NonConfirmable;
                     }
-                    let content = self.cut_notification(now, message);
+                    let reliability = message.reliability;
+                    let (content, rest) = self.cut_notification(now, message);
                     self.exchanges.supersede(&mut self.peers, id.index, content);
+                    if let Some(key) = rest.as_ref().map(|what| what.key) {
+                        self.remember_leaving(key, id);
+                    }
+                    let mut transfer = rest.and_then(|what| self.whole_state(&what, reliability));
+                    let exchange = self.exchanges.get_mut(id.index);
+                    if transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable()) && !exchange.confirmable {
+                        if exchange.state == State::Queued {
+                            (exchange.confirmable, exchange.may_confirm) = (true, false);
+                        } else {
+                            // It is leaving as something else: the client asks for the rest.
+                            transfer = None;
+                        }
+                    }
+                    self.exchanges.renew_set(id.index, transfer);
+                    if self.exchanges.get(id.index).state == State::Queued {
+                        // It may leave as a Confirmable message now.
+                        self.admit_waiting(now, self.exchanges.get(id.index).peer);
+                    }
                 }
             }
         }

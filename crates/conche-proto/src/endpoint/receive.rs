@@ -5,11 +5,11 @@ use core::num::NonZeroU16;
 use super::discovery::Tried;
 use super::options::Said;
 use super::outbox::{Departure, Source, encoded};
-use super::sets::lists_missing_blocks;
 use super::transfer::Whole;
 use super::validation::allows;
 use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
+use crate::blockwise::sets::lists_missing_blocks;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
@@ -349,7 +349,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
         let exchange = self.exchanges.get(index);
         let purpose = exchange.purpose;
-        if !exchange.confirmable || (purpose == Purpose::Request && exchange.token.as_slice() != message.token_bytes())
+        let is_request = purpose == Purpose::Request;
+        if !exchange.confirmable
+            || is_request && exchange.token.as_slice() != message.token_bytes() && !exchange.has_token_of_set(message)
         {
             self.stats.unmatched += 1;
             return;
@@ -365,6 +367,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.fail(now, index, Failure::UnacceptableResponse);
             }
             Purpose::Request => self.deliver(now, index, AckKind::Piggybacked, message),
+            // Nothing of it is Confirmable.
+            Purpose::State(_) => {}
         }
     }
 
@@ -395,6 +399,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 }
             }
             Purpose::Request => exchange.doubtful_ack = true,
+            Purpose::State(_) => {}
         }
     }
 

@@ -177,8 +177,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Exchange { purpose, peer, local, .. } = *exchange;
         let token = exchange.token.clone();
         let id = exchange.id(index);
-        if let Purpose::Notification(observer) = purpose {
-            return self.notification_failed(now, index, observer, reason);
+        match purpose {
+            Purpose::Notification(observer) => return self.notification_failed(now, index, observer, reason),
+            Purpose::State(subscription) => return self.state_failed(now, index, subscription),
+            Purpose::Request | Purpose::Response(_) | Purpose::Ping => {}
         }
         let subscription = self.registers(index);
         let over = self.group_over(now, index, reason);
@@ -214,11 +216,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return;
             }
         }
-        if let Some(subscription) = self.registers(index) {
-            return self.deliver_registration(now, index, subscription, kind, OwnedMessage::from(*message));
-        }
         if self.exchanges.get(index).is_in_sets() {
             return self.deliver_to_sets(now, index, kind, message);
+        }
+        if let Some(subscription) = self.registers(index) {
+            return self.deliver_registration(now, index, subscription, kind, OwnedMessage::from(*message));
         }
         self.exchanges.acknowledge(now, &mut self.peers, index, kind);
         let Some(message) = self.follow(now, index, message) else { return };
@@ -229,6 +231,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A response or a ping was acknowledged: the exchange is over, unless it has more to send.
     pub(super) fn complete(&mut self, now: Instant, index: u32) {
+        let exchange = self.exchanges.get(index);
+        if exchange.transfer.is_some() {
+            let is_response = matches!(exchange.purpose, Purpose::Response(_));
+            if self.go_on_with_kept(now, index) {
+                return;
+            }
+            if is_response {
+                // Of the messages that a response in sets takes beyond the first the application knows nothing.
+                return self.close(now, index);
+            }
+        }
         if let Purpose::Notification(observer) = self.exchanges.get(index).purpose {
             return self.notification_acknowledged(now, index, observer);
         }
@@ -261,7 +274,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
         match purpose {
             Purpose::Notification(observer) => self.observers.idle(observer),
-            Purpose::Response(_) | Purpose::Request | Purpose::Ping => {}
+            Purpose::Response(_) | Purpose::Request | Purpose::State(_) | Purpose::Ping => {}
         }
         self.admit_waiting(now, peer);
     }

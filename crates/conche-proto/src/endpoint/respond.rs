@@ -3,7 +3,7 @@
 use super::outbox::{Departure, Source, encode, encoded};
 use super::{Endpoint, RespondError, StreamEnd, SupersedeError};
 use crate::PeerKey;
-use crate::codec::{Code, Type};
+use crate::codec::{Block, Code, OptionNumber, Type};
 use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliability, Response};
 use crate::hash::Keyed;
 use crate::incoming::{Came, RequestId, Waiting};
@@ -55,17 +55,32 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             response.body = self.first_response(now, observer, &response);
         }
         self.check(&response, token_length)?;
+        let rest = if plain { None } else { self.rest_in_sets(request, observer, &response) };
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         let code = response.code;
         let exchange = self.send_response(now, &waiting, observer, response);
         if let Some(observer) = observer {
             self.registration_answered(now, observer, code, exchange);
         }
-        if let Some(asked) = waiting.asked.q_block2().filter(|asked| asked.num == 0 && asked.more) {
-            self.leave_behind_first(now, &waiting, asked);
+        if let Some((block, observer)) = rest {
+            self.leave_behind_first(now, &waiting, block, observer);
         }
         // Of a Non-confirmable one that waits for a message ID nothing more is told.
         Ok(exchange.filter(|&exchange| self.exchanges.live(exchange).is_some_and(Exchange::is_told)))
+    }
+
+    /// The first block of a response that is to follow in sets, and whose state it is with which number, if that is observed.
+    fn rest_in_sets(
+        &self,
+        request: RequestId,
+        observer: Option<u32>,
+        response: &Response,
+    ) -> Option<(Block, Option<(u32, u32)>)> {
+        let asked =
+            self.incoming.get(request)?.asked.response_in_sets().filter(|asked| asked.num == 0 && asked.more)?;
+        let content = response.body.content(response.code)?;
+        let block = content.block(OptionNumber::Q_BLOCK2).ok()?.filter(|block| block.more && block.num == 0)?;
+        Some((Block { more: asked.more, ..block }, observer.zip(content.uint(OptionNumber::OBSERVE))))
     }
 
     /// Sends the answer to a message, which takes the share of its request.

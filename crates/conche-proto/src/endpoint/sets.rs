@@ -10,11 +10,11 @@ use super::transfer::failure_of;
 use super::uploads::Uploads;
 use super::{Endpoint, Event};
 use crate::PeerKey;
-use crate::blockwise::sets::{SetRules, SetStep, SetTransfer};
+use crate::blockwise::sets::{Patience, RequestTag, SetRules, SetStep, SetTransfer, lists_missing_blocks};
 use crate::blockwise::{Key, Transfer, Trouble};
-use crate::codec::{Body, Code, ContentFormat, Message, MessageId, OptionNumber, Token, Type};
+use crate::codec::{Body, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::SharedConfig;
-use crate::exchange::{ExchangeId, Failure, Next, Opening, Reliability, Transferring, Work};
+use crate::exchange::{ExchangeId, Failure, Next, Opening, Purpose, Reliability, State, Transferring, Work};
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
@@ -43,8 +43,9 @@ impl<P: PeerKey> Sets<P> {
         let q_block = config.q_block?;
         let rules = SetRules {
             max_payloads: q_block.max_payloads,
-            non_receive_timeout: q_block.non_receive_timeout,
+            patience: Patience { non: q_block.non_receive_timeout, confirmable: config.times().max_transmit_span },
             non_max_retransmit: config.transmission.max_retransmit,
+            confirmable: q_block.confirmable,
         };
         let uploads = Uploads::new(super::transfer::bounds(config));
         Some(Self { rules, refusing: VecDeque::new(), uploads, leaving: BTreeMap::new(), tidied_at: LEAST_TIDIED })
@@ -98,33 +99,36 @@ impl<P: PeerKey> Sets<P> {
     }
 }
 
-/// A 4.08 that says which blocks are missing (RFC 9177 §5).
-pub(super) fn lists_missing_blocks(message: &Message<'_>) -> bool {
-    message.code() == Code::REQUEST_ENTITY_INCOMPLETE
-        && message.uint(OptionNumber::CONTENT_FORMAT) == Some(ContentFormat::MISSING_BLOCKS.0.into())
-}
-
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Has a request go in sets, or its response; `false` if that is not for it, and nothing was changed. `named`: the
     /// application chose its token.
     pub(super) fn cut_into_sets(&mut self, peer: u32, opening: &mut Opening, named: bool) -> bool {
+        if self.sets.is_none() || !opening.whole || opening.body.option(OptionNumber::OBSERVE).is_some() {
+            return false;
+        }
+        // Bodies of equal requests at the same time are told apart (RFC 9175 §3).
+        let tag = self.random.next_u32().to_be_bytes();
+        self.cut_into_tagged_sets(peer, opening, (tag, named))
+    }
+
+    /// The same with this Request-Tag, whether it is to be observed or not.
+    pub(super) fn cut_into_tagged_sets(
+        &mut self,
+        peer: u32,
+        opening: &mut Opening,
+        (tag, named): (RequestTag, bool),
+    ) -> bool {
         let Some(sets) = &self.sets else { return false };
         let (rules, set_rules) = (self.transfer_rules(&opening.token), sets.rules);
         let hash = self.peers.hash(&self.peers.get(peer).key);
         let by_hand = |number| {
             use OptionNumber as N;
-            matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2 | N::OBSERVE)
+            matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2)
         };
         let confirmable = opening.reliability == Reliability::Confirmable;
-        if !opening.whole
-            || !confirmable
-            || sets.refuses(hash)
-            || opening.body.options().any(|option| by_hand(option.number))
-        {
+        if !confirmable || sets.refuses(hash) || opening.body.options().any(|option| by_hand(option.number)) {
             return false;
         }
-        // Bodies of equal requests at the same time are told apart (RFC 9175 §3).
-        let tag = self.random.next_u32().to_be_bytes();
         let payload = opening.body.payload().len();
         let too_large = opening.bytes() > rules.message_bytes;
         let (mut transfer, first) = if payload > 0 && (too_large || payload > rules.block_size.bytes()) {
@@ -144,13 +148,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return false;
         }
         let base = opening.token.clone().numbered(0);
-        if !named && base.clone().numbered(1) != base && !self.exchanges.uses_token(peer, &base) {
+        if !named && base.clone().numbered(1) != base && !self.uses_token(peer, &base) {
             opening.token = base;
             transfer.has_tokens = true;
         }
         opening.body = first;
         opening.transfer = Some(Box::new(Transferring::new(Work::Sets(Box::new(transfer)))));
         true
+    }
+
+    /// A request or a subscription has this token.
+    pub(super) fn uses_token(&mut self, peer: u32, token: &Token) -> bool {
+        let subscribed = self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
+        subscribed || self.exchanges.uses_token(peer, token)
     }
 
     /// The request with this token: its own, or the numbered one of a message in a set.
@@ -173,13 +183,38 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let round_trip = round_trip.map(|time| time.max(self.config.envelope.timeout_floor));
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
         let goes_on = match &mut transfer.work {
-            Work::Sets(transfer) => transfer.acknowledged(round_trip),
+            Work::Sets(transfer) if transfer.is_alone() => transfer.acknowledged(round_trip),
+            Work::Sets(_) => true,
             Work::Blocks(_) | Work::Kept(..) => false,
         };
         self.exchanges.end_transfer(index, transfer);
         if goes_on {
+            self.send_more(now, index);
+        }
+    }
+
+    /// The next set of a request's body is due or, where each payload is acknowledged by itself, the next payload.
+    fn send_more(&mut self, now: Instant, index: u32) {
+        let confirmable = self.sets.as_ref().is_some_and(|sets| sets.rules.confirmable);
+        let peer = self.exchanges.get(index).peer;
+        if !confirmable {
             self.exchanges.go_on_with_set(now, &mut self.peers, index);
-            self.admit_waiting(now, self.exchanges.get(index).peer);
+            return self.admit_waiting(now, peer);
+        }
+        let base = self.exchanges.get(index).token.clone();
+        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        let next = match &mut transfer.work {
+            Work::Sets(sets) => sets.next_payload().map(|body| (body, sets.payload_token(&base))),
+            Work::Blocks(_) | Work::Kept(..) => None,
+        };
+        match next {
+            Some((body, token)) => {
+                transfer.token = Some(token);
+                self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), None);
+                self.admit_waiting(now, peer);
+            }
+            // All has left, and the response is still to come.
+            None => self.exchanges.end_transfer(index, transfer),
         }
     }
 
@@ -187,8 +222,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn deliver_to_sets(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
         let rules = self.transfer_rules(&self.exchanges.get(index).token);
         let Some(set_rules) = self.sets.as_ref().map(|sets| sets.rules) else { return };
-        let (first, peer) = (self.exchanges.get(index).confirmable, self.exchanges.get(index).peer);
+        let exchange = self.exchanges.get(index);
+        let (confirmable, peer) = (exchange.confirmable, exchange.peer);
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        let Work::Sets(sets) = &mut transfer.work else { return self.exchanges.end_transfer(index, transfer) };
+        let (first, answered) = (confirmable && sets.is_alone(), sets.is_answered_by(message));
+        let kind = if confirmable { kind } else { AckKind::Piggybacked };
+        if answered {
+            // It is acknowledged as what it is, before it sends nothing any more.
+            self.exchanges.end_transfer(index, transfer);
+            self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+            let Some(taken) = self.exchanges.take_transfer(index) else { return };
+            transfer = taken;
+        }
         let step = match &mut transfer.work {
             Work::Sets(transfer) => transfer.answer(now, message, first, &rules, &set_rules),
             Work::Blocks(_) | Work::Kept(..) => SetStep::AsItIs,
@@ -197,30 +243,46 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let growth = transfer.growth();
         self.exchanges.end_transfer(index, transfer);
         let missing = lists_missing_blocks(message);
-        if first || !(missing || matches!(step, SetStep::Wait)) {
-            self.exchanges.acknowledge(now, &mut self.peers, index, if first { kind } else { AckKind::Piggybacked });
+        let in_ack = confirmable && kind == AckKind::Piggybacked;
+        let acknowledges = match step {
+            // It is about other blocks than those that have left.
+            SetStep::Wait => in_ack || first && !self.exchanges.get(index).is_sending(),
+            _ => first || in_ack || !missing,
+        };
+        if acknowledges {
+            self.exchanges.acknowledge(now, &mut self.peers, index, kind);
         }
         let step = if fits || growth == 0 { step } else { SetStep::Failed(Trouble::TooLarge) };
         match step {
+            // Whatever it is about, its message is the acknowledgement of the first.
+            SetStep::Wait if first && in_ack && self.exchanges.get(index).is_sending() => {
+                self.exchanges.await_response(now, index);
+                self.first_block_acknowledged(now, index);
+            }
+            // What is outstanding is acknowledged by itself, and what is due follows that.
+            SetStep::Set | SetStep::Wait if confirmable && !first && self.exchanges.get(index).is_sending() => {
+                if acknowledges {
+                    self.exchanges.await_response(now, index);
+                }
+                if self.exchanges.get(index).state == State::AwaitingResponse {
+                    self.send_more(now, index);
+                }
+            }
             SetStep::Set if missing && !first => {
                 let next = self.exchanges.set_missing(now, &mut self.peers, index);
                 self.follow_set(now, index, next);
             }
-            SetStep::Set => {
-                self.exchanges.go_on_with_set(now, &mut self.peers, index);
-                self.admit_waiting(now, peer);
-            }
+            SetStep::Set => self.send_more(now, index),
             SetStep::Say(body) => {
                 self.say(now, index, &body);
                 self.await_more(index);
                 self.admit_waiting(now, peer);
             }
-            SetStep::Wait => self.await_more(index),
-            SetStep::Done(whole) => {
-                let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
-                self.events.push_back(Event::Response { exchange, from, message: whole, course });
-                self.close(now, index);
+            SetStep::Wait => {
+                self.await_more(index);
+                self.admit_waiting(now, peer);
             }
+            SetStep::Done(whole) => self.delivered(now, index, kind, whole),
             SetStep::Fallback => {
                 let hash = self.peers.hash(&self.peers.get(peer).key);
                 if let Some(sets) = &mut self.sets {
@@ -228,15 +290,34 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 }
                 self.fall_back(now, index);
             }
+            SetStep::AsItIs | SetStep::Blocks if self.is_observed(index) => {
+                self.delivered(now, index, kind, OwnedMessage::from(*message));
+            }
             SetStep::AsItIs | SetStep::Blocks => {
                 self.go_by_blocks(index);
                 let Some(message) = self.follow(now, index, message) else { return };
-                let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
-                self.events.push_back(Event::Response { exchange, from, message, course });
-                self.close(now, index);
+                self.delivered(now, index, kind, message);
             }
             SetStep::Failed(trouble) => self.fail(now, index, failure_of(trouble)),
         }
+    }
+
+    /// The whole response to a request in sets is there.
+    fn delivered(&mut self, now: Instant, index: u32, kind: AckKind, message: OwnedMessage) {
+        if let Some(subscription) = self.registers(index) {
+            return self.deliver_registration(now, index, subscription, kind, message);
+        }
+        if let Purpose::State(subscription) = self.exchanges.get(index).purpose {
+            return self.deliver_state(now, index, subscription, message);
+        }
+        let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+        self.events.push_back(Event::Response { exchange, from, message, course });
+        self.close(now, index);
+    }
+
+    /// It is about what is observed, of which the application gets what comes: states, or a first block to go on from.
+    fn is_observed(&mut self, index: u32) -> bool {
+        matches!(self.exchanges.get(index).purpose, Purpose::State(_)) || self.registers(index).is_some()
     }
 
     /// Waits for what comes next of a response in sets, if that is what an exchange waits for.
@@ -307,11 +388,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Some(Work::Sets(transfer)) => (transfer.code, transfer.whole.clone()),
             _ => return self.fail(now, index, Failure::UnacceptableResponse),
         };
-        let mut transfer = Transfer::new(code, &whole);
         let peer = self.exchanges.get(index).peer;
+        let fits = 4 + self.exchanges.get(index).token.encoded_len() + whole.len() <= self.config.limits.message_bytes;
+        if self.is_observed(index) {
+            if !fits {
+                return self.fail(now, index, Failure::BodyTooLarge);
+            }
+            // Under the same token: that is what is observed.
+            let token = self.exchanges.get(index).token.clone();
+            self.exchanges.get_mut(index).content.body = whole;
+            self.exchanges.send_anew(now, &mut self.peers, index, token);
+            return self.admit_waiting(now, peer);
+        }
+        let mut transfer = Transfer::new(code, &whole);
         let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
-        let cut = 4 + self.exchanges.get(index).token.encoded_len() + whole.len() > self.config.limits.message_bytes
-            || whole.payload().len() > self.config.block_size.bytes();
+        let cut = !fits || whole.payload().len() > self.config.block_size.bytes();
         let first =
             if cut { transfer.begin(&self.transfer_rules(&self.exchanges.get(index).token)) } else { Some(whole) };
         let Some(first) = first else { return self.fail(now, index, Failure::BodyTooLarge) };

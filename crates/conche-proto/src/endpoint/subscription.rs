@@ -41,13 +41,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(RequestError::TooManySubscriptions { limit });
         }
         let peer = self.open_peer(now, to, Group::NOBODY)?;
+        let named = token.is_some();
         let token = self.token(now, peer, token, false)?.token;
         let request = Content { code, body: body.with_uint(OptionNumber::OBSERVE, REGISTER) };
         let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout);
-        let mut opening = registration(request.clone(), token.clone(), reliability, deadline);
+        let mut opening = registration(request.clone(), token, reliability, deadline);
+        let in_sets = self.offer_sets(peer, &mut opening, named);
+        let token = opening.token.clone();
         let exchange = self.submit(now, peer, &mut opening)?;
         // What was fresh now is not when it is registered again (RFC 9175 §2.3).
-        let opened = Opened { peer, token, request: without_echo(request), reliability, exchange };
+        let opened = Opened { peer, token, request: without_echo(request), reliability, exchange, in_sets };
         let subscription = self.subscriptions.insert(opened).ok_or(RequestError::TooManySubscriptions { limit })?;
         self.peers.hold(peer);
         Ok((exchange, subscription))
@@ -64,9 +67,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if found.exchange.is_some() {
             return Ok(());
         }
-        let peer = found.peer;
+        let (peer, in_sets) = (found.peer, found.in_sets);
         let mut opening =
             registration(found.request.clone(), found.token.clone(), found.reliability, Instant::FAR_FUTURE);
+        self.offer_sets_again(peer, &mut opening, in_sets);
         let exchange = self.submit(now, peer, &mut opening)?;
         self.subscriptions.registering(index, exchange);
         Ok(())
@@ -80,11 +84,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn unsubscribe(&mut self, now: Instant, subscription: SubscriptionId) -> Result<ExchangeId, RequestError> {
         let index = self.subscriptions.live(subscription).ok_or(RequestError::NotSubscribed)?;
         let found = self.subscriptions.get(index);
-        let (peer, code) = (found.peer, found.request.code);
+        let (peer, code, in_sets) = (found.peer, found.request.code, found.in_sets);
         let body = found.request.body.with_uint(OptionNumber::OBSERVE, DEREGISTER);
         let mut opening =
             registration(Content { code, body }, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
         let registering = found.exchange;
+        self.offer_sets_again(peer, &mut opening, in_sets.filter(|in_sets| in_sets.uploaded));
         let exchange = self.submit(now, peer, &mut opening)?;
         self.remove_subscription(now, index);
         self.abandon_registration(now, registering);
@@ -139,6 +144,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         if told {
             let end = self.take(now, subscription, &message).err().flatten();
+            self.stop_gathering(now, subscription);
             self.events.push_back(Event::Response { exchange, from, message, course });
             if let Some(reason) = end {
                 self.subscription_over(now, subscription, reason);
@@ -156,8 +162,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Content { code, body } = &found.request;
         let body = body.to_builder().option(OptionNumber::ECHO, echo).build().ok()?;
         let content = Content { code: *code, body };
+        let (peer, in_sets) = (found.peer, found.in_sets);
         let mut opening = registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
-        let exchange = self.submit(now, found.peer, &mut opening).ok()?;
+        self.offer_sets_again(peer, &mut opening, in_sets);
+        let exchange = self.submit(now, peer, &mut opening).ok()?;
         self.subscriptions.registering(subscription, exchange);
         Some(())
     }
@@ -210,6 +218,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let _ = self.remember(now, received, Reply::EmptyAck);
             self.push_empty(source, Type::Acknowledgement, message.id());
         }
+        if self.sets.is_some() && self.gather(now, subscription, message) {
+            return;
+        }
         self.tell(now, subscription, OwnedMessage::from(*message));
     }
 
@@ -234,11 +245,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Tells the application what is newer than what it knows.
-    fn tell(&mut self, now: Instant, index: u32, message: OwnedMessage) {
+    pub(super) fn tell(&mut self, now: Instant, index: u32, message: OwnedMessage) {
         let taken = self.take(now, index, &message);
         if taken == Err(None) {
             return;
         }
+        self.stop_gathering(now, index);
         let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
         let from = self.peers.get(peer).key;
         self.events.push_back(Event::Notification { subscription, from, message });
@@ -275,6 +287,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn remove_subscription(&mut self, now: Instant, index: u32) {
+        self.stop_gathering(now, index);
         let peer = self.subscriptions.get(index).peer;
         self.subscriptions.remove(index);
         self.peers.let_go(now, peer);

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 
+use super::leaving::What;
 use super::outbox::{Departure, Source, encoded};
 use super::receive::Arrival;
 use super::respond::OBSERVE_BYTES;
@@ -326,7 +327,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // The application cuts by itself.
             return Ok(response);
         }
-        if to.asked.q_block2().is_some() {
+        // Errors are no part of what was asked for: they go in blocks if they have to.
+        if code.is_success() && to.asked.response_in_sets().is_some() {
             return self.cut_response_for_sets(now, to, response);
         }
         let mut whole = Representation::new(code, &response.body);
@@ -383,13 +385,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A notification as an observer gets it: all of it, or the first block in the size that it asked for. The rest is kept
-    /// for it like that of any response, in place of the state before (RFC 7959 §2.6).
-    pub(super) fn cut_notification(&mut self, now: Instant, notification: Notification) -> Content {
+    /// for it like that of any response, in place of the state before (RFC 7959 §2.6); what is told beside it is to follow in sets,
+    /// if the observer asked for that.
+    pub(super) fn cut_notification(&mut self, now: Instant, notification: Notification) -> (Content, Option<What>) {
         let Notification { place, group, asked, content, .. } = notification;
         let (code, payload) = (content.code, content.body.payload());
-        let fits = asked.block2().is_none_or(|block| payload.len() <= block.size.bytes());
+        let wanted = asked.response_in_sets().or(asked.block2());
+        let fits = wanted.is_none_or(|block| payload.len() <= block.size.bytes());
         if fits && self.goes_whole(place.token.encoded_len(), &content.body) {
-            return content;
+            return (content, None);
         }
         let sequence = content.body.content(code).and_then(|content| content.uint(OptionNumber::OBSERVE));
         let body = content.body.rewritten(|number| number != OptionNumber::OBSERVE, &[], &payload);
@@ -397,9 +401,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let key = self.key(self.peers.hash(&source.from), source, &asked);
         let to = Recipient { key, group, asked, beside: place.token.encoded_len() + OBSERVE_BYTES };
         // Its size was looked at when the application handed it over.
-        let Ok(cut) = self.cut_response(now, &to, Response::new(code, body)) else { return content };
+        let Ok(cut) = self.cut_response(now, &to, Response::new(code, body)) else { return (content, None) };
+        let rest = self.behind_first(now, &to, sequence, &cut);
         let body = sequence.map(|sequence| cut.body.with_uint(OptionNumber::OBSERVE, sequence));
-        Content { code, body: body.unwrap_or(cut.body) }
+        (Content { code, body: body.unwrap_or(cut.body) }, rest)
     }
 
     /// Stands for whom a body belongs to and what it is the body of.

@@ -133,7 +133,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             .use_of(now, key)
             .is_some_and(|(_, upload)| *upload.receiver.shape() == shape && upload.receiver.code() == message.code());
         if !known {
-            let receiver = Receiver::new(now, &message.content(), shape, rules.non_receive_timeout);
+            let receiver = Receiver::new(now, &message.content(), shape, rules.patience);
             let token = message.token();
             let bytes = receiver.bytes_with(message.payload().len()) + token.heap_bytes();
             let (group, from) = (arrival.group, arrival.source);
@@ -146,7 +146,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         uploads.contexts.grow(now, index, bytes)?;
         let (_, upload) = uploads.contexts.use_of(now, key).ok_or(Full)?;
         (upload.token, upload.from) = (token, arrival.source);
-        let taken = upload.receiver.take(now, block.num, message.payload());
+        let taken = upload.receiver.take(now, block.num, message.payload(), message.ty());
         let reply = upload.receiver.reply(block.num, taken);
         uploads.timers.set(index, upload.receiver.due());
         Ok((index, reply))
@@ -161,6 +161,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if upload.receiver.due() > now {
             let due = upload.receiver.due();
             sets.uploads.timers.set(index, due);
+        } else if upload.receiver.is_confirmable() {
+            // The client knows by itself what was not acknowledged (RFC 9177 §5).
         } else if upload.receiver.ask(now, most) {
             self.ask_for_missing(now, index);
         } else {

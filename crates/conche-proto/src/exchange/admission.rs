@@ -154,10 +154,12 @@ impl<C: Controller> Exchanges<C> {
             bytes: exchange.bytes,
             probing_rate,
         };
-        let asks = exchange.notifies() && exchange.may_confirm && may_ask(now, &state.non.history());
+        let asks_at = if exchange.notifies() && exchange.may_confirm { asks_at(&state.non.history()) } else { None };
+        let asks = asks_at.is_some_and(|at| at <= now);
+        let or_asks = |at: Instant| asks_at.map_or(at, |asks_at| at.min(asks_at));
         let load = state.load(state.work().queued.saturating_sub(1));
         let confirmable = match controller.admit(&mut state.control, now, &submission, &load) {
-            Admission::At(at) if at > now && !asks => return Turn::Until(at),
+            Admission::At(at) if at > now && !asks => return Turn::Until(or_asks(at)),
             Admission::OnEvent if state.work().outstanding > 0 => return Turn::OnEvent,
             Admission::At(at) if at > now => true,
             Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
@@ -168,7 +170,7 @@ impl<C: Controller> Exchanges<C> {
         // Converted or not, what was submitted as Non-confirmable keeps to PROBING_RATE.
         match state.probing_allows_at(now, probing_rate).filter(|_| !exchange.confirmable) {
             Some(_) if asks => Turn::Leave { confirmable: true },
-            Some(at) => Turn::Until(at),
+            Some(at) => Turn::Until(or_asks(at)),
             None => Turn::Leave { confirmable },
         }
     }
@@ -212,8 +214,8 @@ impl<C: Controller> Exchanges<C> {
     }
 }
 
-/// A notification to a peer that has not been heard since the last one need not be held back: as a Confirmable message
-/// it asks whether the client still is there (RFC 7641 §4.5).
-fn may_ask(now: Instant, non: &NonHistory) -> bool {
-    non.unanswered_since.is_some() && non.last.is_some_and(|last| last + BETWEEN_NOTIFICATIONS <= now)
+/// A notification to a peer that has not been heard since the last one need not be held back for longer: as a Confirmable
+/// message it asks whether the client still is there (RFC 7641 §4.5).
+fn asks_at(non: &NonHistory) -> Option<Instant> {
+    non.unanswered_since.and(non.last).map(|last| last + BETWEEN_NOTIFICATIONS)
 }

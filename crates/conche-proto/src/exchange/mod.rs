@@ -60,6 +60,9 @@ pub(crate) enum Purpose {
     Response(Group),
     /// A notification for this observer (RFC 7641 §4.2).
     Notification(u32),
+    /// A state comes in sets that this subscription observes (RFC 9177 §4.5): a request that has nothing to send but what asks
+    /// for more.
+    State(u32),
 }
 
 /// Where an exchange stands.
@@ -198,7 +201,16 @@ impl<C: Controller> Exchange<C> {
 
     /// Its end is told: whoever opened it has its [`ExchangeId`].
     pub(crate) fn is_told(&self) -> bool {
-        self.confirmable || !matches!(self.purpose, Purpose::Response(_))
+        match self.purpose {
+            Purpose::Response(_) => self.confirmable && self.transfer.is_none(),
+            Purpose::State(_) => false,
+            Purpose::Request | Purpose::Ping | Purpose::Notification(_) => true,
+        }
+    }
+
+    /// It is over when it has left: a Non-confirmable response of one message.
+    pub(crate) fn is_over_when_left(&self) -> bool {
+        !self.confirmable && matches!(self.purpose, Purpose::Response(_))
     }
 
     /// It is a notification.

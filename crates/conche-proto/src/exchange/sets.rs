@@ -13,7 +13,9 @@ use rand_core::RngCore;
 
 use super::{Exchange, Exchanges, Failure, Next, State, Transferring, Work};
 use crate::PeerKey;
+use crate::blockwise::Mark;
 use crate::blockwise::sets::Follows;
+use crate::codec::Message;
 use crate::peer::Peers;
 use conche_cc::control::{AckKind, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
@@ -31,6 +33,25 @@ impl<C: Controller> Exchange<C> {
     /// Its messages leave in sets.
     pub(crate) fn sends_sets(&self) -> bool {
         !self.confirmable && self.transfer.as_ref().is_some_and(|transfer| transfer.sender().is_some())
+    }
+
+    /// It is this response that leaves in sets.
+    pub(crate) fn leaves(&self, mark: Mark) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
+            Work::Kept(_, kept) => kept.mark == mark,
+            Work::Blocks(_) | Work::Sets(_) => false,
+        })
+    }
+
+    /// Its own body is not known to have arrived.
+    pub(crate) fn is_sending(&self) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| transfer.sender().is_some())
+    }
+
+    /// This answers the payload of a set that has a token of its own.
+    pub(crate) fn has_token_of_set(&self, message: &Message<'_>) -> bool {
+        let token = self.transfer.as_ref().and_then(|transfer| transfer.token.as_ref());
+        token.is_some_and(|token| token.as_slice() == message.token_bytes())
     }
 
     /// Its response comes in sets, or will.
@@ -61,7 +82,7 @@ impl<C: Controller> Exchange<C> {
 
     /// It passes the controller: all but Non-confirmable responses of one message.
     pub(crate) fn is_controlled(&self) -> bool {
-        self.is_told() || self.sends_sets()
+        !self.is_over_when_left() || self.sends_sets()
     }
 }
 
@@ -74,6 +95,15 @@ impl<C: Controller> Exchanges<C> {
         self.slots[index].may_confirm = false;
         self.go_on(now, peers, index, (transfer, body), None);
         self.count_set(index);
+    }
+
+    /// What leaves in sets is replaced before any of it has left.
+    pub(crate) fn renew_set(&mut self, index: u32, transfer: Option<Box<Transferring>>) {
+        self.free_transfer(index);
+        self.slots[index].transfer = transfer;
+        if self.slots[index].state == State::Queued {
+            self.count_set(index);
+        }
     }
 
     /// What is counted of a set that waits for admission: its payloads that are due.
@@ -117,6 +147,8 @@ impl<C: Controller> Exchanges<C> {
             transfer.take_turn_later();
         }
         let answered_at_end = exchange.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)));
+        // After the last payload of a state nothing leaves for as long as after any other notification (RFC 7641 §4.5.1).
+        let waits_at_end = answered_at_end || exchange.notifies();
         let Some(sender) = exchange.transfer.as_mut().and_then(|transfer| transfer.sender_mut()) else {
             return Left::Over;
         };
@@ -127,7 +159,7 @@ impl<C: Controller> Exchanges<C> {
         if !sender.has_left() {
             exchange.state = State::Departing;
             exchange.state_until = next;
-        } else if sender.is_at_end() && !answered_at_end {
+        } else if sender.is_at_end() && !waits_at_end {
             return Left::Over;
         } else {
             let [shortest, longest] = self.config.times().non_timeout;
@@ -137,7 +169,7 @@ impl<C: Controller> Exchanges<C> {
             // asks for has asked again by then, if its word was lost.
             let non_timeout = non_timeout + sender.span() / 2;
             let is_asked = exchange.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
-                Work::Kept(_, kept) => !kept.all,
+                Work::Kept(_, kept) => !kept.all && !kept.confirmable,
                 Work::Blocks(_) | Work::Sets(_) => false,
             });
             let patience =
@@ -193,13 +225,21 @@ impl<C: Controller> Exchanges<C> {
             return Next::Depart;
         }
         let most = self.config.transmission.max_retransmit;
+        let notifies = self.slots[index].notifies();
         let follows = match self.slots[index].transfer.as_mut().map(|transfer| &mut transfer.work) {
             Some(Work::Sets(transfer)) => transfer.sender.as_mut().map(|sender| sender.unanswered(most)),
+            Some(Work::Kept(_, kept)) if kept.outdated => Some(Follows::Nothing),
             Some(Work::Kept(sender, kept)) if kept.all => Some(sender.unanswered(most)),
             _ => None,
         };
         match follows {
             Some(Follows::Set) => self.send_set_again(now, peers, index),
+            // A notification has had its time. Whether its client is there is found out by a Confirmable one.
+            Some(follows) if notifies => {
+                let why = if follows == Follows::TooMuch { Why::GaveUp } else { Why::Cancelled };
+                self.abandon(now, peers, index, why);
+                Next::Over
+            }
             Some(Follows::Nothing) => {
                 // All of the body has left, and its response is still to come.
                 let exchange = &mut self.slots[index];
@@ -214,13 +254,22 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
+    /// A response comes by itself in sets, in this exchange from now on: as if it had been asked for.
+    pub(crate) fn listen(&mut self, now: Instant, index: u32) {
+        let exchange = &mut self.slots[index];
+        exchange.sent.push(now);
+        exchange.state = State::AwaitingResponse;
+    }
+
     /// A message left that asks for more of a response in sets. The exchange's own message is over with that: nothing
     /// acknowledges it or refuses its options any more.
     pub(crate) fn said(&mut self, index: u32) {
-        self.slots[index].confirmable = false;
-        if let Some(transfer) = &mut self.slots[index].transfer {
-            transfer.count_in_sets();
-        }
+        let exchange = &mut self.slots[index];
+        exchange.confirmable = false;
+        let Some(mut transfer) = exchange.transfer.take() else { return };
+        transfer.fold(exchange);
+        transfer.count_in_sets();
+        exchange.transfer = Some(transfer);
     }
 
     /// Waits for more of a response that comes in sets.

@@ -107,12 +107,13 @@ impl<C: Controller> Exchanges<C> {
         self.generation = self.generation.wrapping_add(1);
         let purpose = opening.purpose;
         let alone = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead);
-        let set = opening.transfer.as_ref().filter(|_| purpose != Purpose::Request);
+        let in_sets = purpose != Purpose::Request && opening.reliability != Reliability::Confirmable;
+        let set = opening.transfer.as_ref().filter(|_| in_sets);
         let bytes = set.and_then(|transfer| transfer.set_bytes(alone)).unwrap_or(alone);
         // A response has until its request is given up; what waits for it there is not ours to shorten.
         let patience = match purpose {
             Purpose::Response(_) | Purpose::Notification(_) => self.config.times().response_timeout,
-            Purpose::Request | Purpose::Ping => self.config.queue_lifetime,
+            Purpose::Request | Purpose::State(_) | Purpose::Ping => self.config.queue_lifetime,
         };
         let generation = self.generation;
         let exchange = || Exchange {
@@ -146,12 +147,12 @@ impl<C: Controller> Exchanges<C> {
             in_queue: Links::default(),
         };
         let index = self.slots.insert_with(exchange)?;
-        if purpose == Purpose::Request {
+        if matches!(purpose, Purpose::Request | Purpose::State(_)) {
             let hash = self.token_hash(peer, &self.slots[index].token);
             self.by_token.insert(hash, index);
         }
         match purpose {
-            Purpose::Request | Purpose::Ping => self.requests += 1,
+            Purpose::Request | Purpose::State(_) | Purpose::Ping => self.requests += 1,
             Purpose::Response(_) => self.responses += 1,
             Purpose::Notification(_) => {}
         }
@@ -194,7 +195,7 @@ impl<C: Controller> Exchanges<C> {
             self.by_id.remove(index);
         }
         match purpose {
-            Purpose::Request => {
+            Purpose::Request | Purpose::State(_) => {
                 self.by_token.remove(index);
                 self.requests -= 1;
             }

@@ -5,9 +5,8 @@ use alloc::boxed::Box;
 
 use super::{Course, Exchange, Exchanges, Failure, State};
 use crate::PeerKey;
-use crate::blockwise::Key;
-use crate::blockwise::Transfer;
 use crate::blockwise::sets::{Sender, SetTransfer};
+use crate::blockwise::{Key, Mark, Transfer};
 use crate::codec::{Body, Token};
 use crate::peer::Peers;
 use conche_cc::{Controller, Instant};
@@ -27,6 +26,8 @@ pub(crate) struct Transferring {
     passed: bool,
     /// What is counted of its bytes.
     bytes: usize,
+    /// Its message has this token in place of the exchange's.
+    pub(crate) token: Option<Token>,
 }
 
 /// What a transfer does with its turn.
@@ -53,10 +54,20 @@ pub(crate) enum Work {
 }
 
 /// A response that leaves in sets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Kept {
     /// Where it is kept.
     pub(crate) key: Key,
+    /// Which one it is, as another one may be kept there by now.
+    pub(crate) mark: Mark,
+    /// It leaves as Confirmable messages.
+    pub(crate) confirmable: bool,
+    /// The number of a state of what is observed: it stands in each payload but those that were missing (RFC 9177 §4.5).
+    pub(crate) sequence: Option<u32>,
+    /// Of such a state: the token by which what is missing was asked for last.
+    pub(crate) asked: Option<Token>,
+    /// A newer state is there: no further set of this one leaves.
+    pub(crate) outdated: bool,
     /// All of it was asked for, so that the next set follows even if nobody says that the last one came.
     pub(crate) all: bool,
 }
@@ -64,7 +75,7 @@ pub(crate) struct Kept {
 impl Transferring {
     /// Nothing has been answered yet.
     pub(crate) const fn new(work: Work) -> Self {
-        Self { work, before: None, in_sets: None, owed: 0, passed: false, bytes: 0 }
+        Self { work, before: None, in_sets: None, owed: 0, passed: false, bytes: 0, token: None }
     }
 
     /// What it holds in memory beside what it shares with others.
@@ -79,6 +90,24 @@ impl Transferring {
     /// How much more it holds by now than what is counted.
     pub(crate) fn growth(&self) -> usize {
         self.held().saturating_sub(self.bytes)
+    }
+
+    /// Where the response is kept that leaves, if one does.
+    pub(crate) fn key(&self) -> Option<Key> {
+        match &self.work {
+            Work::Kept(_, kept) => Some(kept.key),
+            Work::Blocks(_) | Work::Sets(_) => None,
+        }
+    }
+
+    /// It leaves as Confirmable messages, each acknowledged by itself.
+    pub(crate) fn is_confirmable(&self) -> bool {
+        matches!(&self.work, Work::Kept(_, kept) if kept.confirmable)
+    }
+
+    /// Nothing of it has left.
+    pub(crate) fn is_new(&self) -> bool {
+        self.sender().is_some_and(Sender::is_new)
     }
 
     /// Who sends sets, if this does.
@@ -108,10 +137,19 @@ impl Transferring {
     /// Its first message was answered, and more follows; `true` the first time.
     pub(super) fn begin<C: Controller>(&mut self, exchange: &Exchange<C>) -> bool {
         let begins = self.before.is_none();
+        self.fold(exchange);
         let now = exchange.first_sent().unwrap_or(exchange.submitted);
         self.before.get_or_insert_with(|| (now, exchange.course_of_message(now)));
         self.in_sets.get_or_insert(0);
         begins
+    }
+
+    /// The last of several messages is over, and others follow that are counted in sets.
+    pub(super) fn fold<C: Controller>(&mut self, exchange: &Exchange<C>) {
+        if let (Some((first, _)), None) = (self.before, self.in_sets) {
+            let now = exchange.first_sent().unwrap_or(exchange.submitted);
+            self.before = Some((first, self.course(now, exchange.course_of_message(now))));
+        }
     }
 
     /// A message left in a set, or asked for what is missing of one.

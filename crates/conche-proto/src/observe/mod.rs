@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `sequence` | sequence numbers, and which of two notifications is the newer one |
+//! | `sequence` | sequence numbers |
 //! | `topics` | what can be observed, and the state that its observers are to learn |
 //! | `entry` | what is kept of one observer, and of one peer that observes |
 //! | `observers` | the clients that observe: by address and token, by peer, by topic |
@@ -16,16 +16,13 @@ mod subscriptions;
 mod telling;
 mod topics;
 
+pub(crate) use crate::codec::{Order, REGISTER};
 pub(crate) use entry::Progress;
 pub(crate) use observers::{Notification, Observers, Place, Registration};
 pub use observers::{ObserverEnd, ObserverId};
-pub(crate) use sequence::Order;
-pub(crate) use subscriptions::{Opened, Subscriptions};
+pub(crate) use subscriptions::{InSets, Opened, Subscriptions};
 pub use subscriptions::{SubscriptionEnd, SubscriptionId};
 pub(crate) use topics::State;
-
-/// The value of the Observe option that registers (RFC 7641 §2).
-pub(crate) const REGISTER: u32 = 0;
 
 /// The value of the Observe option that deregisters.
 pub(crate) const DEREGISTER: u32 = 1;

@@ -234,6 +234,12 @@ impl Observers {
         (ObserverId { index, generation }, self.watchers[watcher].peer, self.topics[topic].name)
     }
 
+    /// Where it is.
+    pub(crate) fn place(&self, index: u32) -> Place {
+        let Observer { watcher, token, local, .. } = &self.slots[index];
+        Place { peer: self.watchers[*watcher].peer, token: token.clone(), local: *local }
+    }
+
     pub(crate) fn find(&mut self, place: &Place) -> Option<u32> {
         let (watchers, hash) = (&self.watchers, self.hash_of(place.peer, &place.token));
         let is_it = |observer: &Observer| {

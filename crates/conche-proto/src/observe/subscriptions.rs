@@ -7,6 +7,7 @@
 use core::fmt;
 
 use super::Order;
+use crate::blockwise::sets::RequestTag;
 use crate::codec::{Code, Token};
 use crate::exchange::{Content, ExchangeId, Failure, Reliability, token_hash};
 use crate::hash::Keyed;
@@ -55,6 +56,17 @@ pub(crate) struct Opened {
     pub(crate) reliability: Reliability,
     /// The registration that is on its way.
     pub(crate) exchange: ExchangeId,
+    /// If it offers to take states in sets.
+    pub(crate) in_sets: Option<InSets>,
+}
+
+/// What a registration says whose states may come in sets (RFC 9177).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InSets {
+    /// Stands for what is observed in all that asks for more.
+    pub(crate) tag: RequestTag,
+    /// Its own body went in sets.
+    pub(crate) uploaded: bool,
 }
 
 /// Something that is observed.
@@ -69,6 +81,9 @@ pub(crate) struct Subscription {
     pub(crate) exchange: Option<ExchangeId>,
     /// The newest notification; `None` before the server has agreed.
     pub(crate) newest: Option<Order>,
+    pub(crate) in_sets: Option<InSets>,
+    /// A newer state that has come in part.
+    pub(crate) coming: Option<ExchangeId>,
 }
 
 /// All that this endpoint observes.
@@ -108,11 +123,12 @@ impl Subscriptions {
     }
 
     pub(crate) fn insert(&mut self, opened: Opened) -> Option<SubscriptionId> {
-        let Opened { peer, token, request, reliability, exchange } = opened;
+        let Opened { peer, token, request, reliability, exchange, in_sets } = opened;
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
-        let (exchange, newest) = (Some(exchange), None);
-        let subscription = Subscription { generation, peer, token, request, reliability, exchange, newest };
+        let (exchange, newest, coming) = (Some(exchange), None, None);
+        let subscription =
+            Subscription { generation, peer, token, request, reliability, exchange, newest, in_sets, coming };
         let index = self.slots.insert(subscription)?;
         let hash = self.hash_of(peer, &self.slots[index].token);
         self.by_token.insert(hash, index);

@@ -173,6 +173,13 @@ impl Observers {
         }
     }
 
+    /// A payload of a state in sets left, which begins it or not.
+    pub(crate) fn payload_left(&mut self, now: Instant, index: u32, id: MessageId, begins: bool) {
+        let observer = &mut self.slots[index];
+        (observer.last, observer.left) = (Some(id), Stamp::at(now));
+        observer.unconfirmed = observer.unconfirmed.saturating_add(u8::from(begins));
+    }
+
     /// Its notification is over.
     pub(crate) fn idle(&mut self, index: u32) {
         self.slots[index].progress = Progress::Idle;

@@ -2,7 +2,10 @@
 //!
 //! The first message is what the application asked for, a Confirmable one as a rule: only to such a one does a peer that
 //! does not know the options answer 4.02 (§4.1), and then all goes by Block1 and Block2. It carries the request's first
-//! block, or asks for the response's first. All others are Non-confirmable.
+//! block, or asks for the response's first. All others are Non-confirmable, unless the configuration has them Confirmable.
+//!
+//! What is to be observed is asked for as a whole, since its states come without being asked for, each in sets and with the
+//! number that orders them in every payload (§4.5): a newer one takes the place of what has come of an older one.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -10,23 +13,28 @@ use core::time::Duration;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use super::receiver::{Receiver, Reply, Shape, Taken};
+use super::receiver::{Patience, Receiver, Reply, Shape, Taken};
 use super::sender::{Follows, Sender};
 use crate::blockwise::cut::{cut, is_ours, largest_fitting};
 use crate::blockwise::download::Marks;
 use crate::blockwise::transfer::{FETCHED_AGAIN, Rules, Trouble};
 use crate::codec::{
-    Block, BlockSize, Body, Code, ContentFormat, Header, Message, OptionNumber, OwnedMessage, Token, UintBytes,
-    decode_missing_blocks, encode_uint,
+    Block, BlockSize, Body, Code, ContentFormat, Header, Message, OptionNumber, Order, OwnedMessage, REGISTER, Token,
+    UintBytes, decode_missing_blocks, decode_uint, encode_uint,
 };
 use conche_cc::Instant;
+
+/// Tells the bodies of equal requests apart (RFC 9175 §3).
+pub(crate) type RequestTag = [u8; 4];
 
 /// The parameters of RFC 9177 §7.2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetRules {
     pub(crate) max_payloads: u16,
-    pub(crate) non_receive_timeout: Duration,
+    pub(crate) patience: Patience,
     pub(crate) non_max_retransmit: u8,
+    /// Payloads are sent as Confirmable messages.
+    pub(crate) confirmable: bool,
 }
 
 /// What a response means for a transfer.
@@ -61,6 +69,16 @@ pub(crate) struct SetTransfer {
     payload: Bytes,
     pub(crate) sender: Option<Sender>,
     receiver: Option<(Receiver, Marks)>,
+    /// Its own body went in sets, and does not go again with what asks for more of the response.
+    uploaded: bool,
+    /// It registers an observer, or a state of what is observed comes.
+    observes: bool,
+    /// All of a response comes without being asked for, set by set.
+    pushed: bool,
+    /// Of the state that comes: the newest number that any of its payloads had.
+    newest: Option<Order>,
+    /// No message but the first has left.
+    alone: bool,
     /// Of the body before, where it changed on the way.
     outdated: Option<Marks>,
     fetched_again: u8,
@@ -75,7 +93,7 @@ impl SetTransfer {
     pub(crate) fn upload(
         code: Code,
         whole: &Body,
-        tag: [u8; 4],
+        tag: RequestTag,
         rules: &Rules,
         sets: &SetRules,
     ) -> Option<(Self, Body)> {
@@ -86,21 +104,32 @@ impl SetTransfer {
         let size = largest_fitting(rules.block_size, others, rules.message_bytes)?;
         let sender = Sender::new(payload.len(), size, sets.max_payloads, 1);
         let transfer = Self::new(code, whole, head, payload, Some(sender));
+        // Whoever gets a body in sets answers so, without being asked for each set (RFC 9177 §4.1).
+        let transfer = Self { uploaded: true, pushed: true, ..transfer };
         let first = transfer.block(0)?;
         Some((transfer, first))
     }
 
-    /// Of a request that asks for the first block of a response; its first message.
-    pub(crate) fn download(code: Code, whole: &Body, tag: [u8; 4], size: BlockSize) -> (Self, Body) {
+    /// Of a request that asks for a response in sets: for the first block of it or, if it is to be observed, for the whole of
+    /// each state. Its first message.
+    pub(crate) fn download(code: Code, whole: &Body, tag: RequestTag, size: BlockSize) -> (Self, Body) {
         let head = whole.rewritten(|number| !is_ours(number), &[], b"").with_request_tag(&tag);
-        let first = Block { num: 0, more: false, size };
         let transfer = Self::new(code, whole, head, whole.payload(), None);
+        let transfer = Self { pushed: transfer.observes, ..transfer };
+        let first = Block { num: 0, more: transfer.pushed, size };
         let body = transfer.asking(&[first]);
         (transfer, body)
     }
 
+    /// Of a state of what was registered for with such a request: it has begun to come by itself.
+    pub(crate) fn state(code: Code, whole: &Body, tag: RequestTag, uploaded: bool) -> Self {
+        let (transfer, _) = Self::download(code, whole, tag, BlockSize::default());
+        Self { uploaded, alone: false, ..transfer }
+    }
+
     fn new(code: Code, whole: &Body, head: Body, payload: Bytes, sender: Option<Sender>) -> Self {
         let whole = whole.clone();
+        let observes = whole.option(OptionNumber::OBSERVE).and_then(decode_uint) == Some(REGISTER);
         Self {
             code,
             whole,
@@ -108,6 +137,11 @@ impl SetTransfer {
             payload,
             sender,
             receiver: None,
+            uploaded: false,
+            observes,
+            pushed: false,
+            newest: None,
+            alone: true,
             outdated: None,
             fetched_again: 0,
             token: 0,
@@ -120,8 +154,30 @@ impl SetTransfer {
         self.receiver.as_ref().map_or(0, |(receiver, _)| receiver.bytes())
     }
 
+    /// Its own body is in sets.
+    pub(crate) fn is_upload(&self) -> bool {
+        self.uploaded
+    }
+
+    /// No message but the first has left.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone
+    }
+
+    /// The response to what is sent has come, not a word about which of its blocks have arrived.
+    pub(crate) fn is_answered_by(&self, response: &Message<'_>) -> bool {
+        self.sender.is_some() && !is_about_sets(response)
+    }
+
+    /// The token of the next payload. Of a registration all have the same, so that it can be repeated under it.
+    pub(crate) fn payload_token(&mut self, base: &Token) -> Token {
+        self.alone = false;
+        if self.observes { base.clone() } else { self.next_token(base) }
+    }
+
     /// The token of the next message.
     pub(crate) fn next_token(&mut self, base: &Token) -> Token {
+        self.alone = false;
         if !self.has_tokens {
             return base.clone();
         }
@@ -158,6 +214,16 @@ impl SetTransfer {
         self.sender.as_mut().is_some_and(|sender| sender.has_left() && sender.begin_set())
     }
 
+    /// Where each payload is acknowledged by itself: the next one.
+    pub(crate) fn next_payload(&mut self) -> Option<Body> {
+        let sender = self.sender.as_mut()?;
+        if sender.has_left() {
+            sender.begin_set();
+        }
+        let number = sender.pop()?;
+        self.block(number)
+    }
+
     /// A response came. `first`: to the first message.
     pub(crate) fn answer(
         &mut self,
@@ -171,32 +237,43 @@ impl SetTransfer {
         if code == Code::BAD_OPTION && first {
             return SetStep::Fallback;
         }
-        if let Some(sender) = &mut self.sender {
-            let listed = response.uint(OptionNumber::CONTENT_FORMAT) == Some(ContentFormat::MISSING_BLOCKS.0.into());
-            let follows = match code {
-                Code::CONTINUE => match response.block(OptionNumber::Q_BLOCK1) {
-                    Ok(Some(block)) => sender.go_on(now, block.num.saturating_add(1)),
-                    _ => Follows::Nothing,
-                },
-                Code::REQUEST_ENTITY_INCOMPLETE if listed => {
-                    let numbers = decode_missing_blocks(response.payload(), sets.max_payloads.into());
-                    numbers.map_or(Follows::Nothing, |numbers| sender.send_again(now, &numbers))
-                }
-                _ => return SetStep::Blocks,
-            };
-            return match follows {
+        if self.uploaded && is_about_sets(response) {
+            return match self.told(now, response, sets) {
                 Follows::Set => SetStep::Set,
                 Follows::Nothing => SetStep::Wait,
                 Follows::TooMuch => SetStep::Failed(Trouble::Unacceptable),
             };
         }
+        // All of its body has arrived, or none of it is wanted.
+        self.sender = None;
+        if self.observes && !self.alone && self.receiver.is_some() && !code.is_success() {
+            // What was missing is of an older state than the one that is coming. An error of what is observed comes as a
+            // notification.
+            return SetStep::Wait;
+        }
         match response.block(OptionNumber::Q_BLOCK2) {
-            Ok(Some(block)) if block.more || self.receiver.is_some() => self.receive(now, response, block, rules, sets),
+            Ok(Some(block)) if block.more || block.num > 0 || self.receiver.is_some() => {
+                self.receive(now, response, block, rules, sets)
+            }
             // A copy of the first block may come late.
             Ok(None) if self.receiver.is_none() => SetStep::Blocks,
             Ok(_) => SetStep::AsItIs,
             Err(_) => SetStep::Failed(Trouble::Unacceptable),
         }
+    }
+
+    /// The receiver says what has come of a set, or what is missing. It may be late, when all has arrived.
+    fn told(&mut self, now: Instant, response: &Message<'_>, sets: &SetRules) -> Follows {
+        let Some(sender) = &mut self.sender else { return Follows::Nothing };
+        if response.code() == Code::CONTINUE {
+            let block = response.block(OptionNumber::Q_BLOCK1).ok().flatten();
+            return block.map_or(Follows::Nothing, |block| sender.go_on(now, block.num.saturating_add(1)));
+        }
+        let numbers = decode_missing_blocks(response.payload(), sets.max_payloads.into());
+        numbers.map_or(Follows::Nothing, |numbers| match sets.confirmable {
+            true => sender.send_acknowledged_again(now, &numbers),
+            false => sender.send_again(now, &numbers),
+        })
     }
 
     /// A block of the response came.
@@ -215,44 +292,69 @@ impl SetTransfer {
         if bytes > rules.body_bytes {
             return SetStep::Failed(Trouble::TooLarge);
         }
-        if self.outdated == Some(marks) {
+        let sequence = response.uint(OptionNumber::OBSERVE).filter(|_| self.observes);
+        let order = sequence.map(|sequence| Order { sequence, received: now });
+        let newer = order.filter(|order| self.newest.is_none_or(|newest| newest.is_before(order)));
+        if self.outdated == Some(marks) && newer.is_none() {
             return SetStep::Wait;
         }
         let max_payloads = u32::from(sets.max_payloads);
-        // The body changed: it is fetched anew, unless asking again could have another effect (RFC 9177 §4.4).
+        // The body changed: it is fetched anew, unless asking again could have another effect (RFC 9177 §4.4). What has a newer
+        // number is the next state, which comes by itself; what has an older one is late.
         let changed =
             self.receiver.as_ref().filter(|(receiver, of)| *of != marks || receiver.code() != response.code());
-        let anew = changed.is_some();
+        let anew = changed.is_some() && sequence.is_none();
         if let Some((_, of)) = changed {
-            (self.outdated, self.fetched_again) = (Some(*of), self.fetched_again + 1);
-            if self.fetched_again > FETCHED_AGAIN || !self.code.is_safe() {
+            if sequence.is_some() && newer.is_none() {
+                return SetStep::Wait;
+            }
+            (self.outdated, self.fetched_again) = (Some(*of), self.fetched_again.saturating_add(u8::from(anew)));
+            if anew && (self.fetched_again > FETCHED_AGAIN || !self.code.is_safe()) {
                 return SetStep::Failed(Trouble::Changed);
             }
             self.receiver = None;
         }
+        self.newest = newer.or(self.newest);
         let (receiver, _) = match &mut self.receiver {
             Some(known) => known,
             none => {
                 let shape = Shape { size: block.size, bytes, max_payloads };
-                let receiver = Receiver::new(now, &response.content(), shape, sets.non_receive_timeout);
+                let receiver = Receiver::new(now, &response.content(), shape, sets.patience);
                 none.insert((receiver, marks))
             }
         };
         if bytes != receiver.shape().bytes || !receiver.shape().fits(block, response.payload().len()) {
             return SetStep::Failed(Trouble::Unacceptable);
         }
-        let taken = receiver.take(now, block.num, response.payload());
+        let taken = receiver.take(now, block.num, response.payload(), response.ty());
         match receiver.reply(block.num, taken) {
             Reply::Complete => {
                 let header = Header { ty: response.ty(), code: response.code(), id: response.id() };
                 let whole = self.receiver.take().and_then(|(receiver, _)| receiver.finish(header, &response.token()));
+                let whole = whole.and_then(|whole| self.numbered(whole));
                 whole.map_or(SetStep::Failed(Trouble::Unacceptable), SetStep::Done)
             }
             // The first block came alone, and what remains of its set is asked for with it.
-            _ if anew || block.num == 0 && taken == Taken::New && bytes > block.size.bytes() => self.ask(rules),
+            _ if anew || !self.pushed && block.num == 0 && taken == Taken::New && bytes > block.size.bytes() => {
+                self.ask(rules)
+            }
             Reply::Nothing => SetStep::Wait,
             Reply::Continue(_) | Reply::Missing => self.ask(rules),
         }
+    }
+
+    /// A whole state has the newest number that any of its payloads had: what was missing came without one (RFC 9177 §4.5).
+    fn numbered(&self, whole: OwnedMessage) -> Option<OwnedMessage> {
+        let Some(Order { sequence, .. }) = self.newest else { return Some(whole) };
+        if whole.uint(OptionNumber::OBSERVE) == Some(sequence) {
+            return Some(whole);
+        }
+        let content = whole.content();
+        let options = content.options().filter(|option| option.number != OptionNumber::OBSERVE);
+        let body = Body::builder().options(options).uint(OptionNumber::OBSERVE, sequence);
+        let body = body.payload(content.payload().to_vec()).build().ok()?;
+        let Header { ty, code, id } = whole.header();
+        OwnedMessage::encode(ty, code, id, &whole.token(), &body)
     }
 
     /// Nothing came for long: what to ask for. `None` if that was in vain too often.
@@ -282,22 +384,39 @@ impl SetTransfer {
         let head = self.head.len() + self.sent_again().len();
         let room = rules.message_bytes.saturating_sub(4 + Token::MAX_LENGTH + head + 2) / ASKED_BYTES;
         let one = |(n, &num): (usize, &u32)| Block { num, more: n == single, size: shape.size };
-        let blocks: Vec<Block> = missing.iter().take((single + 1).min(room)).enumerate().map(one).collect();
+        let mut blocks: Vec<Block> = missing.iter().take((single + 1).min(room)).enumerate().map(one).collect();
+        if let ([Block { num: 0, more, size }], true) = (&blocks[..], self.uploaded) {
+            // Alone it would be another request, without its body.
+            let (more, size) = (*more, *size);
+            blocks = alloc::vec![Block { num: 0, more: false, size }, Block { num: 1, more, size }];
+        }
         if blocks.is_empty() { SetStep::Failed(Trouble::TooLarge) } else { SetStep::Say(self.asking(&blocks)) }
     }
 
     fn asking(&self, blocks: &[Block]) -> Body {
         let added: SmallVec<[(OptionNumber, UintBytes); 4]> =
             blocks.iter().map(|block| (OptionNumber::Q_BLOCK2, block.encode())).collect();
-        // ETag would be answered with 2.03 and no payload (RFC 9177 §4.4).
+        // ETag would be answered with 2.03 and no payload (RFC 9177 §4.4); Observe has no place in what asks for more (§4.5).
         let first = self.receiver.is_none();
-        self.head.rewritten(|number| first || number != OptionNumber::ETAG, &added, self.sent_again())
+        let kept = |number| first || !matches!(number, OptionNumber::ETAG | OptionNumber::OBSERVE);
+        self.head.rewritten(kept, &added, self.sent_again())
     }
 
-    /// FETCH is what it is with its body.
+    /// FETCH is what it is with its body, which the server has if it went in sets.
     fn sent_again(&self) -> &[u8] {
-        if self.code == Code::FETCH { &self.payload } else { &[] }
+        if self.code == Code::FETCH && !self.uploaded { &self.payload } else { &[] }
     }
+}
+
+/// It says which blocks of a request have arrived: 2.31, or a 4.08 that lists those that have not.
+fn is_about_sets(response: &Message<'_>) -> bool {
+    response.code() == Code::CONTINUE || lists_missing_blocks(response)
+}
+
+/// A 4.08 that says which blocks are missing (RFC 9177 §5).
+pub(crate) fn lists_missing_blocks(message: &Message<'_>) -> bool {
+    message.code() == Code::REQUEST_ENTITY_INCOMPLETE
+        && message.uint(OptionNumber::CONTENT_FORMAT) == Some(ContentFormat::MISSING_BLOCKS.0.into())
 }
 
 /// What a block that is asked for takes: the option's head, and three bytes of value.
@@ -310,8 +429,12 @@ mod tests {
     use alloc::string::{String, ToString};
 
     const RULES: Rules = Rules { block_size: BlockSize::B16, message_bytes: 1152, body_bytes: 4096 };
-    const SETS: SetRules =
-        SetRules { max_payloads: 10, non_receive_timeout: Duration::from_secs(4), non_max_retransmit: 4 };
+    const SETS: SetRules = SetRules {
+        max_payloads: 10,
+        patience: Patience { non: Duration::from_secs(4), confirmable: Duration::from_secs(45) },
+        non_max_retransmit: 4,
+        confirmable: false,
+    };
 
     /// What block `num` of a body of 64 bytes with this ETag has follow: what is asked for, or how it ends.
     fn after(transfer: &mut SetTransfer, num: u32, etag: u8) -> String {

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::blockwise::cut::is_ours;
-use crate::codec::{Block, BlockSize, Code, Content, Header, Joined, OwnedMessage, Token};
+use crate::codec::{Block, BlockSize, Code, Content, Header, Joined, OwnedMessage, Token, Type};
 use conche_cc::Instant;
 
 /// The least time that reordering is given to bring what is missing of a set whose end has come.
@@ -49,11 +49,24 @@ impl Shape {
     }
 }
 
+/// How long what is missing is waited for before it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// Of Non-confirmable blocks: NON_RECEIVE_TIMEOUT.
+    pub(crate) non: Duration,
+    /// Of Confirmable ones, which their sender repeats for so long: MAX_TRANSMIT_SPAN (RFC 9177 §4.4).
+    pub(crate) confirmable: Duration,
+}
+
 /// Who puts a body together from sets.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     shape: Shape,
-    non_receive_timeout: Duration,
+    patience: Patience,
+    /// Blocks behind the first came as Confirmable messages.
+    confirmable: bool,
+    /// Some came as Non-confirmable ones, whose loss nobody else makes up for.
+    non: bool,
     joined: Joined,
     /// The first block that is not joined.
     next: u32,
@@ -92,10 +105,12 @@ pub(crate) enum Reply {
 
 impl Receiver {
     /// Of a body that a message like this one carries a block of.
-    pub(crate) fn new(now: Instant, content: &Content<'_>, shape: Shape, non_receive_timeout: Duration) -> Self {
+    pub(crate) fn new(now: Instant, content: &Content<'_>, shape: Shape, patience: Patience) -> Self {
         Self {
             shape,
-            non_receive_timeout,
+            patience,
+            confirmable: false,
+            non: false,
             joined: Joined::new(content, |number| !is_ours(number)),
             next: 0,
             early: BTreeMap::new(),
@@ -126,8 +141,16 @@ impl Receiver {
         joined + self.early_bytes + length + EARLY_BYTES
     }
 
-    /// A block came, that [fits](Shape::fits).
-    pub(crate) fn take(&mut self, now: Instant, number: u32, payload: &[u8]) -> Taken {
+    /// All blocks come as Confirmable messages: its sender knows what is missing. The first one says nothing, as it is Confirmable in
+    /// order to find out what the peer knows (RFC 9177 §4.1).
+    pub(crate) fn is_confirmable(&self) -> bool {
+        self.confirmable && !self.non
+    }
+
+    /// A block came, that [fits](Shape::fits), in a message of this type.
+    pub(crate) fn take(&mut self, now: Instant, number: u32, payload: &[u8], ty: Type) -> Taken {
+        self.confirmable |= number > 0 && ty == Type::Confirmable;
+        self.non |= ty == Type::NonConfirmable;
         let gap = now - self.last;
         if gap <= LONGEST_GAP {
             self.gap = if self.gap.is_zero() { gap } else { (self.gap * 7 + gap) / 8 };
@@ -164,7 +187,7 @@ impl Receiver {
         }
         // The sender has gone on, and what is missing before that is lost.
         let set = number / max;
-        if set > self.next / max && set > self.asked_at_set {
+        if !self.is_confirmable() && set > self.next / max && set > self.asked_at_set {
             self.asked_at_set = set;
             return Reply::Missing;
         }
@@ -182,10 +205,13 @@ impl Receiver {
     pub(crate) fn due(&self) -> Instant {
         // The last message of the set has come: only reordering can bring those before it.
         let end = self.shape.end_of_set(self.next);
-        if self.asked == 0 && self.early.contains_key(&(end - 1)) {
-            return self.last + (self.gap * 2).max(REORDERING).min(self.non_receive_timeout);
+        if self.asked == 0 && !self.is_confirmable() && self.early.contains_key(&(end - 1)) {
+            return self.last + (self.gap * 2).max(REORDERING).min(self.patience.non);
         }
-        self.last + self.non_receive_timeout.saturating_mul(1 << self.asked.saturating_sub(1).min(16))
+        // The first block came with an acknowledgement, which is lost for good if something behind it has arrived.
+        let repeated = self.is_confirmable() && self.next > 0;
+        let patience = if repeated { self.patience.confirmable } else { self.patience.non };
+        self.last + patience.saturating_mul(1 << self.asked.saturating_sub(1).min(16))
     }
 
     /// What is missing is being asked for; `false` if that was in vain `most` times in a row.
@@ -217,11 +243,16 @@ mod tests {
     fn receiver() -> Receiver {
         let body = Body::builder().payload(&[1][..]).build().expect("legal");
         let content = body.content(Code::PUT).expect("well-formed");
-        Receiver::new(at(0), &content, SHAPE, Duration::from_secs(4))
+        let patience = Patience { non: Duration::from_secs(4), confirmable: Duration::from_secs(45) };
+        Receiver::new(at(0), &content, SHAPE, patience)
     }
 
     fn come(receiver: &mut Receiver, ms: u64, number: u32) -> Reply {
-        let taken = receiver.take(at(ms), number, &[7; 16][..if number == 24 { 13 } else { 16 }]);
+        come_as(receiver, ms, number, Type::NonConfirmable)
+    }
+
+    fn come_as(receiver: &mut Receiver, ms: u64, number: u32, ty: Type) -> Reply {
+        let taken = receiver.take(at(ms), number, &[7; 16][..if number == 24 { 13 } else { 16 }], ty);
         receiver.reply(number, taken)
     }
 
@@ -282,6 +313,26 @@ mod tests {
         assert!(!receiver.ask(at(60_100), 4));
     }
 
+    // RFC 9177 §5 (Q179)
+    #[test]
+    fn of_confirmable_blocks_nothing_is_asked_for_before_their_sender_has_given_up() {
+        let mut receiver = receiver();
+        come_as(&mut receiver, 0, 0, Type::Confirmable);
+        assert_eq!(receiver.due(), at(4_000), "the first one may be Confirmable in any case");
+        for number in [1, 9, 10, 11] {
+            assert_eq!(come_as(&mut receiver, 20, number, Type::Confirmable), Reply::Nothing);
+        }
+        assert_eq!(receiver.due(), at(45_020), "MAX_TRANSMIT_SPAN");
+        let mut without_first = self::receiver();
+        come_as(&mut without_first, 20, 1, Type::Confirmable);
+        assert_eq!(without_first.due(), at(4_020), "the first one was in an acknowledgement that is lost");
+        assert_eq!(come_as(&mut receiver, 30, 0, Type::Confirmable), Reply::Nothing);
+        assert_eq!(receiver.due(), at(45_030), "a copy of the first one changes nothing");
+        assert_eq!(come(&mut receiver, 40, 12), Reply::Missing, "a Non-confirmable one says that the others are lost");
+        come_as(&mut receiver, 60, 13, Type::Confirmable);
+        assert!(receiver.due() < at(4_060), "nobody repeats what was lost of both kinds");
+    }
+
     #[test]
     fn asking_in_vain_ends_even_if_it_may_be_done_255_times_and_the_clock_stands_still() {
         let mut receiver = receiver();
@@ -295,7 +346,7 @@ mod tests {
         let mut receiver = Receiver { shape, ..receiver() };
         let before = receiver.bytes();
         for number in [20, 1000, 0xf_ffff] {
-            assert_eq!(receiver.take(at(0), number, &[0; 16]), Taken::Ignored);
+            assert_eq!(receiver.take(at(0), number, &[0; 16], Type::NonConfirmable), Taken::Ignored);
         }
         assert_eq!(receiver.bytes(), before);
     }

@@ -1,6 +1,7 @@
 //! [`Sender`]: which block of a body leaves next, set by set (RFC 9177 §7.2).
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::codec::BlockSize;
@@ -23,6 +24,10 @@ pub(crate) struct Sender {
     due: VecDeque<u32>,
     /// The last that left.
     left: u32,
+    /// The first block that has never left.
+    fresh: u32,
+    /// How many left since the train began.
+    in_train: u32,
     /// How often something of this set was missing.
     rounds: u8,
     /// Some of the train that is leaving has left.
@@ -53,6 +58,8 @@ impl Sender {
             next: first,
             due: VecDeque::new(),
             left: first,
+            fresh: first,
+            in_train: 0,
             rounds: 0,
             under_way: false,
             unanswered: 0,
@@ -89,7 +96,39 @@ impl Sender {
     pub(crate) fn pop(&mut self) -> Option<u32> {
         let number = self.due.pop_front()?;
         self.left = number;
+        self.fresh = self.fresh.max(number.saturating_add(1));
+        self.in_train = self.in_train.saturating_add(1);
         Some(number)
+    }
+
+    /// The block that leaves next has left before.
+    pub(crate) fn repeats(&self) -> bool {
+        self.due.front().is_some_and(|&number| number < self.fresh)
+    }
+
+    /// Nothing has left.
+    pub(crate) fn is_new(&self) -> bool {
+        self.fresh == 0
+    }
+
+    /// The first block leaves by itself, and those behind it in sets: `false` if there are none.
+    pub(crate) fn begin_behind_first(&mut self, round_trip: Option<Duration>) -> bool {
+        self.due.clear();
+        (self.next, self.fresh, self.train) = (1, 1, Train::new(round_trip));
+        self.begin_set()
+    }
+
+    /// Another body may take the place of what is left of this one, in the train that is leaving: it is no longer than two sets
+    /// even so.
+    pub(crate) fn may_restart(&self) -> bool {
+        !self.due.is_empty() && self.in_train < self.max_payloads
+    }
+
+    /// Another body takes the place of this one, in the train that is leaving.
+    pub(crate) fn restart(&mut self, with: &Self) {
+        (self.size, self.bytes, self.next, self.fresh) = (with.size, with.bytes, with.next, with.fresh);
+        self.rounds = 0;
+        self.due.clone_from(&with.due);
     }
 
     /// Begins the next set, if there is one.
@@ -110,6 +149,13 @@ impl Sender {
         self.unanswered = 0;
         self.train.answered(&Answered { now, lost: 0, prompt: true });
         if self.begin_set() { Follows::Set } else { Follows::Nothing }
+    }
+
+    /// The same where each block is acknowledged: the one that is on its way is not missing yet.
+    pub(crate) fn send_acknowledged_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
+        let on_its_way = |number: u32| number == self.left && number < self.fresh;
+        let numbers: Vec<u32> = numbers.iter().copied().filter(|&number| !on_its_way(number)).collect();
+        self.send_again(now, &numbers)
     }
 
     /// The receiver misses these blocks, which ascend.
@@ -159,7 +205,7 @@ impl Sender {
 
     /// The first message of a train, of so many bytes, is about to leave.
     pub(crate) fn begin_train(&mut self, base: Duration, bytes: u32) {
-        self.under_way = true;
+        (self.under_way, self.in_train) = (true, 1);
         self.train.begin(base, bytes);
     }
 
@@ -178,7 +224,6 @@ impl Sender {
 mod tests {
     use super::*;
     use alloc::vec;
-    use alloc::vec::Vec;
 
     const NOW: Instant = Instant::ZERO;
 
@@ -233,6 +278,16 @@ mod tests {
         leaving(&mut sender);
         assert_eq!(sender.send_again(NOW, &(10..20).collect::<Vec<_>>()), Follows::Set);
         assert_eq!(leaving(&mut sender), (10..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn where_each_block_is_acknowledged_what_has_never_left_is_no_longer_on_its_way() {
+        let mut sender = Sender::new(40 * 16, BlockSize::B16, 10, 1);
+        let all: Vec<u32> = (1..10).collect();
+        assert_eq!(sender.send_acknowledged_again(NOW, &all), Follows::Set, "the first block is there");
+        assert_eq!(sender.pop(), Some(1));
+        assert_eq!(sender.send_acknowledged_again(NOW, &[1]), Follows::Nothing);
+        assert_eq!(leaving(&mut sender), (2..10).collect::<Vec<_>>());
     }
 
     #[test]

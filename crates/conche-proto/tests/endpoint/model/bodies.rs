@@ -67,14 +67,21 @@ impl Machine {
         let length = size.bytes().min(RESPONSE_BYTES as usize - offset);
         let more = offset + length < RESPONSE_BYTES as usize;
         let etag: &[u8] = if bytes.next().is_multiple_of(32) { b"f" } else { b"e" };
-        let body = Body::builder()
-            .option(OptionNumber::ETAG, etag)
+        let mut body = Body::builder().option(OptionNumber::ETAG, etag);
+        if sent.option(OptionNumber::OBSERVE).is_some() {
+            // A state of what is observed, the newest or an older one.
+            body = body.uint(OptionNumber::OBSERVE, bytes.choose(&[5, 5, 5, 6, 7, 4]));
+        }
+        let body = body
             .uint(OptionNumber::SIZE2, RESPONSE_BYTES)
             .option(OptionNumber::Q_BLOCK2, Block { num, more, size }.encode().as_slice())
             .payload(vec![b'b'; length]);
         let (ty, id) = match sent.ty() {
             Type::Confirmable if bytes.next().is_multiple_of(2) => (Type::Acknowledgement, sent.id()),
-            _ => (Type::NonConfirmable, MessageId(0x6000 | u16::from(bytes.next()))),
+            _ => {
+                let ty = bytes.choose(&[Type::NonConfirmable, Type::NonConfirmable, Type::Confirmable]);
+                (ty, MessageId(0x6000 | u16::from(bytes.next())))
+            }
         };
         self.receive_body(to, (ty, Code::CONTENT, id, sent.token()), &body.build().expect("legal options"));
     }
@@ -99,9 +106,13 @@ impl Machine {
 
     fn ask(&mut self, from: Address, token: Token, blocks: &[Block], bytes: &mut Bytes<'_>) {
         let value = |block: &Block| block.encode();
+        let mut body = Body::builder();
+        if blocks[0].num == 0 && bytes.next().is_multiple_of(2) {
+            body = body.uint(OptionNumber::OBSERVE, 0);
+        }
         let body = blocks
             .iter()
-            .fold(Body::builder(), |body, block| body.option(OptionNumber::Q_BLOCK2, value(block).as_slice()))
+            .fold(body, |body, block| body.option(OptionNumber::Q_BLOCK2, value(block).as_slice()))
             .build()
             .expect("legal options");
         let ty = bytes.choose(&[Type::NonConfirmable, Type::Confirmable]);
@@ -117,14 +128,19 @@ impl Machine {
         let num = u32::from(bytes.next()) % (whole.div_ceil(16) + 1);
         let offset = (num * 16).min(whole);
         let (length, more) = (16.min(whole - offset), offset + 16 < whole);
-        let body = Body::builder()
+        let code = bytes.choose(&[Code::PUT, Code::PUT, Code::FETCH]);
+        let mut body = Body::builder();
+        if code == Code::FETCH {
+            body = body.uint(OptionNumber::OBSERVE, 0);
+        }
+        let body = body
             .option(OptionNumber::Q_BLOCK1, Block { num, more, size }.encode().as_slice())
             .uint(OptionNumber::SIZE1, whole)
             .option(OptionNumber::REQUEST_TAG, &[bytes.next() % 2])
             .payload(vec![b'u'; length as usize]);
         let ty = bytes.choose(&[Type::NonConfirmable, Type::NonConfirmable, Type::Confirmable]);
         let (id, token) = (MessageId(0x200 | u16::from(bytes.next())), Token::from([8, 8, 8, 8, 8, 8, 0, num as u8]));
-        self.receive_body(from, (ty, Code::PUT, id, token), &body.build().expect("legal options"));
+        self.receive_body(from, (ty, code, id, token), &body.build().expect("legal options"));
     }
 
     pub(super) fn receive_body(

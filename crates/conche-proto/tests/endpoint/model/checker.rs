@@ -104,6 +104,13 @@ impl Checker {
         course.transmissions as usize == left || self.config.token_length > 8
     }
 
+    /// The application told observers of a state.
+    pub fn notified(&mut self) {
+        if let Some(sets) = &mut self.sets {
+            sets.notified();
+        }
+    }
+
     /// A subscription was opened, which this exchange registers.
     pub fn subscribed(&mut self, id: SubscriptionId, exchange: ExchangeId) {
         assert!(self.subscriptions.insert(id, exchange).is_none(), "{id:?} was opened before");
@@ -258,7 +265,9 @@ impl Checker {
             None => {}
         }
         if let Some(id) = transmit.exchange {
-            let blocks = [OptionNumber::BLOCK1, OptionNumber::BLOCK2].map(|number| message.option(number).is_some());
+            use OptionNumber as N;
+            let cut = [N::BLOCK1, N::BLOCK2, N::Q_BLOCK1, N::Q_BLOCK2];
+            let blocks = cut.map(|number| message.option(number).is_some());
             let begins_anew = self.sets.as_ref().is_some_and(|sets| sets.fell_back(id));
             self.copy_left(now, id, transmit, sent, blocks.contains(&true) || begins_anew);
         }
@@ -389,8 +398,8 @@ impl Checker {
     fn copy_left(&mut self, now: Instant, id: ExchangeId, transmit: &Transmit<Address>, sent: Sent, blocks: bool) {
         // A transfer goes on, or the peer did not understand a long token.
         let goes_on = |first: &Sent| blocks || first.token.is_extended() && !sent.token.is_extended();
-        let another =
-            |first: &Sent| goes_on(first) && first.id != sent.id && first.code == sent.code && sent.code.is_request();
+        let in_blocks = sent.code.is_request() || blocks && sent.ty == Type::Confirmable && self.exchanges[&id].own;
+        let another = |first: &Sent| goes_on(first) && first.id != sent.id && first.code == sent.code && in_blocks;
         if transmit.attempt == 0 && self.exchanges[&id].first.as_ref().is_some_and(another) {
             // Whatever was outstanding of it has been answered.
             self.no_longer_outstanding(id);

@@ -179,8 +179,9 @@ impl Drawn {
     }
 
     fn sets(&mut self, bytes: &mut Bytes<'_>) {
-        let max_payloads = bytes.choose(&[10, 1, 2, 3, 1_024]);
-        self.config.q_block = Some(QBlock { max_payloads, ..QBlock::default() });
+        let kinds = [(10, false), (1, false), (2, false), (3, false), (1_024, false), (10, true), (2, true)];
+        let (max_payloads, confirmable) = bytes.choose(&kinds);
+        self.config.q_block = Some(QBlock { max_payloads, confirmable, ..QBlock::default() });
         // Bodies are small: so are blocks, or there would be none to miss.
         self.config.block_size = bytes.choose(&[BlockSize::B16, BlockSize::B64]);
     }

@@ -106,6 +106,7 @@ impl Machine {
         let reliability = bytes.choose(&[None, Some(0), Some(1), Some(2)]).map(|index: usize| RELIABILITIES[index]);
         let response = Response { reliability, ..Response::new(code, body(bytes)) };
         let observers = self.endpoint.observers(topic);
+        self.checker.notified();
         if let Ok(told) = self.endpoint.notify(self.now, topic, response) {
             assert_eq!(told, observers);
         }

@@ -264,7 +264,7 @@ impl Net {
         let now = self.now;
         let (resource, server) = (&mut self.resource, &mut self.nodes[SERVER as usize].endpoint);
         let response = match message.code() {
-            Code::GET => {
+            Code::GET | Code::FETCH => {
                 if resource.observable && message.uint(OptionNumber::OBSERVE) == Some(0) {
                     resource.observers.extend(server.observe(now, id, TOPIC));
                 }

@@ -1,12 +1,13 @@
 //! A client that is answered by hand, though not with the first block, so that it asks for more on its own.
 
-use conche_proto::ExchangeId;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Token, Type};
+use conche_proto::{EndpointConfig, ExchangeId, QBlock};
 
-use super::{blocks_sent, in_sets, response_to};
+use super::{block_of, blocks_sent, in_sets, put, response_to};
+use crate::support::fixture::body;
 use crate::support::world::{Datagram, by_name};
-use crate::support::{CLIENT, SERVER, World, request, wire};
+use crate::support::{CLIENT, SERVER, World, request, s, wire};
 
 /// A block of a response of 64 bytes, all of them its ETag.
 fn block(ty: Type, id: MessageId, token: &Token, num: u32, etag: u8) -> Vec<u8> {
@@ -55,4 +56,95 @@ fn a_4_02_to_what_asks_for_more_is_the_response_and_no_sign_of_a_server_that_doe
     world.request(request(Code::GET, "/large"));
     assert_eq!(blocks_sent(&world, CLIENT, OptionNumber::Q_BLOCK2).last().map(String::as_str), Some("0/0/1024"));
     world.run_to_end();
+}
+
+// RFC 7252 §4.2, RFC 9177 §4.1
+#[test]
+fn what_was_acknowledged_is_not_refused_by_a_second_acknowledgement_while_its_set_waits() {
+    let mut world = World::client_of(&in_sets(), by_name("default"));
+    let upload = world.request(put("/large-update", &body(3_000, 1)));
+    let first = world.first_copy(upload);
+    let beside = world.request(request(Code::GET, "/test"));
+    let id = first.message().header().id;
+    world.inject(SERVER, CLIENT, &wire::empty_ack(id));
+    let refusal = wire::message(Type::Acknowledgement, Code::BAD_OPTION, id, &first.message().token(), &Body::EMPTY);
+    world.inject(SERVER, CLIENT, &refusal);
+    assert_eq!(blocks_sent(&world, CLIENT, OptionNumber::Q_BLOCK1), ["0/1/1024"], "the request beside it has the slot");
+    let answer = wire::piggybacked(&world.first_copy(beside).bytes, Code::CONTENT);
+    world.inject(SERVER, CLIENT, &answer);
+    world.run(s(1));
+    assert_eq!(blocks_sent(&world, CLIENT, OptionNumber::Q_BLOCK1), ["0/1/1024", "1/1/1024", "2/0/1024"]);
+    world.run_to_end();
+}
+
+fn confirmable() -> EndpointConfig {
+    EndpointConfig { q_block: Some(QBlock { confirmable: true, ..QBlock::default() }), ..in_sets() }
+}
+
+/// A 2.31 that speaks of this block.
+fn continues(ty: Type, id: MessageId, token: &Token, num: u32) -> Vec<u8> {
+    let block = Block { num, more: true, size: BlockSize::B1024 };
+    let body = Body::builder().option(OptionNumber::Q_BLOCK1, block.encode().as_slice()).build().expect("legal");
+    wire::message(ty, Code::CONTINUE, id, token, &body)
+}
+
+/// The last message that the client sent.
+fn last(world: &World<AnyController>) -> Datagram {
+    world.sent_by(CLIENT).next_back().expect("it sent something").clone()
+}
+
+// RFC 9177 §7.1
+#[test]
+fn a_payload_that_waits_for_its_turn_is_acknowledged_by_nothing() {
+    let mut world = World::client_of(&confirmable(), by_name("default"));
+    let upload = world.request(put("/large-update", &body(12 * 1024, 1)));
+    let token = world.first_copy(upload).message().token();
+    for _ in 0..8 {
+        let id = last(&world).message().header().id;
+        world.inject(SERVER, CLIENT, &wire::empty_ack(id));
+    }
+    let ninth = last(&world).message();
+    assert_eq!(block_of(&ninth, OptionNumber::Q_BLOCK1).map(|block| block.num), Some(8));
+    let beside = world.request(request(Code::GET, "/test"));
+    world.inject(SERVER, CLIENT, &wire::empty_ack(ninth.header().id));
+    for copy in 0..3 {
+        world.inject(SERVER, CLIENT, &continues(Type::NonConfirmable, MessageId(0x100 + copy), &token, 9));
+    }
+    world.inject(SERVER, CLIENT, &wire::piggybacked(&world.first_copy(beside).bytes, Code::CONTENT));
+    for num in 9..12 {
+        let payload = last(&world).message();
+        assert_eq!(block_of(&payload, OptionNumber::Q_BLOCK1).map(|block| block.num), Some(num));
+        world.inject(SERVER, CLIENT, &wire::empty_ack(payload.header().id));
+    }
+    world.inject(
+        SERVER,
+        CLIENT,
+        &wire::message(Type::NonConfirmable, Code::CHANGED, MessageId(0x200), &token, &Body::EMPTY),
+    );
+    assert_eq!(response_to(&world, upload).code(), Code::CHANGED);
+    world.run_to_end();
+}
+
+// RFC 9177 §4.3
+#[test]
+fn a_word_about_other_blocks_acknowledges_the_first_one_only_in_its_acknowledgement() {
+    for (config, number) in [(in_sets(), 50), (confirmable(), 50), (confirmable(), 1), (in_sets(), 0xf_ffff)] {
+        for ty in [Type::NonConfirmable, Type::Acknowledgement] {
+            let mut world = World::client_of(&config, by_name("default"));
+            let upload = world.request(put("/large-update", &body(3_000, 1)));
+            let first = world.first_copy(upload).message();
+            let id = if ty == Type::Acknowledgement { first.header().id } else { MessageId(1) };
+            world.inject(SERVER, CLIENT, &continues(ty, id, &first.token(), number));
+            if ty == Type::NonConfirmable {
+                world.run(s(10));
+                let copies = blocks_sent(&world, CLIENT, OptionNumber::Q_BLOCK1);
+                assert!(copies.len() > 1 && copies.iter().all(|block| block == "0/1/1024"), "{copies:?}");
+                world.inject(SERVER, CLIENT, &wire::empty_ack(first.header().id));
+            }
+            world.run(s(1));
+            let sent = blocks_sent(&world, CLIENT, OptionNumber::Q_BLOCK1);
+            assert!(sent.iter().any(|block| block == "1/1/1024"), "{ty:?} {number}");
+            world.run_to_end();
+        }
+    }
 }

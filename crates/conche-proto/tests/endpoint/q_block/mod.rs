@@ -1,9 +1,12 @@
 //! Q-Block (RFC 9177), both roles.
 
+mod answers;
 mod bodies;
 mod client;
+mod confirmable;
 mod lossy;
 mod server;
+mod states;
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, Body, Code, OptionNumber, OwnedMessage};

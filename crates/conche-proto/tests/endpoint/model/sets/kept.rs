@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use conche_proto::codec::{Message, OptionNumber};
+use conche_proto::codec::{Block, Message, OptionNumber};
 use conche_proto::{ExchangeId, Instant};
 
 use super::super::Address;
@@ -26,6 +26,8 @@ struct Asked {
     left_of_all: BTreeMap<u32, usize>,
     /// What came since anything left.
     heard: bool,
+    /// Whole states of what is observed that it may have been sent.
+    states: usize,
     /// Requests for whole bodies that the application may be answering only now: each is a word once more.
     late: usize,
 }
@@ -42,7 +44,12 @@ impl Kept {
     /// A request came.
     pub(super) fn asked(&mut self, from: Address, message: &Message<'_>, rules: &Rules) {
         let asked = self.peers.entry(from).or_default();
-        let Some(blocks) = blocks(message, OptionNumber::Q_BLOCK2).filter(|blocks| !blocks.is_empty()) else { return };
+        let Some(mut blocks) = blocks(message, OptionNumber::Q_BLOCK2) else { return };
+        if blocks.is_empty() {
+            // Whoever sends in sets asks for all of the response.
+            let Ok(Some(block)) = message.block(OptionNumber::Q_BLOCK1) else { return };
+            blocks.push(Block { num: 0, more: true, ..block });
+        }
         asked.tokens.insert(message.token().as_slice().to_vec());
         asked.heard = true;
         let all = usize::from(blocks[0].num == 0 && blocks[0].more);
@@ -53,6 +60,11 @@ impl Kept {
             numbers.extend(block.num..end);
         }
         numbers.into_iter().for_each(|number| *asked.blocks.entry(number).or_default() += 1);
+    }
+
+    /// There is a new state of what is observed.
+    pub(super) fn notified(&mut self) {
+        self.peers.values_mut().for_each(|asked| asked.states += 1);
     }
 
     /// A payload left: somebody had asked for it, and each time it leaves once.
@@ -73,7 +85,7 @@ impl Kept {
         let more = block.offset() + length < bytes;
         assert_eq!((block.more, message.payload().len()), (more, length), "{message} is no block of the body");
         let leaving = self.leaving.entry(exchange).or_insert(Leaving { last: now, unanswered: 0 });
-        if std::mem::take(&mut asked.heard) {
+        if std::mem::take(&mut asked.heard) || block.num == 0 {
             leaving.unanswered = 0;
         }
         if let Some(times) = asked.blocks.get_mut(&block.num).filter(|times| **times > 0) {
@@ -81,7 +93,7 @@ impl Kept {
         } else {
             let left = asked.left_of_all.entry(block.num).or_default();
             *left += 1;
-            assert!(*left <= asked.all, "{message} left more often than it was asked for: {asked:?}");
+            assert!(*left <= asked.all + asked.states, "{message} left more often than it was asked for: {asked:?}");
             // A set without a word is one of a body that is wanted as a whole. What is paced comes sooner.
             if block.num.is_multiple_of(rules.max_payloads) && now - leaving.last >= rules.non_timeout {
                 leaving.unanswered = leaving.unanswered.saturating_add(1);

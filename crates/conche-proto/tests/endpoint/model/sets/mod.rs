@@ -2,6 +2,7 @@
 
 mod kept;
 mod requests;
+mod states;
 mod uploads;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use conche_proto::{EndpointConfig, ExchangeId, Instant, Transmit};
 use super::Address;
 use kept::Kept;
 use requests::Request;
+use states::States;
 use uploads::Uploads;
 
 /// The parameters of RFC 9177 §7.2.
@@ -32,6 +34,7 @@ pub struct Sets {
     requests: BTreeMap<ExchangeId, Request>,
     kept: Kept,
     uploads: Uploads,
+    states: States,
 }
 
 impl Sets {
@@ -44,7 +47,13 @@ impl Sets {
             non_receive_timeout: q_block.non_receive_timeout,
             most: config.transmission.max_retransmit,
         };
-        Some(Self { rules, requests: BTreeMap::new(), kept: Kept::default(), uploads: Uploads::default() })
+        Some(Self {
+            rules,
+            requests: BTreeMap::new(),
+            kept: Kept::default(),
+            uploads: Uploads::default(),
+            states: States::default(),
+        })
     }
 
     /// A datagram is about to be handed in.
@@ -52,6 +61,7 @@ impl Sets {
         for request in self.requests.values_mut() {
             request.received(now, from, message, &self.rules);
         }
+        self.states.received(from, message);
         if message.code().is_request() && message.ty() != Type::Acknowledgement {
             self.kept.asked(from, message, &self.rules);
             self.uploads.came(from, local, message);
@@ -65,12 +75,17 @@ impl Sets {
 
     /// The request of this exchange may begin anew by other means: its peer does not know the options.
     pub fn fell_back(&self, id: ExchangeId) -> bool {
-        self.requests.get(&id).is_some_and(Request::is_refused)
+        self.requests.get(&id).is_some_and(Request::may_be_refused)
     }
 
     /// So many messages of this exchange left beside its first.
     pub fn left(&self, id: ExchangeId) -> usize {
         self.requests.get(&id).map_or(0, Request::left)
+    }
+
+    /// Observers are told of a state.
+    pub fn notified(&mut self) {
+        self.kept.notified();
     }
 
     /// An exchange is over.
@@ -91,21 +106,36 @@ impl Sets {
         match (message.code(), message.ty()) {
             (code, Type::Confirmable) if code.is_request() => {
                 let id = transmit.exchange?;
-                if q_block1.or(q_block2).is_some() && !self.requests.contains_key(&id) {
-                    self.requests.insert(id, Request::new(now, to, message));
+                self.states.registered(to, message);
+                match self.requests.get_mut(&id) {
+                    Some(request) if q_block1.is_some() => {
+                        request.confirmable_left(now, message, q_block1.expect("just asked"));
+                    }
+                    None if q_block1.or(q_block2).is_some() => {
+                        self.requests.insert(id, Request::new(now, to, message));
+                    }
+                    _ => {}
                 }
                 None
             }
             (code, Type::NonConfirmable) if code.is_request() && q_block1.or(q_block2).is_some() => {
-                let of_it = |(_, request): &(&ExchangeId, &mut Request)| request.may_use(to, &message.token());
-                let (&id, request) =
-                    self.requests.iter_mut().find(of_it).unwrap_or_else(|| panic!("{message}: of no request in sets"));
+                let of_it = |(_, request): &(&ExchangeId, &mut Request)| request.may_use(to, message);
+                let Some((&id, request)) = self.requests.iter_mut().find(of_it) else {
+                    self.states.asked(to, message, &self.rules);
+                    return Some(None);
+                };
                 assert!(transmit.exchange.is_none_or(|named| named == id), "{message} names another exchange");
                 match q_block1 {
                     Some(block) => request.payload_left(now, message, block, &self.rules),
                     None => request.asked(now, message, &self.rules),
                 }
                 Some(Some(id))
+            }
+            (code, Type::Confirmable) if code.is_response() && q_block2.is_some_and(|block| block.num > 0) => {
+                if let Some(exchange) = transmit.exchange.filter(|_| transmit.attempt == 0) {
+                    self.kept.left(now, exchange, to, message, &self.rules);
+                }
+                None
             }
             (code, Type::NonConfirmable) if code.is_response() && q_block2.is_some() && transmit.exchange.is_some() => {
                 let exchange = transmit.exchange.expect("checked above");
@@ -156,10 +186,10 @@ fn listed(payload: &[u8]) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
-/// Code and options, without those that say which block it is.
+/// Code and options, without those that say which block of what it is, and whether it is to be observed.
 fn asks(message: &Message<'_>) -> (Code, Vec<(u16, Vec<u8>)>) {
     use OptionNumber as N;
-    let is_block = |number| matches!(number, N::Q_BLOCK1 | N::Q_BLOCK2 | N::ETAG);
+    let is_block = |number| matches!(number, N::Q_BLOCK1 | N::Q_BLOCK2 | N::ETAG | N::OBSERVE | N::SIZE1);
     let options = message.options().filter(|option| !is_block(option.number));
     (message.code(), options.map(|option| (option.number.0, option.value.to_vec())).collect())
 }

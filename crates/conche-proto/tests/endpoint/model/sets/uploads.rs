@@ -32,7 +32,7 @@ impl Uploads {
             let came = self.peers.entry(from).or_default();
             came.tokens.insert(message.token().as_slice().to_vec());
             came.blocks.insert(block.num);
-            came.bodies.insert(format!("{local:?} {:?}", asks(message)));
+            came.bodies.insert(format!("{local:?} {:?} {:?}", asks(message), message.uint(OptionNumber::SIZE1)));
             (came.unsaid, came.in_vain) = (came.unsaid + 1, 0);
         }
     }

@@ -1,0 +1,120 @@
+//! States of what is observed elsewhere that come in sets (RFC 9177 §4.5): what of a newer one has come, until it is whole.
+//!
+//! The first comes as the response to its registration. Each later one has an exchange of its own, which begins with the first
+//! payload and ends when the state is whole, is superseded, or cannot be completed: then the application is told nothing, and
+//! what it knows becomes stale in its time.
+
+use alloc::boxed::Box;
+
+use rand_core::RngCore;
+
+use super::Endpoint;
+use crate::PeerKey;
+use crate::blockwise::sets::SetTransfer;
+use crate::codec::{Message, OptionNumber, OwnedMessage};
+use crate::exchange::{Opening, Purpose, Reliability, Transferring, Work};
+use crate::observe::{InSets, Order};
+use conche_cc::control::AckKind;
+use conche_cc::{Controller, Instant};
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Has a registration offer to take states in sets, and go in sets itself if it has to. `named`: the application chose its
+    /// token.
+    pub(super) fn offer_sets(&mut self, peer: u32, opening: &mut Opening, named: bool) -> Option<InSets> {
+        self.sets.as_ref()?;
+        let tag = self.random.next_u32().to_be_bytes();
+        let offered = self.cut_into_tagged_sets(peer, opening, (tag, named));
+        offered.then(|| InSets { tag, uploaded: uploads(opening) })
+    }
+
+    /// The same for one that is repeated, under the token that it has.
+    pub(super) fn offer_sets_again(&mut self, peer: u32, opening: &mut Opening, in_sets: Option<InSets>) {
+        if let Some(InSets { tag, .. }) = in_sets {
+            self.cut_into_tagged_sets(peer, opening, (tag, true));
+        }
+    }
+
+    /// A notification that may be a payload of a state in sets; `false` if it is whole by itself.
+    pub(super) fn gather(&mut self, now: Instant, subscription: u32, message: &Message<'_>) -> bool {
+        let block = message.block(OptionNumber::Q_BLOCK2).ok().flatten();
+        if !message.code().is_success() || block.is_none_or(|block| block.num == 0 && !block.more) {
+            return false;
+        }
+        let found = self.subscriptions.get(subscription);
+        let Some(in_sets) = found.in_sets else { return false };
+        let order = message.uint(OptionNumber::OBSERVE).map(|sequence| Order { sequence, received: now });
+        let is_news = order.is_some_and(|order| found.newest.is_none_or(|newest| newest.is_before(&order)));
+        let coming = found.coming.filter(|&id| self.exchanges.live(id).is_some());
+        let index = match coming {
+            Some(exchange) if is_news || order.is_none() => Some(exchange.index),
+            None if is_news => self.begin_gathering(now, subscription, in_sets),
+            _ => None,
+        };
+        if let Some(index) = index {
+            self.deliver_to_sets(now, index, AckKind::Separate, message);
+        }
+        true
+    }
+
+    /// A newer state begins to come. Without room for it, it is as if it had been lost.
+    fn begin_gathering(&mut self, now: Instant, subscription: u32, in_sets: InSets) -> Option<u32> {
+        let found = self.subscriptions.get(subscription);
+        let (peer, request) = (found.peer, found.request.clone());
+        if self.exchanges.requests() >= self.config.limits.exchanges {
+            self.stats.overloaded += 1;
+            return None;
+        }
+        let token = self.choose_token(now, peer, false).ok()?.token;
+        let base = token.clone().numbered(0);
+        let numbered = base.clone().numbered(1) != base && !self.uses_token(peer, &base);
+        let mut transfer = SetTransfer::state(request.code, &request.body, in_sets.tag, in_sets.uploaded);
+        transfer.has_tokens = numbered;
+        let mut opening = Opening {
+            purpose: Purpose::State(subscription),
+            code: request.code,
+            body: request.body,
+            token: if numbered { base } else { token },
+            local: None,
+            reliability: Reliability::NeverConfirmable,
+            deadline: Instant::FAR_FUTURE,
+            transfer: Some(Box::new(Transferring::new(Work::Sets(Box::new(transfer))))),
+            whole: false,
+            streamed: false,
+        };
+        let exchange = self.exchanges.open(now, &mut self.peers, peer, &mut opening)?;
+        self.exchanges.listen(now, exchange.index);
+        self.subscriptions.get_mut(subscription).coming = Some(exchange);
+        Some(exchange.index)
+    }
+
+    /// A newer state is whole, or what comes in its place.
+    pub(super) fn deliver_state(&mut self, now: Instant, index: u32, subscription: u32, message: OwnedMessage) {
+        self.state_failed(now, index, subscription);
+        let is_state = message.code().is_success() && message.option(OptionNumber::OBSERVE).is_some();
+        if is_state {
+            self.tell(now, subscription, message);
+        }
+    }
+
+    /// A newer state cannot be completed, or need not be any more.
+    pub(super) fn state_failed(&mut self, now: Instant, index: u32, subscription: u32) {
+        self.subscriptions.get_mut(subscription).coming = None;
+        self.close(now, index);
+    }
+
+    /// What has come of a state is of no use any more.
+    pub(super) fn stop_gathering(&mut self, now: Instant, subscription: u32) {
+        let coming = self.subscriptions.get_mut(subscription).coming.take();
+        if let Some(exchange) = coming.filter(|&exchange| self.exchanges.live(exchange).is_some()) {
+            self.close(now, exchange.index);
+        }
+    }
+}
+
+/// The body of a request goes in sets.
+fn uploads(opening: &Opening) -> bool {
+    opening.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
+        Work::Sets(sets) => sets.is_upload(),
+        Work::Blocks(_) | Work::Kept(..) => false,
+    })
+}
