@@ -1,15 +1,18 @@
-//! `cargo xtask papers`: what the papers' scenarios give, held against what was recorded of them.
+//! `cargo xtask papers`: what the papers' scenarios give, held against what was recorded of them, and written into their pages.
 //!
 //! The same seed gives the same figures, so a figure that moves was moved by a change of the code. This chore says which
 //! did; whoever meant it records the new ones with `--record`, where a reviewer sees them.
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`pages`] | the claims on the papers' pages, written from results |
 //! | [`recorded`] | figures as they are recorded, and which of them moved |
 
+mod pages;
 mod recorded;
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
@@ -29,6 +32,9 @@ pub struct Options {
     /// Record what the scenarios give now.
     #[arg(long)]
     record: bool,
+    /// Write the claims of docs/papers from this directory, which `conche reproduce --full -o DIR` has written.
+    #[arg(long, value_name = "DIR", conflicts_with = "record")]
+    pages: Option<PathBuf>,
 }
 
 /// Runs all papers for a first impression, and compares or records their figures.
@@ -36,6 +42,12 @@ pub struct Options {
 /// # Errors
 /// If a figure moved, is missing or is not recorded.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
+    if let Some(directory) = &options.pages {
+        let path = directory.join("figures.ndjson");
+        let figures = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        println!("docs/papers: {} claims", pages::write(project, &figures)?);
+        return Ok(());
+    }
     let json = Command::cargo("run --release --quiet -p conche-cli -- reproduce --json").output(project)?;
     let papers = recorded::of_output(&json)?;
     let mut moved = Vec::new();

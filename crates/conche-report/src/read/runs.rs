@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use conche_lab::campaign::seed_of;
-use conche_lab::metrics::Statistic;
+use conche_lab::metrics::{Sample, Statistic};
 use conche_lab::results::Figure;
 use serde::Deserialize;
 
@@ -39,7 +39,7 @@ struct Outcome {
     #[serde(default)]
     figures: Vec<Place>,
     #[serde(default)]
-    sample: Sample,
+    sample: Written,
 }
 
 #[derive(Deserialize)]
@@ -48,11 +48,14 @@ struct Place {
     column: String,
 }
 
+/// A sample as it is written, where what is not finite is `null`.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Sample {
+enum Written {
     One(Option<f64>),
+    Ratio(f64, f64),
     Each(Vec<u64>, f64),
+    OfFlows(Vec<Option<f64>>),
     Labelled(Vec<(String, Option<f64>)>),
     #[default]
     None,
@@ -100,10 +103,11 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
         if study.about.seed.is_some_and(|seed| seed_of(seed, line.replication) != line.seed) {
             return Ok(());
         }
-        for outcome in line.outcome {
-            for place in &outcome.figures {
+        for Outcome { figures, sample } in line.outcome {
+            let sample = Sample::from(sample);
+            for place in &figures {
                 let statistic = statistic(study, &place.column);
-                for (label, value) in outcome.sample.numbers(statistic) {
+                for (label, value) in statistic.in_run(&sample) {
                     study.runs.add(&place.row, place.column.replace("{}", label), line.replication, value);
                 }
             }
@@ -119,32 +123,38 @@ fn statistic(study: &Study, column: &str) -> Statistic {
     values.find(|value| value.column == column).map_or(Statistic::Mean, |value| value.statistic)
 }
 
-impl Sample {
-    /// Its finite numbers with their labels; of what is measured of each flow or exchange, the run's own statistic.
-    fn numbers(&self, statistic: Statistic) -> Vec<(&str, f64)> {
-        match self {
-            Self::One(number) => number.iter().map(|number| ("", *number)).collect(),
-            Self::Each(values, per) => of_each(values, statistic).map(|value| ("", value / per)).into_iter().collect(),
-            Self::Labelled(numbers) => {
-                numbers.iter().filter_map(|(label, number)| Some((label.as_str(), (*number)?))).collect()
+impl From<Written> for Sample {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::One(number) => number.map_or(Self::None, Self::One),
+            Written::Ratio(above, below) => Self::Ratio(above, below),
+            Written::Each(values, per) => Self::Each(values, per),
+            Written::OfFlows(values) => Self::OfFlows(values),
+            Written::Labelled(numbers) => {
+                Self::Labelled(numbers.into_iter().filter_map(|(label, number)| Some((label, number?))).collect())
             }
-            Self::None => Vec::new(),
+            Written::None => Self::None,
         }
     }
 }
 
-fn of_each(values: &[u64], statistic: Statistic) -> Option<f64> {
-    let last = values.len().checked_sub(1)?;
-    let share = match statistic {
-        Statistic::Median => 0.5,
-        Statistic::Percentile(percent) => percent / 100.0,
-        _ => return Some(values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64),
-    };
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    let place = share.clamp(0.0, 1.0) * last as f64;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the last place")]
-    let below = place.floor() as usize;
-    let (low, high) = (sorted[below] as f64, sorted[(below + 1).min(last)] as f64);
-    Some(low + (high - low) * place.fract())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_reads_as_it_was_written() {
+        for sample in [
+            Sample::One(1.5),
+            Sample::Ratio(6.0, 11.0),
+            Sample::Each(vec![1, 2], 1e3),
+            Sample::OfFlows(vec![Some(2.0), None]),
+            Sample::Labelled(vec![("60s".to_owned(), 3.0)]),
+            Sample::None,
+        ] {
+            let json = serde_json::to_string(&sample).expect("numbers");
+            let written: Written = serde_json::from_str(&json).expect("what was written");
+            assert_eq!(Sample::from(written), sample, "{json}");
+        }
+    }
 }
