@@ -83,7 +83,7 @@ fn template(study: &Study, row: &str) -> String {
 }
 
 fn title<'a>(study: &'a Study, item: &'a str) -> &'a str {
-    let document = study.experiment.as_ref().map(conche_lab::composed::Composed::document);
+    let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let items: &[Item] = document.map(|document| document.scenario().items.as_slice()).unwrap_or_default();
     let known = items.iter().find(|known| known.name == item && !known.title.is_empty());
     known.map_or(item, |known| &known.title)

@@ -6,9 +6,9 @@ use conche_results::Sample;
 use serde::Deserialize;
 
 use super::{Classes, Received, Statistic, Transferred, Windows, over_time};
-use crate::compose::{Flow, Record, Selection, Wanted, enough};
 use crate::results::Unit;
 use crate::stats::jain_index;
+use crate::trial::{Flow, Record, Selection, Wanted, enough};
 use crate::units::Span;
 
 /// Something that is measured of the flows of one run. An exchange is what a request opens; it succeeds if it is answered.

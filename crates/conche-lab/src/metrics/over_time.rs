@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::Sample;
-use crate::compose::{Record, Selection};
+use crate::trial::{Record, Selection};
 use crate::units::Span;
 
 /// How a run's time is divided.

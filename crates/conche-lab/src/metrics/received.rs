@@ -6,9 +6,9 @@ use serde::Deserialize;
 
 use super::Sample;
 use super::over_time::windows_fit;
-use crate::compose::{Flow, Record, Selection};
 use crate::results::Unit;
 use crate::stats::jain_index;
+use crate::trial::{Flow, Record, Selection};
 use crate::units::Span;
 
 /// Something that is measured of the requests that arrived at their servers. Duplicates do not count. The bits of a request

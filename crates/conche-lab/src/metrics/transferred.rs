@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::Sample;
 use super::metric::share;
-use crate::compose::{Flow, Record, Selection};
 use crate::results::Unit;
+use crate::trial::{Flow, Record, Selection};
 
 /// Something that is measured of bulk transfers. How many of them succeed, other metrics tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -1,8 +1,7 @@
 //! How well a paper was reproduced: figures within their bar, how near figures are, and claims that hold.
 
-use super::closeness::{Closeness, HEADER};
-use crate::composed::Composed;
-use crate::experiment::Origin;
+use super::closeness::{Closeness, HEADER, Origin};
+use crate::experiment::Experiment;
 use crate::report::{Align, Table, deviation, number};
 use crate::results::{Figure, Unit};
 use crate::scenario::Verdict;
@@ -38,7 +37,7 @@ pub struct Miss {
 impl Summary {
     /// Counts the figures of a paper.
     #[must_use]
-    pub fn new(paper: &Composed, figures: &[Figure]) -> Self {
+    pub fn new(paper: &Experiment, figures: &[Figure]) -> Self {
         let of = |origin| Closeness::of(paper, figures, origin);
         let mut summary = Self { fitted: of(Origin::Fitted), predicted: of(Origin::Predicted), ..Self::default() };
         for figure in figures {
@@ -150,14 +149,14 @@ mod tests {
 
     fn summary(figures: &[Figure]) -> Summary {
         let text = format!("{}\n[[reasons]]\ntext = \"so it is\"\n", crate::papers::ANRW18.scenario);
-        let paper = Composed::read(&text, crate::papers::paper_file).expect("a scenario");
+        let paper = Experiment::read(&text, crate::papers::paper_file).expect("a scenario");
         Summary::new(&paper, figures)
     }
 
     #[test]
     fn what_was_fitted_is_apart_from_what_is_predicted() {
         let text = format!("{}\n[[fitted]]\nrows = [\"default/*\"]\n", crate::papers::ANRW18.scenario);
-        let paper = Composed::read(&text, crate::papers::paper_file).expect("a scenario");
+        let paper = Experiment::read(&text, crate::papers::paper_file).expect("a scenario");
         let of = |row: &str, published, measured| Figure {
             row: row.to_owned(),
             ..figure(Unit::Exchanges, Some(published), measured)

@@ -6,10 +6,9 @@ use toml::Table;
 
 use super::sweep::{SCHEME, combinations};
 use super::{
-    AtLeastOne, Axis, Cell, Files, Label, Mix, NonEmpty, Scenario, ScenarioError, files, matches_any, once, part, path,
-    select,
+    AtLeastOne, Axis, Cell, Effort, Files, Label, Mix, NonEmpty, Scenario, ScenarioError, files, matches_any, once,
+    part, path, select,
 };
-use crate::experiment::Effort;
 
 /// The text of a scenario, and what it says.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,9 +9,8 @@ use conche_proto::cc::units::Factor;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
-use super::{NonEmpty, ScenarioError};
+use super::{Effort, NonEmpty, ScenarioError};
 use crate::controllers::known;
-use crate::experiment::Effort;
 use crate::units::Span;
 
 /// A congestion control scheme under the name that results give it.

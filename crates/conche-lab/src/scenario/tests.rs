@@ -7,7 +7,6 @@ use conche_proto::cc::cocoa::Cocoa;
 use conche_proto::cc::full_backoff::CocoaFullBackoff;
 
 use super::*;
-use crate::experiment::Effort;
 use crate::papers::ANRW18;
 
 fn changed(from: &str, to: &str) -> Result<Document, ScenarioError> {

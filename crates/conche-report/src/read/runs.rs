@@ -118,7 +118,7 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
 
 /// What is made of a column's samples.
 fn statistic(study: &Study, column: &str) -> Statistic {
-    let sections = study.experiment.as_ref().map(conche_lab::composed::Composed::document).map(|it| it.sections());
+    let sections = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document).map(|it| it.sections());
     let mut values = sections.into_iter().flatten().flat_map(|section| &section.values);
     values.find(|value| value.column == column).map_or(Statistic::Mean, |value| value.statistic)
 }

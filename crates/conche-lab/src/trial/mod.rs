@@ -1,4 +1,4 @@
-//! From a cell of a scenario to a simulation: its network, its hosts, and what is left of a run.
+//! One run of a cell: from the scenario to a simulation of its network and hosts, and what is left of it.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `pairs`, `pace`, `plan` | which client asks which server, when, and what each host does |
 //! | `changes` | what happens to the network during a run |
 //! | `transfers`, `routes` | bulk transfers between motes that route by themselves, and frozen routes |
-//! | `trial` | one run |
+//! | `run` | the run |
 //! | `record` | what is left of it |
 //! | `tally` | the observer that counts copies and losses |
 
@@ -19,14 +19,14 @@ mod pairs;
 mod plan;
 mod record;
 mod routes;
+mod run;
 mod tally;
 mod transfers;
-mod trial;
 
 pub(crate) use plan::enough;
 pub use record::{Flow, NodeRecord, Record, Selection, Transferred};
 pub use routes::Routes;
-pub use trial::{Wanted, run};
+pub use run::{Wanted, run};
 
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,8 @@ use conche_results::{ExchangeRow, ExchangeRows, Kept, Made, RowOf, RunRow, RunRo
 
 use super::cells::{CellRuns, Samples};
 use crate::campaign::{CellId, Replication, seed_of};
-use crate::compose::Record;
 use crate::scenario::{Phase, Value};
+use crate::trial::Record;
 
 /// The samples of a run, one after the other.
 pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {

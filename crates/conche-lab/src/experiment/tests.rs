@@ -19,8 +19,8 @@ const SERVICE: f64 = 94.0 * 8.0 / 30_000.0;
 const LATENCY: f64 = 0.637;
 
 /// ANRW'18 with these clients, buffers (by name), schemes and replications only.
-fn anrw18(clients: &[u32], buffers: &[&str], schemes: &[&str], replications: u32) -> Composed {
-    let whole = Composed::read(ANRW18.scenario, crate::papers::paper_file).expect("valid");
+fn anrw18(clients: &[u32], buffers: &[&str], schemes: &[&str], replications: u32) -> Experiment {
+    let whole = Experiment::read(ANRW18.scenario, crate::papers::paper_file).expect("valid");
     let axis = whole.document().scenario().sweep.iter().find(|axis| axis.name == "buffer").expect("an axis");
     let chosen = axis.points().into_iter().filter(|point| buffers.contains(&point.name.as_str()));
     let points: Vec<toml::Value> = chosen.map(point).collect();
@@ -45,7 +45,7 @@ fn jobs(number: usize) -> RunOptions<'static> {
     RunOptions { jobs: NonZeroUsize::new(number), ..RunOptions::default() }
 }
 
-fn measured(experiment: &Composed) -> Vec<Figure> {
+fn measured(experiment: &Experiment) -> Vec<Figure> {
     experiment.measure(jobs(2), &|_| {}).expect("runs").0
 }
 
@@ -61,15 +61,15 @@ fn value(figures: &[Figure], row: &str, column: &str) -> f64 {
 }
 
 /// The first replication of the first cell, as its flows saw it.
-fn run(experiment: &Composed, seed: u64) -> crate::compose::Record {
+fn run(experiment: &Experiment, seed: u64) -> crate::trial::Record {
     let cells = experiment.document().cells().expect("valid");
     let replication = campaign::Replication { index: 0, count: 1, seed };
-    crate::compose::run(&cells[0], crate::compose::Wanted::default(), replication, &Arc::default())
+    crate::trial::run(&cells[0], crate::trial::Wanted::default(), replication, &Arc::default())
         .expect("it ends")
         .outcome
 }
 
-fn completions(record: &crate::compose::Record) -> Vec<f64> {
+fn completions(record: &crate::trial::Record) -> Vec<f64> {
     let mut times: Vec<f64> =
         record.flows.iter().map(|flow| (flow.tally.done.expect("each is done") - flow.start).as_secs_f64()).collect();
     times.sort_by(f64::total_cmp);
@@ -296,13 +296,14 @@ fn the_examples_run_and_are_short() {
         let text = std::fs::read_to_string(&path).expect("a text");
         assert!(text.lines().count() < 60, "{} has {} lines", path.display(), text.lines().count());
         let none = |name: &str| Err(format!("{name}: an example stands by itself"));
-        let mut experiment = Composed::read(&text, none).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut experiment =
+            Experiment::read(&text, none).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         experiment.adjust(&Effort { runs: Some(1), ..Effort::default() }).expect("valid");
         let figures = measured(&experiment);
         let answered = figures.iter().filter(|figure| figure.column == "throughput_per_s");
         assert!(answered.into_iter().all(|figure| figure.measured > 0.0), "{}", path.display());
         assert!(!experiment.tables(&figures).is_empty(), "{}", path.display());
-        names.push(experiment.about().name.to_owned());
+        names.push(experiment.name().to_owned());
     }
     names.sort_unstable();
     assert_eq!(names, ["codel", "failing-link", "half-and-half"]);

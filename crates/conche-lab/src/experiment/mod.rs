@@ -1,4 +1,4 @@
-//! The experiment that a scenario composes: its cells run, measured and shown.
+//! The experiment of a scenario: its cells run, measured and shown.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -21,26 +21,26 @@ mod published;
 mod tables;
 
 use std::cell::RefCell;
+use std::fmt;
 use std::sync::Arc;
 
 use conche_results::{Origin as Source, fingerprint};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::campaign::{self, Completion, ExperimentError, RunOptions, Watch};
-use crate::experiment::{About, Bar, Effort, Origin, replications};
-use crate::papers::closeness_table;
+use crate::papers::{Origin, closeness_table};
 use crate::report::Table;
 use crate::results::Figure;
-use crate::scenario::{Document, Files, Scenario, ScenarioError, matches_any};
+use crate::scenario::{Document, Effort, Files, Scenario, ScenarioError, matches_any};
 use across::Cells;
 use cells::CellRuns;
 use claims::Series;
 pub use claims::{Compared, compared};
 use published::Published;
 
-/// An experiment that a scenario composes.
+/// The experiment of a scenario.
 #[derive(Clone, Debug)]
-pub struct Composed {
+pub struct Experiment {
     document: Document,
     published: Published,
     /// The text that it was read from.
@@ -51,7 +51,7 @@ pub struct Composed {
     settings: String,
 }
 
-impl Composed {
+impl Experiment {
     /// Reads a scenario. `file` gives the texts of files that it names.
     ///
     /// # Errors
@@ -86,12 +86,13 @@ impl Composed {
 
     /// How much is run, with the duration of runs if all are equally long.
     fn extent(&self) -> String {
-        let number = replications(self.document.scenario().replications.get());
+        let number = self.document.scenario().replications.get();
+        let replications = format!("{number} replication{}", if number == 1 { "" } else { "s" });
         let mut durations: Vec<_> = self.document.sections().iter().filter_map(|section| section.duration).collect();
         durations.dedup();
         match durations[..] {
-            [duration] => format!("{number} of {duration}"),
-            _ => number,
+            [duration] => format!("{replications} of {duration}"),
+            _ => replications,
         }
     }
 
@@ -105,11 +106,10 @@ impl Composed {
         Ok(Self { document: self.document.with(path, value)?, settings, ..self.clone() })
     }
 
-    /// What it is, and how much of it will be run.
+    /// Its short name, which its figures carry.
     #[must_use]
-    pub fn about(&self) -> About<'_> {
-        let scenario = self.document.scenario();
-        About { name: &scenario.name, title: &scenario.title, extent: self.extent(), seed: scenario.seed }
+    pub fn name(&self) -> &str {
+        &self.document.scenario().name
     }
 
     /// Changes how much is run, and of which schemes.
@@ -131,16 +131,16 @@ impl Composed {
     /// Where its results come from, as much of it as will be run.
     #[must_use]
     pub fn source(&self) -> Source {
-        let about = self.about();
+        let Scenario { name, title, seed, .. } = self.document.scenario();
         Source {
-            name: about.name.to_owned(),
-            title: about.title.to_owned(),
-            seed: about.seed,
+            name: name.clone(),
+            title: title.clone(),
+            seed: *seed,
             text: self.text.clone(),
             files: self.files.clone(),
             settings: self.settings.clone(),
             axes: self.document.axes(),
-            extent: about.extent,
+            extent: self.extent(),
         }
     }
 
@@ -191,14 +191,13 @@ impl Composed {
         shown.chain(closeness_table(self, figures)).collect()
     }
 
-    /// How near a figure must be to what was published; `None` where nothing is promised.
+    /// By how much a figure may differ from what was published; `None` where nothing is promised.
     #[must_use]
-    pub fn bar(&self, figure: &Figure) -> Option<Bar> {
+    pub fn tolerance(&self, figure: &Figure) -> Option<f64> {
         let mut bars = self.document.scenario().bars.iter();
-        let bar = bars.find(|bar| concerns(&bar.items, &bar.rows, figure))?;
-        match bar.percent {
-            Some(percent) => Some(Bar::Percent(percent)),
-            None => self.published.interval(&figure.row, &figure.column).map(Bar::Within),
+        match bars.find(|bar| concerns(&bar.items, &bar.rows, figure))?.percent {
+            Some(percent) => Some(figure.published?.abs() * percent / 100.0),
+            None => self.published.interval(&figure.row, &figure.column),
         }
     }
 
@@ -228,12 +227,15 @@ impl Composed {
     /// Whether a figure is as near to what was published as it must be; `None` where nothing is promised.
     #[must_use]
     pub fn within(&self, figure: &Figure) -> Option<bool> {
-        let published = figure.published?;
-        let most = match self.bar(figure)? {
-            Bar::Percent(percent) => published.abs() * percent / 100.0,
-            Bar::Within(most) => most,
-        };
-        Some((figure.measured - published).abs() <= most)
+        Some((figure.measured - figure.published?).abs() <= self.tolerance(figure)?)
+    }
+}
+
+/// The title, and in a second line how much of it will be run.
+impl fmt::Display for Experiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Scenario { title, seed, .. } = self.document.scenario();
+        write!(f, "{title}\n{}, seed {seed}", self.extent())
     }
 }
 

@@ -3,18 +3,18 @@
 use toml::{Table as Toml, toml};
 
 use super::*;
-use crate::compose::{Record, Selection, Wanted};
 use crate::metrics::{Endpoints, Metric, Sample, Statistic};
 use crate::papers::BDP19;
+use crate::trial::{Record, Selection, Wanted};
 
 const MEDIA: [&str; 3] = ["mrm31", "udgm", "sinr"];
 
-fn whole() -> Composed {
-    Composed::read(BDP19.scenario, crate::papers::paper_file).expect("valid")
+fn whole() -> Experiment {
+    Experiment::read(BDP19.scenario, crate::papers::paper_file).expect("valid")
 }
 
 /// The paper with this workload only, on all media.
-fn bdp19(workload: Toml) -> Composed {
+fn bdp19(workload: Toml) -> Experiment {
     whole().with("sweep.workload.points", vec![toml::Value::Table(workload)]).expect("a workload")
 }
 
@@ -26,13 +26,13 @@ fn every(interval: &str, duration: &str) -> Toml {
     }
 }
 
-fn run_on(experiment: &Composed, medium: &str, scheme: &str, seed: u64) -> Record {
+fn run_on(experiment: &Experiment, medium: &str, scheme: &str, seed: u64) -> Record {
     let cells = experiment.document().cells().expect("valid");
     let is_wanted = |cell: &&Cell| cell.label("medium", "") == Some(medium.into()) && cell.schemes[0] == scheme;
     let cell = cells.iter().find(is_wanted).expect("a cell");
     let replication = campaign::Replication { index: 0, count: 1, seed };
     let wanted = Wanted { arrivals: true, ..Wanted::default() };
-    crate::compose::run(cell, wanted, replication, &Arc::default()).expect("it runs").outcome
+    crate::trial::run(cell, wanted, replication, &Arc::default()).expect("it runs").outcome
 }
 
 /// What a metric, as a scenario has it, is of the Confirmable messages of a run.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::kept;
 use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
-use crate::compose::{self, Record, Routes, Selection, Wanted};
 use crate::metrics::{Endpoints, Metric, Sample};
 use crate::results::Unit;
 use crate::scenario::{Cell, Pace, Phase, Sender, Value};
+use crate::trial::{self, Record, Routes, Selection, Wanted};
 use crate::units::Span;
 
 /// A cell, and each different thing that is measured of it.
@@ -125,7 +125,7 @@ impl campaign::Cell for CellRuns {
     fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, String> {
         let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metric.wants()));
         let wanted = Wanted { timeouts: wants(|wanted| wanted.timeouts), arrivals: wants(|wanted| wanted.arrivals) };
-        let Ran { outcome: record, events } = compose::run(&self.cell, wanted, replication, &self.routes)?;
+        let Ran { outcome: record, events } = trial::run(&self.cell, wanted, replication, &self.routes)?;
         if let Some(rows) = exchanges {
             kept::add_exchanges(rows, self, &record, replication).map_err(|error| error.to_string())?;
         }
