@@ -23,7 +23,7 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(&args.file)
         .map_err(|error| UsageError(format!("cannot read {}: {error}", args.file.display())))?;
-    let experiment = Experiment::read(&text, |name| beside(&args.file, name))
+    let experiment = Experiment::read(&text, &|name| beside(&args.file, name))
         .map_err(|error| diagnosis(&args.file, &text, &error))?;
     args.options.execute(experiment, global).with_context(|| format!("scenario {}", args.file.display()))
 }

@@ -77,7 +77,7 @@ fn part_of(paper: &conche_lab::papers::Paper) -> Result<Experiment, Box<dyn Erro
     parts.retain(|part| part.get("name").and_then(Value::as_str) == Some(PART));
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/");
     let file = |name: &str| std::fs::read_to_string(format!("{beside}{name}")).map_err(|error| error.to_string());
-    Ok(Experiment::read(&toml::to_string(&scenario)?, file)?)
+    Ok(Experiment::read(&toml::to_string(&scenario)?, &file)?)
 }
 
 /// Measures a set, and keeps it if it is better.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use conche_lab::results::{Figure, Unit};
-use conche_lab::scenario::{Columns, Item, Kind, Plot, Style, parsed, templates};
+use conche_lab::scenario::{Item, Kind, Plot, Style, Texts, parsed, templates};
 
 use crate::plots::{sections, symbol};
 use crate::read::Study;
@@ -133,7 +133,7 @@ fn plot(figures: &[&Figure], item: &str, title: &str, column: &str, template: &s
         x,
         series,
         panels: (!panels.is_empty()).then(|| panels.join(" · ")),
-        y: Columns::One(column.to_owned()),
+        y: Texts::One(column.to_owned()),
         items: vec![item.to_owned()],
         rows: vec!["*".to_owned()],
         labels: vec![template.to_owned()],

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cells::{CellRuns, Samples};
+use super::cells::{CellRuns, Samples, View};
 use crate::metrics::{Measured, Sample, Statistic};
 use crate::scenario::{By, Pick, Value};
 
@@ -14,20 +14,12 @@ pub(super) struct Cells<'a> {
     pub(super) outcomes: &'a [Vec<Samples>],
 }
 
-/// A scheme in a cell, over all of the run or a phase.
-#[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
-    pub(super) runs: &'a CellRuns,
-    pub(super) scheme: &'a str,
-    pub(super) stretch: usize,
-}
-
 /// Where a cell is on the axes that are named.
 type Labels<'a> = BTreeMap<&'a str, String>;
 
 impl<'a> Cells<'a> {
     /// What a value is whose axes lead to other cells; `None` if it does not belong to this one, or the others are not there.
-    pub(super) fn measure(self, at: Place<'_>, value: &Value) -> Option<Measured> {
+    pub(super) fn measure(self, at: View<'_>, value: &Value) -> Option<Measured> {
         let is_last = |axis: &String| self.points(at, axis).last().cloned() == label(at, axis);
         if !value.over.iter().all(is_last) {
             return None;
@@ -57,7 +49,7 @@ impl<'a> Cells<'a> {
     /// The labels that are picked, by means over all replications or by one of them; `None` if there is no such point.
     fn picked<'v>(
         self,
-        at: Place<'_>,
+        at: View<'_>,
         value: &'v Value,
         picks: &'v BTreeMap<String, Pick>,
         run: Option<usize>,
@@ -92,11 +84,11 @@ impl<'a> Cells<'a> {
     }
 
     /// The points of an axis that a cell's part has, in their order.
-    fn points(self, at: Place<'_>, axis: &str) -> Vec<String> {
+    fn points(self, at: View<'_>, axis: &str) -> Vec<String> {
         let mut points = Vec::new();
         for runs in self.runs.iter().filter(|runs| runs.cell.part == at.runs.cell.part) {
-            for scheme in &runs.cell.schemes {
-                let point = label(Place { runs, scheme, ..at }, axis);
+            for scheme in 0..runs.cell.schemes.len() {
+                let point = label(runs.view(at.stretch, scheme), axis);
                 points.extend(point.filter(|point| !points.contains(point)));
             }
         }
@@ -105,23 +97,24 @@ impl<'a> Cells<'a> {
 
     /// For each replication, the samples of all cells that a value is over, as one. The cells are those of these labels,
     /// and otherwise of this cell's.
-    fn samples(self, at: Place<'_>, value: &Value, labels: &Labels<'_>) -> Option<Vec<Sample>> {
-        let is_meant = |other: Place<'_>, axis: &str| {
+    fn samples(self, at: View<'_>, value: &Value, labels: &Labels<'_>) -> Option<Vec<Sample>> {
+        let is_meant = |other: View<'_>, axis: &str| {
             let wanted = labels.get(axis).cloned().or_else(|| label(at, axis));
             value.over.iter().any(|over| over == axis) || label(other, axis) == wanted
         };
         let mut found: Vec<Vec<&Sample>> = Vec::new();
-        for (runs, outcomes) in self.runs.iter().zip(self.outcomes) {
-            for (place, scheme) in runs.cell.schemes.iter().enumerate() {
-                let other = Place { runs, scheme, ..at };
+        let of_part = |(runs, _): &(&CellRuns, _)| runs.cell.part == at.runs.cell.part;
+        for (runs, outcomes) in self.runs.iter().zip(self.outcomes).filter(of_part) {
+            for scheme in 0..runs.cell.schemes.len() {
+                let other = runs.view(at.stretch, scheme);
                 let mut axes = runs.cell.labels.iter().map(|label| label.axis.as_str()).chain(["scheme"]);
-                if runs.cell.part != at.runs.cell.part || !axes.all(|axis| is_meant(other, axis)) {
+                if !axes.all(|axis| is_meant(other, axis)) {
                     continue;
                 }
                 let sample = runs.place(value);
                 found.resize(found.len().max(outcomes.len()), Vec::new());
                 for (of_run, outcome) in found.iter_mut().zip(outcomes) {
-                    of_run.push(&outcome[at.stretch][place][sample]);
+                    of_run.push(&other.samples(outcome)[sample]);
                 }
             }
         }
@@ -130,7 +123,7 @@ impl<'a> Cells<'a> {
 }
 
 /// Where a cell is on an axis.
-fn label(at: Place<'_>, axis: &str) -> Option<String> {
+fn label(at: View<'_>, axis: &str) -> Option<String> {
     at.runs.cell.label(axis, at.scheme).map(std::borrow::Cow::into_owned)
 }
 

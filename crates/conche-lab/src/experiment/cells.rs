@@ -17,8 +17,20 @@ pub(super) struct CellRuns {
     routes: Arc<Routes>,
 }
 
-/// What one run gives: of the whole and then of each phase, for each scheme, a sample of each thing.
-pub(super) type Samples = Vec<Vec<Vec<Sample>>>;
+/// What one run gives: a sample of each thing for each scheme, of the whole and then of each phase.
+pub(super) type Samples = Vec<Sample>;
+
+/// A scheme in a cell, over all of the run or over a phase.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) runs: &'a CellRuns,
+    pub(super) scheme: &'a str,
+    pub(super) phase: Option<&'a Phase>,
+    /// 0 for the whole run, and then the number of the phase.
+    pub(super) stretch: usize,
+    /// Where its samples begin.
+    first: usize,
+}
 
 impl CellRuns {
     pub(super) fn new(cell: Cell, routes: Arc<Routes>) -> Self {
@@ -38,15 +50,22 @@ impl CellRuns {
         self.measured.iter().position(|known| *known == thing).expect("every value's was listed")
     }
 
-    /// The values of one of its schemes.
-    pub(super) fn values(&self, scheme: &str) -> impl Iterator<Item = &Value> {
-        self.cell.scenario.values.iter().filter(move |value| self.cell.is_among(&value.only, scheme))
+    /// One of its schemes over the whole, or over a phase.
+    pub(super) fn view(&self, stretch: usize, scheme: usize) -> View<'_> {
+        let phase = stretch.checked_sub(1).map(|phase| &self.cell.scenario.phases[phase]);
+        let first = (stretch * self.cell.schemes.len() + scheme) * self.measured.len();
+        View { runs: self, scheme: &self.cell.schemes[scheme], phase, stretch, first }
     }
 
-    /// The row of a value in the whole, or in a phase.
-    pub(super) fn row(&self, value: &Value, scheme: &str, phase: Option<&Phase>) -> String {
-        let row = self.cell.row(value.row.as_deref(), scheme);
-        phase.map_or_else(|| row.clone(), |phase| format!("{row}/{}", phase.name))
+    /// How many stretches are measured: the whole and the phases.
+    pub(super) fn stretches(&self) -> usize {
+        1 + self.cell.scenario.phases.len()
+    }
+
+    /// All of them, in the order of their samples.
+    pub(super) fn views(&self) -> impl Iterator<Item = View<'_>> {
+        let schemes = self.cell.schemes.len();
+        (0..self.stretches()).flat_map(move |stretch| (0..schemes).map(move |scheme| self.view(stretch, scheme)))
     }
 
     /// What a sample counts.
@@ -56,8 +75,26 @@ impl CellRuns {
 
     /// The samples of a run that has none.
     pub(super) fn nothing(&self) -> Samples {
-        let of_stretch = vec![vec![Sample::None; self.measured.len()]; self.cell.schemes.len()];
-        vec![of_stretch; 1 + self.cell.scenario.phases.len()]
+        vec![Sample::None; self.stretches() * self.cell.schemes.len() * self.measured.len()]
+    }
+}
+
+impl<'a> View<'a> {
+    /// The values of the scheme.
+    pub(super) fn values(self) -> impl Iterator<Item = &'a Value> {
+        let cell = &self.runs.cell;
+        cell.scenario.values.iter().filter(move |value| cell.is_among(&value.only, self.scheme))
+    }
+
+    /// The row of a value.
+    pub(super) fn row(self, value: &Value) -> String {
+        let row = self.runs.cell.row(value.row.as_deref(), self.scheme);
+        self.phase.map_or_else(|| row.clone(), |phase| format!("{row}/{}", phase.name))
+    }
+
+    /// Its samples in a run.
+    pub(super) fn samples(self, run: &Samples) -> &[Sample] {
+        &run[self.first..self.first + self.runs.measured.len()]
     }
 }
 
@@ -119,7 +156,7 @@ impl campaign::Cell for CellRuns {
     }
 
     fn restore(&self, samples: Vec<Sample>) -> Option<Samples> {
-        kept::restore(self, samples)
+        (samples.len() == self.nothing().len()).then_some(samples)
     }
 
     fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, String> {
@@ -134,19 +171,19 @@ impl campaign::Cell for CellRuns {
             max_retransmit: scenario.endpoint.max_retransmit,
             features: scenario.scheme(&self.cell.schemes[scheme]).and_then(|of| Some(of.named()?.features)),
         };
-        let samples = |record: &Record, is_part: bool| {
+        let samples = |record: &Record, is_part: bool| -> Vec<Sample> {
             let of_scheme = |scheme: usize| {
-                let sample = |(metric, traffic): &(Metric, Option<usize>)| {
+                let sample = move |(metric, traffic): &(Metric, Option<usize>)| {
                     if is_part && metric.needs_the_whole() {
                         return Sample::None;
                     }
                     metric.sample(record, Selection { scheme, traffic: *traffic }, endpoints(scheme))
                 };
-                self.measured.iter().map(sample).collect()
+                self.measured.iter().map(sample)
             };
-            (0..self.cell.schemes.len()).map(of_scheme).collect()
+            (0..self.cell.schemes.len()).flat_map(of_scheme).collect()
         };
-        let phases = Phase::spans(&self.cell.scenario.phases).map(|(from, to)| samples(&record.during(from, to), true));
-        Ok(Ran { outcome: std::iter::once(samples(&record, false)).chain(phases).collect(), events })
+        let phases = Phase::spans(&scenario.phases).flat_map(|(from, to)| samples(&record.during(from, to), true));
+        Ok(Ran { outcome: samples(&record, false).into_iter().chain(phases).collect(), events })
     }
 }

@@ -1,22 +1,27 @@
 //! What distinguishes the schemes, before any run: features, and bytes of state for each peer.
 
-use crate::report::{Align, Table};
-use crate::results::{Figure, Row, Unit};
+use crate::report::Table;
+use crate::results::{Figure, Unit};
 use crate::scenario::{self, Scenario, Scheme};
-use conche_proto::cc::any::Named;
 
 /// Bytes of state for each peer, scheme by scheme.
 pub(super) fn figures(scenario: &Scenario) -> Vec<Figure> {
-    let bytes = |shown: &scenario::Features| {
-        let schemes = scenario.schemes.iter().filter_map(|scheme| Some((scheme, scheme.named()?)));
-        let figure = |(scheme, Named { features, .. }): (&Scheme, &Named)| {
-            let row = Row { paper: &scenario.name, item: &shown.item, row: &scheme.name };
-            let published = features.published_bytes.map(f64::from);
-            row.mean("peer_bytes", Unit::Bytes, &[features.peer_bytes as f64], published)
-        };
-        schemes.map(figure).collect::<Vec<_>>()
+    let Some(shown) = &scenario.features else { return Vec::new() };
+    let figure = |scheme: &Scheme| {
+        let features = scheme.named()?.features;
+        Some(Figure {
+            paper: scenario.name.clone(),
+            item: shown.item.clone(),
+            row: scheme.name.clone(),
+            column: "peer_bytes".to_owned(),
+            unit: Unit::Bytes,
+            published: features.published_bytes.map(f64::from),
+            measured: features.peer_bytes as f64,
+            ci95: None,
+            runs: 1,
+        })
     };
-    scenario.features.iter().flat_map(bytes).collect()
+    scenario.schemes.iter().filter_map(figure).collect()
 }
 
 /// All features, a line for each scheme.
@@ -44,7 +49,7 @@ pub(super) fn table(scenario: &Scenario) -> Option<Table> {
     Some(Table {
         title: title.clone(),
         header: header.map(String::from).into(),
-        align: Align::FirstTwoLeft,
+        names: 2,
         rows: rows.collect(),
         ..Table::default()
     })

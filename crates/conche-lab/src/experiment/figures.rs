@@ -1,50 +1,31 @@
 //! What is made of the replications of a cell.
 
-use super::across::{Cells, Place};
-use super::cells::CellRuns;
+use super::across::Cells;
+use super::cells::{Samples, View};
 use super::claims::Series;
 use super::published::Published;
 use crate::metrics::{Measured, Sample, Statistic, percentiles};
 use crate::results::Figure;
-use crate::scenario::{Item, Phase, Scenario, Value, matches_any};
+use crate::scenario::{Item, Scenario, Value, matches_any};
 
 /// The item of what is in no other.
 const GRID: &str = "grid";
 
 /// All values of a cell, scheme by scheme: of the whole run, then of each phase.
 pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> Vec<Series> {
-    let (runs, outcomes) = (&cells.runs[place], &cells.outcomes[place]);
-    let schemes = runs.cell.schemes.iter().enumerate();
-    let phases = || runs.cell.scenario.phases.iter().map(Some);
-    let of_scheme = |(place, scheme): (usize, &String)| {
-        let stretches = std::iter::once(None).chain(phases()).enumerate();
-        let of_stretch = |(stretch, phase): (usize, Option<&Phase>)| {
-            let samples: Vec<&[Sample]> = outcomes.iter().map(|run| run[stretch][place].as_slice()).collect();
-            of_stretch(cells, Place { runs, scheme, stretch }, &samples, published, phase)
-        };
-        stretches.flat_map(of_stretch).collect::<Vec<_>>()
-    };
-    schemes.flat_map(of_scheme).collect()
+    let runs = &cells.runs[place];
+    let of_scheme = |scheme: usize| (0..runs.stretches()).map(move |stretch| runs.view(stretch, scheme));
+    let views = (0..runs.cell.schemes.len()).flat_map(of_scheme);
+    views.flat_map(|view| of_view(cells, view, &cells.outcomes[place], published)).collect()
 }
 
-/// The values of a scheme in a phase, or in the whole. `outcomes` has the samples of each replication.
-fn of_stretch(
-    cells: Cells<'_>,
-    at: Place<'_>,
-    outcomes: &[&[Sample]],
-    published: &Published,
-    phase: Option<&Phase>,
-) -> Vec<Series> {
-    let Place { runs, scheme, .. } = at;
-    let cell = &runs.cell;
-    let samples_of = |value: &Value| -> Vec<&Sample> {
-        let sample = runs.place(value);
-        outcomes.iter().map(|of_run| &of_run[sample]).collect()
-    };
-    let wanted = || runs.values(scheme);
+/// The values of a scheme in a phase, or in the whole.
+fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &Published) -> Vec<Series> {
+    let runs = view.runs;
+    let samples_of = |place: usize| -> Vec<&Sample> { outcomes.iter().map(|run| &view.samples(run)[place]).collect() };
     // Percentiles of one thing come from one bootstrap.
     let mut percentiles_of: Vec<(usize, Vec<f64>)> = Vec::new();
-    for value in wanted() {
+    for value in view.values() {
         if let Statistic::Percentile(percent) = value.statistic {
             let sample = runs.place(value);
             match percentiles_of.iter_mut().find(|(known, _)| *known == sample) {
@@ -55,10 +36,7 @@ fn of_stretch(
     }
     let found: Vec<(usize, Vec<(f64, Measured)>)> = percentiles_of
         .into_iter()
-        .map(|(sample, percents)| {
-            let samples: Vec<&Sample> = outcomes.iter().map(|of_run| &of_run[sample]).collect();
-            (sample, percentiles(&samples, percents, cell.scenario.seed))
-        })
+        .map(|(sample, percents)| (sample, percentiles(&samples_of(sample), percents, runs.cell.scenario.seed)))
         .collect();
     let of_value = |value: &Value| -> Vec<(usize, Series)> {
         let measured = match value.statistic {
@@ -67,17 +45,17 @@ fn of_stretch(
                 let of_sample = found.iter().filter(|(known, _)| *known == sample).flat_map(|(_, found)| found);
                 of_sample.filter(|(of, _)| of.total_cmp(&percent).is_eq()).take(1).map(|(_, one)| one.clone()).collect()
             }
-            _ if value.is_across_cells() => cells.measure(at, value).into_iter().collect(),
-            statistic => statistic.of(&samples_of(value)),
+            _ if value.is_across_cells() => cells.measure(view, value).into_iter().collect(),
+            statistic => statistic.of(&samples_of(runs.place(value))),
         };
         let series = |measured: Measured| {
             let (first_run, of_runs) = (measured.first_run, measured.of_runs.clone());
-            let figure = figure(runs, published, (scheme, phase), value, measured);
+            let figure = figure(view, published, value, measured);
             (first_run, Series { figure, of_runs })
         };
         measured.into_iter().map(series).collect()
     };
-    let values: Vec<&Value> = wanted().collect();
+    let values: Vec<&Value> = view.values().collect();
     // Values over the same windows come window by window.
     let alike =
         |one: &&Value, other: &&Value| one.metric.windows().is_some() && one.metric.windows() == other.metric.windows();
@@ -92,15 +70,9 @@ fn of_stretch(
     series.into_iter().map(|(_, series)| series).collect()
 }
 
-fn figure(
-    runs: &CellRuns,
-    published: &Published,
-    (scheme, phase): (&str, Option<&Phase>),
-    value: &Value,
-    measured: Measured,
-) -> Figure {
-    let scenario = &runs.cell.scenario;
-    let row = runs.row(value, scheme, phase);
+fn figure(view: View<'_>, published: &Published, value: &Value, measured: Measured) -> Figure {
+    let scenario = &view.runs.cell.scenario;
+    let row = view.row(value);
     let column = value.column.replace("{}", &measured.label);
     Figure {
         paper: scenario.name.clone(),

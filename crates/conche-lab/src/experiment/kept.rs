@@ -5,43 +5,28 @@ use std::io;
 use conche_netsim::Instant;
 use conche_results::{ExchangeRow, ExchangeRows, Kept, Made, RowOf, RunRow, RunRows, Sample};
 
-use super::cells::{CellRuns, Samples};
+use super::cells::{CellRuns, Samples, View};
 use crate::campaign::{CellId, Replication, seed_of};
-use crate::scenario::{Phase, Value};
+use crate::scenario::Value;
 use crate::trial::Record;
 
 /// The samples of a run, one after the other.
 pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
-    let mut kept = Vec::new();
-    for (phase, of_stretch) in stretches(runs).zip(outcome) {
-        for (scheme, samples) in runs.cell.schemes.iter().zip(of_stretch) {
-            for (place, sample) in samples.iter().enumerate() {
-                let made = |value: &Value| Made { row: runs.row(value, scheme, phase), column: value.column.clone() };
-                let of_sample: Vec<&Value> = runs
-                    .values(scheme)
-                    .filter(|value| runs.place(value) == place && !value.is_across_cells())
-                    .collect();
-                kept.push(Kept {
-                    phase: phase.map(|phase| phase.name.clone()),
-                    scheme: scheme.clone(),
-                    unit: runs.unit(place).name(),
-                    figures: of_sample.into_iter().map(made).collect(),
-                    sample: sample.clone(),
-                });
+    let of_view = |view: View<'_>| {
+        let kept = move |(place, sample): (usize, &Sample)| {
+            let is_of_it = |value: &&Value| runs.place(value) == place && !value.is_across_cells();
+            let made = |value: &Value| Made { row: view.row(value), column: value.column.clone() };
+            Kept {
+                phase: view.phase.map(|phase| phase.name.clone()),
+                scheme: view.scheme.to_owned(),
+                unit: runs.unit(place).name(),
+                figures: view.values().filter(is_of_it).map(made).collect(),
+                sample: sample.clone(),
             }
-        }
-    }
-    kept
-}
-
-/// A run of which these samples were kept; `None` if it has more or fewer of them.
-pub(super) fn restore(runs: &CellRuns, samples: Vec<Sample>) -> Option<Samples> {
-    let mut samples = samples.into_iter();
-    let mut outcome = runs.nothing();
-    for sample in outcome.iter_mut().flatten().flatten() {
-        *sample = samples.next()?;
-    }
-    samples.next().is_none().then_some(outcome)
+        };
+        view.samples(outcome).iter().enumerate().map(kept).collect::<Vec<_>>()
+    };
+    runs.views().flat_map(of_view).collect()
 }
 
 /// Adds the values of a cell's runs: of each value what it is within a run.
@@ -49,17 +34,15 @@ pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option
     let (scenario, cell) = (&runs.cell.scenario, runs.cell.id());
     for (replication, outcome) in (0..).zip(outcomes) {
         let seed = seed_of(scenario.seed, replication);
-        for (phase, of_stretch) in stretches(runs).zip(outcome.iter().flatten()) {
-            for (scheme, samples) in runs.cell.schemes.iter().zip(of_stretch) {
-                let of = RowOf { scenario: &scenario.name, cell: &cell, scheme, replication, seed };
-                for value in runs.values(scheme).filter(|value| !value.is_across_cells()) {
-                    let row = runs.row(value, scheme, phase);
-                    let unit = value.unit().name();
-                    for (label, number) in value.statistic.in_run(&samples[runs.place(value)]) {
-                        let metric = value.column.replace("{}", label);
-                        let phase = phase.map(|phase| phase.name.as_str());
-                        rows.push(&RunRow { of, phase, row: &row, metric: &metric, unit: &unit, value: number })?;
-                    }
+        let Some(outcome) = outcome else { continue };
+        for view in runs.views() {
+            let of = RowOf { scenario: &scenario.name, cell: &cell, scheme: view.scheme, replication, seed };
+            let (phase, samples) = (view.phase.map(|phase| phase.name.as_str()), view.samples(outcome));
+            for value in view.values().filter(|value| !value.is_across_cells()) {
+                let (row, unit) = (view.row(value), value.unit().name());
+                for (label, number) in value.statistic.in_run(&samples[runs.place(value)]) {
+                    let metric = value.column.replace("{}", label);
+                    rows.push(&RunRow { of, phase, row: &row, metric: &metric, unit: &unit, value: number })?;
                 }
             }
         }
@@ -100,9 +83,4 @@ pub(super) fn add_exchanges(
 
 fn number(node: usize) -> u32 {
     u32::try_from(node).unwrap_or(u32::MAX)
-}
-
-/// The whole run, and its phases.
-fn stretches(runs: &CellRuns) -> impl Iterator<Item = Option<&Phase>> {
-    std::iter::once(None).chain(runs.cell.scenario.phases.iter().map(Some))
 }

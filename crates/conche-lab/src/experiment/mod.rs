@@ -56,12 +56,7 @@ impl Experiment {
     ///
     /// # Errors
     /// What is wrong, where, and what would be right.
-    pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
-        Self::read_with(text, &file)
-    }
-
-    /// The same for any files, so that it is compiled once, not for each kind of them.
-    fn read_with(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
+    pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         let files: RefCell<Vec<(String, String)>> = RefCell::default();
         let file = |name: &str| {
             let text = file(name)?;
@@ -71,7 +66,7 @@ impl Experiment {
             }
             Ok(text)
         };
-        let document = Document::read_with(text, &file)?;
+        let document = Document::read(text, &file)?;
         let published = match &document.scenario().published {
             None => Published::default(),
             Some(name) => file(name)
@@ -84,9 +79,13 @@ impl Experiment {
         Ok(Self { document, published, text, files, settings })
     }
 
+    fn scenario(&self) -> &Scenario {
+        self.document.scenario()
+    }
+
     /// How much is run, with the duration of runs if all are equally long.
     fn extent(&self) -> String {
-        let number = self.document.scenario().replications.get();
+        let number = self.scenario().replications.get();
         let replications = format!("{number} replication{}", if number == 1 { "" } else { "s" });
         let mut durations: Vec<_> = self.document.sections().iter().filter_map(|section| section.duration).collect();
         durations.dedup();
@@ -109,7 +108,7 @@ impl Experiment {
     /// Its short name, which its figures carry.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.document.scenario().name
+        &self.scenario().name
     }
 
     /// Changes how much is run, and of which schemes.
@@ -131,7 +130,7 @@ impl Experiment {
     /// Where its results come from, as much of it as will be run.
     #[must_use]
     pub fn source(&self) -> Source {
-        let Scenario { name, title, seed, .. } = self.document.scenario();
+        let Scenario { name, title, seed, .. } = self.scenario();
         Source {
             name: name.clone(),
             title: title.clone(),
@@ -153,7 +152,7 @@ impl Experiment {
         options: RunOptions<'_>,
         watch: Watch<'_>,
     ) -> Result<(Vec<Figure>, Completion), ExperimentError> {
-        let scenario = self.document.scenario();
+        let scenario = self.scenario();
         let routes = Arc::default();
         let cells = self.document.cells()?.into_iter().map(|cell| CellRuns::new(cell, Arc::clone(&routes)));
         let cells: Vec<CellRuns> = cells.collect();
@@ -186,15 +185,15 @@ impl Experiment {
     /// Its figures as tables of text.
     #[must_use]
     pub fn tables(&self, figures: &[Figure]) -> Vec<Table> {
-        let features = features::table(self.document.scenario());
-        let shown = features.into_iter().chain(tables::tables(&self.document, figures));
+        let features = features::table(self.scenario());
+        let shown = features.into_iter().chain(tables::tables(self, figures));
         shown.chain(closeness_table(self, figures)).collect()
     }
 
     /// By how much a figure may differ from what was published; `None` where nothing is promised.
     #[must_use]
     pub fn tolerance(&self, figure: &Figure) -> Option<f64> {
-        let mut bars = self.document.scenario().bars.iter();
+        let mut bars = self.scenario().bars.iter();
         match bars.find(|bar| concerns(&bar.items, &bar.rows, figure))?.percent {
             Some(percent) => Some(figure.published?.abs() * percent / 100.0),
             None => self.published.interval(&figure.row, &figure.column),
@@ -210,7 +209,7 @@ impl Experiment {
     /// Where a figure's published value stands to the network; `None` for what no network has made.
     #[must_use]
     pub fn origin(&self, figure: &Figure) -> Option<Origin> {
-        let scenario = self.document.scenario();
+        let scenario = self.scenario();
         if scenario.features.as_ref().is_some_and(|features| features.item == figure.item) {
             return None;
         }
@@ -221,7 +220,8 @@ impl Experiment {
     /// Why a figure is beyond its bar, or a claim does not hold, where that is known.
     #[must_use]
     pub fn reason(&self, figure: &Figure) -> Option<&str> {
-        reason(self.document.scenario(), figure)
+        let mut reasons = self.scenario().reasons.iter();
+        reasons.find(|reason| concerns(&reason.items, &reason.rows, figure)).map(|reason| reason.text.as_str())
     }
 
     /// Whether a figure is as near to what was published as it must be; `None` where nothing is promised.
@@ -234,15 +234,9 @@ impl Experiment {
 /// The title, and in a second line how much of it will be run.
 impl fmt::Display for Experiment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Scenario { title, seed, .. } = self.document.scenario();
+        let Scenario { title, seed, .. } = self.scenario();
         write!(f, "{title}\n{}, seed {seed}", self.extent())
     }
-}
-
-/// Why a figure is beyond its bar, or a claim does not hold, where the scenario says it.
-fn reason<'a>(scenario: &'a Scenario, figure: &Figure) -> Option<&'a str> {
-    let reason = scenario.reasons.iter().find(|reason| concerns(&reason.items, &reason.rows, figure))?;
-    Some(&reason.text)
 }
 
 /// Whether what is said of these items and rows is said of a figure.

@@ -3,31 +3,32 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::Experiment;
 use super::claims::CLAIMS;
-use crate::report::{Align, Table, deviation, interval, number};
+use crate::report::{Table, deviation, interval, number};
 use crate::results::{Figure, Unit};
-use crate::scenario::{self, Document, Scenario, Verdict, filled, matches_any, parsed, templates};
+use crate::scenario::{self, Scenario, Verdict, filled, matches_any, parsed, templates};
 
 /// The scenario's tables, or one of everything, and the claims.
-pub(super) fn tables(document: &Document, figures: &[Figure]) -> Vec<Table> {
-    let scenario = document.scenario();
-    let view = View::new(document.sections(), figures);
+pub(super) fn tables(experiment: &Experiment, figures: &[Figure]) -> Vec<Table> {
+    let scenario = experiment.scenario();
+    let view = View::new(experiment.document.sections(), figures);
     let mut tables: Vec<Table> = match scenario.tables.is_empty() {
         true => vec![everything(figures)],
         false => scenario.tables.iter().map(|table| view.table(table)).collect(),
     };
-    tables.push(claims(scenario, figures));
+    tables.push(claims(experiment, figures));
     tables.retain(|table| !table.rows.is_empty());
     tables
 }
 
 /// The claims, and below them why some are refuted, where that is known.
-fn claims(scenario: &Scenario, figures: &[Figure]) -> Table {
+fn claims(experiment: &Experiment, figures: &[Figure]) -> Table {
     let mut notes: Vec<String> = Vec::new();
     for figure in
         figures.iter().filter(|figure| figure.unit == Unit::Verdict && Verdict::of(figure.measured) == Verdict::Refuted)
     {
-        let known = super::reason(scenario, figure).filter(|reason| notes.iter().all(|known| known != reason));
+        let known = experiment.reason(figure).filter(|reason| notes.iter().all(|known| known != reason));
         notes.extend(known.map(str::to_owned));
     }
     let claims = figures.iter().filter(|figure| figure.item == CLAIMS);
@@ -45,7 +46,7 @@ fn claims(scenario: &Scenario, figures: &[Figure]) -> Table {
     Table {
         title: "What the paper says in words".to_owned(),
         header: ["claim", "compared", "measured", "95 %", ""].map(String::from).into(),
-        align: Align::FirstTwoLeft,
+        names: 2,
         rows: rows.collect(),
         notes,
     }
@@ -73,7 +74,7 @@ fn everything(figures: &[Figure]) -> Table {
     Table {
         title: "What was measured of each cell, with 95 % intervals".to_owned(),
         header: std::iter::once("cell").chain(columns.iter().map(|(column, _)| *column)).map(String::from).collect(),
-        align: Align::FirstLeft,
+        names: 1,
         rows: rows.iter().map(line).collect(),
         notes: Vec::new(),
     }
@@ -141,14 +142,13 @@ impl<'a> View<'a> {
                 layout.labels.is_empty() || layout.labels.iter().any(|own| parsed(own, &figure.row).is_some())
             })
             .collect();
-        let names = layout.names.iter().map(|name| name.head.clone());
-        let align = if layout.names.len() > 1 { Align::FirstTwoLeft } else { Align::FirstLeft };
+        let heads = layout.names.iter().map(|name| name.head.clone());
         let (header, rows) = match layout.cells.is_empty() {
             true => self.comparison(layout, &shown),
             false => self.grid(layout, &shown),
         };
-        let header = names.chain(header).collect();
-        Table { title: layout.title.clone(), header, align, rows, notes: layout.notes.clone() }
+        let (header, names) = (heads.chain(header).collect(), layout.names.len().clamp(1, 2));
+        Table { title: layout.title.clone(), header, names, rows, notes: layout.notes.clone() }
     }
 
     /// A line for each value that was published.

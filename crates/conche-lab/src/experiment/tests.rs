@@ -20,7 +20,7 @@ const LATENCY: f64 = 0.637;
 
 /// ANRW'18 with these clients, buffers (by name), schemes and replications only.
 fn anrw18(clients: &[u32], buffers: &[&str], schemes: &[&str], replications: u32) -> Experiment {
-    let whole = Experiment::read(ANRW18.scenario, crate::papers::paper_file).expect("valid");
+    let whole = Experiment::read(ANRW18.scenario, &crate::papers::paper_file).expect("valid");
     let axis = whole.document().scenario().sweep.iter().find(|axis| axis.name == "buffer").expect("an axis");
     let chosen = axis.points().into_iter().filter(|point| buffers.contains(&point.name.as_str()));
     let points: Vec<toml::Value> = chosen.map(point).collect();
@@ -297,7 +297,7 @@ fn the_examples_run_and_are_short() {
         assert!(text.lines().count() < 60, "{} has {} lines", path.display(), text.lines().count());
         let none = |name: &str| Err(format!("{name}: an example stands by itself"));
         let mut experiment =
-            Experiment::read(&text, none).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            Experiment::read(&text, &none).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         experiment.adjust(&Effort { runs: Some(1), ..Effort::default() }).expect("valid");
         let figures = measured(&experiment);
         let answered = figures.iter().filter(|figure| figure.column == "throughput_per_s");

@@ -133,19 +133,17 @@ impl Metric {
 
     /// Refuses what no run can answer.
     pub(crate) fn validate(&self, statistic: Statistic, longest: Span) -> Result<(), String> {
-        match (self, statistic) {
-            (Self::Classes(classes), _) if classes.validate().is_err() => classes.validate(),
-            (Self::Settling { share }, _) if !(0.0..=1.0).contains(share) => {
-                Err(format!("a share of {share}; it must be between 0 and 1"))
-            }
-            (metric, _) if metric.windows().is_some_and(|windows| windows.validate(longest).is_err()) => {
-                metric.windows().map_or(Ok(()), |windows| windows.validate(longest))
-            }
-            (Self::Received(received), _) if received.validate(longest).is_err() => received.validate(longest),
-            (_, Statistic::Percentile(percent)) if !(0.0..=100.0).contains(&percent) => {
+        match self {
+            Self::Classes(classes) => classes.validate()?,
+            Self::Settling { share } => share_fits(*share)?,
+            Self::Received(received) => received.validate(longest)?,
+            metric => metric.windows().map_or(Ok(()), |windows| windows.validate(longest))?,
+        }
+        match statistic {
+            Statistic::Percentile(percent) if !(0.0..=100.0).contains(&percent) => {
                 Err(format!("a percentile of {percent}; it must be between 0 and 100"))
             }
-            (metric, Statistic::Percentile(_) | Statistic::Median | Statistic::Deviation) if !metric.has_many() => {
+            Statistic::Percentile(_) | Statistic::Median | Statistic::Deviation if !self.has_many() => {
                 Err("it is one number a run, which has no percentiles; leave the statistic out for its mean".to_owned())
             }
             _ => Ok(()),
@@ -291,6 +289,12 @@ fn seconds(nanos: impl Iterator<Item = u128>) -> Sample {
 
 pub(super) fn quotient(above: f64, below: f64) -> Sample {
     if below > 0.0 { Sample::Ratio(above, below) } else { Sample::None }
+}
+
+/// Refuses what is no share.
+pub(super) fn share_fits(share: f64) -> Result<(), String> {
+    let is_share = (0.0..=1.0).contains(&share);
+    if is_share { Ok(()) } else { Err(format!("a share of {share}; it must be between 0 and 1")) }
 }
 
 /// In per cent.

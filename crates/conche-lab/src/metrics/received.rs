@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::Sample;
+use super::metric::share_fits;
 use super::over_time::windows_fit;
 use crate::results::Unit;
 use crate::stats::jain_index;
@@ -73,9 +74,7 @@ impl Received {
     /// Refuses what no run can answer.
     pub(super) fn validate(self, longest: Span) -> Result<(), String> {
         match self {
-            Self::Starving { share } if !(0.0..=1.0).contains(&share) => {
-                Err(format!("a share of {share}; it must be between 0 and 1"))
-            }
+            Self::Starving { share } => share_fits(share),
             Self::GoodputOverTime { window, .. }
             | Self::Silent { window, .. }
             | Self::Jain { window: Some(window) } => windows_fit(window, longest),

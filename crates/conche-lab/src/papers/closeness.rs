@@ -1,7 +1,7 @@
 //! How near measured values are to published ones: those that the network was fitted on, and those that it predicts.
 
 use crate::experiment::Experiment;
-use crate::report::{Align, Table};
+use crate::report::Table;
 use crate::results::{Figure, Unit};
 
 /// Where a published value stands to the parameters of the network.
@@ -77,7 +77,7 @@ pub(crate) fn closeness_table(paper: &Experiment, figures: &[Figure]) -> Option<
     (!rows.is_empty()).then(|| Table {
         title: "How near to what was published".to_owned(),
         header: ["values", HEADER[0], HEADER[1]].map(String::from).into(),
-        align: Align::FirstLeft,
+        names: 1,
         rows: rows.iter().map(|(name, of)| [&[(*name).to_owned()], &of.cells()[..]].concat()).collect(),
         notes: Vec::new(),
     })

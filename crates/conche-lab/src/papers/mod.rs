@@ -65,7 +65,7 @@ impl Paper {
     /// Never: each paper's scenario comes with conche.
     #[must_use]
     pub fn experiment(&self) -> Experiment {
-        Experiment::read(self.scenario, paper_file).expect("the scenarios of papers are valid: a test reads them all")
+        Experiment::read(self.scenario, &paper_file).expect("the scenarios of papers are valid: a test reads them all")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::closeness::{Closeness, HEADER, Origin};
 use crate::experiment::Experiment;
-use crate::report::{Align, Table, deviation, number};
+use crate::report::{Table, deviation, number};
 use crate::results::{Figure, Unit};
 use crate::scenario::Verdict;
 
@@ -90,7 +90,7 @@ pub fn overview(summaries: &[(&str, Summary)]) -> Table {
             &named("predicted"),
         ]
         .concat(),
-        align: Align::FirstLeft,
+        names: 1,
         rows: summaries.iter().map(row).collect(),
         notes: Vec::new(),
     }
@@ -123,7 +123,7 @@ pub fn misses(paper: &str, summary: &Summary) -> Table {
     Table {
         title: format!("{paper}: what is not as published"),
         header: ["cell or claim", "value", "published", "measured", "deviation", "reason"].map(String::from).into(),
-        align: Align::FirstTwoLeft,
+        names: 2,
         rows,
         notes: reasons.iter().zip(1..).map(|(reason, number)| format!("({number}) {reason}")).collect(),
     }
@@ -149,14 +149,14 @@ mod tests {
 
     fn summary(figures: &[Figure]) -> Summary {
         let text = format!("{}\n[[reasons]]\ntext = \"so it is\"\n", crate::papers::ANRW18.scenario);
-        let paper = Experiment::read(&text, crate::papers::paper_file).expect("a scenario");
+        let paper = Experiment::read(&text, &crate::papers::paper_file).expect("a scenario");
         Summary::new(&paper, figures)
     }
 
     #[test]
     fn what_was_fitted_is_apart_from_what_is_predicted() {
         let text = format!("{}\n[[fitted]]\nrows = [\"default/*\"]\n", crate::papers::ANRW18.scenario);
-        let paper = Experiment::read(&text, crate::papers::paper_file).expect("a scenario");
+        let paper = Experiment::read(&text, &crate::papers::paper_file).expect("a scenario");
         let of = |row: &str, published, measured| Figure {
             row: row.to_owned(),
             ..figure(Unit::Exchanges, Some(published), measured)

@@ -38,7 +38,7 @@ fn a_figure_is_within_its_bar_or_beyond_it() {
 
 /// A paper with other values at some paths, few replications, and these schemes.
 fn reduced(paper: &Paper, values: &[(&str, toml::Value)], schemes: &[&str], runs: u32) -> Experiment {
-    let mut experiment = Experiment::read(paper.scenario, paper_file).expect("valid");
+    let mut experiment = Experiment::read(paper.scenario, &paper_file).expect("valid");
     for (path, value) in values {
         experiment = experiment.with(path, value.clone()).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
@@ -60,7 +60,7 @@ fn value(figures: &[Figure], row: &str, column: &str) -> f64 {
 }
 
 fn refused(paper: &Paper, path: &str, value: impl Into<toml::Value>) -> String {
-    let whole = Experiment::read(paper.scenario, paper_file).expect("valid");
+    let whole = Experiment::read(paper.scenario, &paper_file).expect("valid");
     whole.with(path, value).map(drop).expect_err(path).to_string()
 }
 

@@ -3,4 +3,4 @@
 mod figure;
 
 pub use conche_results::{Begin, Build, Finished, Origin, Program, StoreError};
-pub use figure::{Figure, Row, SCHEMA, Unit, write_json};
+pub use figure::{Figure, SCHEMA, Unit, write_json};

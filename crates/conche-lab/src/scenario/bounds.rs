@@ -4,21 +4,44 @@ use std::fmt;
 use std::ops::Deref;
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer};
 
 /// A whole number of at least 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "u32")]
 pub struct AtLeastOne(u32);
 
 /// A list with at least one element.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Vec<T>")]
 pub struct NonEmpty<T>(Vec<T>);
 
 /// A range of whole numbers of at least 1, written as `[1, 10]`; both ends belong to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "[u32; 2]")]
 pub struct Range {
     least: u32,
     most: u32,
+}
+
+/// A text, or a list of several.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a text, or a list of texts")]
+pub enum Texts {
+    /// This one.
+    One(String),
+    /// All of these.
+    Many(Vec<String>),
+}
+
+impl Texts {
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[String] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+    }
 }
 
 impl AtLeastOne {
@@ -71,28 +94,31 @@ impl fmt::Display for AtLeastOne {
     }
 }
 
-impl<'de> Deserialize<'de> for AtLeastOne {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = u32::deserialize(deserializer)?;
-        Self::new(number).ok_or_else(|| de::Error::custom("0 is too few, it must be at least 1"))
+impl TryFrom<u32> for AtLeastOne {
+    type Error = &'static str;
+
+    fn try_from(number: u32) -> Result<Self, Self::Error> {
+        Self::new(number).ok_or("0 is too few, it must be at least 1")
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for NonEmpty<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let elements = Vec::deserialize(deserializer)?;
-        Self::new(elements).ok_or_else(|| de::Error::custom("an empty list, it must have at least one element"))
+impl<T> TryFrom<Vec<T>> for NonEmpty<T> {
+    type Error = &'static str;
+
+    fn try_from(elements: Vec<T>) -> Result<Self, Self::Error> {
+        Self::new(elements).ok_or("an empty list, it must have at least one element")
     }
 }
 
-impl<'de> Deserialize<'de> for Range {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let [least, most] = <[u32; 2]>::deserialize(deserializer)?;
-        if least == 0 || most < least {
-            return Err(de::Error::custom(format_args!(
-                "[{least}, {most}] is no range; write the least, at least 1, and the most as in [1, 10]"
-            )));
+impl TryFrom<[u32; 2]> for Range {
+    type Error = String;
+
+    fn try_from([least, most]: [u32; 2]) -> Result<Self, Self::Error> {
+        match (1..=most).contains(&least) {
+            true => Ok(Self { least, most }),
+            false => {
+                Err(format!("[{least}, {most}] is no range; write the least, at least 1, and the most as in [1, 10]"))
+            }
         }
-        Ok(Self { least, most })
     }
 }

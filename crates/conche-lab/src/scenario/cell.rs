@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use conche_results::CellId;
 
-use super::{Label, Labels, Scenario, filled};
+use super::{Label, Scenario, Texts, filled, matches_any};
 
 /// A cell of an experiment: a scenario in which everything that is varied has its value, and who runs which scheme.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,8 +54,8 @@ impl Cell {
 
     /// Whether it has these labels.
     #[must_use]
-    pub fn is_among<'a>(&self, only: impl IntoIterator<Item = (&'a String, &'a Labels)>, scheme: &str) -> bool {
-        only.into_iter().all(|(axis, labels)| self.label(axis, scheme).is_some_and(|label| labels.contain(&label)))
+    pub fn is_among<'a>(&self, only: impl IntoIterator<Item = (&'a String, &'a Texts)>, scheme: &str) -> bool {
+        only.into_iter().all(|(axis, of)| self.label(axis, scheme).is_some_and(|label| matches_any(of.all(), &label)))
     }
 
     /// A mix in which a scheme has no client would be none.

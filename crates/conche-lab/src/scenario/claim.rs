@@ -141,7 +141,7 @@ impl Claim {
     }
 
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
-        let refuse = |problem: &str| Err(ScenarioError::new(format!("claims.{}", self.row), problem.to_owned()));
+        let refuse = |problem: &str| Err(ScenarioError::new(format_args!("claims.{}", self.row), problem));
         let rows = match self.compare {
             Compare::Value => 1..=1,
             Compare::Spread | Compare::LineFrom(_) => 1..=usize::MAX,

@@ -25,12 +25,7 @@ impl Document {
     ///
     /// # Errors
     /// What is wrong, where, and what would be right.
-    pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
-        Self::read_with(text, &file)
-    }
-
-    /// The same for any files, so that it is compiled once, not for each kind of them.
-    pub(crate) fn read_with(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
+    pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         // Read from the text first, so that an error shows its place.
         let scenario = once::from_text(text)?;
         let mut table = toml::from_str(text)?;
@@ -45,7 +40,7 @@ impl Document {
     /// # Errors
     /// What is wrong, where, and what would be right.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
-        Self::read(text, |_| Err("there is no such file".to_owned()))
+        Self::read(text, &|_| Err("there is no such file".to_owned()))
     }
 
     /// What it says; of what a part says instead, see [`Document::sections`].

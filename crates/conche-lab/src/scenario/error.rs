@@ -16,8 +16,8 @@ pub struct ScenarioError {
 
 impl ScenarioError {
     /// A problem at a place that is named as a path of keys, such as `server.response`.
-    pub(crate) fn new(place: impl Into<String>, problem: String) -> Self {
-        Self { place: Some(place.into()), problem, span: None }
+    pub(crate) fn new(place: impl fmt::Display, problem: impl fmt::Display) -> Self {
+        Self { place: Some(place.to_string()), problem: problem.to_string(), span: None }
     }
 
     /// What is wrong with something that no text says.
@@ -37,6 +37,11 @@ impl ScenarioError {
     pub fn span(&self) -> Option<Span> {
         self.span.clone()
     }
+}
+
+/// Refuses what is not so. The problem says what would be right.
+pub(super) fn ensure(is_so: bool, place: impl fmt::Display, problem: impl fmt::Display) -> Result<(), ScenarioError> {
+    if is_so { Ok(()) } else { Err(ScenarioError::new(place, problem)) }
 }
 
 impl fmt::Display for ScenarioError {

@@ -18,7 +18,7 @@ use super::ScenarioError;
 pub struct Rows<T>(Vec<T>);
 
 /// Gives the texts of files that a scenario names.
-pub(crate) type Files<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+pub type Files<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 /// The only key of a table that stands for a file.
 const CSV: &str = "csv";

@@ -36,27 +36,27 @@ mod value;
 
 use serde::Deserialize;
 
-pub use bounds::{AtLeastOne, NonEmpty, Range};
+pub use bounds::{AtLeastOne, NonEmpty, Range, Texts};
 pub use cell::Cell;
 pub use change::{Change, Happening};
 pub use claim::{Claim, Compare, Operand, Verdict};
 pub use document::Document;
 pub use effort::Effort;
+use error::ensure;
 pub use error::{ScenarioError, Span as ErrorSpan};
-pub(crate) use files::Files;
-pub use files::Rows;
+pub use files::{Files, Rows};
 pub(crate) use network::Selected;
 pub use network::{Draw, Link, Nodes, Placement, Spread};
 pub use part::Part;
 pub use phase::Phase;
-pub use plot::{Columns, Kind, Plot, Style};
+pub use plot::{Kind, Plot, Style};
 pub use radio::{Measured, Radio, Routing};
 pub use results::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any, parsed};
-pub use scheme::{Aging, ControllerName, Scheme, Vbf, select};
+pub use scheme::{ControllerName, Scheme, select};
 pub use sweep::{Axis, Label, Point};
 pub use traffic::{Count, Method, Nstart, Outstanding, Pace, Pairs, Sender, Traffic};
 pub use transfer::Transfer;
-pub use value::{By, Labels, Pick, Value};
+pub use value::{By, Pick, Value};
 
 use crate::units::{Size, Span};
 
@@ -236,12 +236,8 @@ impl Scenario {
     /// The number of flows' clients that mixes deal schemes to is not known here; all else that one field alone cannot tell
     /// is checked.
     pub(crate) fn validate(&self) -> Result<(), ScenarioError> {
-        if self.schema != SCHEMA {
-            return Err(ScenarioError::new(
-                "schema",
-                format!("this conche reads scenarios of schema {SCHEMA}, not {}", self.schema),
-            ));
-        }
+        let of_schema = format_args!("this conche reads scenarios of schema {SCHEMA}, not {}", self.schema);
+        ensure(self.schema == SCHEMA, "schema", of_schema)?;
         distinct("nodes", self.nodes.iter().map(|nodes| &nodes.name))?;
         distinct("links", self.links.iter().map(|link| &link.name))?;
         // No row has a radio's name.
@@ -250,22 +246,15 @@ impl Scenario {
         distinct("schemes", self.schemes.iter().map(|scheme| &scheme.name))?;
         distinct("mixes", self.mixes.iter().map(|mix| &mix.name))?;
         distinct("sweep", self.sweep.iter().map(|axis| &axis.name))?;
-        for (place, is_empty) in [("nodes", self.nodes.is_empty()), ("traffic", self.traffic.is_empty())] {
-            if is_empty {
-                return Err(ScenarioError::new(place, format!("there is none; write it as [[{place}]]")));
-            }
-        }
-        if self.duration.is_some() == self.time_limit.is_some() {
-            let problem = "say either how long a run is, or the `time_limit` of one that ends by itself".to_owned();
-            return Err(ScenarioError::new("duration", problem));
-        }
+        ensure(!self.nodes.is_empty(), "nodes", "there is none; write it as [[nodes]]")?;
+        ensure(!self.traffic.is_empty(), "traffic", "there is none; write it as [[traffic]]")?;
+        let ends = "say either how long a run is, or the `time_limit` of one that ends by itself";
+        ensure(self.duration.is_some() != self.time_limit.is_some(), "duration", ends)?;
         self.endpoint.validate()?;
         self.nodes.iter().try_for_each(Nodes::validate)?;
         let nodes: u64 = self.nodes.iter().map(|nodes| u64::from(nodes.size())).sum();
-        if nodes > MOST_NODES {
-            let problem = format!("{nodes} nodes are more than the {MOST_NODES} that a run can have");
-            return Err(ScenarioError::new("nodes", problem));
-        }
+        let many = format_args!("{nodes} nodes are more than the {MOST_NODES} that a run can have");
+        ensure(nodes <= MOST_NODES, "nodes", many)?;
         self.links.iter().try_for_each(Link::validate)?;
         self.radios.iter().try_for_each(Radio::validate)?;
         self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length, &self.phases))?;
@@ -275,11 +264,8 @@ impl Scenario {
         self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))?;
         self.sweep.iter().try_for_each(Axis::validate)?;
         let is_timed = !self.phases.is_empty() || self.values.iter().any(|value| value.metric.windows().is_some());
-        if self.one_by_one && is_timed {
-            let problem =
-                "phases and windows are of one run, and here each flow has its own; leave them out".to_owned();
-            return Err(ScenarioError::new("one_by_one", problem));
-        }
+        let one_run = "phases and windows are of one run, and here each flow has its own; leave them out";
+        ensure(!(self.one_by_one && is_timed), "one_by_one", one_run)?;
         self.claims.iter().try_for_each(Claim::validate)?;
         let axes: Vec<&str> = self.sweep.iter().map(|axis| axis.name.as_str()).chain(["scheme", "mix"]).collect();
         let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
@@ -289,23 +275,17 @@ impl Scenario {
 
     fn validate_mix(&self, mix: &Mix) -> Result<(), ScenarioError> {
         let place = format!("mixes.{}.schemes", mix.name);
-        if mix.schemes.len() < 2 {
-            return Err(ScenarioError::new(place, "a mix needs at least two schemes".to_owned()));
-        }
+        ensure(mix.schemes.len() >= 2, &place, "a mix needs at least two schemes")?;
         distinct(&place, mix.schemes.iter())?;
         self.known_schemes(&place, &mix.schemes)
     }
 
     /// Refuses names that no scheme has.
     pub(super) fn known_schemes(&self, place: &str, names: &[String]) -> Result<(), ScenarioError> {
-        match names.iter().find(|name| self.scheme(name).is_none()) {
-            None => Ok(()),
-            Some(unknown) => {
-                let known: Vec<_> = self.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
-                let problem = format!("there is no scheme `{unknown}`; the schemes are {}", known.join(", "));
-                Err(ScenarioError::new(place, problem))
-            }
-        }
+        let Some(unknown) = names.iter().find(|name| self.scheme(name).is_none()) else { return Ok(()) };
+        let known: Vec<_> = self.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
+        let problem = format_args!("there is no scheme `{unknown}`; the schemes are {}", known.join(", "));
+        Err(ScenarioError::new(place, problem))
     }
 }
 
@@ -325,22 +305,13 @@ impl Endpoint {
     }
 
     pub(crate) fn validate(&self) -> Result<(), ScenarioError> {
-        if self.nstart == 0 {
-            return Err(ScenarioError::new("endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1".to_owned()));
-        }
-        if self.token_length > 8 {
-            let problem = format!("{} bytes; a token has at most 8 (RFC 7252 §3)", self.token_length);
-            return Err(ScenarioError::new("endpoint.token_length", problem));
-        }
-        if self.datagram_overhead.is_some_and(|size| u32::try_from(size.0).is_err()) {
-            let problem = "no headers are as long; those of IP and UDP have 28B".to_owned();
-            return Err(ScenarioError::new("endpoint.datagram_overhead", problem));
-        }
-        if self.timeout_cap.0.is_zero() {
-            let problem = "a timeout of 0 repeats messages without a pause; write it as in \"60s\"";
-            return Err(ScenarioError::new("endpoint.timeout_cap", problem.to_owned()));
-        }
-        Ok(())
+        ensure(self.nstart > 0, "endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1")?;
+        let long = format_args!("{} bytes; a token has at most 8 (RFC 7252 §3)", self.token_length);
+        ensure(self.token_length <= 8, "endpoint.token_length", long)?;
+        let headers = self.datagram_overhead.is_none_or(|size| u32::try_from(size.0).is_ok());
+        ensure(headers, "endpoint.datagram_overhead", "no headers are as long; those of IP and UDP have 28B")?;
+        let pause = "a timeout of 0 repeats messages without a pause; write it as in \"60s\"";
+        ensure(!self.timeout_cap.0.is_zero(), "endpoint.timeout_cap", pause)
     }
 }
 
@@ -370,13 +341,9 @@ fn different<'a>(
 ) -> Result<(), ScenarioError> {
     let mut seen = Vec::new();
     for name in names {
-        if name.is_empty() || name.contains(refused) {
-            let problem = format!("`{name}` is no name: it must not be empty nor contain {listed}");
-            return Err(ScenarioError::new(place, problem));
-        }
-        if seen.contains(&name) {
-            return Err(ScenarioError::new(place, format!("the name `{name}` is there twice")));
-        }
+        let is_name = !name.is_empty() && !name.contains(refused);
+        ensure(is_name, place, format_args!("`{name}` is no name: it must not be empty nor contain {listed}"))?;
+        ensure(!seen.contains(&name), place, format_args!("the name `{name}` is there twice"))?;
         seen.push(name);
     }
     Ok(())

@@ -7,7 +7,7 @@ use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::wired::LinkConfig;
 use serde::Deserialize;
 
-use super::{AtLeastOne, NonEmpty, Rows, ScenarioError};
+use super::{AtLeastOne, NonEmpty, Rows, ScenarioError, ensure};
 use crate::campaign::Replication;
 use crate::stats::normal_quantile;
 
@@ -118,7 +118,7 @@ impl Link {
             (None, None, Some((from, to))) => Ok(Ends { from, to, both_ways: true }),
             _ => {
                 let problem = "write its ends as `from` and `to`, or for both directions as `between = [\"a\", \"b\"]`";
-                Err(ScenarioError::new(format!("links.{}", self.name), problem.to_owned()))
+                Err(ScenarioError::new(format_args!("links.{}", self.name), problem))
             }
         }
     }
@@ -126,11 +126,8 @@ impl Link {
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
         self.ends()?;
         let Some(spread) = self.spread else { return Ok(()) };
-        let place = format!("links.{}", self.name);
-        if self.wire.rate.is_none() {
-            let problem = "the link has no rate that could differ; give it one in `wire`".to_owned();
-            return Err(ScenarioError::new(format!("{place}.spread"), problem));
-        }
+        let place = format!("links.{}.spread", self.name);
+        ensure(self.wire.rate.is_some(), &place, "the link has no rate that could differ; give it one in `wire`")?;
         spread.validate(&place)
     }
 }
@@ -138,11 +135,8 @@ impl Link {
 impl Spread {
     /// Refuses one that makes no sense; `place` is what it is of.
     pub(crate) fn validate(self, place: &str) -> Result<(), ScenarioError> {
-        if (0.0..=3.0).contains(&self.sigma) {
-            return Ok(());
-        }
-        let problem = format!("{} is not between 0 and 3; it is that of the natural logarithm", self.sigma);
-        Err(ScenarioError::new(format!("{place}.spread.sigma"), problem))
+        let problem = format_args!("{} is not between 0 and 3; it is that of the natural logarithm", self.sigma);
+        ensure((0.0..=3.0).contains(&self.sigma), format_args!("{place}.sigma"), problem)
     }
 
     /// The rate of a run, where this is the mean. `name` is the link's, by which it is drawn.
@@ -186,16 +180,12 @@ impl Nodes {
             Some(Placement::Circles { counts, .. }) => counts.iter().map(|count| u64::from(*count)).sum(),
             _ => return Ok(()),
         };
-        match self.count {
-            Some(count) if u64::from(count.get()) != places => {
-                let problem = format!("{places} places for {count} nodes; leave `count` out, or give each a place");
-                Err(ScenarioError::new(format!("nodes.{}.place", self.name), problem))
-            }
-            _ if places == 0 => {
-                Err(ScenarioError::new(format!("nodes.{}.place", self.name), "it has no place at all".to_owned()))
-            }
-            _ => Ok(()),
+        let place = format!("nodes.{}.place", self.name);
+        if let Some(count) = self.count {
+            let problem = format_args!("{places} places for {count} nodes; leave `count` out, or give each a place");
+            ensure(u64::from(count.get()) == places, &place, problem)?;
         }
+        ensure(places > 0, &place, "it has no place at all")
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{ScenarioError, labels};
+use super::{ScenarioError, ensure, labels};
 use crate::units::Span;
 
 /// A stretch of the run. Phases follow one another from the begin of the run on; what is measured of the whole run is
@@ -31,17 +31,13 @@ impl Phase {
     /// Refuses phases of no length, and such as go on after the run is over.
     pub(super) fn validate(phases: &[Self], duration: Option<Span>) -> Result<(), ScenarioError> {
         labels("phases", phases.iter().map(|phase| &phase.name))?;
-        if let Some(empty) = phases.iter().find(|phase| phase.lasts.0.is_zero()) {
-            let problem = "a phase of 0s; write how long it `lasts` as in \"300s\"".to_owned();
-            return Err(ScenarioError::new(format!("phases.{}.lasts", empty.name), problem));
+        for phase in phases {
+            let problem = "a phase of 0s; write how long it `lasts` as in \"300s\"";
+            ensure(!phase.lasts.0.is_zero(), format_args!("phases.{}.lasts", phase.name), problem)?;
         }
         let end = Self::spans(phases).last().map_or(Duration::ZERO, |(_, end)| end);
-        match duration {
-            Some(duration) if end > duration.0 => {
-                let problem = format!("together they last {}, longer than the run of {duration}", Span(end));
-                Err(ScenarioError::new("phases", problem))
-            }
-            _ => Ok(()),
-        }
+        let Some(duration) = duration else { return Ok(()) };
+        let problem = format_args!("together they last {}, longer than the run of {duration}", Span(end));
+        ensure(end <= duration.0, "phases", problem)
     }
 }

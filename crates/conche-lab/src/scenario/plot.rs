@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::results::{anything, matches, matches_any, parsed};
-use super::{Item, Scenario, ScenarioError, Value, templates};
+use super::{Item, Scenario, ScenarioError, Texts, ensure, templates};
 
 /// A figure of a report: values along an axis, a line or group of bars for each of a series.
 ///
@@ -26,7 +26,7 @@ pub struct Plot {
     pub panels: Option<String>,
     /// The columns that are drawn. A `{name}` in one reads a label out of it. A box has five: a percentile below, a quartile, the median,
     /// a quartile, a percentile above; or one, of which the runs' own values are drawn.
-    pub y: Columns,
+    pub y: Texts,
     /// Only values of these items. Default: of all.
     #[serde(default)]
     pub items: Vec<String>,
@@ -64,16 +64,6 @@ pub enum Kind {
     Box,
 }
 
-/// One column, or several.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "a column, or a list of columns")]
-pub enum Columns {
-    /// This one.
-    One(String),
-    /// All of these.
-    Many(Vec<String>),
-}
-
 /// How an axis looks.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -92,37 +82,25 @@ fn by_scheme() -> String {
     "scheme".to_owned()
 }
 
-impl Columns {
-    /// All of them.
-    #[must_use]
-    pub fn all(&self) -> &[String] {
-        match self {
-            Self::One(one) => std::slice::from_ref(one),
-            Self::Many(many) => many,
-        }
-    }
-}
-
 impl Plot {
     /// Checks that all that it names is there: in one of the sections at least.
     pub(super) fn validate(&self, items: &[Item], sections: &[Scenario]) -> Result<(), ScenarioError> {
-        let refuse =
-            |key: &str, problem: String| Err(ScenarioError::new(format!("figure.{}.{key}", self.title), problem));
+        let place = |key: &str| format!("figure.{}.{key}", self.title);
         let listed = |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         let known: Vec<&str> = items.iter().map(|item| item.name.as_str()).chain(["grid"]).collect();
-        if let Some(unknown) = self.items.iter().find(|item| !known.contains(&item.as_str())) {
-            return refuse("items", format!("there is no item `{unknown}`; the items are {}", listed(&known)));
+        for item in &self.items {
+            let problem = format_args!("there is no item `{item}`; the items are {}", listed(&known));
+            ensure(known.contains(&item.as_str()), place("items"), problem)?;
         }
-        let values: Vec<&Value> = sections.iter().flat_map(|section| &section.values).collect();
-        let (columns, all) = (self.y.all(), || values.iter().map(|value| value.column.as_str()));
-        if let Some(unknown) = columns.iter().find(|column| !all().any(|known| may_be(column, known))) {
-            let mut known: Vec<&str> = all().collect();
-            known.dedup();
-            return refuse("y", format!("there is no column `{unknown}`; the columns are {}", listed(&known)));
+        let values = sections.iter().flat_map(|section| &section.values);
+        let (columns, mut known): (_, Vec<&str>) = (self.y.all(), values.map(|value| value.column.as_str()).collect());
+        known.dedup();
+        for column in columns {
+            let problem = format_args!("there is no column `{column}`; the columns are {}", listed(&known));
+            ensure(known.iter().any(|known| may_be(column, known)), place("y"), problem)?;
         }
-        if self.kind == Kind::Box && !matches!(columns.len(), 1 | 5) {
-            return refuse("y", format!("{} columns; a box is of one column or of five", columns.len()));
-        }
+        let boxed = self.kind != Kind::Box || matches!(columns.len(), 1 | 5);
+        ensure(boxed, place("y"), format_args!("{} columns; a box is of one column or of five", columns.len()))?;
         let own = self.labels.iter().map(String::as_str);
         let rows: Vec<String> = templates(sections).map(std::borrow::Cow::into_owned).collect();
         let of_rows = rows.iter().map(String::as_str).filter(|_| self.labels.is_empty());
@@ -132,11 +110,10 @@ impl Plot {
         known.sort_unstable();
         known.dedup();
         for (key, wanted) in [("x", Some(&self.x)), ("series", Some(&self.series)), ("panels", self.panels.as_ref())] {
-            let Some(wanted) = wanted else { continue };
-            let template = self.template(wanted, sections);
-            if let Some(unknown) = names(&template).find(|name| !known.contains(name)) {
-                let problem = format!("there is no label `{unknown}`; the labels are {}", listed(&known));
-                return refuse(key, problem);
+            let template = wanted.map(|wanted| self.template(wanted, sections)).unwrap_or_default();
+            for name in names(&template) {
+                let problem = format_args!("there is no label `{name}`; the labels are {}", listed(&known));
+                ensure(known.contains(&name), place(key), problem)?;
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use conche_netsim::routing::RplConfig;
 use conche_netsim::routing::aodv::AodvConfig;
 use serde::Deserialize;
 
-use super::{NonEmpty, Rows, ScenarioError, Selected, Traffic};
+use super::{NonEmpty, Rows, ScenarioError, Selected, Traffic, ensure};
 
 /// Nodes that share a radio channel.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -85,38 +85,32 @@ impl Radio {
         };
         for one in traffic.iter().filter(|one| is_station(&one.from) || is_station(&one.to)) {
             for (key, bytes) in one.datagrams(token_length) {
-                if !usize::try_from(bytes).is_ok_and(|bytes| self.mac.carries(bytes)) {
-                    let place = format!("traffic.{}.{key}", one.name);
-                    let problem = format!(
-                        "{bytes} B do not fit into a frame of the radio `{}`; make it shorter, or give its `mac` a \
-                         `sixlowpan` that fragments",
-                        self.name
-                    );
-                    return Err(ScenarioError::new(place, problem));
-                }
+                let problem = format_args!(
+                    "{bytes} B do not fit into a frame of the radio `{}`; make it shorter, or give its `mac` a \
+                     `sixlowpan` that fragments",
+                    self.name
+                );
+                let fits = usize::try_from(bytes).is_ok_and(|bytes| self.mac.carries(bytes));
+                ensure(fits, format_args!("traffic.{}.{key}", one.name), problem)?;
             }
         }
         Ok(())
     }
 
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
-        if matches!(self.routing, Routing::Frozen { .. }) && !self.fixed {
-            let problem = "routes are frozen in one testbed; write `fixed = true`".to_owned();
-            return Err(ScenarioError::new(format!("radios.{}.fixed", self.name), problem));
-        }
+        let place = |key: &str| format!("radios.{}.{key}", self.name);
+        let is_frozen = matches!(self.routing, Routing::Frozen { .. });
+        ensure(!is_frozen || self.fixed, place("fixed"), "routes are frozen in one testbed; write `fixed = true`")?;
         let Some(measured) = &self.measured else { return Ok(()) };
-        let refuse = |key: &str, problem: String| {
-            Err(ScenarioError::new(format!("radios.{}.measured{key}", self.name), problem))
-        };
-        if !matches!(self.medium, MediumConfig::Sinr(_)) {
-            return refuse("", "the medium has no signal-to-noise ratios; only `sinr` has".to_owned());
+        let is_sinr = matches!(self.medium, MediumConfig::Sinr(_));
+        ensure(is_sinr, place("measured"), "the medium has no signal-to-noise ratios; only `sinr` has")?;
+        for (key, ratio) in [("complete_above", measured.complete_above), ("perfect", measured.perfect)] {
+            let problem = format_args!("{ratio} is not between 0 and 1");
+            ensure(ratio > 0.0 && ratio < 1.0, place(&format!("measured.{key}")), problem)?;
         }
-        let ratios = [("complete_above", measured.complete_above), ("perfect", measured.perfect)];
-        if let Some((key, ratio)) = ratios.into_iter().find(|(_, ratio)| !(*ratio > 0.0 && *ratio < 1.0)) {
-            return refuse(&format!(".{key}"), format!("{ratio} is not between 0 and 1"));
-        }
-        if let Some((from, to, ratio)) = measured.ratios.iter().find(|(_, _, ratio)| !(*ratio > 0.0 && *ratio <= 1.0)) {
-            return refuse(".ratios", format!("{ratio} from {from} to {to} is no ratio above 0 and up to 1"));
+        for (from, to, ratio) in measured.ratios.iter() {
+            let problem = format_args!("{ratio} from {from} to {to} is no ratio above 0 and up to 1");
+            ensure(*ratio > 0.0 && *ratio <= 1.0, place("measured.ratios"), problem)?;
         }
         for (key, value, least) in [
             ("median_range_m", measured.median_range_m, f64::MIN_POSITIVE),
@@ -124,10 +118,9 @@ impl Radio {
             ("shadowing_db", measured.shadowing_db, 0.0),
             ("asymmetry_db", measured.asymmetry_db, 0.0),
         ] {
-            if !(least..=1e6).contains(&value) {
-                let than = if least > 0.0 { "above 0" } else { "of at least 0" };
-                return refuse(&format!(".{key}"), format!("{value} is no number {than}"));
-            }
+            let than = if least > 0.0 { "above 0" } else { "of at least 0" };
+            let problem = format_args!("{value} is no number {than}");
+            ensure((least..=1e6).contains(&value), place(&format!("measured.{key}")), problem)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use conche_proto::cc::units::Factor;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
-use super::{Effort, NonEmpty, ScenarioError};
+use super::{Effort, NonEmpty, ScenarioError, ensure};
 use crate::controllers::known;
 use crate::units::Span;
 
@@ -26,9 +26,11 @@ pub struct Scheme {
     /// How far the first timeout is spread, for the same algorithms and Basic RTO.
     pub ack_random_factor: Option<f64>,
     /// Which timer the variable backoff factor is chosen by: for CoCoA and its full-backoff variants.
-    pub vbf: Option<Vbf>,
+    #[serde(default, deserialize_with = "vbf")]
+    pub vbf: Option<cocoa::Vbf>,
     /// From when idleness of an RTO is counted: for CoCoA and its full-backoff variants.
-    pub aging: Option<Aging>,
+    #[serde(default, deserialize_with = "aging")]
+    pub aging: Option<cocoa::Aging>,
     /// NSTART, where it is not that of all endpoints: how many exchanges with one peer may be outstanding.
     pub nstart: Option<u16>,
 }
@@ -38,28 +40,6 @@ pub struct Scheme {
 pub struct ControllerName {
     name: String,
     controller: AnyController,
-}
-
-/// See [`cocoa::Vbf`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Vbf {
-    /// By the timer that ran out.
-    Current,
-    /// By the first timer of the exchange.
-    Frozen,
-}
-
-/// See [`cocoa::Aging`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Aging {
-    /// From the last change of the RTO.
-    Literal,
-    /// From the last acknowledgement.
-    SinceActivity,
-    /// Never.
-    Off,
 }
 
 /// The schemes that an effort asks for, if it does: a scenario's own, and otherwise any controller by its name.
@@ -78,7 +58,7 @@ pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>
     }
     let scheme = |name: &str| match own.iter().find(|scheme| scheme.name == name) {
         Some(own) => Ok(own.clone()),
-        None => Scheme::of_controller(name).map_err(|error| ScenarioError::new("controllers", error.to_string())),
+        None => Scheme::of_controller(name).map_err(|error| ScenarioError::new("controllers", error)),
     };
     Ok(NonEmpty::new(names.into_iter().map(scheme).collect::<Result<_, _>>()?))
 }
@@ -114,8 +94,8 @@ impl Scheme {
             self.refuse("ack_random_factor", self.ack_random_factor.is_some())?;
         }
         if let Some(cocoa) = cocoa_of(&mut controller) {
-            cocoa.vbf = self.vbf.map_or(cocoa.vbf, cocoa::Vbf::from);
-            cocoa.aging = self.aging.map_or(cocoa.aging, cocoa::Aging::from);
+            cocoa.vbf = self.vbf.unwrap_or(cocoa.vbf);
+            cocoa.aging = self.aging.unwrap_or(cocoa.aging);
         } else {
             self.refuse("vbf", self.vbf.is_some())?;
             self.refuse("aging", self.aging.is_some())?;
@@ -131,20 +111,15 @@ impl Scheme {
 
     fn factor(&self) -> Result<Option<Factor>, ScenarioError> {
         let Some(factor) = self.ack_random_factor else { return Ok(None) };
-        if !(1.0..=10.0).contains(&factor) {
-            let problem = format!("{factor} is not a factor from 1 to 10; RFC 7252 has 1.5");
-            return Err(ScenarioError::new(self.place("ack_random_factor"), problem));
-        }
+        let problem = format_args!("{factor} is not a factor from 1 to 10; RFC 7252 has 1.5");
+        ensure((1.0..=10.0).contains(&factor), self.place("ack_random_factor"), problem)?;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 1000 to 10000
         Ok(Some(Factor::from_permille((factor * 1000.0).round() as u16)))
     }
 
     fn refuse(&self, option: &str, is_set: bool) -> Result<(), ScenarioError> {
-        if !is_set {
-            return Ok(());
-        }
-        let problem = format!("the controller `{}` has no such option; leave it out", self.controller.name);
-        Err(ScenarioError::new(self.place(option), problem))
+        let problem = format_args!("the controller `{}` has no such option; leave it out", self.controller.name);
+        ensure(!is_set, self.place(option), problem)
     }
 
     fn place(&self, option: &str) -> String {
@@ -180,21 +155,23 @@ impl<'de> Deserialize<'de> for ControllerName {
     }
 }
 
-impl From<Vbf> for cocoa::Vbf {
-    fn from(vbf: Vbf) -> Self {
-        match vbf {
-            Vbf::Current => Self::Current,
-            Vbf::Frozen => Self::Frozen,
-        }
+fn vbf<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<cocoa::Vbf>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(remote = "cocoa::Vbf", rename_all = "kebab-case")]
+    enum Named {
+        Current,
+        Frozen,
     }
+    Named::deserialize(deserializer).map(Some)
 }
 
-impl From<Aging> for cocoa::Aging {
-    fn from(aging: Aging) -> Self {
-        match aging {
-            Aging::Literal => Self::Literal,
-            Aging::SinceActivity => Self::SinceActivity,
-            Aging::Off => Self::Off,
-        }
+fn aging<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<cocoa::Aging>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(remote = "cocoa::Aging", rename_all = "kebab-case")]
+    enum Named {
+        Literal,
+        SinceActivity,
+        Off,
     }
+    Named::deserialize(deserializer).map(Some)
 }

@@ -50,7 +50,7 @@ pub struct Label {
 
 impl Axis {
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
-        let refuse = |problem: &str| Err(ScenarioError::new(format!("sweep.{}", self.name), problem.to_owned()));
+        let refuse = |problem: &str| Err(ScenarioError::new(format_args!("sweep.{}", self.name), problem));
         match (self.name.as_str(), &self.path, self.values.is_empty(), self.points.is_empty()) {
             (SCHEME, None, true, true) => Ok(()),
             (SCHEME, ..) => refuse("its points are the schemes and mixes; only its place among the axes can be told"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_proto::codec::Code;
 use serde::Deserialize;
 
-use super::{AtLeastOne, Phase, Range, ScenarioError, Transfer};
+use super::{AtLeastOne, Phase, Range, ScenarioError, Transfer, ensure};
 use crate::units::{Size, Span};
 
 /// Requests from the nodes of one group to those of another: a flow for each pair.
@@ -216,19 +216,13 @@ impl Method {
 impl Traffic {
     /// A sender without an endpoint has no exchanges: nothing that counts them makes sense.
     fn validate_sender(&self) -> Result<(), ScenarioError> {
-        let refused = |wrong: &[(&str, bool, &str)], begin: &str| {
-            let found = wrong.iter().find(|(_, is_wrong, _)| *is_wrong);
-            found.map_or(Ok(()), |(key, _, problem)| {
-                Err(ScenarioError::new(format!("traffic.{}.{key}", self.name), format!("{begin} {problem}")))
-            })
-        };
         let is_paced = self.pace != Pace::Closed;
         let (exchanges, batch) = (self.exchanges.is_some(), self.batch.is_some());
         let (outstanding, ends_run) = (self.outstanding.is_some(), self.ends_run.is_some());
-        match &self.sender {
-            Sender::Endpoint => Ok(()),
+        let (begin, wrong) = match &self.sender {
+            Sender::Endpoint => return Ok(()),
             Sender::Unaware => {
-                let of_exchanges = [
+                let of_exchanges = vec![
                     ("confirmable", self.confirmable, "no acknowledgement; write `confirmable = false`"),
                     ("pace", !is_paced, "no end of what it opened; give it a pace such as { every = .. }"),
                     ("outstanding", outstanding, "no end of what it opened; leave it out"),
@@ -236,23 +230,24 @@ impl Traffic {
                     ("exchanges", exchanges, "no end of what it opened; leave it out, and say when to `stop`"),
                     ("batch", batch, "no success, and has no congestion state; leave it out"),
                 ];
-                refused(&of_exchanges, "an unaware sender hears of")
+                ("an unaware sender hears of", of_exchanges)
             }
             Sender::Transfer(transfer) => {
+                transfer.validate(&format!("traffic.{}.sender.transfer", self.name))?;
+                let counts = is_paced || outstanding || exchanges || ends_run || batch;
                 let sizes = self.request.is_some() || self.response.is_some();
-                let of_exchanges = [
-                    ("pace", is_paced || outstanding || exchanges || ends_run || batch, "no exchanges; leave it out"),
+                let times = self.start.is_some() || self.stop.is_some();
+                let of_exchanges = vec![
+                    ("pace", counts, "no exchanges; leave it out"),
                     ("request", sizes, "no messages; say how large its `payload` and `header` are"),
-                    (
-                        "start",
-                        self.start.is_some() || self.stop.is_some(),
-                        "no other time than the run's; leave it out",
-                    ),
+                    ("start", times, "no other time than the run's; leave it out"),
                 ];
-                refused(&of_exchanges, "a transfer has")?;
-                transfer.validate(&format!("traffic.{}.sender.transfer", self.name))
+                ("a transfer has", of_exchanges)
             }
-        }
+        };
+        wrong.into_iter().try_for_each(|(key, is_wrong, problem)| {
+            ensure(!is_wrong, format_args!("traffic.{}.{key}", self.name), format_args!("{begin} {problem}"))
+        })
     }
 
     /// The bytes of what is sent either way, headers of the network apart; of a message without a size, its own header.
@@ -270,54 +265,38 @@ impl Traffic {
         let header = 4 + u64::from(token_length);
         for (name, size) in [("request", self.request), ("response", self.response)] {
             let Some(size) = size else { continue };
-            if size.0 != header && !(header + 2..=MOST_BYTES).contains(&size.0) {
-                let problem =
-                    format!("{size} is not {header}B (header and token) or between {}B and {MOST_BYTES}B", header + 2);
-                return Err(ScenarioError::new(place(name), problem));
-            }
+            let least = header + 2;
+            let problem =
+                format_args!("{size} is not {header}B (header and token) or between {least}B and {MOST_BYTES}B");
+            ensure(size.0 == header || (least..=MOST_BYTES).contains(&size.0), place(name), problem)?;
         }
         let interval = match &self.pace {
             Pace::Every { interval, .. } | Pace::Poisson { interval } | Pace::Bursts { interval, .. } => *interval,
             Pace::OnOff { interval, on, off } => {
-                if on.0.is_zero() || off.0.is_zero() {
-                    let problem = "a turn of 0s is none; write `on` and `off` as in \"360s\"".to_owned();
-                    return Err(ScenarioError::new(place("pace"), problem));
-                }
-                if interval.0 > on.0 {
-                    let problem = format!("an interval of {interval} is longer than the clock is on, {on}");
-                    return Err(ScenarioError::new(place("pace.interval"), problem));
-                }
+                let turn = "a turn of 0s is none; write `on` and `off` as in \"360s\"";
+                ensure(!on.0.is_zero() && !off.0.is_zero(), place("pace"), turn)?;
+                let long = format_args!("an interval of {interval} is longer than the clock is on, {on}");
+                ensure(interval.0 <= on.0, place("pace.interval"), long)?;
                 *interval
             }
             Pace::Phases(intervals) => {
-                if intervals.len() != phases.len() {
-                    let problem =
-                        format!("{} intervals for {} phases; write one for each", intervals.len(), phases.len());
-                    return Err(ScenarioError::new(place("pace.phases"), problem));
-                }
+                let (paces, phases) = (intervals.len(), phases.len());
+                let problem = format_args!("{paces} intervals for {phases} phases; write one for each");
+                ensure(paces == phases, place("pace.phases"), problem)?;
                 intervals.iter().copied().min().unwrap_or(Span(Duration::MAX))
             }
             Pace::Closed | Pace::At(_) => Span(Duration::MAX),
         };
-        if interval.0.is_zero() {
-            let problem = "0s would open exchanges without end; write it as in \"60s\"".to_owned();
-            return Err(ScenarioError::new(place("pace.interval"), problem));
-        }
+        let endless = "0s would open exchanges without end; write it as in \"60s\"";
+        ensure(!interval.0.is_zero(), place("pace.interval"), endless)?;
         self.validate_sender()?;
-        let problem = match (self.ends_run, self.exchanges) {
-            (Some(share), _) if !(0.0..=1.0).contains(&share) => {
-                Some(format!("{share} is no share; it must be between 0 and 1"))
-            }
-            (Some(_), None) => Some("a share of exchanges without end; say how many `exchanges` a flow has".to_owned()),
-            _ => None,
-        };
-        if let Some(problem) = problem {
-            return Err(ScenarioError::new(place("ends_run"), problem));
+        if let Some(share) = self.ends_run {
+            let no_share = format_args!("{share} is no share; it must be between 0 and 1");
+            ensure((0.0..=1.0).contains(&share), place("ends_run"), no_share)?;
+            let endless = "a share of exchanges without end; say how many `exchanges` a flow has";
+            ensure(self.exchanges.is_some(), place("ends_run"), endless)?;
         }
-        if self.outstanding == Some(Outstanding::Number(0)) {
-            let problem = "0 exchanges at a time are none; at least 1".to_owned();
-            return Err(ScenarioError::new(place("outstanding"), problem));
-        }
-        Ok(())
+        let is_none = self.outstanding == Some(Outstanding::Number(0));
+        ensure(!is_none, place("outstanding"), "0 exchanges at a time are none; at least 1")
     }
 }

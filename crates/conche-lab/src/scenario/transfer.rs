@@ -5,7 +5,7 @@ use std::num::{NonZeroU8, NonZeroU16};
 use conche_netsim::transport::tcp::Acknowledgments;
 use serde::Deserialize;
 
-use super::{AtLeastOne, ScenarioError};
+use super::{AtLeastOne, ScenarioError, ensure};
 use crate::units::{Size, Span};
 
 /// A bulk transfer over a simplified TCP: see [`conche_netsim::transport::tcp`]. Its timers are those of the scheme.
@@ -42,15 +42,9 @@ impl Transfer {
     }
 
     pub(super) fn validate(&self, place: &str) -> Result<(), ScenarioError> {
-        let refuse = |key: &str, problem: String| Err(ScenarioError::new(format!("{place}.{key}"), problem));
-        if self.header.0 < LEAST_HEADER {
-            let problem = format!("{} does not hold addresses and numbers; at least {LEAST_HEADER}B does", self.header);
-            return refuse("header", problem);
-        }
-        if self.datagram_octets() > LONGEST_FRAME {
-            let problem = format!("{} with its header does not fit into a frame of {LONGEST_FRAME}B", self.payload);
-            return refuse("payload", problem);
-        }
-        Ok(())
+        let least = format_args!("{} does not hold addresses and numbers; at least {LEAST_HEADER}B does", self.header);
+        ensure(self.header.0 >= LEAST_HEADER, format_args!("{place}.header"), least)?;
+        let long = format_args!("{} with its header does not fit into a frame of {LONGEST_FRAME}B", self.payload);
+        ensure(self.datagram_octets() <= LONGEST_FRAME, format_args!("{place}.payload"), long)
     }
 }

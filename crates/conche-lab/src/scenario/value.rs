@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{ScenarioError, matches, matches_any, once};
+use super::{ScenarioError, Texts, ensure, once};
 use crate::metrics::{Metric, Statistic};
 use crate::results::Unit;
 use crate::units::Span;
@@ -26,9 +26,9 @@ pub struct Value {
     pub row: Option<String>,
     /// The item, where `items` do not tell it.
     pub item: Option<String>,
-    /// Only in cells with these labels.
+    /// Only in cells with these labels, of which `*` stands for anything.
     #[serde(default)]
-    pub only: BTreeMap<String, Labels>,
+    pub only: BTreeMap<String, Texts>,
     /// The axes over which cells are taken together, as if the flows of each replication were of one run. The value is that
     /// of the last of these cells.
     #[serde(default)]
@@ -77,27 +77,6 @@ pub enum By {
     Label,
 }
 
-/// A label, or several of which one must be met, with `*` for anything.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub enum Labels {
-    /// This one.
-    One(String),
-    /// One of these.
-    Any(Vec<String>),
-}
-
-impl Labels {
-    /// Whether a label is among them.
-    #[must_use]
-    pub fn contain(&self, label: &str) -> bool {
-        match self {
-            Self::One(one) => matches(one, label),
-            Self::Any(any) => matches_any(any, label),
-        }
-    }
-}
-
 impl Value {
     pub(super) fn validate(&self, axes: &[&str], traffic: &[&str], longest: Span) -> Result<(), ScenarioError> {
         let place = || format!("values.{}", self.column);
@@ -108,23 +87,19 @@ impl Value {
             ("than", self.than.keys().collect()),
         ];
         for (key, named) in named {
-            if let Some(unknown) = named.into_iter().find(|axis| !axes.contains(&axis.as_str())) {
-                let problem = format!("there is no axis `{unknown}`; the axes are {}", axes.join(", "));
-                return Err(ScenarioError::new(format!("{}.{key}", place()), problem));
+            for axis in named {
+                let problem = format_args!("there is no axis `{axis}`; the axes are {}", axes.join(", "));
+                ensure(axes.contains(&axis.as_str()), format_args!("{}.{key}", place()), problem)?;
             }
         }
-        self.validate_comparison().map_err(|problem| ScenarioError::new(place(), problem.to_owned()))?;
-        match &self.traffic {
-            Some(unknown) if !traffic.contains(&unknown.as_str()) => {
-                let problem = format!("there is no traffic `{unknown}`; there is {}", traffic.join(", "));
-                Err(ScenarioError::new(format!("{}.traffic", place()), problem))
-            }
-            _ => self.metric.validate(self.statistic, longest).map_err(|problem| ScenarioError::new(place(), problem)),
+        self.validate_comparison().map_err(|problem| ScenarioError::new(place(), problem))?;
+        if let Some(of) = &self.traffic {
+            let problem = format_args!("there is no traffic `{of}`; there is {}", traffic.join(", "));
+            ensure(traffic.contains(&of.as_str()), format_args!("{}.traffic", place()), problem)?;
         }
+        self.metric.validate(self.statistic, longest).map_err(|problem| ScenarioError::new(place(), problem))
     }
-}
 
-impl Value {
     /// Refuses comparisons that say nothing.
     fn validate_comparison(&self) -> Result<(), &'static str> {
         let compares = matches!(self.by, Some(By::Difference | By::Gain));

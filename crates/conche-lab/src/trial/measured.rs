@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn listed_links_have_their_ratio_and_the_others_are_below() {
-        let document = Document::read(crate::papers::ETFA14.scenario, crate::papers::paper_file).expect("valid");
+        let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
         let radio = &document.scenario().radios[0];
         let measured = radio.measured.as_ref().expect("links of FlockLab");
         let Some(crate::scenario::Placement::At(places)) = &document.scenario().nodes[2].place else { panic!("motes") };
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_ratio_of_a_station_that_there_is_not_is_refused() {
-        let document = Document::read(crate::papers::ETFA14.scenario, crate::papers::paper_file).expect("valid");
+        let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
         let mut stream = Streams::new(1).stream(Entity::Run, Purpose::named("links"));
         let error = medium(&document.scenario().radios[0], &[Position::metres(0.0, 0.0)], &mut stream);
         assert_eq!(error.err().as_deref(), Some("measured.ratios: 0 to 1, but there are 1 stations, counted from 0"));

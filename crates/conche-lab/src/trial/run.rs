@@ -24,7 +24,7 @@ use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
 use crate::scenario::Cell;
 use crate::workload::{
-    Application, Occupant, Parameters, Recorded, Requester, Responder, Tally as FlowTally, Timeout, Unaware, host,
+    Application, Occupant, Recorded, Requester, Responder, Tally as FlowTally, Timeout, Unaware, config, host,
 };
 
 /// What a run is to remember beside what its flows did.
@@ -180,9 +180,8 @@ impl<'a> Trial<'a> {
             Step::Up(links, up) => links.into_iter().try_for_each(|link| simulation.set_link_up(link, up)),
             Step::Joined(nodes, joined) => {
                 let mut nodes = nodes.into_iter();
-                return nodes
-                    .try_for_each(|node| simulation.set_node_up(node, joined))
-                    .map_err(|error| error.to_string());
+                let set = nodes.try_for_each(|node| simulation.set_node_up(node, joined));
+                return set.map_err(|error| error.to_string());
             }
             Step::Reboot(nodes) => return self.reboot(&nodes),
         }
@@ -233,20 +232,11 @@ impl<'a> Trial<'a> {
         let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
         let responder = responder.map(|responder| responder.leaving(role.unanswered));
         let application = Application { requester, responder };
-        host(node, lives, self.parameters(role.scheme), recorded, &self.streams, application)
+        let scenario = &self.cell.scenario;
+        let config = config(&scenario.endpoint, scenario.nstart(&self.cell.schemes[role.scheme]));
+        host(node, lives, config, recorded, &self.streams, application)
             .map(|node| Occupant::Coap(Box::new(node)))
             .map_err(|error| error.to_string())
-    }
-
-    fn parameters(&self, scheme: usize) -> Parameters {
-        let endpoint = &self.cell.scenario.endpoint;
-        Parameters {
-            max_retransmit: endpoint.max_retransmit,
-            nstart: self.cell.scenario.nstart(&self.cell.schemes[scheme]),
-            timeout_cap: endpoint.timeout_cap.0,
-            token_length: endpoint.token_length,
-            datagram_overhead: endpoint.overhead(),
-        }
     }
 
     fn into_record(self) -> Record {

@@ -162,7 +162,7 @@ fn a_flow_has_as_many_exchanges_at_a_time_as_its_scheme_lets_out() {
 /// FlockLab as ETFA'14 has it: the links that were published, and a tree over them.
 #[test]
 fn motes_are_as_many_hops_away_as_the_paper_s_network_has() {
-    let document = Document::read(crate::papers::ETFA14.scenario, crate::papers::paper_file).expect("valid");
+    let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
     let rows = ["coap/many/nullrdc", "coap/many/contikimac"];
     let cells = document.cells().expect("valid");
     for cell in cells.iter().filter(|cell| rows.contains(&cell.row(None, &cell.schemes[0]).as_str())) {

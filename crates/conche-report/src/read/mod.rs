@@ -144,7 +144,7 @@ fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Experiment>, 
         }
         std::fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))
     };
-    let read = Experiment::read(&text, beside);
+    let read = Experiment::read(&text, &beside);
     read.map(Some).map_err(|error| ReadError::Scenario { file: path.clone(), problem: error.to_string() })
 }
 

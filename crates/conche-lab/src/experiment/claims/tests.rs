@@ -1,12 +1,24 @@
 //! What claims make of values: those of BDP'19, with values that are made up.
 
 use super::*;
-use crate::results::{Row, Unit};
+use crate::results::Unit;
 use crate::scenario::Document;
+use crate::stats::mean_interval;
 
 /// A mean of replications, and what it was in each.
 fn series(row: &str, column: &str, of_runs: &[f64]) -> Series {
-    let figure = Row { paper: "bdp19", item: "", row }.mean(column, Unit::Ratio, of_runs, None);
+    let (measured, ci95) = mean_interval(of_runs);
+    let figure = Figure {
+        paper: "bdp19".to_owned(),
+        item: String::new(),
+        row: row.to_owned(),
+        column: column.to_owned(),
+        unit: Unit::Ratio,
+        published: None,
+        measured,
+        ci95,
+        runs: u32::try_from(of_runs.len()).expect("few"),
+    };
     Series { figure, of_runs: of_runs.to_vec() }
 }
 
@@ -84,7 +96,7 @@ fn a_line_explains_what_rises_in_proportion_and_nothing_that_falls() {
 
 /// The claims of ComMag'16 that rest on these values.
 fn of_commag16(values: &[(&str, &str, [f64; 2])]) -> Vec<Figure> {
-    let document = Document::read(crate::papers::COMMAG16.scenario, crate::papers::paper_file).expect("valid");
+    let document = Document::read(crate::papers::COMMAG16.scenario, &crate::papers::paper_file).expect("valid");
     let values: Vec<_> = values.iter().map(|(row, column, of_runs)| series(row, column, of_runs)).collect();
     figures(document.scenario(), &values)
 }
@@ -127,7 +139,7 @@ fn one_row_is_compared_with_the_least_or_the_most_of_several() {
 
 #[test]
 fn a_claim_holds_with_all_of_its_interval_and_is_refuted_with_none() {
-    let document = Document::read(crate::papers::ETFA14.scenario, crate::papers::paper_file).expect("valid");
+    let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
     let above_1 = document.scenario().claims.iter().find(|claim| claim.above.is_some()).expect("an ordering").clone();
     let within = Claim { above: None, range: Some((1.0, 2.0)), ..above_1.clone() };
     for (claim, low, high, expected) in [
@@ -145,7 +157,7 @@ fn a_claim_holds_with_all_of_its_interval_and_is_refuted_with_none() {
 
 #[test]
 fn spreads_are_of_rows_that_match() {
-    let document = Document::read(crate::papers::WIOPT12.scenario, crate::papers::paper_file).expect("valid");
+    let document = Document::read(crate::papers::WIOPT12.scenario, &crate::papers::paper_file).expect("valid");
     let values = [
         ("static/1/1", [10.0, 10.1]),
         ("static/2/1", [10.0, 30.0]),

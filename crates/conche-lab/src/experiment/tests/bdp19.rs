@@ -10,7 +10,7 @@ use crate::trial::{Record, Selection, Wanted};
 const MEDIA: [&str; 3] = ["mrm31", "udgm", "sinr"];
 
 fn whole() -> Experiment {
-    Experiment::read(BDP19.scenario, crate::papers::paper_file).expect("valid")
+    Experiment::read(BDP19.scenario, &crate::papers::paper_file).expect("valid")
 }
 
 /// The paper with this workload only, on all media.
