@@ -12,13 +12,11 @@
 //! | [`results`] | what an experiment ends in: one [`Figure`](results::Figure) per measured value, and its line of JSON |
 //! | [`papers`] | papers regenerated: what was published beside what is measured |
 //! | [`report`] | tables of text |
-//! | [`emulate`] | real datagrams under the conditions of a simulated network |
 //! | [`stats`] | pooled percentiles and confidence intervals |
 //! | [`units`] | `"30kbit/s"`, `"400ms"`, `"2500B"` |
 
 pub mod campaign;
 pub mod controllers;
-pub mod emulate;
 pub mod experiment;
 pub mod metrics;
 pub mod papers;

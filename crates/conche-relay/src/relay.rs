@@ -45,7 +45,7 @@ pub type Watch = Box<dyn Fn(&Passage<'_>) + Send>;
 /// A running relay; dropping it ends it.
 ///
 /// ```
-/// use conche_lab::emulate::{Impairment, Relay, RelayConfig};
+/// use conche_relay::{Impairment, Relay, RelayConfig};
 /// use conche_netsim::wired::Loss;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
