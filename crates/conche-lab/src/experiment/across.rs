@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::cells::{CellRuns, Samples, View};
-use crate::metrics::{Measured, Sample, Statistic};
-use crate::scenario::{By, Pick, Value};
+use crate::metrics::Sample;
+use crate::metrics::statistic::{Measured, number, of_numbers};
+use crate::scenario::{By, Pick, Statistic, Value};
 
 /// All cells, and what was measured of them.
 #[derive(Clone, Copy)]
@@ -28,13 +29,13 @@ impl<'a> Cells<'a> {
         let one = self.samples(at, value, &of)?;
         let replications = one.len();
         let numbers: Vec<f64> = match value.by {
-            None => one.iter().filter_map(|sample| value.statistic.number(sample)).collect(),
+            None => one.iter().filter_map(|sample| number(value.statistic, sample)).collect(),
             Some(By::Label) => {
                 let picked: f64 = of.into_values().next()?.parse().ok()?;
                 let in_run =
                     |run: usize| self.picked(at, value, &value.of, Some(run))?.into_values().next()?.parse().ok();
                 let of_runs: Option<Vec<f64>> = (0..replications).map(in_run).collect();
-                let measured = Statistic::Mean.of_numbers("", &of_runs.unwrap_or_else(|| vec![picked]), replications);
+                let measured = of_numbers(Statistic::Mean, "", &of_runs.unwrap_or_else(|| vec![picked]), replications);
                 return Some(Measured { value: picked, ci95: None, ..measured });
             }
             Some(by) => {
@@ -43,7 +44,7 @@ impl<'a> Cells<'a> {
                 runs.filter_map(|(one, other)| compared(by, value.statistic, one, other)).collect()
             }
         };
-        (!numbers.is_empty()).then(|| value.statistic.of_numbers("", &numbers, replications))
+        (!numbers.is_empty()).then(|| of_numbers(value.statistic, "", &numbers, replications))
     }
 
     /// The labels that are picked, by means over all replications or by one of them; `None` if there is no such point.
@@ -70,7 +71,7 @@ impl<'a> Cells<'a> {
                         let samples = self.samples(at, value, &Labels::from([(axis.as_str(), point.clone())]));
                         let chosen = samples.into_iter().flatten().enumerate();
                         let chosen = chosen.filter(|(place, _)| run.is_none_or(|run| run == *place));
-                        let numbers: Vec<f64> = chosen.filter_map(|(_, one)| value.statistic.number(&one)).collect();
+                        let numbers: Vec<f64> = chosen.filter_map(|(_, one)| number(value.statistic, &one)).collect();
                         if numbers.is_empty() { 0.0 } else { numbers.iter().sum::<f64>() / numbers.len() as f64 }
                     };
                     let means: Vec<f64> = points.iter().map(mean).collect();
@@ -130,8 +131,8 @@ fn label(at: View<'_>, axis: &str) -> Option<String> {
 /// How much more one is than the other in a replication.
 fn compared(by: By, statistic: Statistic, one: Sample, other: Sample) -> Option<f64> {
     if by == By::Difference {
-        return Some(statistic.number(&one)? - statistic.number(&other)?);
+        return Some(number(statistic, &one)? - number(statistic, &other)?);
     }
     let (one, other) = Sample::of_common_flows(one, other);
-    Some(100.0 * (statistic.number(&one)? / statistic.number(&other)? - 1.0))
+    Some(100.0 * (number(statistic, &one)? / number(statistic, &other)? - 1.0))
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::kept;
 use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
-use crate::metrics::{Endpoints, Metric, Sample};
+use crate::metrics::{self, Endpoints, Sample};
 use crate::results::Unit;
-use crate::scenario::{Cell, Pace, Phase, Sender, Value};
+use crate::scenario::{Cell, Metric, Pace, Phase, Sender, Value};
 use crate::trial::{self, Record, Routes, Selection, Wanted};
 use crate::units::Span;
 
@@ -108,7 +108,9 @@ impl campaign::Cell for CellRuns {
     type Outcome = Samples;
 
     fn id(&self) -> CellId {
-        self.cell.id()
+        let Cell { part, labels, mix, schemes, .. } = &self.cell;
+        let axes = labels.iter().map(|label| (label.axis.clone(), label.point.clone())).collect();
+        CellId { part: part.clone(), axes, mix: mix.clone(), schemes: schemes.clone() }
     }
 
     fn name(&self) -> String {
@@ -160,7 +162,7 @@ impl campaign::Cell for CellRuns {
     }
 
     fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, String> {
-        let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metric.wants()));
+        let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metrics::wants(metric)));
         let wanted = Wanted { timeouts: wants(|wanted| wanted.timeouts), arrivals: wants(|wanted| wanted.arrivals) };
         let Ran { outcome: record, events } = trial::run(&self.cell, wanted, replication, &self.routes)?;
         if let Some(rows) = exchanges {
@@ -177,7 +179,7 @@ impl campaign::Cell for CellRuns {
                     if is_part && metric.needs_the_whole() {
                         return Sample::None;
                     }
-                    metric.sample(record, Selection { scheme, traffic: *traffic }, endpoints(scheme))
+                    metrics::sample(metric, record, Selection { scheme, traffic: *traffic }, endpoints(scheme))
                 };
                 self.measured.iter().map(sample)
             };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::{Figure, Unit};
-use crate::scenario::{Claim, Compare, Operand, Scenario, Verdict, filled, matches_any};
+use crate::results::{Figure, Unit, Verdict};
+use crate::scenario::{Claim, Compare, Operand, Scenario, filled, matches_any};
 use crate::stats::{Interval, half_width, spread_ratio};
 
 /// The item of claims: what was compared, and in the column that ends in `_holds` the verdict.
@@ -130,11 +130,27 @@ fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper:
         column: format!("{}_holds", claim.outcome),
         unit: Unit::Verdict,
         published: Some(Verdict::Holds.number()),
-        measured: claim.judge(outcome.decides).number(),
+        measured: verdict(claim, outcome.decides).number(),
         ci95: None,
         ..value.clone()
     };
     Some([value, verdict])
+}
+
+/// What becomes of a claim with this interval of its outcome.
+fn verdict(claim: &Claim, interval: Option<Interval>) -> Verdict {
+    let Some(Interval { low, high }) = interval else { return Verdict::Inconclusive };
+    let above = if claim.compare == Compare::Apart { Some(0.0) } else { claim.above };
+    let (least, most) = claim.range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+    let is_within = least <= low && high <= most;
+    let is_beyond = high < least || most < low;
+    if is_within && above.is_none_or(|bound| bound < low) && claim.below.is_none_or(|bound| high < bound) {
+        Verdict::Holds
+    } else if is_beyond || above.is_some_and(|bound| high <= bound) || claim.below.is_some_and(|bound| bound <= low) {
+        Verdict::Refuted
+    } else {
+        Verdict::Inconclusive
+    }
 }
 
 /// What a comparison gives.

@@ -4,9 +4,10 @@ use super::across::Cells;
 use super::cells::{Samples, View};
 use super::claims::Series;
 use super::published::Published;
-use crate::metrics::{Measured, Sample, Statistic, percentiles};
+use crate::metrics::Sample;
+use crate::metrics::statistic::{self, Measured, percentiles};
 use crate::results::Figure;
-use crate::scenario::{Item, Scenario, Value, matches_any};
+use crate::scenario::{Item, Scenario, Statistic, Value, matches_any};
 
 /// The item of what is in no other.
 const GRID: &str = "grid";
@@ -46,7 +47,7 @@ fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &P
                 of_sample.filter(|(of, _)| of.total_cmp(&percent).is_eq()).take(1).map(|(_, one)| one.clone()).collect()
             }
             _ if value.is_across_cells() => cells.measure(view, value).into_iter().collect(),
-            statistic => statistic.of(&samples_of(runs.place(value))),
+            of => statistic::of(of, &samples_of(runs.place(value))),
         };
         let series = |measured: Measured| {
             let (first_run, of_runs) = (measured.first_run, measured.of_runs.clone());

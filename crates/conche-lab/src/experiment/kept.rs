@@ -6,7 +6,8 @@ use conche_netsim::Instant;
 use conche_results::{ExchangeRow, ExchangeRows, Kept, Made, RowOf, RunRow, RunRows, Sample};
 
 use super::cells::{CellRuns, Samples, View};
-use crate::campaign::{CellId, Replication, seed_of};
+use crate::campaign::{Cell, Replication, seed_of};
+use crate::metrics::statistic;
 use crate::scenario::Value;
 use crate::trial::Record;
 
@@ -31,7 +32,7 @@ pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
 
 /// Adds the values of a cell's runs: of each value what it is within a run.
 pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option<Samples>]) -> io::Result<()> {
-    let (scenario, cell) = (&runs.cell.scenario, runs.cell.id());
+    let (scenario, cell) = (&runs.cell.scenario, runs.id());
     for (replication, outcome) in (0..).zip(outcomes) {
         let seed = seed_of(scenario.seed, replication);
         let Some(outcome) = outcome else { continue };
@@ -40,7 +41,7 @@ pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option
             let (phase, samples) = (view.phase.map(|phase| phase.name.as_str()), view.samples(outcome));
             for value in view.values().filter(|value| !value.is_across_cells()) {
                 let (row, unit) = (view.row(value), value.unit().name());
-                for (label, number) in value.statistic.in_run(&samples[runs.place(value)]) {
+                for (label, number) in statistic::in_run(value.statistic, &samples[runs.place(value)]) {
                     let metric = value.column.replace("{}", label);
                     rows.push(&RunRow { of, phase, row: &row, metric: &metric, unit: &unit, value: number })?;
                 }
@@ -57,7 +58,7 @@ pub(super) fn add_exchanges(
     record: &Record,
     replication: Replication,
 ) -> io::Result<()> {
-    let (scenario, cell): (_, CellId) = (&runs.cell.scenario, runs.cell.id());
+    let (scenario, cell) = (&runs.cell.scenario, runs.id());
     let Replication { index: replication, seed, .. } = replication;
     let seconds = |at: Instant| (at - Instant::ZERO).as_secs_f64();
     for flow in &record.flows {

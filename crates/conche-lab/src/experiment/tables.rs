@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use super::Experiment;
 use super::claims::CLAIMS;
 use crate::report::{Table, deviation, interval, number};
-use crate::results::{Figure, Unit};
-use crate::scenario::{self, Scenario, Verdict, filled, matches_any, parsed, templates};
+use crate::results::{Figure, Unit, Verdict};
+use crate::scenario::{self, Scenario, filled, matches_any, parsed, templates};
 
 /// The scenario's tables, or one of everything, and the claims.
 pub(super) fn tables(experiment: &Experiment, figures: &[Figure]) -> Vec<Table> {

@@ -3,8 +3,7 @@
 use super::closeness::{Closeness, HEADER, Origin};
 use crate::experiment::Experiment;
 use crate::report::{Table, deviation, number};
-use crate::results::{Figure, Unit};
-use crate::scenario::Verdict;
+use crate::results::{Figure, Unit, Verdict};
 
 /// What came out of one paper.
 #[derive(Clone, Debug, Default, PartialEq)]

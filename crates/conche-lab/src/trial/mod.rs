@@ -5,6 +5,7 @@
 //! | `network` | nodes, links and radios as the simulator's topology |
 //! | `measured` | radio links that agree with what was measured |
 //! | `pairs`, `pace`, `plan` | which client asks which server, when, and what each host does |
+//! | `rates` | how the rates of links differ from replication to replication |
 //! | `changes` | what happens to the network during a run |
 //! | `transfers`, `routes` | bulk transfers between motes that route by themselves, and frozen routes |
 //! | `run` | the run |
@@ -17,6 +18,7 @@ mod network;
 mod pace;
 mod pairs;
 mod plan;
+mod rates;
 mod record;
 mod routes;
 mod run;

@@ -11,8 +11,8 @@ use conche_netsim::routing::RplTree;
 use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{LinkId, NodeId, RadioId};
 
-use super::measured;
 use super::transfers::Mesh;
+use super::{measured, rates};
 use crate::campaign::Replication;
 use crate::scenario::{Link, Nodes, Placement, Radio, Routing, Scenario, Selected};
 
@@ -106,8 +106,10 @@ impl Network {
                 format!("{} nodes and {} do not pair up; one end must be a single node", from.len(), to.len());
             return Err(of(problem));
         }
-        let rate =
-            link.wire.rate.map(|mean| link.spread.map_or(mean, |spread| spread.rate(mean, &link.name, replication)));
+        let rate = link
+            .wire
+            .rate
+            .map(|mean| link.spread.map_or(mean, |spread| rates::rate(spread, mean, &link.name, replication)));
         let wire = LinkConfig { rate, ..link.wire };
         let mut made = Vec::new();
         for index in 0..count {

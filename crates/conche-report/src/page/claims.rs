@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use conche_lab::experiment::{Compared, compared};
 use conche_lab::report::number;
-use conche_lab::results::{Figure, Unit};
-use conche_lab::scenario::{Claim, Compare, Verdict};
+use conche_lab::results::{Figure, Unit, Verdict};
+use conche_lab::scenario::{Claim, Compare};
 
 use crate::chart::Scale;
 use crate::html::{Html, Px};

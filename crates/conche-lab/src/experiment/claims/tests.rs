@@ -150,9 +150,9 @@ fn a_claim_holds_with_all_of_its_interval_and_is_refuted_with_none() {
         (&within, 0.9, 2.1, Verdict::Inconclusive),
         (&within, 2.1, 3.0, Verdict::Refuted),
     ] {
-        assert_eq!(claim.judge(Some(Interval { low, high })), expected, "{low} to {high}");
+        assert_eq!(verdict(claim, Some(Interval { low, high })), expected, "{low} to {high}");
     }
-    assert_eq!(within.judge(None), Verdict::Inconclusive);
+    assert_eq!(verdict(&within, None), Verdict::Inconclusive);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use toml::{Table as Toml, toml};
 
 use super::*;
-use crate::metrics::{Endpoints, Metric, Sample, Statistic};
+use crate::metrics::{self, Endpoints, Sample};
 use crate::papers::BDP19;
+use crate::scenario::{Metric, Statistic};
 use crate::trial::{Record, Selection, Wanted};
 
 const MEDIA: [&str; 3] = ["mrm31", "udgm", "sinr"];
@@ -40,11 +41,12 @@ fn metric(record: &Record, metric: &str) -> Sample {
     let of = Selection { scheme: 0, traffic: Some(0) };
     let table: Toml = toml::from_str(&format!("metric = {metric}")).expect("TOML");
     let endpoints = Endpoints { max_retransmit: 4, features: None };
-    table["metric"].clone().try_into::<Metric>().expect("a metric").sample(record, of, endpoints)
+    let metric = table["metric"].clone().try_into::<Metric>().expect("a metric");
+    metrics::sample(&metric, record, of, endpoints)
 }
 
 fn number(record: &Record, of: &str) -> f64 {
-    Statistic::Mean.number(&metric(record, of)).unwrap_or_else(|| panic!("{of} has no value"))
+    metrics::statistic::number(Statistic::Mean, &metric(record, of)).unwrap_or_else(|| panic!("{of} has no value"))
 }
 
 fn arrivals(record: &Record) -> usize {

@@ -2,14 +2,10 @@
 
 use std::ops::Range;
 
-use conche_netsim::BitRate;
-use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::wired::LinkConfig;
 use serde::Deserialize;
 
 use super::{AtLeastOne, NonEmpty, Rows, ScenarioError, ensure};
-use crate::campaign::Replication;
-use crate::stats::normal_quantile;
 
 /// A node or, with a `count`, several alike: a group.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -101,10 +97,14 @@ pub enum Draw {
 }
 
 /// The ends of a link.
-pub(crate) struct Ends<'a> {
-    pub(crate) from: &'a str,
-    pub(crate) to: &'a str,
-    pub(crate) both_ways: bool,
+#[derive(Clone, Copy, Debug)]
+pub struct Ends<'a> {
+    /// Where frames enter it.
+    pub from: &'a str,
+    /// Where they leave it.
+    pub to: &'a str,
+    /// Whether it is a link each way.
+    pub both_ways: bool,
 }
 
 impl Link {
@@ -112,7 +112,7 @@ impl Link {
     ///
     /// # Errors
     /// If it has no ends, or too many.
-    pub(crate) fn ends(&self) -> Result<Ends<'_>, ScenarioError> {
+    pub fn ends(&self) -> Result<Ends<'_>, ScenarioError> {
         match (&self.from, &self.to, &self.between) {
             (Some(from), Some(to), None) => Ok(Ends { from, to, both_ways: false }),
             (None, None, Some((from, to))) => Ok(Ends { from, to, both_ways: true }),
@@ -134,24 +134,9 @@ impl Link {
 
 impl Spread {
     /// Refuses one that makes no sense; `place` is what it is of.
-    pub(crate) fn validate(self, place: &str) -> Result<(), ScenarioError> {
+    fn validate(self, place: &str) -> Result<(), ScenarioError> {
         let problem = format_args!("{} is not between 0 and 3; it is that of the natural logarithm", self.sigma);
         ensure((0.0..=3.0).contains(&self.sigma), format_args!("{place}.sigma"), problem)
-    }
-
-    /// The rate of a run, where this is the mean. `name` is the link's, by which it is drawn.
-    ///
-    /// Whole bits: what the last places of the logarithm's inverse are on one machine or another does not matter.
-    pub(crate) fn rate(self, mean: BitRate, name: &str, replication: Replication) -> BitRate {
-        let z = match self.draw {
-            Draw::Independent => Streams::new(replication.seed).stream(Entity::Run, Purpose::named(name)).normal(),
-            Draw::Stratified => normal_quantile((f64::from(replication.index) + 0.5) / f64::from(replication.count)),
-        };
-        // exp(μ + σ²/2) is the mean of a lognormal distribution.
-        let drawn = mean.as_bits() as f64 * (self.sigma * z - self.sigma * self.sigma / 2.0).exp();
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, and casts saturate
-        let bits = drawn.round() as u64;
-        BitRate::bit(bits.max(1))
     }
 }
 
@@ -190,14 +175,18 @@ impl Nodes {
 }
 
 /// A reference to a group, or to a part of it: `mote`, `mote[3]`, `mote[1..4]`, `mote[0..6,7..30]`.
-pub(crate) struct Selected<'a> {
-    pub(crate) group: &'a str,
-    pub(crate) members: Option<Vec<Range<u32>>>,
+#[derive(Clone, Debug)]
+pub struct Selected<'a> {
+    /// The group.
+    pub group: &'a str,
+    /// The numbers of its nodes; `None`: all of it.
+    pub members: Option<Vec<Range<u32>>>,
 }
 
 impl<'a> Selected<'a> {
     /// Reads a reference; `None` if it is malformed.
-    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(text: &'a str) -> Option<Self> {
         let Some((group, rest)) = text.split_once('[') else { return Some(Self { group: text, members: None }) };
         let range = |text: &str| match text.split_once("..") {
             Some((from, to)) => Some(from.trim().parse().ok()?..to.trim().parse().ok()?),
@@ -208,38 +197,5 @@ impl<'a> Selected<'a> {
         };
         let members: Option<Vec<Range<u32>>> = rest.strip_suffix(']')?.split(',').map(range).collect();
         Some(Self { group, members: Some(members?) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rates(draw: Draw, count: u32) -> Vec<f64> {
-        let rate = |index| {
-            let replication = Replication { index, count, seed: u64::from(index) };
-            Spread { sigma: 0.5, draw }.rate(BitRate::kbit(15), "uplink", replication).as_bits() as f64
-        };
-        (0..count).map(rate).collect()
-    }
-
-    #[test]
-    fn rates_of_runs_are_lognormal_around_their_mean() {
-        let rates = rates(Draw::Independent, 20_000);
-        let mean = rates.iter().sum::<f64>() / 20_000.0;
-        // Coefficient of variation √(exp(σ²) − 1) = 0.533.
-        assert!((mean / 15_000.0 - 1.0).abs() < 4.0 * 0.533 / 20_000_f64.sqrt(), "{mean}");
-        let logarithms: Vec<f64> = rates.iter().map(|rate| (rate / 15_000.0).ln() + 0.125).collect();
-        let variance = logarithms.iter().map(|log| log * log).sum::<f64>() / 20_000.0;
-        assert!((variance - 0.25).abs() < 4.0 * 0.25 * (2.0_f64 / 20_000.0).sqrt(), "{variance}");
-    }
-
-    #[test]
-    fn stratified_rates_have_their_mean_with_few_runs_already() {
-        let rates = rates(Draw::Stratified, 15);
-        assert!(rates.is_sorted(), "each from the next part of the distribution");
-        assert!((rates[7] - 15_000.0 * (-0.125_f64).exp()).abs() < 1.0, "the middle one is the median");
-        let mean = rates.iter().sum::<f64>() / 15.0;
-        assert!((mean / 15_000.0 - 1.0).abs() < 0.02, "{mean}");
     }
 }

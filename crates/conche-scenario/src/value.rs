@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{ScenarioError, Texts, ensure, once};
-use crate::metrics::{Metric, Statistic};
-use crate::results::Unit;
 use crate::units::Span;
+use crate::{Metric, Statistic, Unit};
 
 /// A value of each cell: a metric of its flows, and what is made of the replications.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -119,12 +118,14 @@ impl Value {
     }
 
     /// Whether it needs other cells than its own.
-    pub(crate) fn is_across_cells(&self) -> bool {
+    #[must_use]
+    pub fn is_across_cells(&self) -> bool {
         !(self.over.is_empty() && self.of.is_empty() && self.than.is_empty())
     }
 
     /// What it counts.
-    pub(crate) fn unit(&self) -> Unit {
+    #[must_use]
+    pub fn unit(&self) -> Unit {
         match self.by {
             Some(By::Gain) => Unit::Percent,
             Some(By::Label) => Unit::Count,

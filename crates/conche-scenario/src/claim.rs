@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::ScenarioError;
-use crate::results::Unit;
-use crate::stats::Interval;
+use super::{ScenarioError, Unit};
 
 /// What is said in words, put to the test with the measured values.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -36,17 +34,6 @@ pub struct Claim {
     /// The claim is made for each combination of these.
     #[serde(default)]
     pub each: BTreeMap<String, Vec<String>>,
-}
-
-/// What became of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The outcome lies where it must, with all of its 95 % interval.
-    Holds,
-    /// Some of the interval lies where it must and some does not, or there is no interval.
-    Inconclusive,
-    /// No part of the interval lies where it must.
-    Refuted,
 }
 
 /// A row that is compared, or one of several.
@@ -89,57 +76,7 @@ pub enum Compare {
     LineFrom(f64),
 }
 
-impl Verdict {
-    /// As a figure has it: 1 if the claim holds, 0 if it is refuted, and one half in between.
-    #[must_use]
-    pub const fn number(self) -> f64 {
-        match self {
-            Self::Holds => 1.0,
-            Self::Inconclusive => 0.5,
-            Self::Refuted => 0.0,
-        }
-    }
-
-    /// What a figure's number stands for.
-    #[must_use]
-    pub fn of(number: f64) -> Self {
-        match number {
-            0.75.. => Self::Holds,
-            0.25..0.75 => Self::Inconclusive,
-            _ => Self::Refuted,
-        }
-    }
-
-    /// As tables have it.
-    #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::Inconclusive => "inconclusive",
-            Self::Refuted => "does not hold",
-        }
-    }
-}
-
 impl Claim {
-    /// What becomes of it with this interval of its outcome.
-    #[must_use]
-    pub fn judge(&self, interval: Option<Interval>) -> Verdict {
-        let Some(Interval { low, high }) = interval else { return Verdict::Inconclusive };
-        let above = if self.compare == Compare::Apart { Some(0.0) } else { self.above };
-        let (least, most) = self.range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-        let is_within = least <= low && high <= most;
-        let is_beyond = high < least || most < low;
-        if is_within && above.is_none_or(|bound| bound < low) && self.below.is_none_or(|bound| high < bound) {
-            Verdict::Holds
-        } else if is_beyond || above.is_some_and(|bound| high <= bound) || self.below.is_some_and(|bound| bound <= low)
-        {
-            Verdict::Refuted
-        } else {
-            Verdict::Inconclusive
-        }
-    }
-
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
         let refuse = |problem: &str| Err(ScenarioError::new(format_args!("claims.{}", self.row), problem));
         let rows = match self.compare {

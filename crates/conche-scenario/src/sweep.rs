@@ -37,7 +37,7 @@ pub struct Point {
 }
 
 /// The axis of schemes and mixes.
-pub(crate) const SCHEME: &str = "scheme";
+pub(super) const SCHEME: &str = "scheme";
 
 /// Where a cell is on an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,8 @@ impl Axis {
     }
 
     /// Its points, with labels.
-    pub(crate) fn points(&self) -> Vec<Point> {
+    #[must_use]
+    pub fn points(&self) -> Vec<Point> {
         let plain = |value: &Value| {
             let name = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             Point { name, value: Some(value.clone()), set: BTreeMap::new() }

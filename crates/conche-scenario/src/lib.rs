@@ -1,4 +1,4 @@
-//! Experiments as data: a scenario names every parameter, and a TOML file holds it.
+//! Experiments on CoAP congestion control as data: a scenario names every parameter, and a TOML file holds it.
 //!
 //! The scenarios of the papers are files like any user's; nothing of them is a literal in code. Unknown keys, numbers
 //! without a unit and values that make no sense are refused when the file is read.
@@ -16,10 +16,12 @@ mod bounds;
 mod cell;
 mod change;
 mod claim;
+pub mod controllers;
 mod document;
 mod effort;
 mod error;
 mod files;
+mod metric;
 mod network;
 mod once;
 mod part;
@@ -27,11 +29,14 @@ mod path;
 mod phase;
 mod plot;
 mod radio;
+mod received;
 mod results;
 mod scheme;
+mod statistic;
 mod sweep;
 mod traffic;
 mod transfer;
+mod unit;
 mod value;
 
 use serde::Deserialize;
@@ -39,23 +44,27 @@ use serde::Deserialize;
 pub use bounds::{AtLeastOne, NonEmpty, Range, Texts};
 pub use cell::Cell;
 pub use change::{Change, Happening};
-pub use claim::{Claim, Compare, Operand, Verdict};
+pub use claim::{Claim, Compare, Operand};
+pub use conche_netsim::units;
 pub use document::Document;
 pub use effort::Effort;
 use error::ensure;
 pub use error::{ScenarioError, Span as ErrorSpan};
 pub use files::{Files, Rows};
-pub(crate) use network::Selected;
-pub use network::{Draw, Link, Nodes, Placement, Spread};
+pub use metric::{Classes, MOST_WINDOWS, Metric, Windows};
+pub use network::{Draw, Ends, Link, Nodes, Placement, Selected, Spread};
 pub use part::Part;
 pub use phase::Phase;
 pub use plot::{Kind, Plot, Style};
 pub use radio::{Measured, Radio, Routing};
+pub use received::{Received, Transferred};
 pub use results::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any, parsed};
 pub use scheme::{ControllerName, Scheme, select};
+pub use statistic::Statistic;
 pub use sweep::{Axis, Label, Point};
 pub use traffic::{Count, Method, Nstart, Outstanding, Pace, Pairs, Sender, Traffic};
 pub use transfer::Transfer;
+pub use unit::Unit;
 pub use value::{By, Pick, Value};
 
 use crate::units::{Size, Span};
@@ -218,13 +227,13 @@ impl Scenario {
     }
 
     /// How many nodes a reference such as `client` or `client[0..10]` is of, at most.
-    pub(crate) fn most_nodes(&self, reference: &str) -> u32 {
+    pub fn most_nodes(&self, reference: &str) -> u32 {
         let group = reference.split('[').next().unwrap_or_default();
         self.nodes.iter().find(|nodes| nodes.name == group).map_or(0, Nodes::size)
     }
 
     /// What rows are called, as a template of the axes.
-    pub(crate) fn row_template(&self) -> std::borrow::Cow<'_, str> {
+    pub fn row_template(&self) -> std::borrow::Cow<'_, str> {
         if let Some(row) = &self.row {
             return row.into();
         }
@@ -235,7 +244,7 @@ impl Scenario {
 
     /// The number of flows' clients that mixes deal schemes to is not known here; all else that one field alone cannot tell
     /// is checked.
-    pub(crate) fn validate(&self) -> Result<(), ScenarioError> {
+    fn validate(&self) -> Result<(), ScenarioError> {
         let of_schema = format_args!("this conche reads scenarios of schema {SCHEMA}, not {}", self.schema);
         ensure(self.schema == SCHEMA, "schema", of_schema)?;
         distinct("nodes", self.nodes.iter().map(|nodes| &nodes.name))?;
@@ -281,7 +290,7 @@ impl Scenario {
     }
 
     /// Refuses names that no scheme has.
-    pub(super) fn known_schemes(&self, place: &str, names: &[String]) -> Result<(), ScenarioError> {
+    fn known_schemes(&self, place: &str, names: &[String]) -> Result<(), ScenarioError> {
         let Some(unknown) = names.iter().find(|name| self.scheme(name).is_none()) else { return Ok(()) };
         let known: Vec<_> = self.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
         let problem = format_args!("there is no scheme `{unknown}`; the schemes are {}", known.join(", "));
@@ -299,12 +308,12 @@ impl Default for Endpoint {
 
 impl Endpoint {
     /// Bytes of the headers around a CoAP message.
-    pub(crate) fn overhead(&self) -> u32 {
+    pub fn overhead(&self) -> u32 {
         const IP_AND_UDP: u32 = 28;
         self.datagram_overhead.map_or(IP_AND_UDP, |size| u32::try_from(size.0).unwrap_or(u32::MAX))
     }
 
-    pub(crate) fn validate(&self) -> Result<(), ScenarioError> {
+    fn validate(&self) -> Result<(), ScenarioError> {
         ensure(self.nstart > 0, "endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1")?;
         let long = format_args!("{} bytes; a token has at most 8 (RFC 7252 §3)", self.token_length);
         ensure(self.token_length <= 8, "endpoint.token_length", long)?;
@@ -324,7 +333,7 @@ pub fn templates(sections: &[Scenario]) -> impl Iterator<Item = std::borrow::Cow
 }
 
 /// Refuses names that are there twice, or that rows and paths could not be told apart by.
-pub(crate) fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
+fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
     different(place, names, &['/', '@', ' ', '\t', '\n'], "/, @ or white space")
 }
 

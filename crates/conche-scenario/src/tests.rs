@@ -7,10 +7,11 @@ use conche_proto::cc::cocoa::Cocoa;
 use conche_proto::cc::full_backoff::CocoaFullBackoff;
 
 use super::*;
-use crate::papers::ANRW18;
+
+const ANRW18: &str = include_str!("../../../scenarios/anrw18.toml");
 
 fn changed(from: &str, to: &str) -> Result<Document, ScenarioError> {
-    let text = ANRW18.scenario;
+    let text = ANRW18;
     assert!(text.contains(from), "the scenario does not contain {from:?}");
     Document::from_toml(&text.replacen(from, to, 1))
 }
@@ -20,7 +21,7 @@ fn problem(from: &str, to: &str) -> String {
 }
 
 fn anrw18() -> Document {
-    Document::from_toml(ANRW18.scenario).expect("valid")
+    Document::from_toml(ANRW18).expect("valid")
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn a_point_sets_what_it_says_and_nothing_else() {
 
 #[test]
 fn the_axis_of_schemes_has_its_place_where_it_is_listed() {
-    let text = format!("{}\n[[sweep]]\nname = \"scheme\"\n", ANRW18.scenario);
+    let text = format!("{}\n[[sweep]]\nname = \"scheme\"\n", ANRW18);
     let cells = Document::from_toml(&text).expect("valid").cells().expect("valid");
     let rows: Vec<_> = cells.iter().take(2).map(|cell| cell.row(None, &cell.schemes[0])).collect();
     assert_eq!(rows, ["default/continuous/1/2500", "cocoa/continuous/1/2500"]);
@@ -99,7 +100,7 @@ fn a_bare_number_is_refused_where_it_stands() {
     let error = changed("rate = \"30kbit/s\"", "rate = 30").expect_err("no unit");
     assert!(error.to_string().contains("write a data rate as in \"30kbit/s\""), "{error}");
     let span = error.span().expect("the place is known");
-    let text = ANRW18.scenario.replacen("rate = \"30kbit/s\"", "rate = 30", 1);
+    let text = ANRW18.replacen("rate = \"30kbit/s\"", "rate = 30", 1);
     assert_eq!(&text[span], "30");
 }
 
@@ -184,7 +185,7 @@ fn other_controllers_run_through_the_same_scenario() {
 
 #[test]
 fn phases_paces_and_senders_without_sense_are_refused() {
-    let text = crate::papers::BDP19.scenario;
+    let text = include_str!("../../../scenarios/bdp19.toml");
     for (from, to, expected) in [
         ("lasts = \"300s\"", "lasts = \"0s\"", "phases.1/8.5.lasts: a phase of 0s"),
         ("{ name = \"2/17\"", "{ name = \"1/8.5\"", "phases: the name `1/8.5` is there twice"),
@@ -255,7 +256,7 @@ fn phases_paces_and_senders_without_sense_are_refused() {
 #[test]
 fn figures_that_name_what_is_not_there_are_refused_with_what_is() {
     let figure = |keys: &str| {
-        let text = format!("{}\n[[figure]]\ntitle = \"F\"\n{keys}", ANRW18.scenario);
+        let text = format!("{}\n[[figure]]\ntitle = \"F\"\n{keys}", ANRW18);
         Document::from_toml(&text.replace("published = \"anrw18.csv\"", ""))
             .map(drop)
             .map_err(|error| error.to_string())

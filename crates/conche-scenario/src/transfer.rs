@@ -37,7 +37,8 @@ const LONGEST_FRAME: u64 = 127;
 
 impl Transfer {
     /// Octets of a datagram with data.
-    pub(crate) fn datagram_octets(&self) -> u64 {
+    #[must_use]
+    pub fn datagram_octets(&self) -> u64 {
         self.payload.0.saturating_add(self.header.0)
     }
 

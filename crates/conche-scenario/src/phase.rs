@@ -20,7 +20,7 @@ pub struct Phase {
 
 impl Phase {
     /// When each of these begins and ends.
-    pub(crate) fn spans(phases: &[Self]) -> impl Iterator<Item = (Duration, Duration)> {
+    pub fn spans(phases: &[Self]) -> impl Iterator<Item = (Duration, Duration)> {
         phases.iter().scan(Duration::ZERO, |begun, phase| {
             let from = *begun;
             *begun = begun.saturating_add(phase.lasts.0);

@@ -16,7 +16,8 @@ pub struct ScenarioError {
 
 impl ScenarioError {
     /// A problem at a place that is named as a path of keys, such as `server.response`.
-    pub(crate) fn new(place: impl fmt::Display, problem: impl fmt::Display) -> Self {
+    #[must_use]
+    pub fn new(place: impl fmt::Display, problem: impl fmt::Display) -> Self {
         Self { place: Some(place.to_string()), problem: problem.to_string(), span: None }
     }
 

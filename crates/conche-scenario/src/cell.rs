@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use conche_results::CellId;
-
 use super::{Label, Scenario, Texts, filled, matches_any};
 
 /// A cell of an experiment: a scenario in which everything that is varied has its value, and who runs which scheme.
@@ -22,13 +20,6 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// What distinguishes it from all others of its scenario.
-    #[must_use]
-    pub fn id(&self) -> CellId {
-        let axes = self.labels.iter().map(|label| (label.axis.clone(), label.point.clone()));
-        CellId { part: self.part.clone(), axes: axes.collect(), mix: self.mix.clone(), schemes: self.schemes.clone() }
-    }
-
     /// The name of the row of one of its schemes: `scheme/…`, and `scheme@mix/…` in a mix.
     #[must_use]
     pub fn row(&self, template: Option<&str>, scheme: &str) -> String {
