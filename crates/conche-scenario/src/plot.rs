@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::results::{anything, matches, matches_any, parsed};
+use super::results::{anything, filled, matches, matches_any, parsed};
 use super::{Item, Scenario, ScenarioError, Texts, ensure, templates};
 
 /// A figure of a report: values along an axis, a line or group of bars for each of a series.
@@ -153,19 +153,8 @@ fn may_be(template: &str, column: &str) -> bool {
         if pattern == "*" && !template.contains('{') {
             return template.parse::<f64>().is_ok();
         }
-        return template.contains('{') && pattern == any_label(template) || matches(&pattern, template);
+        let any_label = filled(template, |_| Some("*".into()));
+        return template.contains('{') && any_label.as_ref() == Some(&pattern) || matches(&pattern, template);
     }
     parsed(template, column).is_some()
-}
-
-/// A template with a star for each name.
-fn any_label(template: &str) -> String {
-    let mut pattern = String::new();
-    let mut pieces = template.split('{');
-    pattern.push_str(pieces.next().unwrap_or_default());
-    for piece in pieces {
-        pattern.push('*');
-        pattern.push_str(piece.split_once('}').map_or("", |(_, behind)| behind));
-    }
-    pattern
 }

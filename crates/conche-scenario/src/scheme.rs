@@ -2,9 +2,8 @@
 
 use conche_proto::cc::AnyController;
 use conche_proto::cc::any::{Named, UnknownController};
-use conche_proto::cc::basic::Basic;
-use conche_proto::cc::cocoa::{self, Cocoa};
-use conche_proto::cc::default::CoapDefault;
+use conche_proto::cc::cocoa;
+use conche_proto::cc::full_backoff::{CocoaFullBackoff, DefaultFullBackoff};
 use conche_proto::cc::units::Factor;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
@@ -80,26 +79,27 @@ impl Scheme {
     /// If an option is set that the algorithm does not have, or to a value that it cannot have.
     pub fn build(&self) -> Result<AnyController, ScenarioError> {
         let mut controller = self.controller.controller.clone();
-        if let Some(default) = default_of(&mut controller) {
-            default.ack_timeout = self.ack_timeout.map_or(default.ack_timeout, |span| span.0);
-            default.ack_random_factor = self.factor()?.unwrap_or(default.ack_random_factor);
-        } else if let Some(cocoa) = cocoa_of(&mut controller) {
-            cocoa.ack_timeout = self.ack_timeout.map_or(cocoa.ack_timeout, |span| span.0);
-            cocoa.ack_random_factor = self.factor()?.unwrap_or(cocoa.ack_random_factor);
-        } else if let AnyController::Basic(Basic { ack_random_factor, .. }) = &mut controller {
-            self.refuse("ack_timeout", self.ack_timeout.is_some())?;
-            *ack_random_factor = self.factor()?.unwrap_or(*ack_random_factor);
-        } else {
-            self.refuse("ack_timeout", self.ack_timeout.is_some())?;
-            self.refuse("ack_random_factor", self.ack_random_factor.is_some())?;
-        }
-        if let Some(cocoa) = cocoa_of(&mut controller) {
-            cocoa.vbf = self.vbf.unwrap_or(cocoa.vbf);
-            cocoa.aging = self.aging.unwrap_or(cocoa.aging);
-        } else {
-            self.refuse("vbf", self.vbf.is_some())?;
-            self.refuse("aging", self.aging.is_some())?;
-        }
+        let (timeout, factor) = match &mut controller {
+            AnyController::Default(default) => (Some(&mut default.ack_timeout), Some(&mut default.ack_random_factor)),
+            AnyController::DefaultFullBackoff(DefaultFullBackoff { default, .. }) => {
+                (Some(&mut default.ack_timeout), Some(&mut default.ack_random_factor))
+            }
+            AnyController::Cocoa(cocoa) | AnyController::CocoaFullBackoff(CocoaFullBackoff { cocoa, .. }) => {
+                (Some(&mut cocoa.ack_timeout), Some(&mut cocoa.ack_random_factor))
+            }
+            AnyController::Basic(basic) => (None, Some(&mut basic.ack_random_factor)),
+            _ => (None, None),
+        };
+        self.set("ack_timeout", timeout, self.ack_timeout.map(|span| span.0))?;
+        self.set("ack_random_factor", factor, self.factor()?)?;
+        let (vbf, aging) = match &mut controller {
+            AnyController::Cocoa(cocoa) | AnyController::CocoaFullBackoff(CocoaFullBackoff { cocoa, .. }) => {
+                (Some(&mut cocoa.vbf), Some(&mut cocoa.aging))
+            }
+            _ => (None, None),
+        };
+        self.set("vbf", vbf, self.vbf)?;
+        self.set("aging", aging, self.aging)?;
         Ok(controller)
     }
 
@@ -117,29 +117,18 @@ impl Scheme {
         Ok(Some(Factor::from_permille((factor * 1000.0).round() as u16)))
     }
 
-    fn refuse(&self, option: &str, is_set: bool) -> Result<(), ScenarioError> {
+    /// Sets an option of the controller; there is no place for one that it does not have.
+    fn set<T>(&self, option: &str, place: Option<&mut T>, value: Option<T>) -> Result<(), ScenarioError> {
         let problem = format_args!("the controller `{}` has no such option; leave it out", self.controller.name);
-        ensure(!is_set, self.place(option), problem)
+        ensure(place.is_some() || value.is_none(), self.place(option), problem)?;
+        if let (Some(place), Some(value)) = (place, value) {
+            *place = value;
+        }
+        Ok(())
     }
 
     fn place(&self, option: &str) -> String {
         format!("schemes.{}.{option}", self.name)
-    }
-}
-
-fn default_of(controller: &mut AnyController) -> Option<&mut CoapDefault> {
-    match controller {
-        AnyController::Default(default) => Some(default),
-        AnyController::DefaultFullBackoff(full_backoff) => Some(&mut full_backoff.default),
-        _ => None,
-    }
-}
-
-fn cocoa_of(controller: &mut AnyController) -> Option<&mut Cocoa> {
-    match controller {
-        AnyController::Cocoa(cocoa) => Some(cocoa),
-        AnyController::CocoaFullBackoff(full_backoff) => Some(&mut full_backoff.cocoa),
-        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tables of text, as the scenario lays them out.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Experiment;
 use super::claims::CLAIMS;
@@ -54,30 +54,27 @@ fn claims(experiment: &Experiment, figures: &[Figure]) -> Table {
 
 /// Each row a line, each column a column.
 fn everything(figures: &[Figure]) -> Table {
-    let mut columns: Vec<(&str, Unit)> = Vec::new();
-    for figure in figures.iter().filter(|figure| figure.item != CLAIMS) {
-        if !columns.iter().any(|(known, _)| *known == figure.column) {
-            columns.push((&figure.column, figure.unit));
-        }
-    }
+    let shown = || figures.iter().filter(|figure| figure.item != CLAIMS);
+    let columns = each_once(shown().map(|figure| figure.column.as_str()));
+    let rows = each_once(shown().map(|figure| figure.row.as_str()));
     let values = Values::new(figures);
-    let mut rows: Vec<&str> = Vec::new();
-    for figure in figures.iter().filter(|figure| figure.item != CLAIMS) {
-        if !rows.contains(&figure.row.as_str()) {
-            rows.push(&figure.row);
-        }
-    }
     let line = |row: &&str| {
-        let shown = columns.iter().map(|(column, _)| values.get(row, column).map(with_error).unwrap_or_default());
+        let shown = columns.iter().map(|column| values.get(row, column).map(with_error).unwrap_or_default());
         std::iter::once((*row).to_owned()).chain(shown).collect()
     };
     Table {
         title: "What was measured of each cell, with 95 % intervals".to_owned(),
-        header: std::iter::once("cell").chain(columns.iter().map(|(column, _)| *column)).map(String::from).collect(),
+        header: std::iter::once("cell").chain(columns.iter().copied()).map(String::from).collect(),
         names: 1,
         rows: rows.iter().map(line).collect(),
         notes: Vec::new(),
     }
+}
+
+/// These names in the order in which each comes first.
+fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = HashSet::new();
+    names.filter(|name| seen.insert(*name)).collect()
 }
 
 /// A value, and half the width of its interval.

@@ -19,7 +19,7 @@ use super::network::Network;
 use super::plan::{Plan, Role};
 use super::record::{Flow, NodeRecord, Record};
 use super::routes::Routes;
-use super::tally::Tally;
+use super::tally::{OfNode, Tally};
 use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
 use crate::scenario::Cell;
@@ -120,7 +120,7 @@ impl<'a> Trial<'a> {
     fn new(cell: &'a Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Self, String> {
         let scenario = &cell.scenario;
         let steps = changes::steps(scenario, network)?;
-        let tally = Tally::new(network.topology.nodes().count());
+        let tally = Tally(vec![OfNode::default(); network.topology.nodes().count()]);
         let simulation = Simulation::new(&network.topology, seed, tally);
         let simulation = simulation.map_err(|error| error.to_string())?;
         let streams = simulation.streams();
@@ -285,10 +285,9 @@ impl<'a> Trial<'a> {
         let client = |(node, role): (&NodeId, &Role)| {
             let mut traffic: Vec<usize> = role.flows.iter().map(|(place, _)| flows[*place].traffic).collect();
             traffic.dedup();
-            let sent = tally.of(*node);
             let log = timeouts.as_ref().and_then(|logs| logs.get(node));
             let timeouts = log.map(|log| log.take()).unwrap_or_default();
-            let (copies, dropped) = (sent.copies, sent.dropped);
+            let OfNode { copies, dropped } = tally.0[node.index()];
             NodeRecord { node: *node, scheme: role.scheme, traffic, timeouts, copies, dropped }
         };
         let nodes = roles.iter().filter(|(_, role)| !role.flows.is_empty() && !role.is_unaware).map(client).collect();

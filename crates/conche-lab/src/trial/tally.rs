@@ -1,14 +1,12 @@
 //! The observer that counts copies and losses for each client.
 
+use conche_netsim::Instant;
 use conche_netsim::packet::Packet;
 use conche_netsim::trace::{DropReason, Observer};
-use conche_netsim::{Instant, NodeId};
 
-/// Counts, by the client whose exchange a packet belongs to.
+/// What became of the exchanges of each node, by its number.
 #[derive(Debug)]
-pub(super) struct Tally {
-    nodes: Vec<OfNode>,
-}
+pub(super) struct Tally(pub(super) Vec<OfNode>);
 
 /// What became of the exchanges of one node.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,20 +17,10 @@ pub(super) struct OfNode {
     pub(super) dropped: u64,
 }
 
-impl Tally {
-    pub(super) fn new(nodes: usize) -> Self {
-        Self { nodes: vec![OfNode::default(); nodes] }
-    }
-
-    pub(super) fn of(&self, node: NodeId) -> OfNode {
-        self.nodes.get(node.index()).copied().unwrap_or_default()
-    }
-}
-
 impl Observer for Tally {
     fn on_sent(&mut self, _now: Instant, packet: &Packet) {
         if packet.meta.copy.is_some() {
-            self.nodes[packet.meta.from.index()].copies += 1;
+            self.0[packet.meta.from.index()].copies += 1;
         }
     }
 
@@ -40,7 +28,7 @@ impl Observer for Tally {
         // A request comes from its client, a response goes to it.
         let client = if packet.meta.copy.is_some() { packet.meta.from } else { packet.meta.to };
         // A broadcast belongs to no exchange.
-        if let Some(client) = self.nodes.get_mut(client.index()) {
+        if let Some(client) = self.0.get_mut(client.index()) {
             client.dropped += 1;
         }
     }
