@@ -10,19 +10,19 @@
 //! | `transfers`, `routes` | bulk transfers between motes that route by themselves, and frozen routes |
 //! | `run` | the run |
 //! | `record` | what is left of it |
-//! | `tally` | the observer that counts copies and losses |
+//! | `packets` | the observer that counts copies and losses |
 
 mod changes;
 mod measured;
 mod network;
 mod pace;
+mod packets;
 mod pairs;
 mod plan;
 mod rates;
 mod record;
 mod routes;
 mod run;
-mod tally;
 mod transfers;
 
 pub(crate) use plan::enough;

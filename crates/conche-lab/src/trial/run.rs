@@ -16,16 +16,14 @@ use conche_proto::codec::{Body, Code};
 
 use super::changes::{self, Step};
 use super::network::Network;
+use super::packets::{OfNode, PacketCounts};
 use super::plan::{Plan, Role};
 use super::record::{Flow, NodeRecord, Record};
 use super::routes::Routes;
-use super::tally::{OfNode, Tally};
 use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
 use crate::scenario::Cell;
-use crate::workload::{
-    Application, Occupant, Recorded, Requester, Responder, Tally as FlowTally, Timeout, Unaware, config, host,
-};
+use crate::workload::{Application, Occupant, Recorded, Requester, Responder, Tally, Timeout, Unaware, config, host};
 
 /// What a run is to remember beside what its flows did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,7 +95,7 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> String {
 /// A network with its hosts at work.
 struct Trial<'a> {
     cell: &'a Cell,
-    simulation: Simulation<Occupant, Tally>,
+    simulation: Simulation<Occupant, PacketCounts>,
     streams: Streams,
     controllers: Vec<AnyController>,
     flows: Vec<Flow>,
@@ -120,8 +118,8 @@ impl<'a> Trial<'a> {
     fn new(cell: &'a Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Self, String> {
         let scenario = &cell.scenario;
         let steps = changes::steps(scenario, network)?;
-        let tally = Tally(vec![OfNode::default(); network.topology.nodes().count()]);
-        let simulation = Simulation::new(&network.topology, seed, tally);
+        let counts = PacketCounts(vec![OfNode::default(); network.topology.nodes().count()]);
+        let simulation = Simulation::new(&network.topology, seed, counts);
         let simulation = simulation.map_err(|error| error.to_string())?;
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
@@ -243,7 +241,7 @@ impl<'a> Trial<'a> {
         let Self { simulation, mut flows, roles, transfer, radios, retired, timeouts, wants_arrivals, .. } = self;
         let elapsed = simulation.now() - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
-        let (hosts, tally) = simulation.into_parts();
+        let (hosts, counts) = simulation.into_parts();
         // Of two flows between the same nodes the first one is to be found.
         let pairs: HashMap<(NodeId, NodeId), usize> = if wants_arrivals {
             (0..flows.len()).rev().map(|place| ((flows[place].client, flows[place].server), place)).collect()
@@ -254,7 +252,7 @@ impl<'a> Trial<'a> {
         for (node, host) in retired.into_iter().chain(hosts) {
             let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
             let places: Vec<usize> = own.map(|(place, _)| *place).collect();
-            let mut add = |tallies: &[FlowTally]| {
+            let mut add = |tallies: &[Tally]| {
                 for (place, tally) in places.iter().zip(tallies) {
                     flows[*place].tally = flows[*place].tally.followed_by(tally);
                 }
@@ -287,7 +285,7 @@ impl<'a> Trial<'a> {
             traffic.dedup();
             let log = timeouts.as_ref().and_then(|logs| logs.get(node));
             let timeouts = log.map(|log| log.take()).unwrap_or_default();
-            let OfNode { copies, dropped } = tally.0[node.index()];
+            let OfNode { copies, dropped } = counts.0[node.index()];
             NodeRecord { node: *node, scheme: role.scheme, traffic, timeouts, copies, dropped }
         };
         let nodes = roles.iter().filter(|(_, role)| !role.flows.is_empty() && !role.is_unaware).map(client).collect();

@@ -6,7 +6,7 @@ use conche_netsim::trace::{DropReason, Observer};
 
 /// What became of the exchanges of each node, by its number.
 #[derive(Debug)]
-pub(super) struct Tally(pub(super) Vec<OfNode>);
+pub(super) struct PacketCounts(pub(super) Vec<OfNode>);
 
 /// What became of the exchanges of one node.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct OfNode {
     pub(super) dropped: u64,
 }
 
-impl Observer for Tally {
+impl Observer for PacketCounts {
     fn on_sent(&mut self, _now: Instant, packet: &Packet) {
         if packet.meta.copy.is_some() {
             self.0[packet.meta.from.index()].copies += 1;
