@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOptions, Store};
-use conche_lab::composed::Composed;
 use conche_lab::controllers::known;
-use conche_lab::experiment::Effort;
+use conche_lab::experiment::Experiment;
 use conche_lab::papers::Summary;
 use conche_lab::results::{Figure, write_json};
+use conche_lab::scenario::Effort;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;
@@ -60,7 +60,7 @@ pub struct Options {
 
 impl Options {
     /// Runs the experiment as these options change it, and prints what it gives.
-    pub fn execute(&self, experiment: Composed, global: &Global) -> anyhow::Result<()> {
+    pub fn execute(&self, experiment: Experiment, global: &Global) -> anyhow::Result<()> {
         let bar = progress_bar(global);
         let (experiments, store) = self.prepare([experiment], global)?;
         let shown = bar.clone();
@@ -79,7 +79,7 @@ impl Options {
     /// Changes experiments as these options say, and opens the directory for their results.
     pub fn prepare(
         &self,
-        experiments: impl IntoIterator<Item = Composed>,
+        experiments: impl IntoIterator<Item = Experiment>,
         global: &Global,
     ) -> anyhow::Result<Prepared> {
         let adjusted = experiments.into_iter().map(|mut experiment| {
@@ -92,7 +92,7 @@ impl Options {
     }
 
     /// Runs an experiment.
-    pub fn measure(&self, experiment: Composed, store: Option<&Store>, bar: &ProgressBar) -> anyhow::Result<Done> {
+    pub fn measure(&self, experiment: Experiment, store: Option<&Store>, bar: &ProgressBar) -> anyhow::Result<Done> {
         let began = Instant::now();
         let show = |progress: Progress| {
             bar.set_length(progress.total);
@@ -185,11 +185,11 @@ fn parted<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String
 const MOST_FAILURES: usize = 10;
 
 /// What will be run, and where its results are kept, if they are.
-type Prepared = (Vec<Composed>, Option<Store>);
+type Prepared = (Vec<Experiment>, Option<Store>);
 
 /// An experiment that was run.
 pub struct Done {
-    experiment: Composed,
+    experiment: Experiment,
     pub figures: Vec<Figure>,
     pub completion: Completion,
     elapsed: Duration,
@@ -198,7 +198,7 @@ pub struct Done {
 impl Done {
     /// What it is called.
     pub fn name(&self) -> &str {
-        self.experiment.about().name
+        self.experiment.name()
     }
 
     /// Prints the results on standard output: for people, or as JSON.
@@ -259,7 +259,7 @@ pub fn style(template: &str) -> ProgressStyle {
 /// The results for people.
 impl std::fmt::Display for Done {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{}", self.experiment.about())?;
+        writeln!(f, "{}", self.experiment)?;
         self.experiment.tables(&self.figures).iter().try_for_each(|table| write!(f, "\n{table}"))
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::Context;
 use conche::Ecn;
 use conche::watch::{EventLog, Fact, Notice, Recorder, Watcher};
-use conche_lab::emulate::{Counts, Impairment, Loss, Passage, Relay, RelayConfig};
 use conche_lab::units::Span;
 use conche_netsim::wired::Distribution;
+use conche_relay::{Counts, Impairment, Loss, Passage, Relay, RelayConfig};
 use serde::Serialize;
 use tokio::time::Instant;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use anyhow::Context;
-use conche_lab::composed::Composed;
+use conche_lab::experiment::Experiment;
 use conche_lab::scenario::ScenarioError;
 
 use crate::Global;
@@ -23,8 +23,8 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(&args.file)
         .map_err(|error| UsageError(format!("cannot read {}: {error}", args.file.display())))?;
-    let experiment =
-        Composed::read(&text, |name| beside(&args.file, name)).map_err(|error| diagnosis(&args.file, &text, &error))?;
+    let experiment = Experiment::read(&text, &|name| beside(&args.file, name))
+        .map_err(|error| diagnosis(&args.file, &text, &error))?;
     args.options.execute(experiment, global).with_context(|| format!("scenario {}", args.file.display()))
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use conche_lab::campaign::{Completion, Store};
-use conche_lab::composed::Composed;
+use conche_lab::experiment::Experiment;
 use conche_lab::results::{Begin, Build, Finished, Origin, Program, StoreError, write_json};
 
 use crate::Global;
@@ -29,7 +29,7 @@ impl Saving {
     /// Opens the directory, if there is to be one, for experiments that will be run as they are.
     pub fn open(
         &self,
-        experiments: &[Composed],
+        experiments: &[Experiment],
         jobs: Option<NonZeroUsize>,
         global: &Global,
     ) -> anyhow::Result<Option<Store>> {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use common::{Process, conche, run, serve};
 use conche::client::Response;
 use conche::{Client, Code, Reliability};
-use conche_lab::emulate::{Impairment, Loss, Relay, RelayConfig};
+use conche_relay::{Impairment, Loss, Relay, RelayConfig};
 
 const CLIENT: &str = "coap-client-notls";
 const SERVER: &str = "coap-server-notls";

@@ -13,9 +13,9 @@
 use std::error::Error;
 
 use conche_lab::campaign::RunOptions;
-use conche_lab::composed::Composed;
-use conche_lab::experiment::{Effort, Origin};
-use conche_lab::papers::{Closeness, ETFA14};
+use conche_lab::experiment::Experiment;
+use conche_lab::papers::{Closeness, ETFA14, Origin};
+use conche_lab::scenario::Effort;
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use toml::{Table, Value};
 
@@ -46,7 +46,7 @@ type Set = [f64; PARAMETERS.len()];
 fn main() -> Result<(), Box<dyn Error>> {
     let seed = std::env::args().nth(1).map_or(Ok(1), |seed| seed.parse())?;
     let experiment = part_of(&ETFA14)?;
-    println!("seed of the search {seed}, of the scenario {}", experiment.about().seed);
+    println!("seed of the search {seed}, of the scenario {}", experiment.document().scenario().seed);
     let mut stream = Streams::new(seed).stream(Entity::Run, Purpose::named("calibration"));
     let mut best: Option<(f64, Set)> = None;
     for _ in 0..DRAWS {
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The paper's experiment without what is predicted.
-fn part_of(paper: &conche_lab::papers::Paper) -> Result<Composed, Box<dyn Error>> {
+fn part_of(paper: &conche_lab::papers::Paper) -> Result<Experiment, Box<dyn Error>> {
     let mut scenario: Table = paper.scenario.parse()?;
     for key in ["claims", "tables", "quick"] {
         scenario.remove(key);
@@ -77,11 +77,11 @@ fn part_of(paper: &conche_lab::papers::Paper) -> Result<Composed, Box<dyn Error>
     parts.retain(|part| part.get("name").and_then(Value::as_str) == Some(PART));
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/");
     let file = |name: &str| std::fs::read_to_string(format!("{beside}{name}")).map_err(|error| error.to_string());
-    Ok(Composed::read(&toml::to_string(&scenario)?, file)?)
+    Ok(Experiment::read(&toml::to_string(&scenario)?, &file)?)
 }
 
 /// Measures a set, and keeps it if it is better.
-fn keep(best: &mut Option<(f64, Set)>, experiment: &Composed, set: Set) -> bool {
+fn keep(best: &mut Option<(f64, Set)>, experiment: &Experiment, set: Set) -> bool {
     // What cannot be run is no candidate.
     let Ok(closeness) = closeness(experiment, set, Some(RUNS)) else { return false };
     let Some(mean) = closeness.mean_log_ratio() else { return false };
@@ -94,8 +94,8 @@ fn keep(best: &mut Option<(f64, Set)>, experiment: &Composed, set: Set) -> bool 
 }
 
 /// How near the fitted values come with a set.
-fn closeness(experiment: &Composed, set: Set, runs: Option<u32>) -> Result<Closeness, Box<dyn Error>> {
-    let with = |experiment: Composed, (&(path, _, unit), value): (&Parameter, f64)| {
+fn closeness(experiment: &Experiment, set: Set, runs: Option<u32>) -> Result<Closeness, Box<dyn Error>> {
+    let with = |experiment: Experiment, (&(path, _, unit), value): (&Parameter, f64)| {
         experiment.with(path, format!("{value:.0}{unit}"))
     };
     let mut experiment = PARAMETERS.iter().zip(set).try_fold(experiment.clone(), with)?;

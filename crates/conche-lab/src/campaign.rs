@@ -176,7 +176,9 @@ pub fn run<C: Cell>(
             *taken += 1;
             progress.taken = *taken;
         } else {
-            *cost += Cost { runs: 1, events: ran.as_ref().map_or(0, |ran| ran.events), cpu };
+            cost.runs += 1;
+            cost.events += ran.as_ref().map_or(0, |ran| ran.events);
+            cost.cpu += cpu;
         }
         watch(*progress);
         ((place, replication), ran)
@@ -243,14 +245,6 @@ impl Cost {
     #[must_use]
     pub fn events_per_second(&self) -> Option<f64> {
         (!self.cpu.is_zero()).then(|| self.events as f64 / self.cpu.as_secs_f64())
-    }
-}
-
-impl std::ops::AddAssign for Cost {
-    fn add_assign(&mut self, other: Self) {
-        self.runs += other.runs;
-        self.events += other.events;
-        self.cpu += other.cpu;
     }
 }
 

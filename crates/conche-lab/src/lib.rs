@@ -2,33 +2,27 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`scenario`] | experiments as data, read from TOML |
-//! | [`experiment`] | what every experiment offers, whatever its network |
+//! | [`scenario`] | experiments as data, read from TOML: the crate `conche-scenario` |
 //! | [`campaign`] | many runs, in parallel, with results that do not depend on how many threads there are |
 //! | [`workload`] | CoAP applications that send and answer requests, and record what becomes of them |
-//! | [`compose`] | one run of a scenario's cell: its network and hosts in virtual time, and what is left of it |
+//! | [`trial`] | one run of a scenario's cell: its network and hosts in virtual time, and what is left of it |
 //! | [`metrics`] | what is measured of a run, and what is made of the replications |
-//! | [`composed`] | the experiment that a scenario composes: cells, figures, claims, tables |
-//! | [`controllers`] | the controllers that the program knows by name, its own among them |
+//! | [`experiment`] | the experiment of a scenario: its cells run, figures, claims, tables |
 //! | [`results`] | what an experiment ends in: one [`Figure`](results::Figure) per measured value, and its line of JSON |
 //! | [`papers`] | papers regenerated: what was published beside what is measured |
 //! | [`report`] | tables of text |
-//! | [`emulate`] | real datagrams under the conditions of a simulated network |
 //! | [`stats`] | pooled percentiles and confidence intervals |
 //! | [`units`] | `"30kbit/s"`, `"400ms"`, `"2500B"` |
 
 pub mod campaign;
-pub mod compose;
-pub mod composed;
-pub mod controllers;
-pub mod emulate;
 pub mod experiment;
 pub mod metrics;
 pub mod papers;
 pub mod report;
 pub mod results;
-pub mod scenario;
 pub mod stats;
+pub mod trial;
 pub mod workload;
 
-pub use conche_netsim::units;
+pub use conche_scenario as scenario;
+pub use conche_scenario::{controllers, units};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use conche_lab::results::{Figure, Unit};
-use conche_lab::scenario::{Columns, Item, Kind, Plot, Style, parsed, templates};
+use conche_lab::scenario::{Item, Kind, Plot, Style, Texts, parsed, templates};
 
 use crate::plots::{sections, symbol};
 use crate::read::Study;
@@ -83,7 +83,7 @@ fn template(study: &Study, row: &str) -> String {
 }
 
 fn title<'a>(study: &'a Study, item: &'a str) -> &'a str {
-    let document = study.experiment.as_ref().map(conche_lab::composed::Composed::document);
+    let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let items: &[Item] = document.map(|document| document.scenario().items.as_slice()).unwrap_or_default();
     let known = items.iter().find(|known| known.name == item && !known.title.is_empty());
     known.map_or(item, |known| &known.title)
@@ -133,7 +133,7 @@ fn plot(figures: &[&Figure], item: &str, title: &str, column: &str, template: &s
         x,
         series,
         panels: (!panels.is_empty()).then(|| panels.join(" · ")),
-        y: Columns::One(column.to_owned()),
+        y: Texts::One(column.to_owned()),
         items: vec![item.to_owned()],
         rows: vec!["*".to_owned()],
         labels: vec![template.to_owned()],

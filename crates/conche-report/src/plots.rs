@@ -12,7 +12,7 @@ use crate::read::Study;
 /// The figures of a study, in their order: those of its scenario or, if it has none, of its items.
 pub(crate) fn charts(study: &Study) -> Vec<Chart> {
     let sections = sections(study);
-    let own = study.experiment.as_ref().map(conche_lab::composed::Composed::document);
+    let own = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let own = own.map(|document| document.scenario().figures.as_slice()).unwrap_or_default();
     let by_items = if own.is_empty() { crate::fallback::plots(study) } else { Vec::new() };
     own.iter().chain(&by_items).filter_map(|plot| chart(study, plot, sections)).collect()
@@ -20,7 +20,7 @@ pub(crate) fn charts(study: &Study) -> Vec<Chart> {
 
 /// The parts of a study's scenario; none if it is not known.
 pub(crate) fn sections(study: &Study) -> &[Scenario] {
-    let document = study.experiment.as_ref().map(conche_lab::composed::Composed::document);
+    let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     document.map(|document| document.sections()).unwrap_or_default()
 }
 
@@ -259,7 +259,7 @@ fn sorted(places: &[Place]) -> Vec<usize> {
 
 /// The names of a study's schemes, in their order.
 pub(crate) fn scheme_names(study: &Study) -> Vec<&str> {
-    let document = study.experiment.as_ref().map(conche_lab::composed::Composed::document);
+    let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let schemes = document.map(|document| document.scenario().schemes.iter());
     schemes.into_iter().flatten().map(|scheme| scheme.name.as_str()).collect()
 }

@@ -7,7 +7,8 @@ use crate::project::{Finding, TextFile};
 use crate::source::{self, Kind, Token};
 
 /// Crates whose results must not depend on an order that no one chose.
-const CRATES: [&str; 3] = ["crates/conche-proto/src/", "crates/conche-netsim/src/", "crates/conche-lab/src/"];
+const CRATES: [&str; 4] =
+    ["crates/conche-proto/src/", "crates/conche-netsim/src/", "crates/conche-scenario/src/", "crates/conche-lab/src/"];
 
 /// Methods that visit all entries.
 const WALKS: [&str; 11] = [

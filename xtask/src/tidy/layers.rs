@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::project::{Finding, Project};
 
-/// Dependencies that stay in `conche-lab` and `conche-cli`, so that work on the protocol builds in seconds.
+/// Dependencies that stay in [`OF_EXPERIMENTS`], so that work on the protocol builds in seconds.
 const HEAVY: [&str; 18] = [
     "anyhow",
     "arrow",
@@ -29,6 +29,9 @@ const HEAVY: [&str; 18] = [
     "statrs",
     "toml",
 ];
+
+/// The crates of experiments and of the command.
+const OF_EXPERIMENTS: [&str; 3] = ["conche-scenario", "conche-lab", "conche-cli"];
 
 /// A crate of the workspace as cargo sees it.
 #[derive(Debug, Deserialize)]
@@ -89,8 +92,8 @@ pub fn check(architecture: &str, packages: &[Package]) -> Vec<Finding> {
             if needed && package.name == "conche-cc" {
                 add(package, format!("depends on {name}; conche-cc has no dependencies"));
             }
-            if needed && HEAVY.contains(&name) && !matches!(package.name.as_str(), "conche-lab" | "conche-cli") {
-                add(package, format!("depends on {name}, which belongs in conche-lab or conche-cli"));
+            if needed && HEAVY.contains(&name) && !OF_EXPERIMENTS.contains(&package.name.as_str()) {
+                add(package, format!("depends on {name}, which belongs in one of {OF_EXPERIMENTS:?}"));
             }
         }
     }

@@ -2,67 +2,29 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use conche_scenario::{MOST_WINDOWS, Windows};
 
 use super::Sample;
-use crate::compose::{Record, Selection};
+use crate::trial::{Record, Selection};
 use crate::units::Span;
 
-/// How a run's time is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Windows {
-    /// How long a window is. Or:
-    pub window: Option<Span>,
-    /// In how many equal stretches it is.
-    pub stretches: Option<u32>,
-}
-
-/// A column each: nobody reads more.
-const MOST_WINDOWS: u128 = 10_000;
-
-impl Windows {
-    /// Refuses windows without end, and more than anybody reads.
-    pub(super) fn validate(self, longest: Span) -> Result<(), String> {
-        match (self.window, self.stretches) {
-            (None, Some(stretches)) if stretches == 0 || u128::from(stretches) > MOST_WINDOWS => {
-                Err(format!("{stretches} stretches; they must be between 1 and {MOST_WINDOWS}"))
-            }
-            (Some(window), None) => windows_fit(window, longest),
-            (None, Some(_)) => Ok(()),
-            _ => Err("say either how long a `window` is, or how many `stretches` there are".to_owned()),
+/// The end of each window, since the run began.
+fn ends(windows: Windows, elapsed: Duration) -> Vec<Duration> {
+    match (windows.window, windows.stretches) {
+        (Some(Span(window)), _) => {
+            let count = elapsed.as_nanos().div_ceil(window.as_nanos().max(1)).clamp(1, MOST_WINDOWS + 1);
+            (1..=u32::try_from(count).unwrap_or(u32::MAX)).map(|end| window.saturating_mul(end)).collect()
         }
-    }
-
-    /// The end of each, since the run began.
-    fn ends(self, elapsed: Duration) -> Vec<Duration> {
-        match (self.window, self.stretches) {
-            (Some(Span(window)), _) => {
-                let count = elapsed.as_nanos().div_ceil(window.as_nanos().max(1)).clamp(1, MOST_WINDOWS + 1);
-                (1..=u32::try_from(count).unwrap_or(u32::MAX)).map(|end| window.saturating_mul(end)).collect()
-            }
-            (None, stretches) => {
-                let stretches = stretches.unwrap_or(1).max(1);
-                (1..=stretches).map(|end| elapsed.saturating_mul(end) / stretches).collect()
-            }
+        (None, stretches) => {
+            let stretches = stretches.unwrap_or(1).max(1);
+            (1..=stretches).map(|end| elapsed.saturating_mul(end) / stretches).collect()
         }
-    }
-}
-
-/// Refuses windows that are none, or too many.
-pub(super) fn windows_fit(window: Span, longest: Span) -> Result<(), String> {
-    if window.0.is_zero() {
-        Err("a window must be longer than 0s".to_owned())
-    } else if longest.0.as_nanos() / window.0.as_nanos() > MOST_WINDOWS {
-        Err(format!("{longest} has more than {MOST_WINDOWS} windows of {window}; make them longer"))
-    } else {
-        Ok(())
     }
 }
 
 /// Exchanges that succeeded: in each window, or until its end.
 pub(super) fn successes(run: &Record, of: Selection, windows: Windows, so_far: bool) -> Sample {
-    let ends = windows.ends(run.elapsed);
+    let ends = ends(windows, run.elapsed);
     let mut counts = vec![0_u64; ends.len()];
     let exchanges = run.flows_of(of).flat_map(|flow| &flow.exchanges);
     for exchange in exchanges.filter(|exchange| exchange.answered) {
@@ -82,7 +44,7 @@ pub(super) fn successes(run: &Record, of: Selection, windows: Windows, so_far: b
 
 /// The mean timeout of the copies that were sent in each window, in seconds; of none where none was sent.
 pub(super) fn timeouts(run: &Record, of: Selection, windows: Windows) -> Sample {
-    let ends = windows.ends(run.elapsed);
+    let ends = ends(windows, run.elapsed);
     let mut sums = vec![(0.0, 0_u32); ends.len()];
     for timeout in run.nodes_of(of).flat_map(|node| &node.timeouts) {
         let at = timeout.at - run.began;
@@ -111,24 +73,9 @@ mod tests {
     #[test]
     fn windows_are_as_long_as_they_say_and_stretches_share_the_run() {
         let ends = |windows: Windows| -> Vec<u128> {
-            windows.ends(Duration::from_secs(10)).iter().map(Duration::as_millis).collect()
+            super::ends(windows, Duration::from_secs(10)).iter().map(Duration::as_millis).collect()
         };
         assert_eq!(ends(windows(Some("4s"), None)), [4000, 8000, 12_000]);
         assert_eq!(ends(windows(None, Some(4))), [2500, 5000, 7500, 10_000]);
-    }
-
-    #[test]
-    fn windows_without_sense_are_refused() {
-        let longest = "10s".parse().expect("a time");
-        for (windows, expected) in [
-            (windows(Some("0s"), None), "longer than 0s"),
-            (windows(Some("1ms"), Some(2)), "say either"),
-            (windows(None, None), "say either"),
-            (windows(None, Some(0)), "0 stretches"),
-            (windows(Some("1us"), None), "more than 10000 windows"),
-        ] {
-            assert!(windows.validate(longest).is_err_and(|problem| problem.contains(expected)), "{windows:?}");
-        }
-        assert_eq!(windows(None, Some(15)).validate(longest), Ok(()));
     }
 }

@@ -2,149 +2,72 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use conche_scenario::Received;
 
 use super::Sample;
-use super::over_time::windows_fit;
-use crate::compose::{Flow, Record, Selection};
-use crate::results::Unit;
 use crate::stats::jain_index;
-use crate::units::Span;
+use crate::trial::{Flow, Record, Selection};
 
-/// Something that is measured of the requests that arrived at their servers. Duplicates do not count. The bits of a request
-/// are those of its CoAP message and of the headers that `endpoint.datagram_overhead` says.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Received {
-    /// Bits a second, of all flows.
-    Goodput,
-    /// The mean of the flows' goodputs.
-    GoodputOfFlow,
-    /// The same of the flows that are so many hops long, by that number.
-    GoodputByHops,
-    /// Each flow's goodput, for percentiles over flows and replications.
-    GoodputOfEach,
-    /// The goodput of the first flow of so many hops within each such time, by its end.
-    GoodputOverTime {
-        /// How long a window is.
-        window: Span,
-        /// How many hops.
-        hops: u16,
-    },
-    /// Jain's index of the flows' goodputs in each such time, as the mean of the windows in which any request arrived;
-    /// without a window, over all the time.
-    Jain {
-        /// How long a window is.
-        #[serde(default)]
-        window: Option<Span>,
-    },
-    /// Flows whose goodput is less than this share of the mean of all.
-    Starving {
-        /// The share, from 0 to 1.
-        share: f64,
-    },
-    /// The share of windows and flows in which nothing arrived.
-    Silent {
-        /// How long a window is.
-        window: Span,
-        /// Of flows that are so many hops long; without, of all.
-        #[serde(default)]
-        hops: Option<u16>,
-    },
-    /// Frames on the air for each request that arrived, link-layer acknowledgements not counted. Of the whole run only.
-    Frames,
-}
-
-impl Received {
-    /// What it counts.
-    pub(super) const fn unit(self) -> Unit {
-        match self {
-            Self::Goodput
-            | Self::GoodputOfFlow
-            | Self::GoodputByHops
-            | Self::GoodputOfEach
-            | Self::GoodputOverTime { .. } => Unit::BitsPerSecond,
-            Self::Jain { .. } => Unit::Ratio,
-            Self::Starving { .. } | Self::Frames => Unit::Count,
-            Self::Silent { .. } => Unit::Percent,
-        }
+/// What a metric of the requests that arrived is in a run.
+pub(super) fn sample(received: Received, run: &Record, of: Selection) -> Sample {
+    let flows: Vec<&Flow> = run.flows_of(of).collect();
+    let seconds = run.elapsed.as_secs_f64();
+    let number = |flow: &Flow| flow.arrivals.len() as f64;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    // Whole numbers are added before anything is divided.
+    let goodput =
+        |flows: &mut dyn Iterator<Item = &&Flow>| flows.map(|flow| number(flow) * bits(flow)).sum::<f64>() / seconds;
+    if flows.is_empty() || seconds <= 0.0 {
+        return Sample::None;
     }
-
-    /// Refuses what no run can answer.
-    pub(super) fn validate(self, longest: Span) -> Result<(), String> {
-        match self {
-            Self::Starving { share } if !(0.0..=1.0).contains(&share) => {
-                Err(format!("a share of {share}; it must be between 0 and 1"))
-            }
-            Self::GoodputOverTime { window, .. }
-            | Self::Silent { window, .. }
-            | Self::Jain { window: Some(window) } => windows_fit(window, longest),
-            _ => Ok(()),
+    match received {
+        Received::Goodput => Sample::One(goodput(&mut flows.iter())),
+        Received::GoodputOfFlow => Sample::One(goodput(&mut flows.iter()) / flows.len() as f64),
+        Received::GoodputByHops => {
+            let farthest = flows.iter().map(|flow| flow.hops).max().unwrap_or(0);
+            let of_hops = |hops: u16| {
+                let of = || flows.iter().filter(|flow| flow.hops == hops);
+                let count = of().count();
+                (count > 0).then(|| (hops.to_string(), goodput(&mut of()) / count as f64))
+            };
+            Sample::Labelled((0..=farthest).filter_map(of_hops).collect())
         }
-    }
-
-    /// What it is in a run.
-    pub(super) fn sample(self, run: &Record, of: Selection) -> Sample {
-        let flows: Vec<&Flow> = run.flows_of(of).collect();
-        let seconds = run.elapsed.as_secs_f64();
-        let number = |flow: &Flow| flow.arrivals.len() as f64;
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        // Whole numbers are added before anything is divided.
-        let goodput = |flows: &mut dyn Iterator<Item = &&Flow>| {
-            flows.map(|flow| number(flow) * bits(flow)).sum::<f64>() / seconds
-        };
-        if flows.is_empty() || seconds <= 0.0 {
-            return Sample::None;
+        Received::GoodputOfEach => {
+            // Whole thousandths of a bit a second: not negative, and less than 2^53 up to 9 Tbit/s.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let thousandths = |flow: &Flow| (1e3 * number(flow) * bits(flow) / seconds).round() as u64;
+            Sample::Each(flows.iter().map(|flow| thousandths(flow)).collect(), 1e3)
         }
-        match self {
-            Self::Goodput => Sample::One(goodput(&mut flows.iter())),
-            Self::GoodputOfFlow => Sample::One(goodput(&mut flows.iter()) / flows.len() as f64),
-            Self::GoodputByHops => {
-                let farthest = flows.iter().map(|flow| flow.hops).max().unwrap_or(0);
-                let of_hops = |hops: u16| {
-                    let of = || flows.iter().filter(|flow| flow.hops == hops);
-                    let count = of().count();
-                    (count > 0).then(|| (hops.to_string(), goodput(&mut of()) / count as f64))
-                };
-                Sample::Labelled((0..=farthest).filter_map(of_hops).collect())
-            }
-            Self::GoodputOfEach => {
-                // Whole thousandths of a bit a second: not negative, and less than 2^53 up to 9 Tbit/s.
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                let thousandths = |flow: &Flow| (1e3 * number(flow) * bits(flow) / seconds).round() as u64;
-                Sample::Each(flows.iter().map(|flow| thousandths(flow)).collect(), 1e3)
-            }
-            Self::GoodputOverTime { window, hops } => {
-                let Some(flow) = flows.iter().find(|flow| flow.hops == hops) else { return Sample::None };
-                let end = |place: u32| format!("{}s", window.0.saturating_mul(place).as_secs_f64());
-                let counts = windows(run, flow, window.0).into_iter();
-                let goodput = |count: f64| count * bits(flow) / window.0.as_secs_f64();
-                Sample::Labelled((1..).zip(counts).map(|(place, count)| (end(place), goodput(count))).collect())
-            }
-            Self::Jain { window: None } => some(jain_index(&flows.iter().map(|flow| number(flow)).collect::<Vec<_>>())),
-            Self::Jain { window: Some(window) } => {
-                let of_flows: Vec<Vec<f64>> = flows.iter().map(|flow| windows(run, flow, window.0)).collect();
-                let places = 0..of_flows[0].len();
-                let in_window = |place: usize| of_flows.iter().map(|of_flow| of_flow[place]).collect::<Vec<_>>();
-                let indices: Vec<f64> = places.filter_map(|place| jain_index(&in_window(place))).collect();
-                some((!indices.is_empty()).then(|| mean(&indices)))
-            }
-            Self::Starving { share } => {
-                let all: f64 = flows.iter().map(|flow| number(flow)).sum();
-                let enough = share * all / flows.len() as f64;
-                Sample::One(flows.iter().filter(|flow| number(flow) < enough).count() as f64)
-            }
-            Self::Silent { window, hops } => {
-                let counted = flows.iter().filter(|flow| hops.is_none_or(|hops| flow.hops == hops));
-                let all: Vec<f64> = counted.flat_map(|flow| windows(run, flow, window.0)).collect();
-                let silent = all.iter().filter(|count| **count == 0.0).count() as f64;
-                some((!all.is_empty()).then(|| 100.0 * silent / all.len() as f64))
-            }
-            Self::Frames => {
-                let frames: u64 = run.radios.iter().map(|radio| radio.frames).sum();
-                let all: f64 = flows.iter().map(|flow| number(flow)).sum();
-                some((all > 0.0).then(|| frames as f64 / all))
-            }
+        Received::GoodputOverTime { window, hops } => {
+            let Some(flow) = flows.iter().find(|flow| flow.hops == hops) else { return Sample::None };
+            let end = |place: u32| format!("{}s", window.0.saturating_mul(place).as_secs_f64());
+            let counts = windows(run, flow, window.0).into_iter();
+            let goodput = |count: f64| count * bits(flow) / window.0.as_secs_f64();
+            Sample::Labelled((1..).zip(counts).map(|(place, count)| (end(place), goodput(count))).collect())
+        }
+        Received::Jain { window: None } => some(jain_index(&flows.iter().map(|flow| number(flow)).collect::<Vec<_>>())),
+        Received::Jain { window: Some(window) } => {
+            let of_flows: Vec<Vec<f64>> = flows.iter().map(|flow| windows(run, flow, window.0)).collect();
+            let places = 0..of_flows[0].len();
+            let in_window = |place: usize| of_flows.iter().map(|of_flow| of_flow[place]).collect::<Vec<_>>();
+            let indices: Vec<f64> = places.filter_map(|place| jain_index(&in_window(place))).collect();
+            some((!indices.is_empty()).then(|| mean(&indices)))
+        }
+        Received::Starving { share } => {
+            let all: f64 = flows.iter().map(|flow| number(flow)).sum();
+            let enough = share * all / flows.len() as f64;
+            Sample::One(flows.iter().filter(|flow| number(flow) < enough).count() as f64)
+        }
+        Received::Silent { window, hops } => {
+            let counted = flows.iter().filter(|flow| hops.is_none_or(|hops| flow.hops == hops));
+            let all: Vec<f64> = counted.flat_map(|flow| windows(run, flow, window.0)).collect();
+            let silent = all.iter().filter(|count| **count == 0.0).count() as f64;
+            some((!all.is_empty()).then(|| 100.0 * silent / all.len() as f64))
+        }
+        Received::Frames => {
+            let frames: u64 = run.radios.iter().map(|radio| radio.frames).sum();
+            let all: f64 = flows.iter().map(|flow| number(flow)).sum();
+            some((all > 0.0).then(|| frames as f64 / all))
         }
     }
 }

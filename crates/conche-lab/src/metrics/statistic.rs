@@ -3,30 +3,10 @@
 //! Percentiles are over flows × replications, and their intervals resample replications. All else is of numbers that each
 //! replication has one of, and its intervals are by Student's t over replications.
 
-use serde::Deserialize;
+use conche_scenario::Statistic;
 
 use super::Sample;
 use crate::stats::{Interval, Pooled, mean_interval, percentile};
-
-/// What is made of the samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Statistic {
-    /// The mean over replications of what is, of flows or exchanges, their mean within a replication.
-    #[default]
-    Mean,
-    /// The sum over replications.
-    Sum,
-    /// The sum over so many replications, if there were as many.
-    SumOf(u32),
-    /// The mean over replications of the median, of flows or exchanges, within a replication: of an even number the larger one
-    /// of the two in the middle.
-    Median,
-    /// The mean over replications of the standard deviation, of flows or exchanges, within a replication.
-    Deviation,
-    /// A percentile, from 0 to 100, over the flows or exchanges of all replications.
-    Percentile(f64),
-}
 
 /// A statistic, with its 95 % confidence interval if there are two replications or more.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,63 +28,61 @@ pub struct Measured {
 /// How often the bootstrap resamples the replications.
 const RESAMPLES: u32 = 1000;
 
-impl Statistic {
-    /// What it is of these samples, one of each replication; of a percentile nothing, see [`percentiles`].
-    #[must_use]
-    pub fn of(self, samples: &[&Sample]) -> Vec<Measured> {
-        let mut labels: Vec<(&str, usize)> = Vec::new();
-        for (run, sample) in samples.iter().enumerate() {
-            for (label, _) in numbers(sample, self) {
-                if !labels.iter().any(|(known, _)| *known == label) {
-                    labels.push((label, run));
-                }
+/// What a statistic is of these samples, one of each replication; of a percentile nothing, see [`percentiles`].
+#[must_use]
+pub fn of(statistic: Statistic, samples: &[&Sample]) -> Vec<Measured> {
+    let mut labels: Vec<(&str, usize)> = Vec::new();
+    for (run, sample) in samples.iter().enumerate() {
+        for (label, _) in numbers(sample, statistic) {
+            if !labels.iter().any(|(known, _)| *known == label) {
+                labels.push((label, run));
             }
         }
-        let of_label = |(label, first_run): (&str, usize)| {
-            let numbers = samples.iter().flat_map(|sample| numbers(sample, self)).filter(|(of, _)| *of == label);
-            let numbers: Vec<f64> = numbers.map(|(_, number)| number).collect();
-            Measured { first_run, ..self.of_numbers(label, &numbers, samples.len()) }
-        };
-        labels.into_iter().map(of_label).collect()
     }
+    let of_label = |(label, first_run): (&str, usize)| {
+        let numbers = samples.iter().flat_map(|sample| numbers(sample, statistic)).filter(|(of, _)| *of == label);
+        let numbers: Vec<f64> = numbers.map(|(_, number)| number).collect();
+        Measured { first_run, ..of_numbers(statistic, label, &numbers, samples.len()) }
+    };
+    labels.into_iter().map(of_label).collect()
+}
 
-    /// What it is within one run, with its labels: what a mean over replications is of, and what a sum adds up.
-    #[must_use]
-    pub fn in_run(self, sample: &Sample) -> Vec<(&str, f64)> {
-        match (self, sample) {
-            (Self::Percentile(percent), Sample::Each(values, base)) if !values.is_empty() => {
-                let mut sorted = values.clone();
-                sorted.sort_unstable();
-                vec![("", percentile(&sorted, percent / 100.0) / base)]
-            }
-            _ => numbers(sample, self),
+/// What a statistic is within one run, with its labels: what a mean over replications is of, and what a sum adds up.
+#[must_use]
+pub fn in_run(statistic: Statistic, sample: &Sample) -> Vec<(&str, f64)> {
+    match (statistic, sample) {
+        (Statistic::Percentile(percent), Sample::Each(values, base)) if !values.is_empty() => {
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            vec![("", percentile(&sorted, percent / 100.0) / base)]
         }
+        _ => numbers(sample, statistic),
     }
+}
 
-    /// What it is within one run, if that is a number.
-    #[must_use]
-    pub fn number(self, sample: &Sample) -> Option<f64> {
-        numbers(sample, self).first().map(|(_, number)| *number)
-    }
+/// What a statistic is within one run, if that is a number.
+#[must_use]
+pub fn number(statistic: Statistic, sample: &Sample) -> Option<f64> {
+    numbers(sample, statistic).first().map(|(_, number)| *number)
+}
 
-    /// What it is of the numbers of those replications, of so many, that have one.
-    pub(crate) fn of_numbers(self, label: &str, numbers: &[f64], replications: usize) -> Measured {
-        let count = numbers.len() as f64;
-        let (mean, ci95) = mean_interval(numbers);
-        let (value, factor) = match self {
-            Self::Mean | Self::Median | Self::Deviation | Self::Percentile(_) => (mean, 1.0),
-            Self::Sum => (numbers.iter().sum(), count),
-            Self::SumOf(replications) => {
-                let scale = f64::from(replications) / count;
-                (numbers.iter().sum::<f64>() * scale, count * scale)
-            }
-        };
-        let runs = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-        let ci95 = ci95.map(|interval| interval.scaled(factor));
-        let of_runs = if numbers.len() == replications { numbers } else { &[] };
-        let of_runs = of_runs.iter().map(|number| number * factor).collect();
-        Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, of_runs }
-    }
+/// What a statistic is of the numbers of those replications, of so many, that have one.
+pub(crate) fn of_numbers(statistic: Statistic, label: &str, numbers: &[f64], replications: usize) -> Measured {
+    let count = numbers.len() as f64;
+    let (mean, ci95) = mean_interval(numbers);
+    let (value, factor) = match statistic {
+        Statistic::Mean | Statistic::Median | Statistic::Deviation | Statistic::Percentile(_) => (mean, 1.0),
+        Statistic::Sum => (numbers.iter().sum(), count),
+        Statistic::SumOf(replications) => {
+            let scale = f64::from(replications) / count;
+            (numbers.iter().sum::<f64>() * scale, count * scale)
+        }
+    };
+    let runs = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+    let ci95 = ci95.map(|interval| interval.scaled(factor));
+    let of_runs = if numbers.len() == replications { numbers } else { &[] };
+    let of_runs = of_runs.iter().map(|number| number * factor).collect();
+    Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, of_runs }
 }
 
 /// Percentiles, from 0 to 100, over the flows or exchanges of all replications; none if there is nothing of which they

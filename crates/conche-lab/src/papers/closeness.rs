@@ -1,9 +1,17 @@
 //! How near measured values are to published ones: those that the network was fitted on, and those that it predicts.
 
-use crate::composed::Composed;
-use crate::experiment::Origin;
-use crate::report::{Align, Table};
+use crate::experiment::Experiment;
+use crate::report::Table;
 use crate::results::{Figure, Unit};
+
+/// Where a published value stands to the parameters of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Parameters were fitted on it.
+    Fitted,
+    /// Nothing was.
+    Predicted,
+}
 
 /// How near what was measured is to what was published.
 ///
@@ -26,7 +34,7 @@ pub const WITHIN_PERCENT: f64 = 15.0;
 impl Closeness {
     /// That of all published values of this origin.
     #[must_use]
-    pub fn of(paper: &Composed, figures: &[Figure], origin: Origin) -> Self {
+    pub fn of(paper: &Experiment, figures: &[Figure], origin: Origin) -> Self {
         let mut closeness = Self::default();
         let judged = figures.iter().filter(|figure| figure.unit != Unit::Verdict);
         let of_origin = judged.filter(|figure| figure.published.is_some() && paper.origin(figure) == Some(origin));
@@ -62,14 +70,14 @@ impl Closeness {
 pub(super) const HEADER: [&str; 2] = ["within 15 %", "mean |ln ratio|"];
 
 /// A row for the values that the network was fitted on and one for those that it predicts; nothing if none were published.
-pub(crate) fn closeness_table(paper: &Composed, figures: &[Figure]) -> Option<Table> {
+pub(crate) fn closeness_table(paper: &Experiment, figures: &[Figure]) -> Option<Table> {
     let of = |origin| Closeness::of(paper, figures, origin);
     let rows = [("fitted on", of(Origin::Fitted)), ("predicted", of(Origin::Predicted))];
     let rows: Vec<_> = rows.into_iter().filter(|(_, closeness)| closeness.values > 0).collect();
     (!rows.is_empty()).then(|| Table {
         title: "How near to what was published".to_owned(),
         header: ["values", HEADER[0], HEADER[1]].map(String::from).into(),
-        align: Align::FirstLeft,
+        names: 1,
         rows: rows.iter().map(|(name, of)| [&[(*name).to_owned()], &of.cells()[..]].concat()).collect(),
         notes: Vec::new(),
     })

@@ -4,10 +4,10 @@ mod closeness;
 mod summary;
 
 pub(crate) use closeness::closeness_table;
-pub use closeness::{Closeness, WITHIN_PERCENT};
+pub use closeness::{Closeness, Origin, WITHIN_PERCENT};
 pub use summary::{Miss, Summary, misses, overview};
 
-use crate::composed::Composed;
+use crate::experiment::Experiment;
 
 /// A paper whose experiment conche repeats.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +64,8 @@ impl Paper {
     /// # Panics
     /// Never: each paper's scenario comes with conche.
     #[must_use]
-    pub fn experiment(&self) -> Composed {
-        Composed::read(self.scenario, paper_file).expect("the scenarios of papers are valid: a test reads them all")
+    pub fn experiment(&self) -> Experiment {
+        Experiment::read(self.scenario, &paper_file).expect("the scenarios of papers are valid: a test reads them all")
     }
 }
 

@@ -1,11 +1,9 @@
 //! How well a paper was reproduced: figures within their bar, how near figures are, and claims that hold.
 
-use super::closeness::{Closeness, HEADER};
-use crate::composed::Composed;
-use crate::experiment::Origin;
-use crate::report::{Align, Table, deviation, number};
-use crate::results::{Figure, Unit};
-use crate::scenario::Verdict;
+use super::closeness::{Closeness, HEADER, Origin};
+use crate::experiment::Experiment;
+use crate::report::{Table, deviation, number};
+use crate::results::{Figure, Unit, Verdict};
 
 /// What came out of one paper.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,7 +36,7 @@ pub struct Miss {
 impl Summary {
     /// Counts the figures of a paper.
     #[must_use]
-    pub fn new(paper: &Composed, figures: &[Figure]) -> Self {
+    pub fn new(paper: &Experiment, figures: &[Figure]) -> Self {
         let of = |origin| Closeness::of(paper, figures, origin);
         let mut summary = Self { fitted: of(Origin::Fitted), predicted: of(Origin::Predicted), ..Self::default() };
         for figure in figures {
@@ -91,7 +89,7 @@ pub fn overview(summaries: &[(&str, Summary)]) -> Table {
             &named("predicted"),
         ]
         .concat(),
-        align: Align::FirstLeft,
+        names: 1,
         rows: summaries.iter().map(row).collect(),
         notes: Vec::new(),
     }
@@ -124,7 +122,7 @@ pub fn misses(paper: &str, summary: &Summary) -> Table {
     Table {
         title: format!("{paper}: what is not as published"),
         header: ["cell or claim", "value", "published", "measured", "deviation", "reason"].map(String::from).into(),
-        align: Align::FirstTwoLeft,
+        names: 2,
         rows,
         notes: reasons.iter().zip(1..).map(|(reason, number)| format!("({number}) {reason}")).collect(),
     }
@@ -150,14 +148,14 @@ mod tests {
 
     fn summary(figures: &[Figure]) -> Summary {
         let text = format!("{}\n[[reasons]]\ntext = \"so it is\"\n", crate::papers::ANRW18.scenario);
-        let paper = Composed::read(&text, crate::papers::paper_file).expect("a scenario");
+        let paper = Experiment::read(&text, &crate::papers::paper_file).expect("a scenario");
         Summary::new(&paper, figures)
     }
 
     #[test]
     fn what_was_fitted_is_apart_from_what_is_predicted() {
         let text = format!("{}\n[[fitted]]\nrows = [\"default/*\"]\n", crate::papers::ANRW18.scenario);
-        let paper = Composed::read(&text, crate::papers::paper_file).expect("a scenario");
+        let paper = Experiment::read(&text, &crate::papers::paper_file).expect("a scenario");
         let of = |row: &str, published, measured| Figure {
             row: row.to_owned(),
             ..figure(Unit::Exchanges, Some(published), measured)

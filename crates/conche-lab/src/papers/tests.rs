@@ -5,14 +5,14 @@ use std::num::NonZeroUsize;
 
 use super::*;
 use crate::campaign::RunOptions;
-use crate::experiment::{Bar, Effort};
 use crate::results::{Figure, Unit, write_json};
+use crate::scenario::Effort;
 
 #[test]
 fn every_paper_has_its_scenario() {
     for paper in PAPERS {
         let experiment = paper.experiment();
-        assert_eq!(experiment.about().name, paper.name);
+        assert_eq!(experiment.name(), paper.name);
         assert!(Paper::by_name(paper.name).is_some());
     }
 }
@@ -37,8 +37,8 @@ fn a_figure_is_within_its_bar_or_beyond_it() {
 }
 
 /// A paper with other values at some paths, few replications, and these schemes.
-fn reduced(paper: &Paper, values: &[(&str, toml::Value)], schemes: &[&str], runs: u32) -> Composed {
-    let mut experiment = Composed::read(paper.scenario, paper_file).expect("valid");
+fn reduced(paper: &Paper, values: &[(&str, toml::Value)], schemes: &[&str], runs: u32) -> Experiment {
+    let mut experiment = Experiment::read(paper.scenario, &paper_file).expect("valid");
     for (path, value) in values {
         experiment = experiment.with(path, value.clone()).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
@@ -47,7 +47,7 @@ fn reduced(paper: &Paper, values: &[(&str, toml::Value)], schemes: &[&str], runs
     experiment
 }
 
-fn measured(experiment: &Composed, jobs: usize) -> Vec<Figure> {
+fn measured(experiment: &Experiment, jobs: usize) -> Vec<Figure> {
     experiment
         .measure(RunOptions { jobs: NonZeroUsize::new(jobs), ..RunOptions::default() }, &|_| {})
         .expect("it runs")
@@ -60,14 +60,14 @@ fn value(figures: &[Figure], row: &str, column: &str) -> f64 {
 }
 
 fn refused(paper: &Paper, path: &str, value: impl Into<toml::Value>) -> String {
-    let whole = Composed::read(paper.scenario, paper_file).expect("valid");
+    let whole = Experiment::read(paper.scenario, &paper_file).expect("valid");
     whole.with(path, value).map(drop).expect_err(path).to_string()
 }
 
 const SIX: [&str; 6] = ["default", "cocoa", "cocoa-s", "b-rto", "linux", "ph"];
 
 /// ComMag'16 with few clients behind the modem, a burst of few exchanges, and hardly any run of the motes.
-fn gprs(schemes: &[&str], runs: u32) -> Composed {
+fn gprs(schemes: &[&str], runs: u32) -> Experiment {
     let values = [
         ("parts.gprs.sweep.clients.values", vec![5, 10].into()),
         ("parts.gprs.traffic.joining.exchanges", 5.into()),
@@ -158,7 +158,7 @@ fn the_published_intervals_are_the_bar_of_throughput() {
         ci95: None,
         runs: 2,
     };
-    assert_eq!(experiment.bar(&figure), Some(Bar::Within(3.5)));
+    assert_eq!(experiment.tolerance(&figure), Some(3.5));
     assert_eq!(experiment.within(&figure), Some(true));
     assert_eq!(experiment.within(&Figure { measured: 21.0, ..figure }), Some(false));
 }
@@ -187,7 +187,7 @@ fn motes_have_a_place_in_figures_2_to_4() {
 }
 
 /// ETFA'14 with two minutes of many-to-many, and three exchanges with each mote.
-fn motes(schemes: &[&str]) -> Composed {
+fn motes(schemes: &[&str]) -> Experiment {
     let values = [
         ("parts.many.duration", "120s".into()),
         ("parts.baseline.traffic.gets.exchanges", 3.into()),

@@ -1,7 +1,6 @@
 //! Numbers as a reader wants them.
 
-use crate::results::{Figure, Unit};
-use crate::scenario::Verdict;
+use crate::results::{Figure, Unit, Verdict};
 
 /// A value with as many decimals as its kind needs.
 #[must_use]

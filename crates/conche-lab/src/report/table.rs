@@ -12,41 +12,28 @@ pub struct Table {
     pub title: String,
     /// The names of its columns.
     pub header: Vec<String>,
-    /// How many of the first columns are names; the others are numbers.
-    pub align: Align,
+    /// How many of the first columns are names, and so stand at the left; the others are numbers.
+    pub names: usize,
     /// Its rows.
     pub rows: Vec<Vec<String>>,
     /// Remarks.
     pub notes: Vec<String>,
 }
 
-/// Which columns are names, and so stand at the left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Align {
-    /// The first one.
-    #[default]
-    FirstLeft,
-    /// The first two.
-    FirstTwoLeft,
-}
-
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = comfy_table::Table::new();
         table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Disabled);
-        let between_rows = [TableComponent::HorizontalLines, TableComponent::MiddleIntersections];
-        for line in between_rows
-            .into_iter()
-            .chain([TableComponent::LeftBorderIntersections, TableComponent::RightBorderIntersections])
-        {
-            table.remove_style(line);
+        for between_rows in [
+            TableComponent::HorizontalLines,
+            TableComponent::MiddleIntersections,
+            TableComponent::LeftBorderIntersections,
+            TableComponent::RightBorderIntersections,
+        ] {
+            table.remove_style(between_rows);
         }
         table.set_header(&self.header).add_rows(&self.rows);
-        let names = match self.align {
-            Align::FirstLeft => 1,
-            Align::FirstTwoLeft => 2,
-        };
-        for column in table.column_iter_mut().skip(names) {
+        for column in table.column_iter_mut().skip(self.names) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         writeln!(f, "{}", self.title)?;

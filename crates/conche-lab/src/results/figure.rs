@@ -2,15 +2,16 @@
 
 use std::io;
 
-use serde::{Deserialize, Serialize, Serializer};
+use conche_scenario::Unit;
+use serde::{Serialize, Serializer};
 
-use crate::stats::{Interval, mean_interval};
+use crate::stats::Interval;
 
 /// The version of the JSON lines.
 pub const SCHEMA: u32 = 1;
 
-/// One measured value of an experiment. Serialised, it is one object with the fields in this order, `schema` first.
-#[derive(Clone, Debug, PartialEq)]
+/// One measured value of an experiment. In a line of JSON its fields are in this order.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// The paper or scenario, such as `anrw18`.
     pub paper: String,
@@ -23,86 +24,16 @@ pub struct Figure {
     /// What is counted.
     pub unit: Unit,
     /// What the paper says.
+    #[serde(serialize_with = "number_or_null")]
     pub published: Option<f64>,
     /// What was measured here.
+    #[serde(serialize_with = "number")]
     pub measured: f64,
     /// The 95 % confidence interval of `measured`; `None` for a single replication and for verdicts.
+    #[serde(serialize_with = "bounds")]
     pub ci95: Option<Interval>,
     /// How many replications it comes from.
     pub runs: u32,
-}
-
-/// What a figure counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Unit {
-    /// Seconds.
-    #[serde(rename = "s")]
-    Seconds,
-    /// Exchanges, over all replications.
-    Exchanges,
-    /// Copies of requests.
-    Copies,
-    /// Events a second, such as finished exchanges.
-    #[serde(rename = "1/s")]
-    PerSecond,
-    /// Bits a second.
-    #[serde(rename = "bit/s")]
-    BitsPerSecond,
-    /// Bytes.
-    #[serde(rename = "B")]
-    Bytes,
-    /// Things of which a replication has a number that need not be whole in the mean, such as hops.
-    Count,
-    /// A share in per cent.
-    #[serde(rename = "%")]
-    Percent,
-    /// A quotient of two values of the same kind.
-    Ratio,
-    /// 1 if a claim holds, 0 if it does not.
-    Verdict,
-}
-
-impl Unit {
-    /// What JSON calls it.
-    #[must_use]
-    pub fn name(self) -> String {
-        let name = serde_json::to_value(self).unwrap_or_default();
-        name.as_str().map(str::to_owned).unwrap_or_default()
-    }
-}
-
-/// What figures of one row have in common.
-#[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
-    /// The paper or scenario.
-    pub paper: &'a str,
-    /// The table or figure of the paper.
-    pub item: &'a str,
-    /// What was run.
-    pub row: &'a str,
-}
-
-impl Row<'_> {
-    /// The mean of one value for each replication, with its confidence interval, beside what was published.
-    ///
-    /// # Panics
-    /// If there is no replication.
-    #[must_use]
-    pub fn mean(&self, column: impl Into<String>, unit: Unit, values: &[f64], published: Option<f64>) -> Figure {
-        let (measured, ci95) = mean_interval(values);
-        Figure {
-            paper: self.paper.to_owned(),
-            item: self.item.to_owned(),
-            row: self.row.to_owned(),
-            column: column.into(),
-            unit,
-            published,
-            measured,
-            ci95,
-            runs: u32::try_from(values.len()).unwrap_or(u32::MAX),
-        }
-    }
 }
 
 impl Figure {
@@ -114,47 +45,22 @@ impl Figure {
     }
 }
 
-/// Writes one line of JSON per figure.
+/// Writes one line of JSON per figure, [`SCHEMA`] first.
 ///
 /// # Errors
 /// If `out` does not take them.
 pub fn write_json<'a>(figures: impl IntoIterator<Item = &'a Figure>, mut out: impl io::Write) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        schema: u32,
+        #[serde(flatten)]
+        figure: &'a Figure,
+    }
     for figure in figures {
-        serde_json::to_writer(&mut out, figure)?;
+        serde_json::to_writer(&mut out, &Line { schema: SCHEMA, figure })?;
         out.write_all(b"\n")?;
     }
     Ok(())
-}
-
-impl Serialize for Figure {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            schema: u32,
-            paper: &'a str,
-            item: &'a str,
-            row: &'a str,
-            column: &'a str,
-            unit: Unit,
-            published: Option<Number>,
-            measured: Number,
-            ci95: Option<[Number; 2]>,
-            runs: u32,
-        }
-        Line {
-            schema: SCHEMA,
-            paper: &self.paper,
-            item: &self.item,
-            row: &self.row,
-            column: &self.column,
-            unit: self.unit,
-            published: self.published.map(Number),
-            measured: Number(self.measured),
-            ci95: self.ci95.map(|interval| [Number(interval.low), Number(interval.high)]),
-            runs: self.runs,
-        }
-        .serialize(serializer)
-    }
 }
 
 /// A number with at most six decimals: the last bits of a float, which may differ between mathematical libraries, are
@@ -173,46 +79,14 @@ impl Serialize for Number {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    Number(*number).serialize(serializer)
+}
 
-    fn figure() -> Figure {
-        Figure {
-            paper: "anrw18".to_owned(),
-            item: "table2".to_owned(),
-            row: "default/continuous".to_owned(),
-            column: "4".to_owned(),
-            unit: Unit::Exchanges,
-            published: Some(381_954.0),
-            measured: 381_845.0,
-            ci95: Some(Interval { low: 381_700.25, high: 381_990.123_456_789 }),
-            runs: 20,
-        }
-    }
+fn number_or_null<S: Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    number.map(Number).serialize(serializer)
+}
 
-    #[test]
-    fn a_figure_is_one_line_with_its_fields_in_order() {
-        let mut out = Vec::new();
-        write_json([&figure(), &Figure { published: None, ci95: None, ..figure() }], &mut out).expect("memory");
-        assert_eq!(
-            String::from_utf8(out).expect("JSON is UTF-8"),
-            concat!(
-                r#"{"schema":1,"paper":"anrw18","item":"table2","row":"default/continuous","column":"4","#,
-                r#""unit":"exchanges","published":381954,"measured":381845,"ci95":[381700.25,381990.123457],"runs":20}"#,
-                "\n",
-                r#"{"schema":1,"paper":"anrw18","item":"table2","row":"default/continuous","column":"4","#,
-                r#""unit":"exchanges","published":null,"measured":381845,"ci95":null,"runs":20}"#,
-                "\n"
-            )
-        );
-    }
-
-    #[test]
-    fn deviation_is_relative_to_what_was_published() {
-        let deviation = figure().deviation_percent().expect("published");
-        assert!((deviation + 0.028_538).abs() < 1e-5, "{deviation}");
-        assert_eq!(Figure { published: Some(0.0), ..figure() }.deviation_percent(), None);
-        assert_eq!(Figure { published: None, ..figure() }.deviation_percent(), None);
-    }
+fn bounds<S: Serializer>(interval: &Option<Interval>, serializer: S) -> Result<S::Ok, S::Error> {
+    interval.map(|interval| [Number(interval.low), Number(interval.high)]).serialize(serializer)
 }

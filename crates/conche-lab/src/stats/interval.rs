@@ -34,13 +34,17 @@ pub fn mean_interval(values: &[f64]) -> (f64, Option<Interval>) {
     assert!(!values.is_empty(), "a mean needs at least one replication");
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
-    if values.len() < 2 {
-        return (mean, None);
-    }
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let Some(variance) = variance(values) else { return (mean, None) };
     let t = StudentsT::new(0.0, 1.0, count - 1.0).expect("at least one degree of freedom").inverse_cdf(0.975);
     let half = t * (variance / count).sqrt();
     (mean, Some(Interval { low: mean - half, high: mean + half }))
+}
+
+/// Of a sample; `None` of fewer than two values.
+pub(super) fn variance(values: &[f64]) -> Option<f64> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    (values.len() > 1)
+        .then(|| values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
 }
 
 #[cfg(test)]

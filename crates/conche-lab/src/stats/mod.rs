@@ -4,14 +4,47 @@
 //! independent observation: intervals of means come from the means of the replications, and the bootstrap resamples
 //! whole replications.
 
-mod fairness;
 mod interval;
-mod normal;
 mod paired;
 mod pooled;
 
-pub use fairness::jain_index;
 pub use interval::{Interval, mean_interval};
-pub use normal::normal_quantile;
 pub use paired::{half_width, spread_ratio};
 pub use pooled::{Pooled, percentile};
+
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// (Σx)²/(n·Σx²): 1 if all are equal, 1/n if one has everything (Jain, Chiu, Hawe 1984); `None` if nobody has anything.
+#[must_use]
+pub fn jain_index(shares: &[f64]) -> Option<f64> {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+}
+
+/// The value below which a standard normal variable lies with this probability.
+#[must_use]
+pub fn normal_quantile(probability: f64) -> f64 {
+    Normal::standard().inverse_cdf(probability.clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_is_1_among_equals_and_1_nth_if_one_has_everything() {
+        assert_eq!(jain_index(&[3.0, 3.0, 3.0]), Some(1.0));
+        assert_eq!(jain_index(&[7.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain_index(&[0.0, 0.0]), None);
+    }
+
+    #[test]
+    fn quantiles_are_the_textbook_ones() {
+        for (probability, expected) in [(0.5, 0.0), (0.975, 1.959_964), (0.841_344_75, 1.0), (0.001, -3.090_232)] {
+            let found = normal_quantile(probability);
+            assert!((found - expected).abs() < 1e-6, "{probability}: {found}");
+        }
+        assert!(normal_quantile(0.0).is_finite() && normal_quantile(1.0).is_finite());
+    }
+}

@@ -6,7 +6,7 @@
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use super::Interval;
-use super::interval::mean_interval;
+use super::interval::{mean_interval, variance};
 
 /// Half the width of the 95 % interval of a function of means, such as a difference or a ratio, each over the same
 /// replications: by the jackknife, which leaves out one replication after the other, and Student's t. Of a difference it is
@@ -41,12 +41,6 @@ pub fn spread_ratio(one: &[f64], other: &[f64]) -> Option<(f64, Interval)> {
     let f = FisherSnedecor::new(freedom(one), freedom(other)).ok()?;
     let bound = |share| (ratio / f.inverse_cdf(share)).sqrt();
     Some((ratio.sqrt(), Interval { low: bound(0.975), high: bound(0.025) }))
-}
-
-fn variance(values: &[f64]) -> Option<f64> {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    (values.len() > 1)
-        .then(|| values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
 }
 
 #[cfg(test)]

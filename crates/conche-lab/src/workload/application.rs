@@ -11,6 +11,7 @@ use conche_proto::{ConfigError, EndpointConfig, Envelope, Event, TransmissionPar
 use super::recorded::Recorded;
 use super::requester::Requester;
 use super::responder::Responder;
+use crate::scenario::Endpoint;
 
 /// An application's access to its node.
 pub(super) type Context<'a> = node::Context<'a, Application>;
@@ -47,55 +48,37 @@ pub struct Application {
     pub responder: Option<Responder>,
 }
 
-/// Parameters of an endpoint as the papers had them: without the safety envelope, but for the longest timeout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameters {
-    /// MAX_RETRANSMIT.
-    pub max_retransmit: u8,
-    /// NSTART.
-    pub nstart: u16,
-    /// No timeout is longer.
-    pub timeout_cap: Duration,
-    /// Bytes of the tokens of requests, 0 to 8.
-    pub token_length: u8,
-    /// Bytes of the headers around a CoAP message.
-    pub datagram_overhead: u32,
-}
-
 /// How long a request waits to leave, for its turn or for a time that its controller names [assumption: no paper says;
 /// only BDP-CoAP asks for longer pauses, and such a backlog is dropped].
 const PATIENCE: Duration = Duration::from_secs(60);
 
-impl Parameters {
-    /// The endpoint's configuration.
-    #[must_use]
-    pub fn config(&self) -> EndpointConfig {
-        let default = EndpointConfig::default();
-        EndpointConfig {
-            datagram_overhead: self.datagram_overhead,
-            transmission: TransmissionParameters {
-                max_retransmit: self.max_retransmit,
-                nstart: self.nstart,
-                ..TransmissionParameters::default()
-            },
-            envelope: Envelope::open(self.timeout_cap),
-            token_length: self.token_length.into(),
-            response_timeout: None,
-            queue_lifetime: PATIENCE,
-            longest_pause: Some(PATIENCE),
-            ..default
-        }
+/// The configuration of an endpoint as the papers had them: without the safety envelope, but for the longest timeout.
+#[must_use]
+pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
+    EndpointConfig {
+        datagram_overhead: endpoint.overhead(),
+        transmission: TransmissionParameters {
+            max_retransmit: endpoint.max_retransmit,
+            nstart,
+            ..TransmissionParameters::default()
+        },
+        envelope: Envelope::open(endpoint.timeout_cap.0),
+        token_length: endpoint.token_length.into(),
+        response_timeout: None,
+        queue_lifetime: PATIENCE,
+        longest_pause: Some(PATIENCE),
+        ..EndpointConfig::default()
     }
 }
 
 /// A node with this application, which has started anew so often. Its randomness depends on the run and on these alone.
 ///
 /// # Errors
-/// If the controller and the parameters do not go together.
+/// If the controller and the configuration do not go together.
 pub fn host(
     node: NodeId,
     lives: usize,
-    parameters: Parameters,
+    config: EndpointConfig,
     controller: Recorded,
     streams: &Streams,
     application: Application,
@@ -103,7 +86,7 @@ pub fn host(
     // An endpoint that starts anew does not number its messages as it did before.
     let purpose = if lives == 0 { "endpoint".to_owned() } else { format!("endpoint {lives}") };
     let seed = streams.seed_bytes(Entity::Node(node), Purpose::named(&purpose));
-    Node::new(parameters.config(), controller, seed, application)
+    Node::new(config, controller, seed, application)
 }
 
 impl node::Application for Application {

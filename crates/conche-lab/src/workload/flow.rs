@@ -42,17 +42,10 @@ pub struct Flow {
 pub enum Pace {
     /// A closed loop: whenever an exchange ends, well or not, the next one begins.
     Closed,
-    /// How often messages are generated, in the order of time.
-    Rate(Vec<Segment>),
+    /// A clock, whose rate may change, in the order of time.
+    Clock(Vec<Segment>),
     /// One after pauses that are exponentially distributed with this mean.
     Poisson(Duration),
-    /// Several at the beginning of each such time.
-    Bursts {
-        /// From one burst to the next.
-        interval: Duration,
-        /// Messages of a burst.
-        messages: u32,
-    },
     /// At these times since the flow began, in their order.
     At(Vec<Duration>),
     /// By a clock in turns on and off; the first one is on, and begins with the flow.
@@ -79,13 +72,15 @@ pub enum Limit {
     Succeeded(u64),
 }
 
-/// From a time on, messages are generated in this interval; until the next segment.
+/// From a time on, messages are generated in this interval, the first ones at once; until the next segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// From when on.
     pub from: Instant,
-    /// One message in each such time; `None`: none.
-    pub interval: Option<Duration>,
+    /// From one time to the next.
+    pub interval: Duration,
+    /// How many there are each time.
+    pub messages: u32,
 }
 
 impl Flow {
@@ -110,8 +105,8 @@ impl Flow {
     /// When its first message is due.
     pub(super) fn first(&self, stream: &mut Stream) -> Option<Instant> {
         match &self.pace {
-            Pace::Closed | Pace::Bursts { .. } => Some(self.start),
-            Pace::Rate(segments) => first_from(segments, self.start),
+            Pace::Closed => Some(self.start),
+            Pace::Clock(segments) => segments.iter().map(|segment| segment.from).find(|from| *from >= self.start),
             Pace::Poisson(mean) => Some(self.start + mean.mul_f64(stream.exponential())),
             Pace::At(times) => times.first().map(|time| self.start + *time),
             Pace::Turns { phase, .. } => Some(self.start + *phase),
@@ -122,9 +117,8 @@ impl Flow {
     pub(super) fn next(&self, now: Instant, stream: &mut Stream) -> Option<Instant> {
         match &self.pace {
             Pace::Closed => None,
-            Pace::Rate(segments) => next_of(segments, now),
+            Pace::Clock(segments) => next_of(segments, now),
             Pace::Poisson(mean) => Some(now + mean.mul_f64(stream.exponential())),
-            Pace::Bursts { interval, .. } => Some(now + *interval),
             Pace::At(times) => times.iter().map(|time| self.start + *time).find(|time| *time > now),
             Pace::Turns { phase, interval, on, off } => {
                 let turn = on.saturating_add(*off).as_nanos().max(1);
@@ -142,30 +136,23 @@ impl Flow {
     pub(super) fn due(&self, now: Instant) -> u64 {
         match &self.pace {
             Pace::Closed => 0,
-            Pace::Rate(_) | Pace::Poisson(_) | Pace::Turns { .. } => 1,
-            Pace::Bursts { messages, .. } => u64::from(*messages),
+            Pace::Clock(segments) => current(segments, now).map_or(0, |segment| segment.messages.into()),
+            Pace::Poisson(_) | Pace::Turns { .. } => 1,
             Pace::At(times) => times.iter().filter(|time| self.start + **time == now).count() as u64,
         }
     }
 }
 
-/// The time of the first message after `now`, one interval after it.
+/// The time of the first message after `now`, one interval after it; a segment's first message comes with its begin.
 fn next_of(segments: &[Segment], now: Instant) -> Option<Instant> {
-    let current = segments.iter().rev().find(|segment| segment.from <= now);
-    let next_segment = segments.iter().find(|segment| segment.from > now).map(|segment| segment.from);
-    let in_current = current.and_then(|segment| Some(now + segment.interval?));
-    match (in_current, next_segment) {
-        (Some(at), Some(change)) if at < change => Some(at),
-        // A segment's first message comes with its begin.
-        (_, Some(change)) => first_from(segments, change),
-        (at, None) => at,
-    }
+    let in_current = current(segments, now).map(|segment| now + segment.interval);
+    let next_segment = segments.iter().map(|segment| segment.from).find(|from| *from > now);
+    in_current.into_iter().chain(next_segment).min()
 }
 
-/// The begin of the first segment, from `from` on, in which anything is generated.
-fn first_from(segments: &[Segment], from: Instant) -> Option<Instant> {
-    let generating = |segment: &&Segment| segment.from >= from && segment.interval.is_some();
-    segments.iter().find(generating).map(|segment| segment.from)
+/// The segment that a time is in.
+fn current(segments: &[Segment], now: Instant) -> Option<&Segment> {
+    segments.iter().rev().find(|segment| segment.from <= now)
 }
 
 /// Options and payload such that the whole message has this many bytes, with a token of this length; at least its header.
@@ -190,19 +177,27 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
+    /// When the first messages of a flow are due.
+    fn times<const N: usize>(flow: &Flow) -> [Instant; N] {
+        let mut stream = conche_netsim::rng::Streams::new(1)
+            .stream(conche_netsim::rng::Entity::Run, conche_netsim::rng::Purpose::named("test"));
+        let mut next = flow.first(&mut stream);
+        std::array::from_fn(|_| {
+            let due = next.expect("it goes on for ever");
+            next = flow.next(due, &mut stream);
+            due
+        })
+    }
+
     #[test]
-    fn a_rate_changes_with_its_segments_and_pauses_between_them() {
-        let every = |seconds| Some(Duration::from_secs(seconds));
-        let segments = vec![
-            Segment { from: at(10), interval: every(4) },
-            Segment { from: at(20), interval: None },
-            Segment { from: at(30), interval: every(1) },
-        ];
-        let mut times = vec![first_from(&segments, Instant::ZERO).expect("a segment")];
-        while times.len() < 6 {
-            times.push(next_of(&segments, *times.last().expect("one")).expect("it goes on for ever"));
-        }
-        assert_eq!(times, [10, 14, 18, 30, 31, 32].map(at));
+    fn a_clock_changes_its_rate_with_its_segments() {
+        let segment =
+            |from, seconds, messages| Segment { from: at(from), interval: Duration::from_secs(seconds), messages };
+        let pace = Pace::Clock(vec![segment(10, 4, 1), segment(20, 2, 3), segment(23, 1, 1)]);
+        let flow = Flow { pace, ..Flow::to(NodeId::BROADCAST) };
+        let times: [Instant; 7] = times(&flow);
+        assert_eq!(times, [10, 14, 18, 20, 22, 23, 24].map(at));
+        assert_eq!(times.map(|time| flow.due(time)), [1, 1, 1, 3, 3, 1, 1]);
     }
 
     #[test]
@@ -210,13 +205,7 @@ mod tests {
         let seconds = Duration::from_secs;
         let pace = Pace::Turns { phase: seconds(1), interval: seconds(4), on: seconds(10), off: seconds(5) };
         let flow = Flow { start: at(100), pace, ..Flow::to(NodeId::BROADCAST) };
-        let mut stream = conche_netsim::rng::Streams::new(1)
-            .stream(conche_netsim::rng::Entity::Run, conche_netsim::rng::Purpose::named("test"));
-        let mut times = vec![flow.first(&mut stream).expect("a first one")];
-        while times.len() < 7 {
-            times.push(flow.next(*times.last().expect("one"), &mut stream).expect("it goes on for ever"));
-        }
-        assert_eq!(times, [101, 105, 109, 116, 120, 124, 131].map(at));
+        assert_eq!(times(&flow), [101, 105, 109, 116, 120, 124, 131].map(at));
     }
 
     #[test]

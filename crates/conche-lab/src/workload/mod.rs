@@ -24,7 +24,7 @@ mod requester;
 mod responder;
 mod unaware;
 
-pub use application::{Application, Parameters, Timer, host};
+pub use application::{Application, Timer, config, host};
 pub use flow::{Flow, Limit, Pace, Segment, body_of};
 pub use occupant::Occupant;
 pub use recorded::{Recorded, Timeout};

@@ -87,6 +87,25 @@ impl Tally {
             ..*next
         }
     }
+
+    /// What has been done, if it was these exchanges.
+    #[must_use]
+    pub fn of(exchanges: &[Exchange]) -> Self {
+        let all = exchanges.len() as u64;
+        let answered = exchanges.iter().filter(|exchange| exchange.answered).count() as u64;
+        Self { generated: all, opened: all, answered, failed: all - answered, ..Self::default() }
+    }
+
+    /// Without batches there is one, which never ends.
+    fn begin_batch(&mut self, flow: &Flow, ctx: &mut Context<'_>) {
+        let Some(batch) = flow.batch else {
+            self.left_of_batch = u32::MAX;
+            return;
+        };
+        ctx.reset_path(flow.peer);
+        let drawn = ctx.rng().between(u64::from(batch.least()), u64::from(batch.most()));
+        self.left_of_batch = u32::try_from(drawn).unwrap_or(u32::MAX);
+    }
 }
 
 impl Requester {
@@ -216,27 +235,6 @@ impl Requester {
                 ctx.stop();
             }
         }
-    }
-}
-
-impl Tally {
-    /// What has been done, if it was these exchanges.
-    #[must_use]
-    pub fn of(exchanges: &[Exchange]) -> Self {
-        let all = exchanges.len() as u64;
-        let answered = exchanges.iter().filter(|exchange| exchange.answered).count() as u64;
-        Self { generated: all, opened: all, answered, failed: all - answered, ..Self::default() }
-    }
-
-    /// Without batches there is one, which never ends.
-    fn begin_batch(&mut self, flow: &Flow, ctx: &mut Context<'_>) {
-        let Some(batch) = flow.batch else {
-            self.left_of_batch = u32::MAX;
-            return;
-        };
-        ctx.reset_path(flow.peer);
-        let drawn = ctx.rng().between(u64::from(batch.least()), u64::from(batch.most()));
-        self.left_of_batch = u32::try_from(drawn).unwrap_or(u32::MAX);
     }
 }
 

@@ -10,14 +10,7 @@ use conche_proto::cc::AnyController;
 use conche_proto::codec::Code;
 
 use super::*;
-
-const SERVER: Parameters = Parameters {
-    max_retransmit: 4,
-    nstart: 1,
-    timeout_cap: Duration::from_secs(60),
-    token_length: 2,
-    datagram_overhead: 28,
-};
+use crate::scenario::Endpoint;
 
 fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
@@ -44,11 +37,11 @@ fn run(
     let asking = Application { requester: Some(Requester::new(vec![flow(server)], None)), responder: None };
     let responder = Responder::new(Code::CHANGED, body_of(20, 2));
     let answering = Application { requester: None, responder: Some(responder) };
-    for (node, parameters, controller, application) in [
-        (client, Parameters { nstart, ..SERVER }, controller.clone(), asking),
-        (server, SERVER, Recorded::new(named("default"), None), answering),
-    ] {
-        let host = host(node, 0, parameters, controller, &streams, application).expect("valid parameters");
+    for (node, nstart, controller, application) in
+        [(client, nstart, controller.clone(), asking), (server, 1, Recorded::new(named("default"), None), answering)]
+    {
+        let config = config(&Endpoint { token_length: 2, ..Endpoint::default() }, nstart);
+        let host = host(node, 0, config, controller, &streams, application).expect("a valid configuration");
         sim.attach(node, host).expect("a node");
     }
     sim.run_until(until);
@@ -82,8 +75,8 @@ fn a_closed_loop_keeps_its_exchanges_outstanding_until_it_has_opened_all() {
 
 #[test]
 fn messages_generated_at_a_rate_wait_for_their_turn_and_stop_with_the_flow() {
-    let segments = vec![Segment { from: at(1000), interval: Some(Duration::from_millis(50)) }];
-    let pace = Pace::Rate(segments);
+    let segments = vec![Segment { from: at(1000), interval: Duration::from_millis(50), messages: 1 }];
+    let pace = Pace::Clock(segments);
     let (requester, _, _) =
         run("cocoa-plus", |peer| Flow { stop: Some(at(2000)), ..flow(peer, pace) }, Loss::None, at(60_000));
     let tally = requester.tallies()[0];
@@ -93,8 +86,8 @@ fn messages_generated_at_a_rate_wait_for_their_turn_and_stop_with_the_flow() {
 
 #[test]
 fn non_confirmable_messages_to_a_peer_that_answers_keep_their_rate() {
-    let segments = vec![Segment { from: at(0), interval: Some(Duration::from_millis(500)) }];
-    let pace = Pace::Rate(segments);
+    let segments = vec![Segment { from: at(0), interval: Duration::from_millis(500), messages: 1 }];
+    let pace = Pace::Clock(segments);
     let (requester, responder, timeouts) = run(
         "default",
         |peer| Flow { confirmable: false, outstanding: 9, stop: Some(at(1400)), ..flow(peer, pace) },

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use conche_lab::composed::{Compared, compared};
+use conche_lab::experiment::{Compared, compared};
 use conche_lab::report::number;
-use conche_lab::results::{Figure, Unit};
-use conche_lab::scenario::{Claim, Compare, Verdict};
+use conche_lab::results::{Figure, Unit, Verdict};
+use conche_lab::scenario::{Claim, Compare};
 
 use crate::chart::Scale;
 use crate::html::{Html, Px};
@@ -22,7 +22,7 @@ pub(super) fn write(study: &Study, html: &mut Html) {
     if verdicts.is_empty() {
         return;
     }
-    let document = study.experiment.as_ref().map(conche_lab::composed::Composed::document);
+    let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let compared = document.map(|document| compared(document.scenario(), &study.figures)).unwrap_or_default();
     let key = |of: &Compared<'_>| (of.row.clone(), of.claim.outcome.clone());
     let compared: HashMap<_, Compared<'_>> = compared.into_iter().map(|of| (key(&of), of)).collect();

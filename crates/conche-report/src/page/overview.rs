@@ -121,7 +121,7 @@ fn side_by_side(section: &Section<'_>, html: &mut Html) {
         .into_iter()
         .filter(|scheme| cells.iter().any(|cell| cell.scheme == *scheme))
         .collect();
-    let document = study.experiment.as_ref().map(conche_lab::composed::Composed::document);
+    let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let figures: &[Plot] = document.map(|document| document.scenario().figures.as_slice()).unwrap_or_default();
     let mut metrics: Vec<&str> = Vec::new();
     for plot in figures {

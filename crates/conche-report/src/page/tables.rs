@@ -1,6 +1,6 @@
 //! Tables of text, as the terminal has them.
 
-use conche_lab::report::{Align, Table};
+use conche_lab::report::Table;
 
 use crate::html::Html;
 use crate::read::Study;
@@ -24,13 +24,9 @@ pub(super) fn write(study: &Study, html: &mut Html) {
 
 /// A table, and its remarks.
 pub(super) fn table(of: &Table, html: &mut Html) {
-    let names = match of.align {
-        Align::FirstLeft => 1,
-        Align::FirstTwoLeft => 2,
-    };
     html.raw("<table><thead><tr>");
     for (place, head) in of.header.iter().enumerate() {
-        html.raw(if place < names { "<th class=l>" } else { "<th>" }).text(head);
+        html.raw(if place < of.names { "<th class=l>" } else { "<th>" }).text(head);
     }
     html.raw("</thead><tbody>");
     for row in &of.rows {
@@ -38,7 +34,7 @@ pub(super) fn table(of: &Table, html: &mut Html) {
         for (place, cell) in row.iter().enumerate() {
             // Of columns that are no names, what is as long as a sentence is one.
             let is_prose = cell.lines().any(|line| line.len() > 24 && line.starts_with(char::is_alphabetic));
-            html.raw(match (place < names, is_prose) {
+            html.raw(match (place < of.names, is_prose) {
                 (true, _) => "<td class=l>",
                 (false, true) => "<td class=prose>",
                 (false, false) => "<td>",

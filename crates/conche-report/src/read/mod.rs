@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
 
-use conche_lab::composed::Composed;
+use conche_lab::experiment::Experiment;
 use conche_lab::papers;
 use conche_lab::results::Figure;
 
@@ -86,7 +86,7 @@ pub struct Study {
     /// Its name, title, extent and seed.
     pub about: Scenario,
     /// The scenario, which knows tables, claims and figures; `None` of one that the directory does not have.
-    pub experiment: Option<Composed>,
+    pub experiment: Option<Experiment>,
     /// The measured values, in their order.
     pub figures: Vec<Figure>,
     /// What each run gave.
@@ -127,7 +127,7 @@ impl Results {
 }
 
 /// The scenario as it was run; that of a paper, if the directory has no copy.
-fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Composed>, ReadError> {
+fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Experiment>, ReadError> {
     let Some(file) = &about.file else {
         return Ok(papers::Paper::by_name(&about.name).map(papers::Paper::experiment));
     };
@@ -144,7 +144,7 @@ fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Composed>, Re
         }
         std::fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))
     };
-    let read = Composed::read(&text, beside);
+    let read = Experiment::read(&text, &beside);
     read.map(Some).map_err(|error| ReadError::Scenario { file: path.clone(), problem: error.to_string() })
 }
 

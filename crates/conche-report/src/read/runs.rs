@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use conche_lab::campaign::seed_of;
-use conche_lab::metrics::{Sample, Statistic};
+use conche_lab::metrics::Sample;
+use conche_lab::metrics::statistic::in_run;
 use conche_lab::results::Figure;
+use conche_lab::scenario::Statistic;
 use serde::Deserialize;
 
 use super::{ReadError, Study, lines, parsed};
@@ -107,7 +109,7 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
             let sample = Sample::from(sample);
             for place in &figures {
                 let statistic = statistic(study, &place.column);
-                for (label, value) in statistic.in_run(&sample) {
+                for (label, value) in in_run(statistic, &sample) {
                     study.runs.add(&place.row, place.column.replace("{}", label), line.replication, value);
                 }
             }
@@ -118,7 +120,7 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
 
 /// What is made of a column's samples.
 fn statistic(study: &Study, column: &str) -> Statistic {
-    let sections = study.experiment.as_ref().map(conche_lab::composed::Composed::document).map(|it| it.sections());
+    let sections = study.experiment.as_ref().map(|experiment| experiment.document().sections());
     let mut values = sections.into_iter().flatten().flat_map(|section| &section.values);
     values.find(|value| value.column == column).map_or(Statistic::Mean, |value| value.statistic)
 }

@@ -2,8 +2,11 @@
 
 use conche_netsim::{Instant, NodeId};
 
+use conche_scenario::{Metric, Statistic};
+
 use super::*;
-use crate::metrics::{Endpoints, Metric, Statistic};
+use crate::metrics::{Endpoints, statistic};
+use crate::units::Span;
 use crate::workload::{Exchange, Tally};
 
 fn at(seconds: u64) -> Instant {
@@ -30,20 +33,24 @@ fn record() -> Record {
     Record { flows: vec![near, far, unaware], elapsed: Duration::from_secs(70), ..Record::default() }
 }
 
-fn sample(record: &Record, metric: Metric) -> Sample {
-    metric.sample(record, Selection { scheme: 0, traffic: None }, Endpoints { max_retransmit: 4, features: None })
+fn measured(record: &Record, metric: Metric) -> Sample {
+    crate::metrics::sample(
+        &metric,
+        record,
+        Selection { scheme: 0, traffic: None },
+        Endpoints { max_retransmit: 4, features: None },
+    )
 }
 
 #[track_caller]
-fn assert_is(record: &Record, metric: impl Into<Metric>, expected: f64) {
-    let value = Statistic::Mean.number(&sample(record, metric.into())).expect("a number");
+fn assert_is(record: &Record, metric: Metric, expected: f64) {
+    let value = statistic::number(Statistic::Mean, &measured(record, metric)).expect("a number");
     assert!((value - expected).abs() < 1e-9, "{value} is not {expected}");
 }
 
-impl From<Received> for Metric {
-    fn from(received: Received) -> Self {
-        Self::Received(received)
-    }
+#[track_caller]
+fn assert_received(record: &Record, received: Received, expected: f64) {
+    assert_is(record, Metric::Received(received), expected);
 }
 
 const WINDOW: Span = Span(Duration::from_secs(30));
@@ -52,28 +59,28 @@ const WINDOW: Span = Span(Duration::from_secs(30));
 fn a_part_of_a_run_has_what_arrived_and_ended_in_it() {
     let minute = record().during(Duration::ZERO, Duration::from_secs(60));
     // Windows: (2, 0) with 4/(2·4) = 0.5 and (1, 1) with 1. The whole: (3, 1) with 16/(2·10).
-    assert_is(&minute, Received::Jain { window: Some(WINDOW) }, 0.75);
-    assert_is(&minute, Received::Jain { window: None }, 0.8);
-    assert_is(&minute, Received::Goodput, 4.0 * 680.0 / 60.0);
-    assert_is(&minute, Received::GoodputOfFlow, 2.0 * 680.0 / 60.0);
-    assert_is(&minute, Received::Silent { window: WINDOW, hops: None }, 25.0);
-    assert_is(&minute, Received::Silent { window: WINDOW, hops: Some(2) }, 50.0);
-    assert_eq!(sample(&minute, Received::GoodputOfEach.into()), Sample::Each(vec![34_000, 11_333], 1e3));
+    assert_received(&minute, Received::Jain { window: Some(WINDOW) }, 0.75);
+    assert_received(&minute, Received::Jain { window: None }, 0.8);
+    assert_received(&minute, Received::Goodput, 4.0 * 680.0 / 60.0);
+    assert_received(&minute, Received::GoodputOfFlow, 2.0 * 680.0 / 60.0);
+    assert_received(&minute, Received::Silent { window: WINDOW, hops: None }, 25.0);
+    assert_received(&minute, Received::Silent { window: WINDOW, hops: Some(2) }, 50.0);
+    assert_eq!(measured(&minute, Metric::Received(Received::GoodputOfEach)), Sample::Each(vec![34_000, 11_333], 1e3));
     // The mean is 2 messages, of which the farther one has half.
-    assert_is(&minute, Received::Starving { share: 0.5 }, 0.0);
-    assert_is(&minute, Received::Starving { share: 0.51 }, 1.0);
+    assert_received(&minute, Received::Starving { share: 0.5 }, 0.0);
+    assert_received(&minute, Received::Starving { share: 0.51 }, 1.0);
     // 5 exchanges ended in time, with 11 copies, 6 of which were retransmissions.
     assert_is(&minute, Metric::RetransmissionIndex, 6.0 / 11.0);
     assert_is(&minute, Metric::Loss, 20.0);
     let later = record().during(Duration::from_secs(30), Duration::from_secs(70));
-    assert_is(&later, Received::Goodput, 3.0 * 680.0 / 40.0);
+    assert_received(&later, Received::Goodput, 3.0 * 680.0 / 40.0);
     // One whole window, from 30 s to 60 s.
-    assert_is(&later, Received::Jain { window: Some(WINDOW) }, 1.0);
+    assert_received(&later, Received::Jain { window: Some(WINDOW) }, 1.0);
 }
 
 #[test]
 fn goodput_has_a_label_for_each_number_of_hops_or_window() {
-    let labelled = |metric| match sample(&record(), metric) {
+    let labelled = |metric| match measured(&record(), metric) {
         Sample::Labelled(numbers) => numbers,
         other => panic!("{other:?}"),
     };
@@ -86,7 +93,10 @@ fn goodput_has_a_label_for_each_number_of_hops_or_window() {
     let over_time = labelled(Metric::Received(Received::GoodputOverTime { window: WINDOW, hops: 1 }));
     let of_message = 680.0 / 30.0;
     assert_eq!(over_time, [("30s".to_owned(), 2.0 * of_message), ("60s".to_owned(), of_message)]);
-    assert_eq!(sample(&record(), Received::GoodputOverTime { window: WINDOW, hops: 3 }.into()), Sample::None);
+    assert_eq!(
+        measured(&record(), Metric::Received(Received::GoodputOverTime { window: WINDOW, hops: 3 })),
+        Sample::None
+    );
 }
 
 #[test]
@@ -97,9 +107,9 @@ fn an_exchange_without_a_copy_repeats_nothing() {
 
 #[test]
 fn a_median_is_of_a_run_and_the_larger_of_the_two_in_the_middle() {
-    let run = sample(&record(), Metric::RoundTrip);
+    let run = measured(&record(), Metric::RoundTrip);
     let other = Sample::Each(vec![7_000_000_000], 1e9);
-    let [median] = &Statistic::Median.of(&[&run, &other])[..] else { panic!("one value") };
+    let [median] = &statistic::of(Statistic::Median, &[&run, &other])[..] else { panic!("one value") };
     // Of 1, 2, 4 and 5.9 s it is 4 s, and with the other run's 7 s the mean is 5.5 s.
     assert!((median.value - 5.5).abs() < 1e-9 && median.runs == 2, "{median:?}");
 }
@@ -109,7 +119,7 @@ fn what_the_first_run_does_not_have_is_told() {
     let [one, two] = [vec![("1", 3.0)], vec![("1", 5.0), ("2", 7.0)]].map(|numbers: Vec<(&str, f64)>| {
         Sample::Labelled(numbers.into_iter().map(|(label, number)| (label.to_owned(), number)).collect())
     });
-    let measured = Statistic::Mean.of(&[&one, &two]);
+    let measured = statistic::of(Statistic::Mean, &[&one, &two]);
     let seen: Vec<_> = measured.iter().map(|one| (one.label.as_str(), one.value, one.runs, one.first_run)).collect();
     assert_eq!(seen, [("1", 4.0, 2, 0), ("2", 7.0, 1, 1)]);
 }

@@ -1,0 +1,191 @@
+//! The runs of a cell, and what is measured of each.
+
+use std::sync::Arc;
+
+use super::kept;
+use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
+use crate::metrics::{self, Endpoints, Sample};
+use crate::results::Unit;
+use crate::scenario::{Cell, Metric, Pace, Phase, Sender, Value};
+use crate::trial::{self, Record, Routes, Selection, Wanted};
+use crate::units::Span;
+
+/// A cell, and each different thing that is measured of it.
+pub(super) struct CellRuns {
+    pub(super) cell: Cell,
+    measured: Vec<(Metric, Option<usize>)>,
+    routes: Arc<Routes>,
+}
+
+/// What one run gives: a sample of each thing for each scheme, of the whole and then of each phase.
+pub(super) type Samples = Vec<Sample>;
+
+/// A scheme in a cell, over all of the run or over a phase.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) runs: &'a CellRuns,
+    pub(super) scheme: &'a str,
+    pub(super) phase: Option<&'a Phase>,
+    /// 0 for the whole run, and then the number of the phase.
+    pub(super) stretch: usize,
+    /// Where its samples begin.
+    first: usize,
+}
+
+impl CellRuns {
+    pub(super) fn new(cell: Cell, routes: Arc<Routes>) -> Self {
+        let mut measured = Vec::new();
+        for value in &cell.scenario.values {
+            let thing = thing(&cell, value);
+            if !measured.contains(&thing) {
+                measured.push(thing);
+            }
+        }
+        Self { cell, measured, routes }
+    }
+
+    /// Which of the samples a value is made of.
+    pub(super) fn place(&self, value: &Value) -> usize {
+        let thing = thing(&self.cell, value);
+        self.measured.iter().position(|known| *known == thing).expect("every value's was listed")
+    }
+
+    /// One of its schemes over the whole, or over a phase.
+    pub(super) fn view(&self, stretch: usize, scheme: usize) -> View<'_> {
+        let phase = stretch.checked_sub(1).map(|phase| &self.cell.scenario.phases[phase]);
+        let first = (stretch * self.cell.schemes.len() + scheme) * self.measured.len();
+        View { runs: self, scheme: &self.cell.schemes[scheme], phase, stretch, first }
+    }
+
+    /// How many stretches are measured: the whole and the phases.
+    pub(super) fn stretches(&self) -> usize {
+        1 + self.cell.scenario.phases.len()
+    }
+
+    /// All of them, in the order of their samples.
+    pub(super) fn views(&self) -> impl Iterator<Item = View<'_>> {
+        let schemes = self.cell.schemes.len();
+        (0..self.stretches()).flat_map(move |stretch| (0..schemes).map(move |scheme| self.view(stretch, scheme)))
+    }
+
+    /// What a sample counts.
+    pub(super) fn unit(&self, place: usize) -> Unit {
+        self.measured[place].0.unit()
+    }
+
+    /// The samples of a run that has none.
+    pub(super) fn nothing(&self) -> Samples {
+        vec![Sample::None; self.stretches() * self.cell.schemes.len() * self.measured.len()]
+    }
+}
+
+impl<'a> View<'a> {
+    /// The values of the scheme.
+    pub(super) fn values(self) -> impl Iterator<Item = &'a Value> {
+        let cell = &self.runs.cell;
+        cell.scenario.values.iter().filter(move |value| cell.is_among(&value.only, self.scheme))
+    }
+
+    /// The row of a value.
+    pub(super) fn row(self, value: &Value) -> String {
+        let row = self.runs.cell.row(value.row.as_deref(), self.scheme);
+        self.phase.map_or_else(|| row.clone(), |phase| format!("{row}/{}", phase.name))
+    }
+
+    /// Its samples in a run.
+    pub(super) fn samples(self, run: &Samples) -> &[Sample] {
+        &run[self.first..self.first + self.runs.measured.len()]
+    }
+}
+
+/// The metric, and the place of the traffic that it is of.
+fn thing(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
+    let place = |name: &String| cell.scenario.traffic.iter().position(|traffic| traffic.name == *name);
+    (value.metric.clone(), value.traffic.as_ref().and_then(place))
+}
+
+impl campaign::Cell for CellRuns {
+    type Outcome = Samples;
+
+    fn id(&self) -> CellId {
+        let Cell { part, labels, mix, schemes, .. } = &self.cell;
+        let axes = labels.iter().map(|label| (label.axis.clone(), label.point.clone())).collect();
+        CellId { part: part.clone(), axes, mix: mix.clone(), schemes: schemes.clone() }
+    }
+
+    fn name(&self) -> String {
+        self.cell.row(None, &self.cell.schemes.join("+"))
+    }
+
+    fn replications(&self) -> u32 {
+        self.cell.scenario.replications.get()
+    }
+
+    /// A guess: exchanges, the more of them the longer the run.
+    fn work(&self) -> u64 {
+        let scenario = &self.cell.scenario;
+        let size = |reference: &str| u64::from(scenario.most_nodes(reference));
+        let seconds = scenario.duration.map_or(600, |duration| duration.0.as_secs());
+        let of = |traffic: &crate::scenario::Traffic| {
+            if let Sender::Transfer(transfer) = traffic.sender {
+                let hops = traffic.hops.map_or(3 * traffic.take.unwrap_or(1), u32::from);
+                return u64::from(hops) * u64::from(transfer.segments.get());
+            }
+            let flows = size(&traffic.from).max(size(&traffic.to));
+            let by_time = match &traffic.pace {
+                Pace::Closed => seconds,
+                Pace::Every { interval, .. } | Pace::Poisson { interval } => seconds / interval.0.as_secs().max(1),
+                Pace::Bursts { interval, exchanges } => {
+                    u64::from(exchanges.get()) * seconds / interval.0.as_secs().max(1)
+                }
+                Pace::At(times) => times.len() as u64,
+                Pace::OnOff { interval, .. } => seconds / interval.0.as_secs().max(1),
+                Pace::Phases(intervals) => {
+                    let of_phase =
+                        |(phase, interval): (&Phase, &Span)| phase.lasts.0.as_secs() / interval.0.as_secs().max(1);
+                    scenario.phases.iter().zip(intervals).map(of_phase).sum()
+                }
+            };
+            let exchanges = traffic.exchanges.map_or(by_time, |exchanges| u64::from(exchanges.get()));
+            // The more clients, the more copies of each exchange.
+            flows * exchanges + flows * flows * exchanges / 100
+        };
+        scenario.traffic.iter().map(of).sum::<u64>().max(1)
+    }
+
+    fn keep(&self, outcome: &Samples) -> Vec<Kept> {
+        kept::keep(self, outcome)
+    }
+
+    fn restore(&self, samples: Vec<Sample>) -> Option<Samples> {
+        (samples.len() == self.nothing().len()).then_some(samples)
+    }
+
+    fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, String> {
+        let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metrics::wants(metric)));
+        let wanted = Wanted { timeouts: wants(|wanted| wanted.timeouts), arrivals: wants(|wanted| wanted.arrivals) };
+        let Ran { outcome: record, events } = trial::run(&self.cell, wanted, replication, &self.routes)?;
+        if let Some(rows) = exchanges {
+            kept::add_exchanges(rows, self, &record, replication).map_err(|error| error.to_string())?;
+        }
+        let scenario = &self.cell.scenario;
+        let endpoints = |scheme: usize| Endpoints {
+            max_retransmit: scenario.endpoint.max_retransmit,
+            features: scenario.scheme(&self.cell.schemes[scheme]).and_then(|of| Some(of.named()?.features)),
+        };
+        let samples = |record: &Record, is_part: bool| -> Vec<Sample> {
+            let of_scheme = |scheme: usize| {
+                let sample = move |(metric, traffic): &(Metric, Option<usize>)| {
+                    if is_part && metric.needs_the_whole() {
+                        return Sample::None;
+                    }
+                    metrics::sample(metric, record, Selection { scheme, traffic: *traffic }, endpoints(scheme))
+                };
+                self.measured.iter().map(sample)
+            };
+            (0..self.cell.schemes.len()).flat_map(of_scheme).collect()
+        };
+        let phases = Phase::spans(&scenario.phases).flat_map(|(from, to)| samples(&record.during(from, to), true));
+        Ok(Ran { outcome: samples(&record, false).into_iter().chain(phases).collect(), events })
+    }
+}

@@ -1,0 +1,248 @@
+//! What is said in words, put to the test with the measured values.
+
+use std::collections::BTreeMap;
+
+use crate::results::{Figure, Unit, Verdict};
+use crate::scenario::{Claim, Compare, Operand, Scenario, filled, matches_any};
+use crate::stats::{Interval, half_width, spread_ratio};
+
+/// The item of claims: what was compared, and in the column that ends in `_holds` the verdict.
+pub(super) const CLAIMS: &str = "claims";
+
+/// A value, and what it was in each replication, if it had one in each.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    pub(super) figure: Figure,
+    pub(super) of_runs: Vec<f64>,
+}
+
+/// A claim that is made, and what it compares.
+#[derive(Clone, Debug)]
+pub struct Compared<'a> {
+    /// The row of its figures.
+    pub row: String,
+    /// What is said.
+    pub claim: &'a Claim,
+    /// The rows of the values that it is said of; their column is the claim's.
+    pub of: Vec<String>,
+}
+
+/// All claims that are made of these figures.
+#[must_use]
+pub fn compared<'a>(scenario: &'a Scenario, figures: &[Figure]) -> Vec<Compared<'a>> {
+    let series = figures.iter().map(|figure| Series { figure: figure.clone(), of_runs: Vec::new() });
+    let series: Vec<Series> = series.collect();
+    let known = Known::new(&series);
+    let of_claim = |claim: &'a Claim| {
+        let known = &known;
+        let compared = move |labels: BTreeMap<&str, &str>| {
+            let (row, found) = operands(claim, &labels, known)?;
+            Some(Compared { row, claim, of: found.iter().map(|series| series.figure.row.clone()).collect() })
+        };
+        combinations(&claim.each).into_iter().filter_map(compared).collect::<Vec<_>>()
+    };
+    scenario.claims.iter().flat_map(of_claim).collect()
+}
+
+/// The figures of all claims whose values were measured.
+pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
+    let known = Known::new(series);
+    let mut judged: Vec<(Vec<usize>, [Figure; 2])> = Vec::new();
+    for claim in &scenario.claims {
+        for labels in combinations(&claim.each) {
+            let place = |name: &String| {
+                let label = labels.get(name.as_str())?;
+                let all = scenario.claims.iter().filter_map(|claim| claim.each.get(name)).flatten();
+                all.enumerate().find(|(_, known)| known == label).map(|(place, _)| place)
+            };
+            let order = scenario.claim_order.iter().map(|name| place(name).unwrap_or(usize::MAX)).collect();
+            judged.extend(judge(claim, &labels, &known, &scenario.name).map(|judged| (order, judged)));
+        }
+    }
+    judged.sort_by(|(one, _), (other, _)| one.cmp(other));
+    judged.into_iter().flat_map(|(_, judged)| judged).collect()
+}
+
+struct Known<'a>(BTreeMap<(&'a str, &'a str), &'a Series>);
+
+impl<'a> Known<'a> {
+    fn new(series: &'a [Series]) -> Self {
+        let key = |series: &'a Series| (series.figure.row.as_str(), series.figure.column.as_str());
+        Self(series.iter().map(|series| (key(series), series)).collect())
+    }
+
+    fn get(&self, row: &str, column: &str) -> Option<&'a Series> {
+        self.0.get(&(row, column)).copied()
+    }
+
+    /// All that were measured in rows like these.
+    fn all(&self, operands: &[Operand], column: &str, fill: impl Fn(&str) -> Option<String>) -> Vec<&'a Series> {
+        let rows = operands.iter().filter_map(|operand| if let Operand::Row(row) = operand { fill(row) } else { None });
+        let patterns: Vec<String> = rows.collect();
+        let is_meant = |(row, of): &(&str, &str)| *of == column && matches_any(&patterns, row);
+        self.0.iter().filter(|(name, _)| is_meant(name)).map(|(_, series)| *series).collect()
+    }
+
+    /// The row that an operand stands for; `None` if one of its rows was not measured.
+    fn find(&self, operand: &Operand, column: &str, fill: impl Fn(&str) -> Option<String>) -> Option<&'a Series> {
+        let row = |template: &String| self.get(&fill(template)?, column);
+        let by_value = |one: &&Series, other: &&Series| one.figure.measured.total_cmp(&other.figure.measured);
+        let all = |templates: &[String]| templates.iter().map(row).collect::<Option<Vec<_>>>();
+        match operand {
+            Operand::Row(template) => row(template),
+            Operand::Least { least } => all(least)?.into_iter().min_by(by_value),
+            Operand::Most { most } => all(most)?.into_iter().max_by(by_value),
+        }
+    }
+}
+
+/// The row of a claim with these labels, and the values that it compares; `None` where one that it needs was not measured.
+fn operands<'a>(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'a>) -> Option<(String, Vec<&'a Series>)> {
+    let fill = |template: &str| fill(template, labels);
+    let found = match claim.compare {
+        Compare::Spread | Compare::LineFrom(_) => known.all(&claim.of, &claim.column, fill),
+        _ => claim.of.iter().map(|of| known.find(of, &claim.column, fill)).collect::<Option<Vec<_>>>()?,
+    };
+    Some((fill(&claim.row)?, found))
+}
+
+fn fill(template: &str, labels: &BTreeMap<&str, &str>) -> Option<String> {
+    filled(template, |name| labels.get(name).map(|label| (*label).into()))
+}
+
+/// What was compared, and in the column that ends in `_holds` the verdict. `None` where a value that it needs was not
+/// measured, or where the comparison means nothing.
+fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper: &str) -> Option<[Figure; 2]> {
+    let (row, found) = operands(claim, labels, known)?;
+    let outcome = outcome(claim, &found, |template| fill(template, labels))?;
+    let value = Figure {
+        paper: paper.to_owned(),
+        item: CLAIMS.to_owned(),
+        row,
+        column: claim.outcome.clone(),
+        unit: claim.unit,
+        published: None,
+        measured: outcome.shown,
+        ci95: outcome.interval,
+        runs: found.iter().map(|series| series.figure.runs).min().unwrap_or_default(),
+    };
+    let verdict = Figure {
+        column: format!("{}_holds", claim.outcome),
+        unit: Unit::Verdict,
+        published: Some(Verdict::Holds.number()),
+        measured: verdict(claim, outcome.decides).number(),
+        ci95: None,
+        ..value.clone()
+    };
+    Some([value, verdict])
+}
+
+/// What becomes of a claim with this interval of its outcome.
+fn verdict(claim: &Claim, interval: Option<Interval>) -> Verdict {
+    let Some(Interval { low, high }) = interval else { return Verdict::Inconclusive };
+    let above = if claim.compare == Compare::Apart { Some(0.0) } else { claim.above };
+    let (least, most) = claim.range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+    let is_within = least <= low && high <= most;
+    let is_beyond = high < least || most < low;
+    if is_within && above.is_none_or(|bound| bound < low) && claim.below.is_none_or(|bound| high < bound) {
+        Verdict::Holds
+    } else if is_beyond || above.is_some_and(|bound| high <= bound) || claim.below.is_some_and(|bound| bound <= low) {
+        Verdict::Refuted
+    } else {
+        Verdict::Inconclusive
+    }
+}
+
+/// What a comparison gives.
+struct Outcome {
+    shown: f64,
+    /// That of what is shown.
+    interval: Option<Interval>,
+    /// The interval that decides.
+    decides: Option<Interval>,
+}
+
+fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<String>) -> Option<Outcome> {
+    let numbers =
+        if let Compare::LineFrom(from) = claim.compare { numbers(claim, found, from, fill) } else { Vec::new() };
+    // A line has nothing to say of the point at which it is 0, and of what is before it.
+    let is_compared = |place: &usize| numbers.get(*place).is_none_or(|number| *number > 0.0);
+    let places: Vec<usize> = (0..found.len()).filter(is_compared).collect();
+    let numbers: Vec<f64> = numbers.into_iter().filter(|number| *number > 0.0).collect();
+    let means: Vec<f64> = places.iter().map(|place| found[*place].figure.measured).collect();
+    let of_runs: Vec<&[f64]> = places.iter().map(|place| found[*place].of_runs.as_slice()).collect();
+    let by = |function: &dyn Fn(&[f64]) -> Option<f64>| {
+        let shown = function(&means)?;
+        let half = half_width(&of_runs, function);
+        let interval = half.map(|half| Interval { low: shown - half, high: shown + half });
+        Some(Outcome { shown, interval, decides: interval })
+    };
+    let difference = |means: &[f64]| Some(means[0] - means[1]);
+    let ratio = |means: &[f64]| (means[1] > 0.0).then(|| means[0] / means[1]);
+    match (claim.compare, found) {
+        (Compare::Value, [one]) => {
+            let Figure { measured, ci95, .. } = one.figure;
+            Some(Outcome { shown: measured, interval: ci95, decides: ci95 })
+        }
+        (Compare::Difference, [_, _]) => by(&difference),
+        (Compare::Ratio, [_, _]) => by(&ratio),
+        (Compare::Apart, [_, _]) => {
+            // Nothing is infinitely more than nothing; what matters is the difference.
+            let (shown, interval) = by(&ratio).map_or((0.0, None), |ratio| (ratio.shown, ratio.interval));
+            Some(Outcome { shown, interval, ..by(&difference)? })
+        }
+        (Compare::Widths, [one, other]) => {
+            let (shown, interval) = spread_ratio(&one.of_runs, &other.of_runs)?;
+            Some(Outcome { shown, interval: Some(interval), decides: Some(interval) })
+        }
+        (Compare::Spread, [_, ..]) => by(&|means| {
+            let least = means.iter().copied().fold(f64::INFINITY, f64::min);
+            Some(means.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least)
+        }),
+        (Compare::LineFrom(_), [_, ..]) => by(&|means| explained(&numbers, means)),
+        _ => None,
+    }
+}
+
+/// How far behind the point at which a line begins the numbers are that rows belong to; a row without one is at it.
+fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> Option<String>) -> Vec<f64> {
+    let patterns = claim.of.iter().filter_map(|of| if let Operand::Row(row) = of { fill(row) } else { None });
+    let patterns: Vec<String> = patterns.collect();
+    let number = |row: &str| {
+        let read = |pattern: &String| {
+            let (before, behind) = pattern.split_once('*')?;
+            row.strip_prefix(before)?.strip_suffix(behind)?.parse::<f64>().ok()
+        };
+        patterns.iter().find_map(read).map_or(0.0, |number| number - from)
+    };
+    found.iter().map(|series| number(&series.figure.row)).collect()
+}
+
+/// The share of the variance of `y` that the line through 0 explains which is nearest to it by least squares. `None` with
+/// fewer than two points, or where nothing varies.
+fn explained(x: &[f64], y: &[f64]) -> Option<f64> {
+    let sum = |of: &dyn Fn(f64, f64) -> f64| x.iter().zip(y).map(|(x, y)| of(*x, *y)).sum::<f64>();
+    let slope = sum(&|x, y| x * y) / sum(&|x, _| x * x);
+    let mean = sum(&|_, y| y) / y.len() as f64;
+    let (variation, rest) = (sum(&|_, y| (y - mean).powi(2)), sum(&|x, y| (y - slope * x).powi(2)));
+    (y.len() > 1 && variation > 0.0).then(|| if slope > 0.0 { (1.0 - rest / variation).max(0.0) } else { 0.0 })
+}
+
+/// All combinations of labels, the last name's changing fastest.
+fn combinations(each: &BTreeMap<String, Vec<String>>) -> Vec<BTreeMap<&str, &str>> {
+    let mut combinations: Vec<BTreeMap<&str, &str>> = vec![BTreeMap::new()];
+    for (name, labels) in each {
+        let mut longer = Vec::new();
+        for (combination, label) in combinations.iter().flat_map(|begun| labels.iter().map(move |label| (begun, label)))
+        {
+            let mut combination = combination.clone();
+            combination.insert(name, label);
+            longer.push(combination);
+        }
+        combinations = longer;
+    }
+    combinations
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,310 @@
+//! ANRW'18, reduced: single cells against closed forms, and how results are named.
+
+mod bdp19;
+mod wiopt12;
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+
+use super::*;
+use crate::campaign::Progress;
+use crate::papers::ANRW18;
+use crate::results::{Unit, write_json};
+use crate::scenario::Cell;
+
+/// How long one frame of a response occupies the downlink.
+const SERVICE: f64 = 94.0 * 8.0 / 30_000.0;
+/// The rest of a round trip, on average.
+const LATENCY: f64 = 0.637;
+
+/// ANRW'18 with these clients, buffers (by name), schemes and replications only.
+fn anrw18(clients: &[u32], buffers: &[&str], schemes: &[&str], replications: u32) -> Experiment {
+    let whole = Experiment::read(ANRW18.scenario, &crate::papers::paper_file).expect("valid");
+    let axis = whole.document().scenario().sweep.iter().find(|axis| axis.name == "buffer").expect("an axis");
+    let chosen = axis.points().into_iter().filter(|point| buffers.contains(&point.name.as_str()));
+    let points: Vec<toml::Value> = chosen.map(point).collect();
+    let clients: Vec<i64> = clients.iter().map(|clients| i64::from(*clients)).collect();
+    let mut reduced = whole
+        .with("sweep.clients.values", clients)
+        .and_then(|reduced| reduced.with("sweep.buffer.points", points))
+        .expect("values of the scenario");
+    let controllers = schemes.iter().map(|name| (*name).to_owned()).collect();
+    reduced.adjust(&Effort { runs: Some(replications), controllers, ..Effort::default() }).expect("valid");
+    reduced
+}
+
+/// A point as TOML.
+fn point(point: crate::scenario::Point) -> toml::Value {
+    let value = point.value.map(|value| ("value".to_owned(), value));
+    let table = [("name".to_owned(), point.name.into())].into_iter().chain(value).collect();
+    toml::Value::Table(table)
+}
+
+fn jobs(number: usize) -> RunOptions<'static> {
+    RunOptions { jobs: NonZeroUsize::new(number), ..RunOptions::default() }
+}
+
+fn measured(experiment: &Experiment) -> Vec<Figure> {
+    experiment.measure(jobs(2), &|_| {}).expect("runs").0
+}
+
+fn json(figures: &[Figure]) -> String {
+    let mut lines = Vec::new();
+    write_json(figures, &mut lines).expect("memory");
+    String::from_utf8(lines).expect("JSON is UTF-8")
+}
+
+fn value(figures: &[Figure], row: &str, column: &str) -> f64 {
+    let found = figures.iter().find(|figure| figure.row == row && figure.column == column);
+    found.unwrap_or_else(|| panic!("no {row} {column}")).measured
+}
+
+/// The first replication of the first cell, as its flows saw it.
+fn run(experiment: &Experiment, seed: u64) -> crate::trial::Record {
+    let cells = experiment.document().cells().expect("valid");
+    let replication = campaign::Replication { index: 0, count: 1, seed };
+    crate::trial::run(&cells[0], crate::trial::Wanted::default(), replication, &Arc::default())
+        .expect("it ends")
+        .outcome
+}
+
+fn completions(record: &crate::trial::Record) -> Vec<f64> {
+    let mut times: Vec<f64> =
+        record.flows.iter().map(|flow| (flow.tally.done.expect("each is done") - flow.start).as_secs_f64()).collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+#[test]
+fn one_client_takes_33_0_to_33_2_seconds() {
+    for seed in 1..=5 {
+        let record = run(&anrw18(&[1], &["inf"], &["default"], 1), seed);
+        let completion = completions(&record)[0];
+        assert!((33.0..=33.2).contains(&completion), "{completion} s with seed {seed}");
+        assert_eq!((record.nodes[0].copies, record.nodes[0].dropped), (50, 0));
+    }
+}
+
+/// FCT_k = L + (49 N + k)·s for the k-th client: beyond N* = 26 clients the downlink never idles, and the clients take
+/// turns.
+#[test]
+fn fifty_clients_finish_one_after_another_as_the_closed_form_says() {
+    for seed in 1..=3 {
+        let completions = completions(&run(&anrw18(&[50], &["14100"], &["default"], 1), seed));
+        for pair in completions.windows(2) {
+            let gap = pair[1] - pair[0];
+            assert!((gap - SERVICE).abs() < 1e-6, "{gap} s between two clients");
+        }
+        // L is an average; the busy period of a run begins some milliseconds earlier or later.
+        for (k, completion) in (1..).zip(&completions) {
+            let expected = LATENCY + (49.0 * 50.0 + f64::from(k)) * SERVICE;
+            assert!((completion - expected).abs() < 0.015, "client {k}: {completion} s, not {expected} s");
+        }
+    }
+}
+
+/// The initial burst of 50 finds room for 26 waiting frames and those served meanwhile.
+#[test]
+fn fifteen_frames_of_the_initial_burst_are_lost_at_2500_bytes() {
+    let figures = measured(&anrw18(&[50], &["2500"], &["default"], 3));
+    let of = |column| value(&figures, "default/continuous/50/2500", column);
+    assert_eq!((of("drops_per_run"), of("copies_per_run")), (15.0, 2515.0));
+    assert_eq!((of("retransmissions_0"), of("retransmissions_1")), (3.0 * 2485.0, 45.0));
+    assert_eq!(of("unnecessary_mean").to_bits(), 0.0_f64.to_bits(), "every repetition replaced a lost copy");
+}
+
+/// T_end ≈ L + s·Σcopies: without loss each copy takes its turn at the downlink. When the last client is done, only
+/// copies that were in vain can be left, fewer than there are clients.
+#[test]
+fn in_a_collapse_every_copy_takes_its_turn() {
+    let record = run(&anrw18(&[100], &["inf"], &["default"], 1), 1);
+    let last = *completions(&record).last().expect("100 clients");
+    let copies: u64 = record.nodes.iter().map(|node| node.copies).sum();
+    let all = LATENCY + copies as f64 * SERVICE;
+    assert!(last < all + 0.015 && last > all - 100.0 * SERVICE, "{last} s, all copies {all} s");
+    let exchanges = record.flows.iter().flat_map(|flow| &flow.exchanges);
+    let unnecessary: u64 = exchanges.map(|exchange| u64::from(exchange.unnecessary)).sum();
+    assert_eq!(unnecessary, copies - 5000, "nothing was lost, nothing was needed");
+    assert!(copies > 9500, "half of the copies are in vain: {copies}");
+}
+
+#[test]
+fn forgetting_changes_nothing_for_a_controller_without_memory_and_costs_cocoa_its_estimates() {
+    let figures = measured(&anrw18(&[100], &["14100"], &["default", "cocoa"], 1));
+    let copies =
+        |scheme: &str, workload: &str| value(&figures, &format!("{scheme}/{workload}/100/14100"), "copies_per_run");
+    assert_eq!(copies("default", "continuous").to_bits(), copies("default", "random").to_bits());
+    assert!(copies("cocoa", "random") > copies("cocoa", "continuous") + 500.0);
+}
+
+#[test]
+fn failed_exchanges_do_not_count_towards_the_fifty() {
+    let experiment = anrw18(&[50], &["2500"], &["default"], 1).with("endpoint.max_retransmit", 0).expect("a value");
+    let record = run(&experiment, 1);
+    let failed: u64 = record.flows.iter().map(|flow| flow.tally.failed).sum();
+    let (copies, dropped) =
+        record.nodes.iter().fold((0, 0), |(copies, dropped), node| (copies + node.copies, dropped + node.dropped));
+    assert!(record.flows.iter().all(|flow| flow.tally.answered == 50), "50 clients complete 50 exchanges each");
+    assert_eq!((failed, copies), (dropped, 2500 + failed), "each lost copy was the only one of its exchange");
+    assert!(failed >= 15, "{failed}");
+}
+
+#[test]
+fn a_run_that_does_not_end_names_its_cell_and_says_how_far_it_came() {
+    let experiment = anrw18(&[10], &["inf"], &["default"], 1).with("time_limit", "10s").expect("a time");
+    let (figures, completion) = experiment.measure(jobs(1), &|_| {}).expect("the others could run");
+    let [failure, _] = &completion.failures[..] else { panic!("50 exchanges take 33 s: {completion:?}") };
+    let error = failure.to_string();
+    let begin = "default/continuous/10/inf, replication 0: after 10s of virtual time client 0 has completed 1";
+    assert!(error.starts_with(begin) && error.contains(" of 50 exchanges"), "{error}");
+    assert!(
+        figures.iter().all(|figure| figure.item == "table3"),
+        "no run, no figure but those without runs: {figures:?}"
+    );
+}
+
+#[test]
+fn results_depend_on_the_seed_and_not_on_the_number_of_threads() {
+    let experiment = anrw18(&[10, 60], &["2500", "inf"], &["default", "cocoa"], 3);
+    let [one, two] = [1, 2].map(|threads| json(&experiment.measure(jobs(threads), &|_| {}).expect("runs").0));
+    assert_eq!(one, two);
+    let other = experiment.with("seed", 2).expect("a seed");
+    assert_ne!(json(&measured(&other)), one);
+}
+
+#[test]
+fn a_mix_has_the_clients_of_both_halves() {
+    let figures = measured(&anrw18(&[60], &["14100"], &["default", "cocoa"], 2));
+    for half in ["default", "cocoa"] {
+        let row = format!("{half}@default+cocoa/continuous/60/14100");
+        let exchanges: f64 = (0..=20).map(|k| value(&figures, &row, &format!("retransmissions_{k}"))).sum();
+        // 30 clients, 50 exchanges, 2 replications.
+        assert!((exchanges - 3000.0).abs() < 0.5, "{row}: {exchanges}");
+    }
+}
+
+#[test]
+fn progress_ends_when_all_work_is_done() {
+    let seen: Mutex<Vec<Progress>> = Mutex::new(Vec::new());
+    let watch = |progress| seen.lock().expect("no panic").push(progress);
+    anrw18(&[1, 10], &["inf"], &["default"], 2).measure(jobs(2), &watch).expect("runs");
+    let seen = seen.into_inner().expect("no panic");
+    assert_eq!(seen.len(), 2 * 2 * 2, "one report a run");
+    assert!(seen.iter().all(|progress| progress.done <= progress.total));
+    assert!(seen.iter().any(|progress| progress.done == progress.total));
+}
+
+#[test]
+fn one_replication_gives_table_1() {
+    let figures = measured(&anrw18(&[50], &["2500", "14100"], &["default"], 1));
+    let table: Vec<_> = figures.iter().filter(|figure| figure.item == "table1").collect();
+    assert_eq!(table.len(), 14, "seven percentiles of two buffers");
+    for figure in table {
+        let deviation = figure.deviation_percent().expect("all of Table 1 is published");
+        let bound = if figure.row.ends_with("14100") { 0.1 } else { 0.5 };
+        assert!(deviation.abs() < bound, "{} {}: {deviation} %", figure.row, figure.column);
+    }
+}
+
+/// Three replications; the paper's counts are of twenty and scatter by a few per cent themselves.
+#[test]
+fn three_replications_give_table_2() {
+    let figures = measured(&anrw18(&[400], &["inf"], &["default"], 3));
+    for (column, tolerance) in [("0", 15.0), ("1", 12.0), ("2", 12.0), ("3", 8.0), ("4", 0.2)] {
+        let figure = figures
+            .iter()
+            .find(|figure| figure.row == "default/continuous" && figure.column == column)
+            .expect("Table 2");
+        let deviation = figure.deviation_percent().expect("published");
+        assert!(deviation.abs() < tolerance, "{column} retransmissions: {} exchanges, {deviation} %", figure.measured);
+    }
+    let row = |figure: &&Figure| figure.item == "table2" && figure.row == "default/continuous";
+    let exchanges: f64 = figures.iter().filter(row).map(|figure| figure.measured).sum();
+    assert!((exchanges - 400_000.0).abs() < 0.5, "scaled to the paper's 20 replications: {exchanges}");
+}
+
+#[test]
+fn each_value_is_there_once_and_has_a_known_item() {
+    let schemes = ["default", "cocoa", "default-fb1", "default-fb2", "cocoa-fb1", "cocoa-fb2"];
+    let experiment = anrw18(&[1, 10, 50], &["2500", "14100", "28200", "inf"], &schemes, 2);
+    let figures = measured(&experiment);
+    let mut names = HashSet::new();
+    for figure in &figures {
+        assert!(names.insert((&figure.row, &figure.column)), "{} {} twice", figure.row, figure.column);
+        let items = &experiment.document().scenario().items;
+        let is_known = figure.item == "claims" || items.iter().any(|item| item.name == figure.item);
+        assert!(is_known, "unknown item {:?}", figure.item);
+        assert_eq!((figure.paper.as_str(), figure.runs), ("anrw18", 2));
+        assert!(figure.measured.is_finite(), "{} {}", figure.row, figure.column);
+    }
+}
+
+#[test]
+fn lines_have_the_documented_fields() {
+    let text = json(&measured(&anrw18(&[10], &["inf"], &["default"], 2)));
+    let fields = ["schema", "paper", "item", "row", "column", "unit", "published", "measured", "ci95", "runs"];
+    for line in text.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("one object a line");
+        let object = line.as_object().expect("an object");
+        assert!(object.len() == fields.len() && fields.iter().all(|field| object.contains_key(*field)), "{line}");
+        assert_eq!(line["schema"], 1);
+        assert!(line["measured"].is_number() && (line["ci95"].is_null() || line["ci95"].as_array().is_some()));
+    }
+}
+
+#[test]
+fn claims_are_put_to_the_test_when_their_schemes_are_run() {
+    let figures = measured(&anrw18(&[100], &["28200"], &["default", "cocoa"], 3));
+    let claims: Vec<_> = figures.iter().filter(|figure| figure.item == "claims").collect();
+    let [ratio, verdict] = claims[..] else { panic!("{claims:?}") };
+    assert_eq!(ratio.row, "default_nearly_twice_cocoa/continuous/100/28200");
+    assert!((1.9..2.0).contains(&ratio.measured), "{}", ratio.measured);
+    assert_eq!((verdict.unit, verdict.measured.total_cmp(&1.0).is_eq()), (Unit::Verdict, true));
+    let only_default = measured(&anrw18(&[100], &["28200"], &["default"], 1));
+    assert!(only_default.iter().all(|figure| figure.item != "claims"));
+}
+
+#[test]
+fn other_controllers_get_a_table_of_their_own() {
+    let experiment = anrw18(&[10], &["inf"], &["coap-b"], 1);
+    let figures = measured(&experiment);
+    assert!(figures.iter().all(|figure| matches!(figure.item.as_str(), "grid" | "table2")));
+    let titles: Vec<String> = experiment.tables(&figures).into_iter().map(|table| table.title).collect();
+    assert_eq!(titles, ["Other controllers in the same scenario, largest buffer"]);
+}
+
+#[test]
+fn tables_show_every_panel_of_what_was_run() {
+    let experiment = anrw18(&[2, 50], &["2500", "14100", "inf"], &["default", "cocoa", "cocoa-fb2"], 1);
+    let tables = experiment.tables(&measured(&experiment));
+    let text: String = tables.iter().map(Table::to_string).collect();
+    for expected in ["Table 1:", "Fig. 2: flow completion time in seconds, 14100 B buffer", "Fig. 3:", "Fig. 4:"] {
+        assert!(text.contains(expected), "{expected} is missing in\n{text}");
+    }
+    let panel = tables.iter().find(|table| table.title.contains("2500 B buffer")).expect("Fig. 2");
+    assert_eq!(panel.header, ["clients", "default/continuous", "default/random", "cocoa/continuous", "cocoa/random"]);
+    assert_eq!(panel.rows.len(), 2, "one row for each number of clients");
+}
+
+#[test]
+fn the_examples_run_and_are_short() {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/examples");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("it is there") {
+        let path = entry.expect("readable").path();
+        let text = std::fs::read_to_string(&path).expect("a text");
+        assert!(text.lines().count() < 60, "{} has {} lines", path.display(), text.lines().count());
+        let none = |name: &str| Err(format!("{name}: an example stands by itself"));
+        let mut experiment =
+            Experiment::read(&text, &none).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        experiment.adjust(&Effort { runs: Some(1), ..Effort::default() }).expect("valid");
+        let figures = measured(&experiment);
+        let answered = figures.iter().filter(|figure| figure.column == "throughput_per_s");
+        assert!(answered.into_iter().all(|figure| figure.measured > 0.0), "{}", path.display());
+        assert!(!experiment.tables(&figures).is_empty(), "{}", path.display());
+        names.push(experiment.name().to_owned());
+    }
+    names.sort_unstable();
+    assert_eq!(names, ["codel", "failing-link", "half-and-half"]);
+}

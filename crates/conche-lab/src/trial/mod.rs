@@ -1,0 +1,34 @@
+//! One run of a cell: from the scenario to a simulation of its network and hosts, and what is left of it.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `network` | nodes, links and radios as the simulator's topology |
+//! | `measured` | radio links that agree with what was measured |
+//! | `pairs`, `pace`, `plan` | which client asks which server, when, and what each host does |
+//! | `rates` | how the rates of links differ from replication to replication |
+//! | `changes` | what happens to the network during a run |
+//! | `transfers`, `routes` | bulk transfers between motes that route by themselves, and frozen routes |
+//! | `run` | the run |
+//! | `record` | what is left of it |
+//! | `packets` | the observer that counts copies and losses |
+
+mod changes;
+mod measured;
+mod network;
+mod pace;
+mod packets;
+mod pairs;
+mod plan;
+mod rates;
+mod record;
+mod routes;
+mod run;
+mod transfers;
+
+pub(crate) use plan::enough;
+pub use record::{Flow, NodeRecord, Record, Selection, Transferred};
+pub use routes::Routes;
+pub use run::{Wanted, run};
+
+#[cfg(test)]
+mod tests;

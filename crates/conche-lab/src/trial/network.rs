@@ -1,0 +1,200 @@
+//! Nodes, links and radios of a scenario as the simulator's topology.
+
+use std::collections::{BTreeMap, HashMap};
+use std::f64::consts::TAU;
+use std::ops::Range;
+
+use conche_netsim::mac::RadioConfig;
+use conche_netsim::radio::{MediumConfig, PathLoss, Position, Sinr};
+use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
+use conche_netsim::routing::RplTree;
+use conche_netsim::wired::{LinkConfig, Topology};
+use conche_netsim::{LinkId, NodeId, RadioId};
+
+use super::transfers::Mesh;
+use super::{measured, rates};
+use crate::campaign::Replication;
+use crate::scenario::{Link, Nodes, Placement, Radio, Routing, Scenario, Selected};
+
+/// A network, and what its parts are called.
+pub(super) struct Network {
+    pub(super) topology: Topology,
+    groups: BTreeMap<String, Vec<NodeId>>,
+    /// The links of each name, one for each member of a group and each direction.
+    links: BTreeMap<String, Vec<LinkId>>,
+    pub(super) radios: Vec<RadioId>,
+    /// How many radio hops a node is away from the root of its tree.
+    pub(super) hops: HashMap<NodeId, u16>,
+    /// The motes that route by themselves.
+    pub(super) meshes: Vec<Mesh>,
+}
+
+impl Network {
+    /// The network of one run. Nodes, radio hops and links come in the scenario's order, which gives each the same random
+    /// stream whatever comes behind it.
+    ///
+    /// # Errors
+    /// If the scenario names what it does not have, or a node has no path to its border router.
+    pub(super) fn new(scenario: &Scenario, replication: Replication) -> Result<Self, String> {
+        let mut network = Self {
+            topology: Topology::new(),
+            groups: BTreeMap::new(),
+            links: BTreeMap::new(),
+            radios: Vec::new(),
+            hops: HashMap::new(),
+            meshes: Vec::new(),
+        };
+        for nodes in scenario.nodes.iter() {
+            let topology = &mut network.topology;
+            let members = match nodes.is_group() {
+                false => vec![topology.node(&nodes.name)],
+                true => (0..nodes.size()).map(|index| topology.node(format!("{} {index}", nodes.name))).collect(),
+            };
+            network.groups.insert(nodes.name.clone(), members);
+        }
+        for radio in &scenario.radios {
+            let seed = if radio.fixed { scenario.seed } else { replication.seed };
+            network.radio(scenario, radio, seed)?;
+        }
+        for link in &scenario.links {
+            network.link(link, replication)?;
+        }
+        Ok(network)
+    }
+
+    /// The nodes of a reference such as `mote`, `mote[3]` or `mote[1..4]`.
+    ///
+    /// # Errors
+    /// If there is no such node.
+    pub(super) fn nodes(&self, reference: &str) -> Result<Vec<NodeId>, String> {
+        let malformed = || {
+            format!("`{reference}` is no name of nodes; write it as in mote, mote[3], mote[1..4] or mote[0..6,7..30]")
+        };
+        let Selected { group, members } = Selected::parse(reference).ok_or_else(malformed)?;
+        let all = self.groups.get(group).ok_or_else(|| {
+            let known: Vec<_> = self.groups.keys().map(String::as_str).collect();
+            format!("there are no nodes `{group}`; there are {}", known.join(", "))
+        })?;
+        let Some(members) = members else { return Ok(all.clone()) };
+        let few = || format!("`{reference}`: {group} has {} nodes, counted from 0", all.len());
+        let part = |range: Range<u32>| {
+            all.get(range.start as usize..range.end as usize).filter(|some| !some.is_empty()).ok_or_else(few)
+        };
+        Ok(members.into_iter().map(part).collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    /// The links of a name, which will change during the run.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub(super) fn changing(&mut self, name: &str) -> Result<Vec<LinkId>, String> {
+        let links = self.links.get(name).ok_or_else(|| {
+            let known: Vec<_> = self.links.keys().map(String::as_str).collect();
+            format!("there is no link `{name}`; the links are {}", known.join(", "))
+        })?;
+        links.iter().for_each(|link| self.topology.changing(*link));
+        Ok(links.clone())
+    }
+
+    fn link(&mut self, link: &Link, replication: Replication) -> Result<(), String> {
+        let of = |problem: String| format!("links.{}: {problem}", link.name);
+        let ends = link.ends().map_err(|error| error.to_string())?;
+        let (from, to) = (self.nodes(ends.from).map_err(of)?, self.nodes(ends.to).map_err(of)?);
+        let count = from.len().max(to.len());
+        if [&from, &to].iter().any(|nodes| nodes.len() != 1 && nodes.len() != count) {
+            let problem =
+                format!("{} nodes and {} do not pair up; one end must be a single node", from.len(), to.len());
+            return Err(of(problem));
+        }
+        let rate = link
+            .wire
+            .rate
+            .map(|mean| link.spread.map_or(mean, |spread| rates::rate(spread, mean, &link.name, replication)));
+        let wire = LinkConfig { rate, ..link.wire };
+        let mut made = Vec::new();
+        for index in 0..count {
+            let name = if count == 1 { link.name.clone() } else { format!("{} {index}", link.name) };
+            let (from, to) = (from[index.min(from.len() - 1)], to[index.min(to.len() - 1)]);
+            if ends.both_ways {
+                let (there, back) = self.topology.duplex(name, from, to, wire);
+                made.extend([there, back]);
+            } else {
+                made.push(self.topology.link(name, from, to, wire));
+            }
+        }
+        self.links.insert(link.name.clone(), made);
+        Ok(())
+    }
+
+    /// A radio channel whose places, links and tree are drawn from a seed.
+    fn radio(&mut self, scenario: &Scenario, radio: &Radio, seed: u64) -> Result<(), String> {
+        let of = |problem: String| format!("radios.{}: {problem}", radio.name);
+        let streams = Streams::new(seed);
+        let mut stations = Vec::new();
+        for station in radio.stations.iter() {
+            let members = self.nodes(station).map_err(of)?;
+            let group = scenario.nodes.iter().find(|nodes| nodes.name == *station);
+            let places = group.and_then(|nodes| positions(nodes, &streams));
+            let Some(places) = places else {
+                return Err(of(format!("`{station}` is no group with a place; give its [[nodes]] a `place`")));
+            };
+            stations.extend(members.into_iter().zip(places));
+        }
+        let places: Vec<Position> = stations.iter().map(|(_, place)| *place).collect();
+        let mut links = streams.stream(Entity::Run, Purpose::named("links"));
+        let mut medium = measured::medium(radio, &places, &mut links).map_err(of)?;
+        if let (true, MediumConfig::Sinr(Sinr { path_loss, .. })) = (radio.fixed, &mut medium) {
+            *path_loss = PathLoss::Matrix(path_loss.between_all(&places, &streams));
+        }
+        let id = self.topology.radio(&radio.name, RadioConfig { medium: medium.clone(), mac: radio.mac });
+        self.radios.push(id);
+        for (node, place) in &stations {
+            self.topology.place(id, *node, *place);
+        }
+        let Routing::Rpl { root, tree, psdu_octets } = &radio.routing else {
+            let nodes = stations.into_iter().map(|(node, _)| node).collect();
+            self.meshes.push(Mesh { radio: id, nodes, routing: radio.routing.clone() });
+            return Ok(());
+        };
+        let root = *self.nodes(root).map_err(of)?.first().ok_or_else(|| of("it has no root".to_owned()))?;
+        let quality = self.topology.link_quality(id, seed, *psdu_octets).map_err(|error| of(error.to_string()))?;
+        let quality = measured::waking(quality, &medium, radio.mac.rdc);
+        let tree = RplTree::new(&quality, root, *tree, &mut streams.stream(Entity::Run, Purpose::named("rpl")));
+        let unreached = tree.unreached().count();
+        if unreached > 0 {
+            return Err(of(format!(
+                "{unreached} stations have no path to the root; give the medium more reach or lower tree.min_ratio"
+            )));
+        }
+        tree.install(&mut self.topology, id);
+        let stations = quality.nodes().iter().filter_map(|node| Some((*node, tree.hops(*node)?)));
+        self.hops.extend(stations);
+        Ok(())
+    }
+}
+
+/// Where the nodes of a group are; `None` if it has no place.
+fn positions(nodes: &Nodes, streams: &Streams) -> Option<Vec<Position>> {
+    let each = |place: &dyn Fn(u32) -> Position| (0..nodes.size()).map(place).collect();
+    Some(match nodes.place.as_ref()? {
+        Placement::At(places) => places.iter().map(|(x, y)| Position::metres(*x, *y)).collect(),
+        Placement::Line { spacing_m, from: (x, y) } => {
+            each(&|index| Position::metres(x + spacing_m * f64::from(index), *y))
+        }
+        Placement::Grid { columns, spacing_m } => each(&|index| {
+            let (row, column) = (index / columns.get(), index % columns.get());
+            Position::metres(spacing_m * f64::from(column), spacing_m * f64::from(row))
+        }),
+        Placement::Circles { counts, spacing_m } => {
+            let circle = |(ring, count): (u32, &u32)| {
+                let (radius, count) = (spacing_m * f64::from(ring), *count);
+                (0..count).map(move |place| Position::polar(radius, TAU * f64::from(place) / f64::from(count)))
+            };
+            (1..).zip(counts.iter()).flat_map(circle).collect()
+        }
+        Placement::Field { width_m, height_m } => {
+            let mut stream: Stream = streams.stream(Entity::Run, Purpose::named(&nodes.name));
+            (0..nodes.size()).map(|_| Position::metres(width_m * stream.unit(), height_m * stream.unit())).collect()
+        }
+    })
+}

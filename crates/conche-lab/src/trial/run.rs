@@ -1,0 +1,296 @@
+//! One run of a cell, in virtual time.
+//!
+//! Clients and servers are nodes that run conche's own endpoint; nothing here retransmits, matches or queues. What is
+//! random belongs to an entity and a purpose, so that the same replication has the same jitter, processing times, batches
+//! and dithering draws under every scheme.
+
+use std::cell::{Cell as Shared, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+use std::time::Duration;
+
+use conche_netsim::rng::Streams;
+use conche_netsim::{Ended, Instant, NodeId, RadioId, Simulation};
+use conche_proto::cc::AnyController;
+use conche_proto::codec::{Body, Code};
+
+use super::changes::{self, Step};
+use super::network::Network;
+use super::packets::{OfNode, PacketCounts};
+use super::plan::{Plan, Role};
+use super::record::{Flow, NodeRecord, Record};
+use super::routes::Routes;
+use super::transfers::{self, Mesh, Planned, seed_apart};
+use crate::campaign::{Ran, Replication};
+use crate::scenario::Cell;
+use crate::workload::{Application, Occupant, Recorded, Requester, Responder, Tally, Timeout, Unaware, config, host};
+
+/// What a run is to remember beside what its flows did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The timeouts of Confirmable messages.
+    pub timeouts: bool,
+    /// When requests arrived at their servers.
+    pub arrivals: bool,
+}
+
+/// Runs a cell once. `routes` are those that cells of the experiment have found so far.
+///
+/// # Errors
+/// If its parts do not go together, or it does not end within its time limit; a message to the user.
+pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Routes) -> Result<Ran<Record>, String> {
+    let mut network = Network::new(&cell.scenario, replication)?;
+    let plan = |network: &Network| Plan::new(cell, network, replication, routes);
+    if !cell.scenario.one_by_one {
+        let plan = plan(&network)?;
+        return one(cell, wanted, &mut network, plan, replication.seed);
+    }
+    let mut all = Ran { outcome: Record::default(), events: 0 };
+    for place in 0.. {
+        let mut plan = plan(&network)?;
+        if place == plan.flows.len() {
+            break;
+        }
+        plan.roles.values_mut().for_each(|role| role.flows.retain(|(flow, _)| *flow == place));
+        plan.transfers.retain(|planned| planned.place == place);
+        // Each at another time, and so with random numbers of its own.
+        let seed = match plan.transfers.is_empty() {
+            true => replication.seed.wrapping_add(place as u64),
+            false => seed_apart(replication.seed, place as u64),
+        };
+        let ran = one(cell, wanted, &mut network, plan, seed)?;
+        all.events += ran.events;
+        all.outcome.add(ran.outcome, place);
+    }
+    Ok(all)
+}
+
+/// One run of what a plan says.
+fn one(cell: &Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Ran<Record>, String> {
+    let mut trial = Trial::new(cell, wanted, network, plan, seed)?;
+    let scenario = &cell.scenario;
+    let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
+    let ended = trial.run_until(Instant::ZERO + limit)?;
+    let events = trial.simulation.events();
+    let is_cut_short = ended == Ended::Limit && scenario.duration.is_none();
+    let asked = trial.roles.values().flat_map(|role| &role.flows).map(|(place, _)| *place);
+    let asked: Vec<usize> = asked.chain(trial.transfer.iter().map(|planned| planned.place)).collect();
+    let record = trial.into_record();
+    let is_undone = |flow: &Flow| flow.wanted.is_some() && flow.tally.done.is_none();
+    match asked.into_iter().filter(|place| is_undone(&record.flows[*place])).min() {
+        Some(place) if is_cut_short => Err(unfinished(&record.flows[place], place, limit)),
+        _ => Ok(Ran { outcome: record, events }),
+    }
+}
+
+fn unfinished(flow: &Flow, place: usize, limit: Duration) -> String {
+    format!(
+        "after {limit:?} of virtual time client {place} has completed {} of {} exchanges; \
+         give it more time_limit or a network that lets it finish",
+        flow.tally.answered,
+        flow.wanted.unwrap_or_default()
+    )
+}
+
+/// A network with its hosts at work.
+struct Trial<'a> {
+    cell: &'a Cell,
+    simulation: Simulation<Occupant, PacketCounts>,
+    streams: Streams,
+    controllers: Vec<AnyController>,
+    flows: Vec<Flow>,
+    roles: BTreeMap<NodeId, Role>,
+    transfer: Option<Planned>,
+    meshes: Vec<Mesh>,
+    radios: Vec<RadioId>,
+    /// What is left to change, the next change last.
+    steps: Vec<(Instant, Step)>,
+    /// The hosts that were there before a reboot.
+    retired: Vec<(NodeId, Occupant)>,
+    /// The timeouts of each client's messages, if they are wanted.
+    timeouts: Option<BTreeMap<NodeId, Rc<RefCell<Vec<Timeout>>>>>,
+    wants_arrivals: bool,
+    /// How many flows are not done, if the last one ends the run.
+    undone: Option<Rc<Shared<u64>>>,
+}
+
+impl<'a> Trial<'a> {
+    fn new(cell: &'a Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Self, String> {
+        let scenario = &cell.scenario;
+        let steps = changes::steps(scenario, network)?;
+        let counts = PacketCounts(vec![OfNode::default(); network.topology.nodes().count()]);
+        let simulation = Simulation::new(&network.topology, seed, counts);
+        let simulation = simulation.map_err(|error| error.to_string())?;
+        let streams = simulation.streams();
+        let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
+        let controllers: Vec<AnyController> = built.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        let Plan { flows, roles, mut transfers, .. } = plan;
+        let transfer = transfers.pop();
+        if !transfers.is_empty() {
+            return Err("traffic: a run ends with its transfer; run them `one_by_one`".to_owned());
+        }
+        // Control traffic of radios goes on for ever, so that the end must be told.
+        let ends_the_run = scenario.time_limit.is_some() && !scenario.radios.is_empty();
+        let mut trial = Self {
+            cell,
+            simulation,
+            streams,
+            controllers,
+            flows,
+            roles,
+            transfer,
+            meshes: network.meshes.clone(),
+            radios: network.radios.clone(),
+            steps,
+            retired: Vec::new(),
+            timeouts: wanted.timeouts.then(BTreeMap::new),
+            wants_arrivals: wanted.arrivals,
+            undone: ends_the_run.then(Rc::default),
+        };
+        let motes = trial.meshes.iter().flat_map(|mesh| &mesh.nodes);
+        let hosts: BTreeSet<NodeId> = trial.roles.keys().chain(motes).copied().collect();
+        for node in hosts {
+            let host = trial.host(node, 0)?;
+            trial.simulation.attach(node, host).map_err(|error| error.to_string())?;
+        }
+        Ok(trial)
+    }
+
+    /// Runs until a time, with all changes on the way.
+    fn run_until(&mut self, limit: Instant) -> Result<Ended, String> {
+        while let Some((at, step)) = self.steps.pop_if(|(at, _)| *at < limit) {
+            if self.simulation.run_until(at) == Ended::Stopped {
+                return Ok(Ended::Stopped);
+            }
+            self.change(step)?;
+        }
+        // What ends by itself has ended when nothing is left to happen.
+        Ok(match self.cell.scenario.time_limit {
+            None => self.simulation.run_until(limit),
+            Some(_) => self.simulation.run_until_idle(limit),
+        })
+    }
+
+    fn change(&mut self, step: Step) -> Result<(), String> {
+        let simulation = &mut self.simulation;
+        match step {
+            Step::Links(links, config) => links.into_iter().try_for_each(|link| simulation.change_link(link, *config)),
+            Step::Up(links, up) => links.into_iter().try_for_each(|link| simulation.set_link_up(link, up)),
+            Step::Joined(nodes, joined) => {
+                let mut nodes = nodes.into_iter();
+                let set = nodes.try_for_each(|node| simulation.set_node_up(node, joined));
+                return set.map_err(|error| error.to_string());
+            }
+            Step::Reboot(nodes) => return self.reboot(&nodes),
+        }
+        .map_err(|error| error.to_string())
+    }
+
+    fn reboot(&mut self, nodes: &[NodeId]) -> Result<(), String> {
+        let is_host = |node: &&NodeId| self.roles.contains_key(node) || self.mesh_of(**node).is_some();
+        for node in nodes.iter().filter(is_host).copied().collect::<Vec<_>>() {
+            let lives = self.retired.iter().filter(|(retired, _)| *retired == node).count() + 1;
+            let host = self.host(node, lives)?;
+            let before = self.simulation.reboot(node, host).map_err(|error| error.to_string())?;
+            self.retired.extend(before.map(|before| (node, before)));
+        }
+        Ok(())
+    }
+
+    /// The motes that a node is among.
+    fn mesh_of(&self, node: NodeId) -> Option<&Mesh> {
+        self.meshes.iter().find(|mesh| mesh.nodes.contains(&node))
+    }
+
+    /// A fresh host for a node, which had so many before.
+    fn host(&mut self, node: NodeId, lives: usize) -> Result<Occupant, String> {
+        if let Some(mesh) = self.mesh_of(node) {
+            if self.roles.contains_key(&node) {
+                return Err("traffic: motes that route by themselves send transfers only, and have no CoAP".to_owned());
+            }
+            let Some(transfer) = &self.transfer else {
+                return Err("radios: stations that route by themselves send transfers; there is none".to_owned());
+            };
+            return Ok(Occupant::Mote(Box::new(transfers::mote(mesh, node, transfer, &self.controllers))));
+        }
+        let role = self.roles[&node].clone();
+        let is_client = !role.flows.is_empty();
+        let flows: Vec<_> = role.flows.into_iter().map(|(_, flow)| flow).collect();
+        if role.is_unaware {
+            return Ok(Occupant::Unaware(Unaware::new(flows)));
+        }
+        if let Some(undone) = self.undone.as_ref().filter(|_| lives == 0) {
+            undone.set(undone.get() + flows.len() as u64);
+        }
+        let requester = is_client.then(|| Requester::new(flows, self.undone.clone()));
+        let controller = self.controllers[role.scheme].clone();
+        let logs = self.timeouts.as_mut().filter(|_| is_client);
+        let recorded = Recorded::new(controller, logs.map(|logs| Rc::clone(logs.entry(node).or_default())));
+        let silent = || Responder::new(Code::CONTENT, Body::EMPTY);
+        let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
+        let responder = responder.map(|responder| responder.leaving(role.unanswered));
+        let application = Application { requester, responder };
+        let scenario = &self.cell.scenario;
+        let config = config(&scenario.endpoint, scenario.nstart(&self.cell.schemes[role.scheme]));
+        host(node, lives, config, recorded, &self.streams, application)
+            .map(|node| Occupant::Coap(Box::new(node)))
+            .map_err(|error| error.to_string())
+    }
+
+    fn into_record(self) -> Record {
+        let Self { simulation, mut flows, roles, transfer, radios, retired, timeouts, wants_arrivals, .. } = self;
+        let elapsed = simulation.now() - Instant::ZERO;
+        let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
+        let (hosts, counts) = simulation.into_parts();
+        // Of two flows between the same nodes the first one is to be found.
+        let pairs: HashMap<(NodeId, NodeId), usize> = if wants_arrivals {
+            (0..flows.len()).rev().map(|place| ((flows[place].client, flows[place].server), place)).collect()
+        } else {
+            HashMap::new()
+        };
+        let mut motes = BTreeMap::new();
+        for (node, host) in retired.into_iter().chain(hosts) {
+            let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
+            let places: Vec<usize> = own.map(|(place, _)| *place).collect();
+            let mut add = |tallies: &[Tally]| {
+                for (place, tally) in places.iter().zip(tallies) {
+                    flows[*place].tally = flows[*place].tally.followed_by(tally);
+                }
+            };
+            let application = match host {
+                Occupant::Coap(host) => host.into_application(),
+                Occupant::Unaware(sender) => {
+                    add(sender.tallies());
+                    continue;
+                }
+                Occupant::Mote(mote) => {
+                    motes.insert(node, *mote);
+                    continue;
+                }
+            };
+            if let Some(requester) = application.requester {
+                add(requester.tallies());
+                for exchange in requester.into_exchanges() {
+                    flows[places[exchange.flow as usize]].exchanges.push(exchange);
+                }
+            }
+            for arrival in application.responder.iter().flat_map(Responder::arrivals) {
+                if let Some(place) = pairs.get(&(arrival.from, node)) {
+                    flows[*place].arrivals.push(arrival.at);
+                }
+            }
+        }
+        let client = |(node, role): (&NodeId, &Role)| {
+            let mut traffic: Vec<usize> = role.flows.iter().map(|(place, _)| flows[*place].traffic).collect();
+            traffic.dedup();
+            let log = timeouts.as_ref().and_then(|logs| logs.get(node));
+            let timeouts = log.map(|log| log.take()).unwrap_or_default();
+            let OfNode { copies, dropped } = counts.0[node.index()];
+            NodeRecord { node: *node, scheme: role.scheme, traffic, timeouts, copies, dropped }
+        };
+        let nodes = roles.iter().filter(|(_, role)| !role.flows.is_empty() && !role.is_unaware).map(client).collect();
+        let mut record = Record { flows, nodes, elapsed, radios, ..Record::default() };
+        transfer.iter().for_each(|transfer| transfers::measure(&mut record, &motes, transfer));
+        record
+    }
+}

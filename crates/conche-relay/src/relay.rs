@@ -1,0 +1,313 @@
+//! A UDP relay between clients and one upstream that loses and delays what it forwards.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use conche_netsim::rng::{Entity, Purpose, Streams};
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::Impairment;
+use super::impairment::Direction;
+
+/// What a relay does to the datagrams it forwards.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RelayConfig {
+    /// On the way from clients to the upstream.
+    pub to_upstream: Impairment,
+    /// On the way back.
+    pub to_client: Impairment,
+    /// Where the randomness comes from: the same datagrams in the same order have the same fate.
+    pub seed: u64,
+}
+
+/// A datagram that a relay received, or that it sends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage<'a> {
+    /// The relay's socket.
+    pub socket: SocketAddr,
+    /// The client or the upstream.
+    pub peer: SocketAddr,
+    /// It was received; otherwise it is sent on. What is lost is not sent.
+    pub received: bool,
+    /// Its bytes.
+    pub datagram: &'a [u8],
+}
+
+/// Is told of each datagram, while all others wait.
+pub type Watch = Box<dyn Fn(&Passage<'_>) + Send>;
+
+/// A running relay; dropping it ends it.
+///
+/// ```
+/// use conche_relay::{Impairment, Relay, RelayConfig};
+/// use conche_netsim::wired::Loss;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// let lossy = Impairment { loss: Loss::Bernoulli(0.1), ..Impairment::default() };
+/// let config = RelayConfig { to_upstream: lossy, to_client: lossy, seed: 1 };
+/// let relay = Relay::start("127.0.0.1:0".parse().unwrap(), "127.0.0.1:5683".parse().unwrap(), config).await?;
+/// println!("clients may use coap://{} instead of the server", relay.local_addr());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Relay {
+    local: SocketAddr,
+    counters: Arc<Counters>,
+    task: JoinHandle<()>,
+}
+
+/// How many datagrams were forwarded and lost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Forwarded to the upstream.
+    pub to_upstream: u64,
+    /// Lost on the way to the upstream.
+    pub lost_to_upstream: u64,
+    /// Forwarded to clients.
+    pub to_client: u64,
+    /// Lost on the way to clients.
+    pub lost_to_client: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    to_upstream: AtomicU64,
+    lost_to_upstream: AtomicU64,
+    to_client: AtomicU64,
+    lost_to_client: AtomicU64,
+}
+
+/// Clients at the same time; with one more, the one that has been silent longest is forgotten.
+const CLIENTS: usize = 1024;
+
+/// Datagrams that are under way; one more is lost, as in a router whose queue is full.
+const UNDER_WAY: usize = 65_536;
+
+const LARGEST_DATAGRAM: usize = 65_535;
+
+impl Relay {
+    /// Starts to relay between `listen` and `upstream`. Each client's datagrams reach the upstream from a port of their
+    /// own, so that it tells clients apart.
+    ///
+    /// # Errors
+    /// If `listen` cannot be bound.
+    pub async fn start(listen: SocketAddr, upstream: SocketAddr, config: RelayConfig) -> io::Result<Self> {
+        Self::start_watched(listen, upstream, config, Box::new(|_| {})).await
+    }
+
+    /// The same with somebody who is told of each datagram.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_watched(
+        listen: SocketAddr,
+        upstream: SocketAddr,
+        config: RelayConfig,
+        watch: Watch,
+    ) -> io::Result<Self> {
+        let listen = UdpSocket::bind(listen).await?;
+        let local = listen.local_addr()?;
+        let counters = Arc::<Counters>::default();
+        let streams = Streams::new(config.seed);
+        let direction = |impairment, loss, jitter| {
+            let stream = |name| streams.stream(Entity::Run, Purpose::named(name));
+            Direction::new(impairment, stream(loss), stream(jitter))
+        };
+        let forwarder = Forwarder {
+            local,
+            watch,
+            listen,
+            upstream,
+            to_upstream: direction(config.to_upstream, "relay to upstream: loss", "relay to upstream: jitter"),
+            to_client: direction(config.to_client, "relay to client: loss", "relay to client: jitter"),
+            clients: HashMap::new(),
+            under_way: BTreeMap::new(),
+            sequence: 0,
+            counters: Arc::clone(&counters),
+        };
+        Ok(Self { local, counters, task: tokio::spawn(forwarder.run()) })
+    }
+
+    /// Where clients find it.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            to_upstream: count(&self.counters.to_upstream),
+            lost_to_upstream: count(&self.counters.lost_to_upstream),
+            to_client: count(&self.counters.to_client),
+            lost_to_client: count(&self.counters.lost_to_client),
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Forwarder {
+    local: SocketAddr,
+    watch: Watch,
+    listen: UdpSocket,
+    upstream: SocketAddr,
+    to_upstream: Direction,
+    to_client: Direction,
+    clients: HashMap<SocketAddr, Client>,
+    /// By the time at which they arrive, and in the order of their coming where that is the same.
+    under_way: BTreeMap<(Instant, u64), Datagram>,
+    sequence: u64,
+    counters: Arc<Counters>,
+}
+
+/// The upstream side of one client.
+struct Client {
+    socket: Arc<UdpSocket>,
+    local: SocketAddr,
+    reader: JoinHandle<()>,
+    heard: Instant,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+enum Datagram {
+    ToUpstream(Arc<UdpSocket>, Vec<u8>),
+    ToClient(SocketAddr, Vec<u8>),
+}
+
+impl Forwarder {
+    async fn run(mut self) {
+        let (replies, mut returning) = mpsc::channel::<(SocketAddr, Vec<u8>)>(CLIENTS);
+        let mut buffer = vec![0; LARGEST_DATAGRAM];
+        loop {
+            let next = self.under_way.first_key_value().map(|((due, _), _)| *due);
+            let arrives = async {
+                match next {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                received = self.listen.recv_from(&mut buffer) => {
+                    // An error tells of an earlier datagram that a client did not want.
+                    if let Ok((length, client)) = received {
+                        self.forward(client, buffer.get(..length).unwrap_or_default(), &replies).await;
+                    }
+                }
+                Some((client, datagram)) = returning.recv() => self.send_back(client, datagram),
+                () = arrives => self.deliver().await,
+            }
+        }
+    }
+
+    async fn forward(&mut self, client: SocketAddr, datagram: &[u8], replies: &mpsc::Sender<(SocketAddr, Vec<u8>)>) {
+        (self.watch)(&Passage { socket: self.local, peer: client, received: true, datagram });
+        let Some(delay) = self.to_upstream.fate(client, datagram) else {
+            self.counters.lost_to_upstream.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        // Out of ports or memory: the datagram is lost, as datagrams are.
+        let Ok(socket) = self.socket_for(client, replies).await else { return };
+        self.counters.to_upstream.fetch_add(1, Ordering::Relaxed);
+        self.put_under_way(Instant::now() + delay, Datagram::ToUpstream(socket, datagram.to_vec()));
+    }
+
+    fn send_back(&mut self, client: SocketAddr, datagram: Vec<u8>) {
+        if let Some(Client { local, .. }) = self.clients.get(&client) {
+            (self.watch)(&Passage { socket: *local, peer: self.upstream, received: true, datagram: &datagram });
+        }
+        let Some(delay) = self.to_client.fate(client, &datagram) else {
+            self.counters.lost_to_client.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        self.counters.to_client.fetch_add(1, Ordering::Relaxed);
+        self.put_under_way(Instant::now() + delay, Datagram::ToClient(client, datagram));
+    }
+
+    fn put_under_way(&mut self, due: Instant, datagram: Datagram) {
+        if self.under_way.len() < UNDER_WAY {
+            self.under_way.insert((due, self.sequence), datagram);
+            self.sequence += 1;
+        }
+    }
+
+    async fn deliver(&mut self) {
+        let now = Instant::now();
+        while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= now) {
+            // What cannot be sent is lost; errors of the upstream are for the client to find out, by silence.
+            let _ = match entry.remove() {
+                Datagram::ToUpstream(socket, bytes) => {
+                    let from = socket.local_addr().unwrap_or(self.local);
+                    let peer = self.upstream;
+                    (self.watch)(&Passage { socket: from, peer, received: false, datagram: &bytes });
+                    socket.send(&bytes).await
+                }
+                Datagram::ToClient(client, bytes) => {
+                    (self.watch)(&Passage { socket: self.local, peer: client, received: false, datagram: &bytes });
+                    self.listen.send_to(&bytes, client).await
+                }
+            };
+        }
+    }
+
+    async fn socket_for(
+        &mut self,
+        address: SocketAddr,
+        replies: &mpsc::Sender<(SocketAddr, Vec<u8>)>,
+    ) -> io::Result<Arc<UdpSocket>> {
+        let heard = Instant::now();
+        if let Some(client) = self.clients.get_mut(&address) {
+            client.heard = heard;
+            return Ok(Arc::clone(&client.socket));
+        }
+        if self.clients.len() >= CLIENTS {
+            // order-free: the address decides between clients that have been silent equally long.
+            let silent = self.clients.iter().map(|(address, client)| (client.heard, *address)).min();
+            silent.map(|(_, address)| self.clients.remove(&address));
+        }
+        let any: SocketAddr = match self.upstream {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = Arc::new(UdpSocket::bind(any).await?);
+        socket.connect(self.upstream).await?;
+        let local = socket.local_addr()?;
+        let reader = tokio::spawn(read(Arc::clone(&socket), address, replies.clone()));
+        self.clients.insert(address, Client { socket: Arc::clone(&socket), local, reader, heard });
+        Ok(socket)
+    }
+}
+
+/// Passes on what the upstream sends to one client.
+async fn read(socket: Arc<UdpSocket>, client: SocketAddr, replies: mpsc::Sender<(SocketAddr, Vec<u8>)>) {
+    let mut buffer = vec![0; LARGEST_DATAGRAM];
+    loop {
+        // An error says that nobody listens upstream (any more): there may be somebody again later.
+        let Ok(length) = socket.recv(&mut buffer).await else { continue };
+        if replies.send((client, buffer.get(..length).unwrap_or_default().to_vec())).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

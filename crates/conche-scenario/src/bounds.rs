@@ -1,0 +1,124 @@
+//! Values that are checked as they are read, so that an error points at the place in the file.
+
+use std::fmt;
+use std::ops::Deref;
+
+use serde::Deserialize;
+
+/// A whole number of at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "u32")]
+pub struct AtLeastOne(u32);
+
+/// A list with at least one element.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Vec<T>")]
+pub struct NonEmpty<T>(Vec<T>);
+
+/// A range of whole numbers of at least 1, written as `[1, 10]`; both ends belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "[u32; 2]")]
+pub struct Range {
+    least: u32,
+    most: u32,
+}
+
+/// A text, or a list of several.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a text, or a list of texts")]
+pub enum Texts {
+    /// This one.
+    One(String),
+    /// All of these.
+    Many(Vec<String>),
+}
+
+impl Texts {
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[String] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+    }
+}
+
+impl AtLeastOne {
+    /// This number, or `None` if it is 0.
+    #[must_use]
+    pub fn new(number: u32) -> Option<Self> {
+        (number > 0).then_some(Self(number))
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl<T> NonEmpty<T> {
+    /// These elements, or `None` if there is none.
+    #[must_use]
+    pub fn new(elements: Vec<T>) -> Option<Self> {
+        (!elements.is_empty()).then_some(Self(elements))
+    }
+}
+
+impl<T> Deref for NonEmpty<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl Range {
+    /// The smallest number.
+    #[must_use]
+    pub fn least(self) -> u32 {
+        self.least
+    }
+
+    /// The largest number.
+    #[must_use]
+    pub fn most(self) -> u32 {
+        self.most
+    }
+}
+
+impl fmt::Display for AtLeastOne {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl TryFrom<u32> for AtLeastOne {
+    type Error = &'static str;
+
+    fn try_from(number: u32) -> Result<Self, Self::Error> {
+        Self::new(number).ok_or("0 is too few, it must be at least 1")
+    }
+}
+
+impl<T> TryFrom<Vec<T>> for NonEmpty<T> {
+    type Error = &'static str;
+
+    fn try_from(elements: Vec<T>) -> Result<Self, Self::Error> {
+        Self::new(elements).ok_or("an empty list, it must have at least one element")
+    }
+}
+
+impl TryFrom<[u32; 2]> for Range {
+    type Error = String;
+
+    fn try_from([least, most]: [u32; 2]) -> Result<Self, Self::Error> {
+        match (1..=most).contains(&least) {
+            true => Ok(Self { least, most }),
+            false => {
+                Err(format!("[{least}, {most}] is no range; write the least, at least 1, and the most as in [1, 10]"))
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A scenario as it was read, of which cells are made.
+
+use std::collections::BTreeSet;
+
+use toml::Table;
+
+use super::sweep::{SCHEME, combinations};
+use super::{
+    AtLeastOne, Axis, Cell, Effort, Files, Label, Mix, NonEmpty, Scenario, ScenarioError, files, matches_any, once,
+    part, path, select,
+};
+
+/// The text of a scenario, and what it says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    table: Table,
+    scenario: Scenario,
+    /// Its parts as scenarios of their own; without parts, the scenario alone.
+    sections: Vec<Scenario>,
+    effort: Effort,
+}
+
+impl Document {
+    /// Reads a scenario and checks it and all its cells. `file` gives the texts of files that it names.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what would be right.
+    pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
+        // Read from the text first, so that an error shows its place.
+        let scenario = once::from_text(text)?;
+        let mut table = toml::from_str(text)?;
+        files::resolve(&mut table, file)?;
+        let mut document = Self { scenario, table, sections: Vec::new(), effort: Effort::default() };
+        document.reread()?;
+        Ok(document)
+    }
+
+    /// Reads a scenario that names no files.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what would be right.
+    pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
+        Self::read(text, &|_| Err("there is no such file".to_owned()))
+    }
+
+    /// What it says; of what a part says instead, see [`Document::sections`].
+    #[must_use]
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Its parts as scenarios of their own; without parts, all of it.
+    #[must_use]
+    pub fn sections(&self) -> &[Scenario] {
+        &self.sections
+    }
+
+    /// The names of what is varied, but for schemes.
+    #[must_use]
+    pub fn axes(&self) -> Vec<String> {
+        let axes = self.sections.iter().flat_map(|section| &section.sweep).map(|axis| &axis.name);
+        axes.filter(|name| *name != SCHEME).cloned().collect()
+    }
+
+    /// The same with another value at a path such as `nodes.client.count`.
+    ///
+    /// # Errors
+    /// If the path leads nowhere, or the value makes no sense there.
+    pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
+        let mut changed = self.clone();
+        path::set(&mut changed.table, path, value.into())?;
+        changed.reread()?;
+        Ok(changed)
+    }
+
+    /// Changes how much is run, and of which schemes.
+    ///
+    /// # Errors
+    /// If a controller is unknown, if what is set or what the scenario says of a first impression makes no sense, or if
+    /// there is no cell of those that are to be run.
+    pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
+        if effort.quick {
+            for (path, value) in &self.scenario.quick.set {
+                path::set(&mut self.table, path, value.clone())?;
+            }
+        }
+        for (path, value) in &effort.set {
+            path::set(&mut self.table, path, path::value(value))?;
+        }
+        self.effort = effort.clone();
+        self.reread()
+    }
+
+    /// The cells, the last axis changing fastest. A mix has none where there are fewer clients than schemes. The cells of all
+    /// parts come scheme by scheme, unless the axis of schemes has its place elsewhere: then part by part.
+    ///
+    /// # Errors
+    /// If a point of an axis makes no sense.
+    pub fn cells(&self) -> Result<Vec<Cell>, ScenarioError> {
+        let sections = part::sections(&self.table)?;
+        let mut cells = Vec::new();
+        for (name, table) in &sections {
+            cells.extend(self.cells_of(name.as_deref(), table).map_err(|error| error.within_part(name.as_deref()))?);
+        }
+        for (axis, wanted) in &self.effort.only {
+            let known: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
+            if !known.iter().any(|label| matches_any(wanted, label)) {
+                return Err(nothing_on(axis, wanted, &known));
+            }
+            cells.retain(|(_, cell)| cell.labels_on(axis).iter().any(|label| matches_any(wanted, label)));
+        }
+        let is_placed = self.sections.iter().any(|section| section.sweep.iter().any(|axis| axis.name == SCHEME));
+        if !is_placed {
+            cells.sort_by_key(|(run, _)| *run);
+        }
+        Ok(cells.into_iter().map(|(_, cell)| cell).collect())
+    }
+
+    /// The cells of a part, each with the place of its scheme or mix among all.
+    fn cells_of(&self, part: Option<&str>, table: &Table) -> Result<Vec<(usize, Cell)>, ScenarioError> {
+        let section = self.concrete(table)?;
+        let place = section.sweep.iter().position(|axis| axis.name == SCHEME);
+        let (before, after) = match place {
+            None => (&[] as &[Axis], &section.sweep[..]),
+            Some(place) => (&section.sweep[..place], &section.sweep[place + 1..]),
+        };
+        let alone = section.schemes.iter().map(|scheme| (None, vec![scheme.name.clone()]));
+        let mixed = section.mixes.iter().map(|Mix { name, schemes }| (Some(name.clone()), schemes.clone()));
+        let runs: Vec<_> = alone.chain(mixed).collect();
+        let mut cells = Vec::new();
+        for outer in combinations(before) {
+            for (run, (mix, schemes)) in runs.iter().enumerate() {
+                for inner in combinations(after) {
+                    let points = [outer.clone(), inner].concat();
+                    let mut table = table.clone();
+                    points.iter().try_for_each(|(axis, point)| point.apply(axis, &mut table))?;
+                    let labels = points
+                        .iter()
+                        .map(|(axis, point)| Label { axis: axis.name.clone(), point: point.name.clone() })
+                        .collect();
+                    let scenario = self.concrete(&table).map_err(|error| at(error, &points))?;
+                    let part = part.map(str::to_owned);
+                    let cell = Cell { scenario, part, labels, schemes: schemes.clone(), mix: mix.clone() };
+                    cells.extend(Some((run, cell)).filter(|(_, cell)| cell.has_clients_for_all()));
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    /// Reads everything anew after the table or the effort has changed, and checks it.
+    fn reread(&mut self) -> Result<(), ScenarioError> {
+        self.scenario = self.adjusted(self.table.clone())?;
+        let sections = part::sections(&self.table)?;
+        let read = sections
+            .iter()
+            .map(|(name, table)| self.concrete(table).map_err(|error| error.within_part(name.as_deref())));
+        self.sections = read.collect::<Result<_, _>>()?;
+        self.cells()?;
+        // What is drawn comes last: an axis that is wrong is no mistake of the figures over it.
+        let (figures, items) = (&self.scenario.figures, &self.scenario.items);
+        figures.iter().try_for_each(|figure| figure.validate(items, &self.sections))
+    }
+
+    /// The scenario that a table of one part says.
+    fn concrete(&self, table: &Table) -> Result<Scenario, ScenarioError> {
+        let scenario = self.adjusted(table.clone())?;
+        scenario.validate()?;
+        Ok(scenario)
+    }
+
+    /// What a table says, under the effort that this document was given.
+    fn adjusted(&self, mut table: Table) -> Result<Scenario, ScenarioError> {
+        path::complete_changes(&mut table);
+        let mut scenario: Scenario = once::from_table(&table).map_err(ScenarioError::without_span)?;
+        let number = self.effort.replications(scenario.replications.get(), scenario.quick.replications.get());
+        scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
+        scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
+        if !scenario.only_schemes.is_empty() {
+            scenario.known_schemes("only_schemes", &scenario.only_schemes)?;
+            let only = scenario.schemes.iter().filter(|scheme| scenario.only_schemes.contains(&scheme.name));
+            scenario.schemes = NonEmpty::new(only.cloned().collect()).unwrap_or(scenario.schemes);
+        } else if let Some(schemes) = select(&scenario.schemes, &self.effort)? {
+            if !self.effort.controllers.is_empty() {
+                let known = |name: &String| schemes.iter().any(|scheme| scheme.name == *name);
+                scenario.mixes.retain(|mix| mix.schemes.iter().all(known));
+            }
+            scenario.schemes = schemes;
+        }
+        Ok(scenario)
+    }
+}
+
+/// No cell is left of those that an axis and its labels choose.
+fn nothing_on(axis: &str, wanted: &[String], known: &BTreeSet<String>) -> ScenarioError {
+    let known: Vec<_> = known.iter().map(String::as_str).collect();
+    let problem = match known[..] {
+        [] => "no run varies it".to_owned(),
+        _ => format!("no run has {}; there are {}", wanted.join(" or "), known.join(", ")),
+    };
+    ScenarioError::new(axis, problem)
+}
+
+/// The error with the cell that it is of.
+fn at(error: ScenarioError, points: &[(&Axis, super::Point)]) -> ScenarioError {
+    let points: Vec<_> = points.iter().map(|(axis, point)| format!("{} {}", axis.name, point.name)).collect();
+    if points.is_empty() {
+        error
+    } else {
+        ScenarioError::new(format!("sweep ({})", points.join(", ")), error.to_string())
+    }
+}

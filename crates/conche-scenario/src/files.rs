@@ -1,0 +1,132 @@
+//! Numbers in files beside a scenario: `{ csv = "places.csv" }` stands for the rows of the file.
+//!
+//! The first line of such a file names its columns; lines that begin with `#` say where the values come from.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use serde::Deserialize;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use toml::{Table, Value};
+
+use super::ScenarioError;
+
+/// Rows of numbers, written out as `[[0, 1], [2, 3]]` or in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows<T>(Vec<T>);
+
+/// Gives the texts of files that a scenario names.
+pub type Files<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
+/// The only key of a table that stands for a file.
+const CSV: &str = "csv";
+
+/// Puts rows in the place of all files that a document names.
+///
+/// # Errors
+/// If there is no such file, or it has something else than numbers.
+pub(super) fn resolve(table: &mut Table, file: Files<'_>) -> Result<(), ScenarioError> {
+    table.iter_mut().try_for_each(|(_, value)| resolve_value(value, file))
+}
+
+fn resolve_value(value: &mut Value, file: Files<'_>) -> Result<(), ScenarioError> {
+    match value {
+        Value::Array(elements) => elements.iter_mut().try_for_each(|element| resolve_value(element, file)),
+        Value::Table(table) => match (table.len(), table.get(CSV)) {
+            (1, Some(Value::String(name))) => {
+                let read = file(name).and_then(|text| rows(&text));
+                *value = read.map_err(|problem| ScenarioError::new(CSV, format!("{name}: {problem}")))?;
+                Ok(())
+            }
+            _ => resolve(table, file),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn rows(text: &str) -> Result<Value, String> {
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    let number = |line: usize, text: &str| {
+        let whole = text.trim().parse().map(Value::Integer);
+        whole
+            .or_else(|_| text.trim().parse().map(Value::Float))
+            .map_err(|_| format!("line {line}: `{text}` is no number"))
+    };
+    // The first one is the header.
+    let row = |(line, text): (usize, &str)| text.split(',').map(|text| number(line, text)).collect();
+    let rows: Result<Vec<Vec<Value>>, String> = lines.skip(1).map(row).collect();
+    Ok(Value::Array(rows?.into_iter().map(Value::Array).collect()))
+}
+
+impl<T> Deref for Rows<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Rows<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OfRows(PhantomData))
+    }
+}
+
+struct OfRows<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OfRows<T> {
+    type Value = Rows<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("rows of numbers as in [[0, 1], [2, 3]], or { csv = \"name.csv\" }")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<Rows<T>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(sequence)).map(Rows)
+    }
+
+    /// The text as it was written, whose files have not been put in yet.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Rows<T>, A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            if key != CSV {
+                return Err(de::Error::unknown_field(&key, &[CSV]));
+            }
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(Rows(Vec::new()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, file: &str) -> Result<Vec<(f64, f64)>, ScenarioError> {
+        let mut table: Table = toml::from_str(text)?;
+        resolve(&mut table, &|name| {
+            if name == "a.csv" { Ok(file.to_owned()) } else { Err("no such file".to_owned()) }
+        })?;
+        let rows = table.remove("inner").and_then(|mut inner| inner.as_table_mut()?.remove("rows")).expect("rows");
+        Ok(Rows::deserialize(rows)?.to_vec())
+    }
+
+    #[test]
+    fn rows_are_read_from_a_file_where_one_is_named() {
+        let expected = vec![(1.0, 2.5), (3.0, -4.0)];
+        assert_eq!(read("inner.rows = [[1.0, 2.5], [3.0, -4.0]]", ""), Ok(expected.clone()));
+        assert_eq!(read("inner.rows = { csv = \"a.csv\" }", "# of a figure\nx,y\n1,2.5\n\n3, -4\n"), Ok(expected));
+    }
+
+    #[test]
+    fn a_file_that_is_missing_or_has_other_than_numbers_is_named() {
+        for (text, file, expected) in [
+            ("inner.rows = { csv = \"b.csv\" }", "", "csv: b.csv: no such file"),
+            ("inner.rows = { csv = \"a.csv\" }", "x,y\n1,two\n", "csv: a.csv: line 2: `two` is no number"),
+            ("inner.rows = { tsv = \"a.csv\" }", "", "unknown field `tsv`, expected `csv`"),
+        ] {
+            assert_eq!(read(text, file).expect_err(text).to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! What can be measured of a run.
+
+use serde::Deserialize;
+
+use super::{Received, Statistic, Transferred, Unit};
+use crate::units::Span;
+
+/// Something that is measured of the flows of one run. An exchange is what a request opens; it succeeds if it is answered.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Metric {
+    /// Of each flow that had all its exchanges: how long that took.
+    CompletionTime,
+    /// Of each flow: copies of requests that were sent although an earlier one had got through, both ways.
+    Unnecessary,
+    /// How many exchanges succeeded after 0, 1, 2, … retransmissions, by that number.
+    Retransmissions,
+    /// Copies of requests that were sent, first ones and retransmissions.
+    Copies,
+    /// Of these, and of the responses to them, those that were lost.
+    Drops,
+    /// Exchanges that failed.
+    Failed,
+    /// Exchanges that succeeded.
+    Succeeded,
+    /// The share of exchanges that failed, of those that are over.
+    Loss,
+    /// Exchanges that succeeded, a second of the run.
+    Throughput,
+    /// Of each exchange that succeeded: from its first copy to its response.
+    ExchangeTime,
+    /// Of each exchange that was acknowledged: from its first copy to the acknowledgement.
+    RoundTrip,
+    /// Of each exchange that succeeded and whose round-trip time the congestion control uses: that time. Which exchanges these
+    /// are is in its row of the feature table.
+    RttSample,
+    /// Retransmissions among all copies of Confirmable requests.
+    RetransmissionShare,
+    /// Retransmissions for a request.
+    Retries,
+    /// Retransmissions among all copies of the exchanges that are over.
+    RetransmissionIndex,
+    /// Of each flow: how many radio hops it is long.
+    Hops,
+    /// Of each exchange: its first timeout, as drawn.
+    InitialRto,
+    /// Of each copy: its timeout.
+    Rto,
+    /// Jain's index of the flows' successes (Jain, Chiu, Hawe 1984): 1 if all have the same, 1/n if one has everything.
+    Jain,
+    /// From the begin of the flows until a share of all exchanges that they are to have has succeeded, or until the end.
+    Settling {
+        /// The share, from 0 to 1.
+        share: f64,
+    },
+    /// Of each flow: exchanges that succeeded.
+    FlowSuccesses,
+    /// Which share of another metric's numbers is in each class.
+    Classes(Classes),
+    /// Exchanges that succeeded within each such time, by its end.
+    Done(Windows),
+    /// Exchanges that had succeeded until the end of each such time.
+    DoneUntil(Windows),
+    /// The mean timeout of the copies that were sent within each such time, by its end.
+    RtoOverTime(Windows),
+    /// The time that an exchange which succeeds takes of its client: of a flow with several at a time, a share of it.
+    TimePerSuccess,
+    /// One over that: the exchanges a second of a client.
+    ClientThroughput,
+    /// The share of the clients' time that goes into exchanges that succeed. A flow has its time once for each exchange that
+    /// it may have at a time.
+    UsefulTime,
+    /// Exchanges that succeeded, of those that flows were to have.
+    Completed,
+    /// What arrived at the servers.
+    Received(Received),
+    /// What became of bulk transfers.
+    Transfer(Transferred),
+}
+
+impl Metric {
+    /// What it counts.
+    #[must_use]
+    pub const fn unit(&self) -> Unit {
+        match self {
+            Self::CompletionTime | Self::ExchangeTime | Self::InitialRto | Self::Rto => Unit::Seconds,
+            Self::RoundTrip | Self::RttSample => Unit::Seconds,
+            Self::Settling { .. } | Self::RtoOverTime(_) | Self::TimePerSuccess => Unit::Seconds,
+            Self::Unnecessary | Self::Copies | Self::Drops => Unit::Copies,
+            Self::Retransmissions | Self::Failed | Self::Succeeded | Self::FlowSuccesses => Unit::Exchanges,
+            Self::Done(_) | Self::DoneUntil(_) => Unit::Exchanges,
+            Self::Loss | Self::RetransmissionShare => Unit::Percent,
+            Self::Classes(_) | Self::UsefulTime | Self::Completed => Unit::Percent,
+            Self::Throughput | Self::ClientThroughput => Unit::PerSecond,
+            Self::Retries | Self::RetransmissionIndex | Self::Jain => Unit::Ratio,
+            Self::Hops => Unit::Count,
+            Self::Received(received) => received.unit(),
+            Self::Transfer(transferred) => transferred.unit(),
+        }
+    }
+
+    /// Refuses what no run can answer.
+    pub fn validate(&self, statistic: Statistic, longest: Span) -> Result<(), String> {
+        match self {
+            Self::Classes(classes) => classes.validate()?,
+            Self::Settling { share } => share_fits(*share)?,
+            Self::Received(received) => received.validate(longest)?,
+            metric => metric.windows().map_or(Ok(()), |windows| windows.validate(longest))?,
+        }
+        match statistic {
+            Statistic::Percentile(percent) if !(0.0..=100.0).contains(&percent) => {
+                Err(format!("a percentile of {percent}; it must be between 0 and 100"))
+            }
+            Statistic::Percentile(_) | Statistic::Median | Statistic::Deviation if !self.has_many() => {
+                Err("it is one number a run, which has no percentiles; leave the statistic out for its mean".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The windows that it has a number of each of.
+    #[must_use]
+    pub const fn windows(&self) -> Option<Windows> {
+        match self {
+            Self::Done(windows) | Self::DoneUntil(windows) | Self::RtoOverTime(windows) => Some(*windows),
+            _ => None,
+        }
+    }
+
+    /// Whether it gives a number of each flow or exchange.
+    pub const fn has_many(&self) -> bool {
+        matches!(
+            self,
+            Self::CompletionTime
+                | Self::Unnecessary
+                | Self::ExchangeTime
+                | Self::RoundTrip
+                | Self::RttSample
+                | Self::InitialRto
+                | Self::Rto
+                | Self::Hops
+                | Self::FlowSuccesses
+                | Self::Received(Received::GoodputOfEach)
+                | Self::Transfer(Transferred::RouteHops)
+        )
+    }
+
+    /// Whether it has a meaning for several runs together.
+    pub const fn can_be_pooled(&self) -> bool {
+        let is_ratio = matches!(self, Self::Loss | Self::Completed | Self::Retries | Self::Transfer(_));
+        is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
+    }
+
+    /// Whether it is counted for whole runs only, or is of all that flows have: no phase has it.
+    #[must_use]
+    pub const fn needs_the_whole(&self) -> bool {
+        matches!(
+            self,
+            Self::CompletionTime
+                | Self::Settling { .. }
+                | Self::Copies
+                | Self::Drops
+                | Self::Received(Received::Frames)
+        )
+    }
+}
+
+/// Refuses what is no share.
+pub(super) fn share_fits(share: f64) -> Result<(), String> {
+    let is_share = (0.0..=1.0).contains(&share);
+    if is_share { Ok(()) } else { Err(format!("a share of {share}; it must be between 0 and 1")) }
+}
+
+/// Which share, in per cent, of what a metric gives for each flow or exchange is in each class.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Classes {
+    /// The metric.
+    pub of: Box<Metric>,
+    /// Where each class begins, in the metric's unit; it ends where the next one begins.
+    pub from: Vec<f64>,
+    /// What results call each.
+    pub names: Vec<String>,
+}
+
+impl Classes {
+    fn validate(&self) -> Result<(), String> {
+        if !self.of.has_many() {
+            return Err("classes are of a metric of each flow or exchange, such as rto".to_owned());
+        }
+        if self.from.is_empty() || self.from.len() != self.names.len() {
+            let (names, bounds) = (self.names.len(), self.from.len());
+            return Err(format!("{names} names for {bounds} classes; each has one, and there is at least one"));
+        }
+        match self.from.is_sorted_by(|low, high| low < high) {
+            true => Ok(()),
+            false => Err("classes must begin one after the other: list `from` in rising order".to_owned()),
+        }
+    }
+}
+
+/// How a run's time is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Windows {
+    /// How long a window is. Or:
+    pub window: Option<Span>,
+    /// In how many equal stretches it is.
+    pub stretches: Option<u32>,
+}
+
+/// A column each: nobody reads more.
+pub const MOST_WINDOWS: u128 = 10_000;
+
+impl Windows {
+    /// Refuses windows without end, and more than anybody reads.
+    fn validate(self, longest: Span) -> Result<(), String> {
+        match (self.window, self.stretches) {
+            (None, Some(stretches)) if stretches == 0 || u128::from(stretches) > MOST_WINDOWS => {
+                Err(format!("{stretches} stretches; they must be between 1 and {MOST_WINDOWS}"))
+            }
+            (Some(window), None) => windows_fit(window, longest),
+            (None, Some(_)) => Ok(()),
+            _ => Err("say either how long a `window` is, or how many `stretches` there are".to_owned()),
+        }
+    }
+}
+
+/// Refuses windows that are none, or too many.
+pub(super) fn windows_fit(window: Span, longest: Span) -> Result<(), String> {
+    if window.0.is_zero() {
+        Err("a window must be longer than 0s".to_owned())
+    } else if longest.0.as_nanos() / window.0.as_nanos() > MOST_WINDOWS {
+        Err(format!("{longest} has more than {MOST_WINDOWS} windows of {window}; make them longer"))
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_without_sense_are_refused() {
+        let names = |from: &[f64]| from.iter().map(|from| format!("from {from}")).collect();
+        let of = |of, from: &[f64]| Classes { of: Box::new(of), from: from.to_vec(), names: names(from) }.validate();
+        assert!(of(Metric::Rto, &[0.0, 0.5]).is_ok());
+        assert!(of(Metric::Jain, &[0.0]).is_err_and(|problem| problem.contains("of each flow or exchange")));
+        assert!(of(Metric::Rto, &[1.0, 1.0]).is_err_and(|problem| problem.contains("rising order")));
+        assert!(of(Metric::Rto, &[]).is_err_and(|problem| problem.contains("0 names for 0 classes")));
+    }
+
+    fn windows(window: Option<&str>, stretches: Option<u32>) -> Windows {
+        Windows { window: window.map(|text| text.parse().expect("a time")), stretches }
+    }
+
+    #[test]
+    fn windows_without_sense_are_refused() {
+        let longest = "10s".parse().expect("a time");
+        for (windows, expected) in [
+            (windows(Some("0s"), None), "longer than 0s"),
+            (windows(Some("1ms"), Some(2)), "say either"),
+            (windows(None, None), "say either"),
+            (windows(None, Some(0)), "0 stretches"),
+            (windows(Some("1us"), None), "more than 10000 windows"),
+        ] {
+            assert!(windows.validate(longest).is_err_and(|problem| problem.contains(expected)), "{windows:?}");
+        }
+        assert_eq!(windows(None, Some(15)).validate(longest), Ok(()));
+    }
+}

@@ -1,0 +1,102 @@
+//! What is varied: axes, and the cells that they span.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::{ScenarioError, path};
+
+/// A dimension of the experiment: one value of the scenario, or several at once, and what they are set to.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    /// What rows call it. The axis `scheme` is always there, first unless it is listed, and has no values of its own.
+    pub name: String,
+    /// The path of the value, such as `nodes.client.count`.
+    pub path: Option<String>,
+    /// What it is set to; each is its own label.
+    #[serde(default)]
+    pub values: Vec<Value>,
+    /// The same with labels, or with further values that change along.
+    #[serde(default)]
+    pub points: Vec<Point>,
+}
+
+/// A point of an axis.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// Its label in rows; it may have several parts, as in `static/60`.
+    pub name: String,
+    /// What the value at the axis' path is set to; without, it stays as it is.
+    pub value: Option<Value>,
+    /// What other values are set to, by their paths.
+    #[serde(default)]
+    pub set: BTreeMap<String, Value>,
+}
+
+/// The axis of schemes and mixes.
+pub(super) const SCHEME: &str = "scheme";
+
+/// Where a cell is on an axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The axis.
+    pub axis: String,
+    /// The point.
+    pub point: String,
+}
+
+impl Axis {
+    pub(super) fn validate(&self) -> Result<(), ScenarioError> {
+        let refuse = |problem: &str| Err(ScenarioError::new(format_args!("sweep.{}", self.name), problem));
+        match (self.name.as_str(), &self.path, self.values.is_empty(), self.points.is_empty()) {
+            (SCHEME, None, true, true) => Ok(()),
+            (SCHEME, ..) => refuse("its points are the schemes and mixes; only its place among the axes can be told"),
+            (_, _, true, true) => refuse("it has no point; list `values` or `points`"),
+            (_, _, false, false) => refuse("it has `values` and `points`; write all as `points`"),
+            (_, None, false, true) => refuse("its values have no `path`; write it as in \"nodes.client.count\""),
+            (_, None, true, false) if self.points.iter().any(|point| point.value.is_some()) => {
+                refuse("a point's `value` is for the axis' `path`, which is missing")
+            }
+            _ => super::labels(&format!("sweep.{}", self.name), self.points().iter().map(|point| &point.name)),
+        }
+    }
+
+    /// Its points, with labels.
+    #[must_use]
+    pub fn points(&self) -> Vec<Point> {
+        let plain = |value: &Value| {
+            let name = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            Point { name, value: Some(value.clone()), set: BTreeMap::new() }
+        };
+        self.values.iter().map(plain).chain(self.points.iter().cloned()).collect()
+    }
+}
+
+impl Point {
+    /// Sets what it stands for.
+    pub(super) fn apply(&self, axis: &Axis, table: &mut Table) -> Result<(), ScenarioError> {
+        if let (Some(path), Some(value)) = (&axis.path, &self.value) {
+            path::set(table, path, value.clone())?;
+        }
+        self.set.iter().try_for_each(|(path, value)| path::set(table, path, value.clone()))
+    }
+}
+
+/// All combinations of points, the last axis changing fastest.
+pub(super) fn combinations(axes: &[Axis]) -> Vec<Vec<(&Axis, Point)>> {
+    axes.iter().fold(vec![Vec::new()], |begun, axis| {
+        let points = axis.points();
+        let extended = |combination: Vec<_>| {
+            let with = move |point: &Point| {
+                let mut longer: Vec<(&Axis, Point)> = combination.clone();
+                longer.push((axis, point.clone()));
+                longer
+            };
+            points.iter().map(with).collect::<Vec<_>>()
+        };
+        begun.into_iter().flat_map(extended).collect()
+    })
+}

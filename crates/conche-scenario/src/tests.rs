@@ -1,0 +1,379 @@
+//! Scenarios: what is read from TOML, what is varied, and what is refused.
+
+use std::collections::BTreeSet;
+
+use conche_proto::cc::AnyController;
+use conche_proto::cc::cocoa::Cocoa;
+use conche_proto::cc::full_backoff::CocoaFullBackoff;
+
+use super::*;
+
+const ANRW18: &str = include_str!("../../../scenarios/anrw18.toml");
+
+fn changed(from: &str, to: &str) -> Result<Document, ScenarioError> {
+    let text = ANRW18;
+    assert!(text.contains(from), "the scenario does not contain {from:?}");
+    Document::from_toml(&text.replacen(from, to, 1))
+}
+
+fn problem(from: &str, to: &str) -> String {
+    changed(from, to).expect_err("it should be refused").to_string()
+}
+
+fn anrw18() -> Document {
+    Document::from_toml(ANRW18).expect("valid")
+}
+
+#[test]
+fn the_paper_of_2018_is_as_published() {
+    let document = anrw18();
+    let scenario = document.scenario();
+    let points = |axis: &str| -> Vec<String> {
+        let axis = scenario.sweep.iter().find(|known| known.name == axis).expect("an axis");
+        axis.points().into_iter().map(|point| point.name).collect()
+    };
+    assert_eq!(points("clients"), ["1", "10", "50", "100", "200", "400"]);
+    assert_eq!(points("buffer"), ["2500", "14100", "28200", "inf"]);
+    assert_eq!((scenario.replications.get(), scenario.endpoint.max_retransmit), (20, 20));
+    let cocoa = scenario.scheme("cocoa").expect("a scheme of the paper").build().expect("valid options");
+    assert_eq!(cocoa, Cocoa::anrw18().into());
+    let default = scenario.scheme("default").expect("a scheme of the paper").build().expect("valid options");
+    assert_eq!(Ok(default), AnyController::by_name("default"));
+    let full = scenario.scheme("cocoa-fb2").expect("a scheme of the paper").build().expect("valid options");
+    assert_eq!(full, CocoaFullBackoff { cocoa: Cocoa::anrw18(), ..CocoaFullBackoff::variant_2() }.into());
+}
+
+#[test]
+fn cells_are_in_the_order_of_the_scenario() {
+    let mut document = anrw18().with("sweep.clients.values", vec![1, 2]).expect("an axis of the scenario");
+    let controllers = vec!["cocoa".to_owned(), "default".to_owned()];
+    document.adjust(&Effort { controllers, ..Effort::default() }).expect("schemes of the scenario");
+    let cells = document.cells().expect("valid");
+    let rows: Vec<_> = cells
+        .iter()
+        .flat_map(|cell| cell.schemes.iter().map(|scheme| cell.row(None, scheme)))
+        .filter(|row| row.ends_with("/inf"))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "cocoa/continuous/1/inf",
+            "cocoa/continuous/2/inf",
+            "cocoa/random/1/inf",
+            "cocoa/random/2/inf",
+            "default/continuous/1/inf",
+            "default/continuous/2/inf",
+            "default/random/1/inf",
+            "default/random/2/inf",
+            "default@default+cocoa/continuous/2/inf",
+            "cocoa@default+cocoa/continuous/2/inf",
+            "default@default+cocoa/random/2/inf",
+            "cocoa@default+cocoa/random/2/inf",
+        ]
+    );
+}
+
+#[test]
+fn a_point_sets_what_it_says_and_nothing_else() {
+    let cells = anrw18().cells().expect("valid");
+    let of = |row: &str| {
+        let cell = cells.iter().find(|cell| cell.row(None, &cell.schemes[0]) == row).expect("a cell");
+        (cell.scenario.nodes[4].size(), cell.scenario.links[4].wire, cell.scenario.traffic[0].batch.is_some())
+    };
+    let (clients, downlink, is_random) = of("default/random/50/14100");
+    assert_eq!((clients, is_random), (50, true));
+    let (_, other, is_random) = of("default/continuous/50/2500");
+    assert!(!is_random && downlink != other);
+    assert_eq!(downlink.rate, other.rate);
+}
+
+#[test]
+fn the_axis_of_schemes_has_its_place_where_it_is_listed() {
+    let text = format!("{}\n[[sweep]]\nname = \"scheme\"\n", ANRW18);
+    let cells = Document::from_toml(&text).expect("valid").cells().expect("valid");
+    let rows: Vec<_> = cells.iter().take(2).map(|cell| cell.row(None, &cell.schemes[0])).collect();
+    assert_eq!(rows, ["default/continuous/1/2500", "cocoa/continuous/1/2500"]);
+}
+
+#[test]
+fn a_bare_number_is_refused_where_it_stands() {
+    let error = changed("rate = \"30kbit/s\"", "rate = 30").expect_err("no unit");
+    assert!(error.to_string().contains("write a data rate as in \"30kbit/s\""), "{error}");
+    let span = error.span().expect("the place is known");
+    let text = ANRW18.replacen("rate = \"30kbit/s\"", "rate = 30", 1);
+    assert_eq!(&text[span], "30");
+}
+
+#[test]
+fn unknown_keys_are_refused() {
+    assert!(problem("nstart = 1", "nstrat = 1").contains("nstrat"));
+    assert!(problem("rate = \"60kbit/s\"", "rate = \"60kbit/s\"\ncolour = \"red\"").contains("colour"));
+}
+
+#[test]
+fn unknown_controllers_and_schemes_are_named_beside_the_known_ones() {
+    let error = problem("controller = \"cocoa\"", "controller = \"cacoa\"");
+    assert!(error.contains("cacoa") && error.contains("default-fb1"), "{error}");
+    let error = problem("schemes = [\"default\", \"cocoa\"]", "schemes = [\"default\", \"coca\"]");
+    assert_eq!(
+        error,
+        "mixes.default+cocoa.schemes: there is no scheme `coca`; the schemes are default, cocoa, default-fb1, \
+         default-fb2, cocoa-fb1, cocoa-fb2"
+    );
+}
+
+#[test]
+fn options_that_a_controller_does_not_have_are_refused() {
+    let error = problem("controller = \"default\"", "controller = \"default\"\naging = \"off\"");
+    assert_eq!(error, "schemes.default.aging: the controller `default` has no such option; leave it out");
+}
+
+#[test]
+fn values_without_sense_are_refused() {
+    for (from, to, expected) in [
+        ("replications = 20", "replications = 0", "at least 1"),
+        ("schema = 1", "schema = 2", "schema: this conche reads scenarios of schema 1, not 2"),
+        ("= [1, 10] }", "= [10, 1] }", "write the least, at least 1, and the most"),
+        ("name = \"random\"", "name = \"continuous\"", "sweep.workload: the name `continuous` is there twice"),
+        (
+            "response = \"66B\"",
+            "response = \"5B\"",
+            "traffic.gets.response: 5B is not 4B (header and token) or between",
+        ),
+        ("values = [1, 10, 50, 100, 200, 400]", "values = []", "sweep.clients: it has no point"),
+        ("{ name = \"inf\"", "{ name = \"a@b\"", "`a@b` is no name"),
+        ("nstart = 1 ", "nstart = 0 ", "endpoint.nstart"),
+        ("ack_random_factor = 1.5", "ack_random_factor = 0.5", "schemes.default.ack_random_factor"),
+        ("time_limit = \"48h\"", "time_limit = \"48h\"\nduration = \"1h\"", "duration: say either"),
+        ("from = \"hub\"", "between = [\"hub\", \"router\"]", "links.uplink: write its ends"),
+        ("path = \"nodes.client.count\"", "path = \"nodes.clients.count\"", "`nodes` has no `clients`; it has hub"),
+        (
+            "metric = \"copies\"",
+            "metric = \"copies\"\nstatistic = { percentile = 50 }",
+            "values.copies_per_run: it is one number",
+        ),
+        ("count = 400", "count = 4000000000", "nodes: 4000000004 nodes are more than"),
+        ("metric = \"copies\"", "metric = { done = { window = \"1ns\" } }", "48h has more than 10000 windows of 1ns"),
+        ("statistic = { percentile = 90 }", "statistic = { percentile = 900 }", "a percentile of 900"),
+        ("only = { clients", "only = { client", "values.{}.only: there is no axis `client`"),
+    ] {
+        let error = problem(from, to);
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+}
+
+#[test]
+fn other_controllers_run_through_the_same_scenario() {
+    let names = |document: &Document| -> Vec<String> {
+        document.scenario().schemes.iter().map(|scheme| scheme.name.clone()).collect()
+    };
+    let adjusted = |controllers: &[&str]| {
+        let mut document = anrw18();
+        let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
+        document.adjust(&Effort { controllers, ..Effort::default() }).map(|()| document)
+    };
+    let changed = adjusted(&["cocoa", "default", "coap-b"]).expect("valid names");
+    assert_eq!(names(&changed), ["cocoa", "default", "coap-b"]);
+    let own = anrw18();
+    assert_eq!(changed.scenario().scheme("cocoa"), own.scenario().scheme("cocoa"), "the scenario's own comes first");
+    let mixes: Vec<_> = changed.scenario().mixes.iter().map(|mix| mix.name.as_str()).collect();
+    assert_eq!(mixes, ["default+cocoa"]);
+    for bad in [&["cacoa"] as &[&str], &["cocoa", "cocoa"]] {
+        assert!(adjusted(bad).is_err(), "{bad:?} was accepted");
+    }
+}
+
+#[test]
+fn phases_paces_and_senders_without_sense_are_refused() {
+    let text = include_str!("../../../scenarios/bdp19.toml");
+    for (from, to, expected) in [
+        ("lasts = \"300s\"", "lasts = \"0s\"", "phases.1/8.5.lasts: a phase of 0s"),
+        ("{ name = \"2/17\"", "{ name = \"1/8.5\"", "phases: the name `1/8.5` is there twice"),
+        ("{ name = \"2/17\"", "{ name = \"a@b\"", "phases: `a@b` is no name: it must not be empty nor contain @ or"),
+        (
+            "duration = \"2700s\"",
+            "duration = \"2699s\"",
+            "phases: together they last 45min, longer than the run of 2699s",
+        ),
+        (
+            "\"40s\", \"80s\"] }",
+            "\"40s\"] }",
+            "traffic.messages.pace.phases: 8 intervals for 9 phases; write one for each",
+        ),
+        (
+            "phases = [\"80s\"",
+            "phases = [\"0s\"",
+            "traffic.messages.pace.interval: 0s would open exchanges without end",
+        ),
+        ("on = \"360s\", off", "on = \"0s\", off", "traffic.unaware.pace: a turn of 0s is none"),
+        (
+            "on = \"360s\", off",
+            "on = \"3s\", off",
+            "traffic.unaware.pace.interval: an interval of 4s is longer than the",
+        ),
+        ("on = \"360s\", off", "on = 360, off", "write a time as in"),
+        ("confirmable = false", "confirmable = true", "traffic.unaware.confirmable: an unaware sender hears of no"),
+        (
+            "take = 0 ",
+            "exchanges = 5\ntake = 0 ",
+            "traffic.unaware.exchanges: an unaware sender hears of no end of what",
+        ),
+        ("take = 0 ", "outstanding = 2\ntake = 0 ", "traffic.unaware.outstanding: an unaware sender"),
+        ("take = 0 ", "batch = [1, 2]\ntake = 0 ", "traffic.unaware.batch: an unaware sender"),
+        (
+            "sender = \"unaware\"",
+            "sender = \"aware\"",
+            "unknown variant `aware`, expected one of `endpoint`, `unaware`, `transfer`",
+        ),
+        (
+            "datagram_overhead = \"37B\"",
+            "datagram_overhead = \"5000MB\"",
+            "endpoint.datagram_overhead: no headers are as long",
+        ),
+        (
+            "starving = { share = 0.1 }",
+            "starving = { share = 2 }",
+            "values.starving: a share of 2; it must be between 0",
+        ),
+        (
+            "silent = { window = \"30s\" }",
+            "silent = { window = \"0s\" }",
+            "values.silent: a window must be longer than 0s",
+        ),
+        ("silent = { window = \"30s\" }", "silent = { window = \"1us\" }", "values.silent: 30min has more than 10000"),
+        ("metric = \"loss\"", "metric = \"loss\"\nstatistic = \"median\"", "values.loss: it is one number a run"),
+        ("compare = \"apart\"", "compare = \"apart\"\nrange = [1, 2]", "it is so or not; leave out the `range`"),
+        ("range = [0.9, 1.1]\n", "", "say in which `range` it must lie"),
+        ("compare = \"ratio\"", "compare = \"value\"", "a value is `of` one row, a spread or a line of any"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let error = Document::from_toml(&text.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+}
+
+/// Two workloads over one link; the second part says less.
+#[test]
+fn figures_that_name_what_is_not_there_are_refused_with_what_is() {
+    let figure = |keys: &str| {
+        let text = format!("{}\n[[figure]]\ntitle = \"F\"\n{keys}", ANRW18);
+        Document::from_toml(&text.replace("published = \"anrw18.csv\"", ""))
+            .map(drop)
+            .map_err(|error| error.to_string())
+    };
+    let plain = "kind = \"line\"\nx = \"clients\"\ny = \"fct_median_s\"\n";
+    assert_eq!(figure(plain), Ok(()));
+    assert_eq!(figure(&plain.replace("clients", "nodes.client.count")), Ok(()), "the path of what is varied");
+    assert_eq!(figure("kind = \"bars\"\nx = \"n\"\ny = \"retransmissions_{n}\"\n"), Ok(()), "labels of a column");
+    for (from, to, expected) in [
+        (
+            "clients",
+            "client",
+            "figure.F.x: there is no label `client`; the labels are buffer, clients, column, scheme, workload",
+        ),
+        ("fct_median_s", "median", "figure.F.y: there is no column `median`; the columns are fct_min_s, fct_p10_s, "),
+        (
+            "y =",
+            "items = [\"fig9\"]\ny =",
+            "figure.F.items: there is no item `fig9`; the items are table1, table2, fig2a, ",
+        ),
+        ("y =", "series = \"{scheme}/{rdc}\"\ny =", "figure.F.series: there is no label `rdc`; the labels are "),
+        ("y =", "panels = \"medium\"\ny =", "figure.F.panels: there is no label `medium`; the labels are "),
+        ("line", "pie", "unknown variant `pie`, expected one of `line`, `points`, `bars`, `box`"),
+        ("y =", "colour = \"red\"\ny =", "unknown field `colour`"),
+    ] {
+        let error = figure(&plain.replacen(from, to, 1)).expect_err(expected);
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let boxed = "kind = \"box\"\nx = \"clients\"\ny = [\"fct_min_s\", \"fct_max_s\"]\n";
+    assert_eq!(figure(boxed), Err("figure.F.y: 2 columns; a box is of one column or of five".to_owned()));
+}
+
+const PARTS: &str = r#"
+schema = 1
+name = "parts"
+title = "Two parts"
+replications = 1
+seed = 1
+duration = "10s"
+nodes = [{ name = "a" }, { name = "b" }]
+links = [{ name = "wire", between = ["a", "b"] }]
+schemes = [{ name = "one", controller = "default" }, { name = "other", controller = "cocoa" }]
+row = "{scheme}/plain"
+
+[endpoint]
+max_retransmit = 4
+nstart = 1
+timeout_cap = "60s"
+token_length = 2
+
+[[parts]]
+name = "first"
+time_limit = "1h"
+traffic = [{ name = "gets", from = "a", to = "b", exchanges = 5 }]
+row = "{scheme}/{size}"
+[[parts.sweep]]
+name = "size"
+path = "traffic.gets.response"
+values = ["20B", "40B"]
+
+[[parts]]
+name = "second"
+traffic = [{ name = "gets", from = "b", to = "a" }]
+"#;
+
+#[test]
+fn a_part_has_what_it_says_and_the_rest_of_the_whole() {
+    let document = Document::from_toml(PARTS).expect("valid");
+    let rows = |document: &Document| -> Vec<String> {
+        document.cells().expect("valid").iter().map(|cell| cell.row(None, &cell.schemes[0])).collect()
+    };
+    let by_scheme = ["one/20B", "one/40B", "one/plain", "other/20B", "other/40B", "other/plain"];
+    assert_eq!(rows(&document), by_scheme, "scheme by scheme");
+    let by_part = format!("{PARTS}[[parts.sweep]]\nname = \"scheme\"\n");
+    let by_part = Document::from_toml(&by_part).expect("valid");
+    assert_eq!(rows(&by_part)[..4], ["one/20B", "one/40B", "other/20B", "other/40B"], "where an axis has its place");
+    let [first, second] = document.sections() else { panic!("{:?}", document.sections()) };
+    assert_eq!((first.duration, second.duration.map(|span| span.0.as_secs())), (None, Some(10)));
+    assert_eq!((&first.nodes, &first.links), (&second.nodes, &second.links));
+    let changed = document.with("parts.second.duration", "20s").expect("a path into a part");
+    assert_eq!(changed.sections()[1].duration.map(|span| span.0.as_secs()), Some(20));
+}
+
+#[test]
+fn what_is_wrong_with_a_part_names_it() {
+    for (from, to, expected) in [
+        ("name = \"second\"", "name = \"first\"", "parts: the name `first` is there twice"),
+        ("name = \"second\"", "name = \"second\"\nseed = 2", "unknown field `seed`"),
+        ("time_limit = \"1h\"", "time_limit = \"1h\"\nduration = \"1s\"", "parts.first.duration: say either"),
+        ("path = \"traffic.gets.response\"", "path = \"traffic.puts.response\"", "parts.first.traffic.puts.response: "),
+        ("traffic = [{ name = \"gets\", from = \"b\", to = \"a\" }]", "", "parts.second.traffic: there is none"),
+    ] {
+        assert!(PARTS.contains(from), "{from}");
+        let error = Document::from_toml(&PARTS.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+}
+
+#[test]
+fn values_can_be_set_and_cells_chosen_from_outside() {
+    let only = |choices: &[(&str, &str)], set: &[(&str, &str)]| {
+        let pair = |(one, other): &(&str, &str)| ((*one).to_owned(), (*other).to_owned());
+        let only = choices.iter().map(pair).map(|(axis, labels)| (axis, vec![labels])).collect();
+        let mut document = anrw18();
+        document.adjust(&Effort { only, set: set.iter().map(pair).collect(), ..Effort::default() })?;
+        document.cells()
+    };
+    let cells = only(&[("scheme", "default"), ("clients", "*00")], &[("endpoint.max_retransmit", "7")]);
+    let cells = cells.expect("there are such");
+    assert!(cells.iter().all(|cell| cell.scenario.endpoint.max_retransmit == 7));
+    let labels: BTreeSet<_> = cells.iter().filter_map(|cell| cell.label("clients", "default")).collect();
+    assert_eq!(labels.into_iter().collect::<Vec<_>>(), ["100", "200", "400"]);
+    assert!(cells.iter().all(|cell| cell.schemes.iter().any(|scheme| scheme == "default")));
+
+    let refused = |choices, set| only(choices, set).expect_err("it should be refused").to_string();
+    assert_eq!(refused(&[("clients", "3")], &[]), "clients: no run has 3; there are 1, 10, 100, 200, 400, 50");
+    assert_eq!(refused(&[("client", "1")], &[]), "client: no run varies it");
+    assert_eq!(refused(&[], &[("links.x.wire.rate", "1")]).split(':').next(), Some("links.x.wire.rate"));
+    assert!(refused(&[], &[("endpoint.retries", "1")]).contains("max_retransmit"));
+}

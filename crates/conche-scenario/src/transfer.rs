@@ -1,0 +1,51 @@
+//! Bulk transfers.
+
+use std::num::{NonZeroU8, NonZeroU16};
+
+use conche_netsim::transport::tcp::Acknowledgments;
+use serde::Deserialize;
+
+use super::{AtLeastOne, ScenarioError, ensure};
+use crate::units::{Size, Span};
+
+/// A bulk transfer over a simplified TCP: see [`conche_netsim::transport::tcp`]. Its timers are those of the scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// How many segments it has.
+    pub segments: AtLeastOne,
+    /// Of a segment.
+    pub payload: Size,
+    /// Of network and transport layer, in every datagram.
+    pub header: Size,
+    /// The limit of the congestion window, in segments.
+    pub window: NonZeroU16,
+    /// What acknowledgments mean: `"cumulative"` or `"positive"`.
+    pub acknowledgments: Acknowledgments,
+    /// How long transport and application take for a segment that has arrived at its end.
+    pub processing: Span,
+    /// No timer is shorter.
+    pub min_rto: Span,
+    /// How often the timer of one segment runs out before the transfer is given up.
+    pub max_timeouts: NonZeroU8,
+}
+
+/// Of addresses and numbers.
+const LEAST_HEADER: u64 = 10;
+/// aMaxPHYPacketSize of IEEE 802.15.4.
+const LONGEST_FRAME: u64 = 127;
+
+impl Transfer {
+    /// Octets of a datagram with data.
+    #[must_use]
+    pub fn datagram_octets(&self) -> u64 {
+        self.payload.0.saturating_add(self.header.0)
+    }
+
+    pub(super) fn validate(&self, place: &str) -> Result<(), ScenarioError> {
+        let least = format_args!("{} does not hold addresses and numbers; at least {LEAST_HEADER}B does", self.header);
+        ensure(self.header.0 >= LEAST_HEADER, format_args!("{place}.header"), least)?;
+        let long = format_args!("{} with its header does not fit into a frame of {LONGEST_FRAME}B", self.payload);
+        ensure(self.datagram_octets() <= LONGEST_FRAME, format_args!("{place}.payload"), long)
+    }
+}
