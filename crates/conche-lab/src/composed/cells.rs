@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::kept;
+use super::{kept, timelines};
 use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
 use crate::compose::{self, Record, Routes, Selection, Wanted};
 use crate::metrics::{Endpoints, Metric, Sample};
@@ -124,10 +124,15 @@ impl campaign::Cell for CellRuns {
 
     fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, String> {
         let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metric.wants()));
-        let wanted = Wanted { timeouts: wants(|wanted| wanted.timeouts), arrivals: wants(|wanted| wanted.arrivals) };
+        let wanted = Wanted {
+            // The timelines of exchanges have timeouts.
+            timeouts: exchanges.is_some() || wants(|wanted| wanted.timeouts),
+            arrivals: wants(|wanted| wanted.arrivals),
+        };
         let Ran { outcome: record, events } = compose::run(&self.cell, wanted, replication, &self.routes)?;
         if let Some(rows) = exchanges {
             kept::add_exchanges(rows, self, &record, replication).map_err(|error| error.to_string())?;
+            timelines::add(rows, self, &record);
         }
         let scenario = &self.cell.scenario;
         let endpoints = |scheme: usize| Endpoints {
