@@ -11,7 +11,7 @@ use conche_lab::controllers::known;
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::Summary;
 use conche_lab::results::{Figure, write_json};
-use conche_lab::scenario::Effort;
+use conche_lab::scenario::{Effort, ScenarioError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;
@@ -82,13 +82,24 @@ impl Options {
         experiments: impl IntoIterator<Item = Experiment>,
         global: &Global,
     ) -> anyhow::Result<Prepared> {
-        let adjusted = experiments.into_iter().map(|mut experiment| {
-            experiment.adjust(&self.effort()).map_err(|error| UsageError(error.to_string()))?;
-            Ok(experiment)
+        let adjusted = experiments.into_iter().map(|experiment| {
+            let mut adjusted = experiment.clone();
+            adjusted.adjust(&self.effort()).map_err(|error| self.refused(&experiment, &error))?;
+            Ok(adjusted)
         });
         let experiments = adjusted.collect::<anyhow::Result<Vec<_>>>()?;
         let store = self.saving.open(&experiments, self.jobs, global)?;
         Ok((experiments, store))
+    }
+
+    /// What is wrong with an experiment, and the `--set` from which on it is.
+    fn refused(&self, experiment: &Experiment, error: &ScenarioError) -> UsageError {
+        let is_right = |number: &usize| {
+            let effort = Effort { set: self.set[..*number].to_vec(), ..self.effort() };
+            experiment.clone().adjust(&effort).is_ok()
+        };
+        let wrong = (0..self.set.len()).rev().find(is_right).and_then(|number| self.set.get(number));
+        UsageError(wrong.map_or_else(|| error.to_string(), |(path, value)| format!("--set {path}={value}: {error}")))
     }
 
     /// Runs an experiment.

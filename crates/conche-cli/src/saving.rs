@@ -76,6 +76,7 @@ pub fn save(store: &Store, done: &Done, global: &Global) -> anyhow::Result<()> {
         failures,
         events: cost.events,
         cpu: cost.cpu,
+        score: Some(done.summary().score()),
     };
     store.finish(name, &finished)?;
     if *taken > 0 && !global.quiet {

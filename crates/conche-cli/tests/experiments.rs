@@ -145,7 +145,8 @@ fn a_value_can_be_set_and_runs_be_chosen_on_the_command_line() {
     assert_ne!(faster.stdout, files.run(&["--json"]).stdout);
     for (args, expected) in [
         (["--set", "nodes.client.count"], "as in `links.up.wire.rate=30kbit/s`"),
-        (["--set", "nodes.nobody.count=2"], "`nodes` has no `nobody`"),
+        (["--set", "nodes.nobody.count=2"], "--set nodes.nobody.count=2: nodes.nobody.count: `nodes` has no `nobody`"),
+        (["--set", "nodes.client.count=few"], "--set nodes.client.count=few: invalid type: string \"few\""),
         (["--only", "scheme=nobody"], "scheme: no run has nobody; there are mine"),
     ] {
         let output = files.run(&args);

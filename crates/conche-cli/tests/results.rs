@@ -237,6 +237,10 @@ fn exchanges_are_kept_when_they_are_asked_for_and_runs_without_them_are_run_agai
     let output = campaign.succeeds(&["--exchanges"]);
     assert!(stderr(&output).contains("12 of 12 runs taken from"), "{}", stderr(&output));
     assert!(fs::read(campaign.path("results/exchanges.parquet")).is_ok_and(|file| file.ends_with(b"PAR1")));
+    let journal = campaign.file("runs.ndjson");
+    for which in ["slowest", "median", "most-copies"] {
+        assert_eq!(journal.matches(&format!("{{\"which\":\"{which}\",")).count(), 12, "one of each run");
+    }
 }
 
 /// Runs a script with the directory of results as `d`; `CONCHE_PYTHON` names a Python that has pyarrow.

@@ -24,5 +24,6 @@ mod page;
 mod plots;
 mod read;
 
+pub use conche_results::{Failure, Manifest, Program, Scenario};
 pub use page::page;
-pub use read::{Failure, Manifest, Program, ReadError, Results, Runs, Scenario, Study};
+pub use read::{ReadError, Results, Runs, Study};

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use conche_lab::report::number;
 use conche_lab::results::{Figure, Unit};
 use conche_lab::scenario::{Kind, Plot, Scenario, filled, matches_any, parsed, templates};
+use conche_lab::stats::Interval;
 
 use crate::chart::{Axis, Chart, Mark, Panel, Place, Series};
 use crate::read::Study;
@@ -199,20 +200,23 @@ fn mark(
     };
     let interval = figure.ci95.map(|interval| (interval.low, interval.high));
     let published = figure.published.filter(|value| group.is_compared && value.is_finite());
+    let published_interval = study.experiment.as_ref().and_then(|of| of.published_interval(figure));
     let names: Vec<&str> = names.into_iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-    let told = format!("{}: {}", names.join(" · "), told(figure));
-    Some(Mark { series, place, value: figure.measured, interval, published, quartiles, told })
+    let told = format!("{}: {}", names.join(" · "), told(figure, published_interval));
+    let published_interval = published.and(published_interval).map(|interval| (interval.low, interval.high));
+    Some(Mark { series, place, value: figure.measured, interval, published, published_interval, quartiles, told })
 }
 
 /// A value in words.
-pub(crate) fn told(figure: &Figure) -> String {
-    let show = |value| format!("{} {}", number(value, figure.unit), symbol(figure.unit)).trim_end().to_owned();
-    let mut told = show(figure.measured);
-    if let Some(interval) = figure.ci95 {
-        told += &format!(" ({} … {})", number(interval.low, figure.unit), number(interval.high, figure.unit));
-    }
+fn told(figure: &Figure, published_interval: Option<Interval>) -> String {
+    let bare = |value| number(value, figure.unit);
+    let show = |value| format!("{} {}", bare(value), symbol(figure.unit)).trim_end().to_owned();
+    let between = |interval: Option<Interval>| {
+        interval.map(|of| format!(" ({} … {})", bare(of.low), bare(of.high))).unwrap_or_default()
+    };
+    let mut told = show(figure.measured) + &between(figure.ci95);
     if let Some(published) = figure.published {
-        told += &format!(", published {}", show(published));
+        told += &format!(", published {}{}", show(published), between(published_interval));
     }
     told + &format!(", {} run{}", figure.runs, if figure.runs == 1 { "" } else { "s" })
 }

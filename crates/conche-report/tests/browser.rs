@@ -27,6 +27,17 @@ addEventListener('load', () => setTimeout(() => {
   const before = getComputedStyle(document.body).backgroundColor;
   document.getElementById('theme').click();
   told.push(`themed=${getComputedStyle(document.body).backgroundColor !== before}`);
+  const chosen = all('.exchanges').every((block) => {
+    const [cell, which] = all('select', block);
+    return [...cell.options].every((_, at) => [...which.options].every((_, kind) => {
+      cell.value = at;
+      which.value = kind;
+      which.onchange();
+      const seen = all('figure', block).filter((it) => it.getBoundingClientRect().height > 50);
+      return seen.length === 1 && seen[0].dataset.at === `${at}/${kind}` && all('.m', seen[0]).length === 3;
+    }));
+  });
+  told.push(`exchanges=${all('.exchanges').length}`, `chosen=${chosen}`);
   const form = document.getElementById('choose');
   let rows = 0;
   for (const study of all('option', form.study)) {
@@ -82,18 +93,19 @@ fn number(answers: &[String], name: &str) -> usize {
 #[ignore = "needs chromium"]
 fn a_browser_draws_every_figure_without_an_error_on_a_screen_and_on_a_phone() {
     let directory = tempfile::tempdir().expect("a directory");
-    let papers = ["etfa14", "commag16", "bdp19", "anrw18"];
+    let papers = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
     common::write(directory.path(), &papers);
     let page = page(&[Results::read(directory.path()).expect("results")]);
     for width in [1300, 500] {
         let answers = opened(&page, directory.path(), width);
         println!("{width} wide, {} bytes, {} ms until loaded", page.len(), number(&answers, "loaded"));
-        assert!(number(&answers, "drawn") >= common::figures_of(&papers), "{answers:?}");
+        assert!(number(&answers, "drawn") >= common::figures_of(&papers).len(), "{answers:?}");
         for none in ["empty", "unsized", "overlaps", "errors"] {
             assert_eq!(number(&answers, none), 0, "{width}: {answers:?}");
         }
         assert!(number(&answers, "ratios") > 10, "{answers:?}");
-        for expected in ["wider=false", "themed=true", "alike=true", "tip=true"] {
+        assert_eq!(number(&answers, "exchanges"), papers.len(), "{answers:?}");
+        for expected in ["wider=false", "themed=true", "alike=true", "tip=true", "chosen=true"] {
             assert!(answers.iter().any(|answer| answer == expected), "{width}: {expected}: {answers:?}");
         }
     }

@@ -69,7 +69,30 @@ fn figures() -> String {
     lines
 }
 
+/// What one replication of the slow scheme has kept of two cells.
+fn runs() -> String {
+    let seed = conche_lab::campaign::seed_of(1, 0);
+    let of_cell = |clients: u32| {
+        let of = |which: &str| {
+            format!(
+                r#"{{"which":"{which}","scheme":"slow","traffic":"gets","client":0,"server":2,"start_s":1,"lasted_s":6.5,"is_answered":{},"copies":[[0,2],[2,4],[6,8]]}}"#,
+                clients == 2
+            )
+        };
+        let cell = format!(r#"{{"part":null,"axes":{{"clients":"{clients}"}},"mix":null,"schemes":["slow"]}}"#);
+        let all = ["slowest", "median", "most-copies"].map(of).join(",");
+        format!(
+            r#"{{"schema":1,"kind":"run","scenario":"small","settings":"","cell":{cell},"replication":0,"seed":{seed},"events":1,"timelines":[{all}],"outcome":[]}}"#
+        )
+    };
+    [10, 2].map(|clients| of_cell(clients) + "\n").concat()
+}
+
 fn made(scenario: &str, command: &str) -> String {
+    made_with(scenario, command, "")
+}
+
+fn made_with(scenario: &str, command: &str, runs: &str) -> String {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).expect("written");
     write("small.toml", scenario);
@@ -78,6 +101,7 @@ fn made(scenario: &str, command: &str) -> String {
         r#"{{"schema":1,"state":"running","command":["{command}"],"scenarios":[{{"name":"small","title":"A <small> one","seed":1,"file":"small.toml"}}]}}"#
     );
     write("manifest.json", &manifest);
+    write("runs.ndjson", runs);
     page(&[Results::read(directory.path()).expect("results")])
 }
 
@@ -113,6 +137,26 @@ fn claims_have_their_verdict_and_tables_what_the_terminal_shows() {
 }
 
 #[test]
+fn exchanges_are_drawn_copy_by_copy_with_the_timeout_of_each() {
+    let page = made_with(SCENARIO, "conche", &runs());
+    assert_eq!(page.matches("<figure class=chart data-at=").count(), 2 * 3, "cells, and an exchange of each kind");
+    assert_eq!(
+        page.matches("<figure class=chart data-at=\"0/0\">").count(),
+        1,
+        "the first one is seen without scripts"
+    );
+    assert!(page.contains("<option value=0>clients 2<option value=1>clients 10</select>"), "in the order of numbers");
+    assert_eq!(page.matches("<title>slow: retransmission 2 after 6.000 s, timeout 8.000 s</title>").count(), 6);
+    assert_eq!(page.matches("<title>slow: answered after 6.500 s</title>").count(), 3);
+    assert_eq!(page.matches("<title>slow: given up after 6.500 s</title>").count(), 3);
+}
+
+#[test]
+fn the_overview_tells_of_claims_that_hold_are_refuted_or_inconclusive() {
+    assert!(made(SCENARIO, "conche").contains("2 hold, 0 refuted, 0 inconclusive"));
+}
+
+#[test]
 fn what_can_be_compared_is_there_once_for_each_scheme_and_cell() {
     let page = made(SCENARIO, "conche");
     let values = page.split("id=values>").nth(1).and_then(|rest| rest.split("</script>").next()).expect("values");
@@ -135,10 +179,14 @@ fn nothing_from_a_file_is_markup_and_nothing_is_fetched() {
 #[test]
 fn every_figure_of_every_paper_is_drawn() {
     let directory = tempfile::tempdir().expect("a directory");
-    let papers = ["etfa14", "commag16", "bdp19", "anrw18"];
+    let papers = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
     common::write(directory.path(), &papers);
     let page = page(&[Results::read(directory.path()).expect("results")]);
-    assert_eq!(page.matches("<figure ").count(), common::figures_of(&papers));
+    let titles = common::figures_of(&papers);
+    for title in &titles {
+        assert!(page.contains(&format!("<figcaption>{}</figcaption>", title.replace('\'', "&#39;"))), "{title}");
+    }
+    assert_eq!(page.matches("<figure class=\"chart").count(), titles.len());
     for drawing in page.split("<svg class=\"drawn").skip(1) {
         let drawing = drawing.split("</svg>").next().expect("an end");
         assert!(drawing.contains("<g class=\"m s"), "a drawing without marks: {drawing}");

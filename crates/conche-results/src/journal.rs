@@ -2,18 +2,19 @@
 //!
 //! A line is written with one call when its run is over, so that whatever ends the process can only cut off the last one.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use crate::SCHEMA;
 use crate::origin::{CellId, Origin};
 use crate::sample::{Kept, Sample, samples};
+use crate::timeline::Timeline;
 
 /// Which run it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -52,21 +53,44 @@ struct Place {
     exchanges: Option<Vec<u64>>,
 }
 
+/// The name of the file in a directory of results.
+pub(crate) const FILE: &str = "runs.ndjson";
+
 const KIND: &str = "run";
 
-#[derive(Serialize)]
-struct Line<'a> {
-    schema: u32,
-    kind: &'a str,
-    scenario: &'a str,
-    settings: &'a str,
-    cell: &'a CellId,
-    replication: u32,
-    seed: u64,
-    events: u64,
+/// A line of the file. What one does not say is empty.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Line<'a> {
+    /// The version of the file.
+    pub schema: u32,
+    /// `run`.
+    pub kind: Cow<'a, str>,
+    /// The name of its scenario.
+    pub scenario: Cow<'a, str>,
+    /// What stands for the scenario as it was run.
+    pub settings: Cow<'a, str>,
+    /// What was run.
+    pub cell: Cow<'a, CellId>,
+    /// Which of its replications, counted from 0.
+    pub replication: u32,
+    /// Where its random numbers come from.
+    pub seed: u64,
+    /// How many there were.
+    pub events: u64,
+    /// Where its exchanges are, if they were kept.
     #[serde(skip_serializing_if = "Option::is_none")]
-    exchanges: Option<Vec<u64>>,
-    outcome: &'a [Kept],
+    pub exchanges: Option<Vec<u64>>,
+    /// Some of these, copy by copy.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub timelines: Cow<'a, [Timeline]>,
+    /// What was measured.
+    pub outcome: Cow<'a, [Kept]>,
+}
+
+impl Line<'_> {
+    /// The name of the file in a directory of results.
+    pub const FILE: &'static str = FILE;
 }
 
 /// What stands before the samples of a run. Within a text a quotation mark has a backslash before it.
@@ -75,25 +99,15 @@ const OUTCOME: &str = ",\"outcome\":";
 /// Which run a line is of, and where its exchanges are; `None` if it is no line of a run.
 fn head(line: &str) -> Option<(Run, Option<Vec<u64>>)> {
     let (head, _) = line.split_once(OUTCOME)?;
-    let head: Value = serde_json::from_str(&format!("{head}}}")).ok()?;
-    let is_run = head["schema"] == SCHEMA && head["kind"] == KIND;
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let cell = &head["cell"];
-    let axes = cell["axes"].as_object()?.iter().map(|(axis, point)| Some((axis.clone(), text(point)?)));
+    let line: Line<'_> = serde_json::from_str(&format!("{head}}}")).ok()?;
     let run = Run {
-        scenario: text(&head["scenario"])?,
-        settings: text(&head["settings"])?,
-        cell: CellId {
-            part: text(&cell["part"]),
-            axes: axes.collect::<Option<_>>()?,
-            mix: text(&cell["mix"]),
-            schemes: cell["schemes"].as_array()?.iter().map(text).collect::<Option<_>>()?,
-        },
-        replication: u32::try_from(head["replication"].as_u64()?).ok()?,
-        seed: head["seed"].as_u64()?,
+        scenario: line.scenario.into_owned(),
+        settings: line.settings.into_owned(),
+        cell: line.cell.into_owned(),
+        replication: line.replication,
+        seed: line.seed,
     };
-    let exchanges = head["exchanges"].as_array().and_then(|numbers| numbers.iter().map(Value::as_u64).collect());
-    is_run.then_some((run, exchanges))
+    (line.schema == SCHEMA && line.kind == KIND).then_some((run, line.exchanges))
 }
 
 impl Journal {
@@ -166,20 +180,25 @@ impl Journal {
     }
 
     /// Adds a run that is over. If that cannot be done, nothing is added from then on; [`Journal::problem`] says why.
-    pub(crate) fn add(&self, run: &Run, events: u64, exchanges: Option<Vec<u64>>, outcome: &[Kept]) {
-        let Run { scenario, settings, cell, replication, seed } = run;
-        let (replication, seed) = (*replication, *seed);
+    pub(crate) fn add(
+        &self,
+        run: &Run,
+        events: u64,
+        exchanges: Option<Vec<u64>>,
+        (timelines, outcome): (&[Timeline], &[Kept]),
+    ) {
         let line = Line {
             schema: SCHEMA,
-            kind: KIND,
-            scenario,
-            settings,
-            cell,
-            replication,
-            seed,
+            kind: KIND.into(),
+            scenario: run.scenario.as_str().into(),
+            settings: run.settings.as_str().into(),
+            cell: Cow::Borrowed(&run.cell),
+            replication: run.replication,
+            seed: run.seed,
             events,
             exchanges,
-            outcome,
+            timelines: timelines.into(),
+            outcome: outcome.into(),
         };
         let text = serde_json::to_vec(&line).map_err(io::Error::from).map(|mut text| {
             text.push(b'\n');

@@ -7,6 +7,8 @@
 //! | `previous` | what a directory holds already, and whether that goes together with what is to be run |
 //! | `manifest` | what `manifest.json` says |
 //! | `sample` | what is kept of a run |
+//! | `timeline` | some exchanges, copy by copy |
+//! | `verdict` | what becomes of what is said in words |
 //! | `journal` | finished runs, one a line, that are not run again |
 //! | `tables` | the values of runs, and their exchanges, as Parquet |
 
@@ -19,13 +21,17 @@ mod previous;
 mod sample;
 mod store;
 mod tables;
+mod timeline;
+mod verdict;
 
-pub use journal::Run;
-pub use manifest::{Failure, Finished};
+pub use journal::{Line, Run};
+pub use manifest::{Failure, Finished, Manifest, ManifestError, Near, Scenario, Score, State};
 pub use origin::{Build, CellId, Origin, Program, fingerprint};
 pub use sample::{Kept, Made, Sample};
 pub use store::{Begin, Store, StoreError};
 pub use tables::{ExchangeRow, ExchangeRows, RowOf, RunRow, RunRows};
+pub use timeline::{Timeline, Which};
+pub use verdict::Verdict;
 
 /// The version of manifest and journal.
 pub const SCHEMA: u32 = 1;

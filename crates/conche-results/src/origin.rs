@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs::File;
 use std::io;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Where results come from: a scenario as it was read and as it is run.
@@ -30,7 +30,8 @@ pub struct Origin {
 }
 
 /// What distinguishes a cell from all others of its scenario.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(default)]
 pub struct CellId {
     /// The part of the scenario, if it has several.
     pub part: Option<String>,
@@ -54,7 +55,8 @@ pub struct Build {
 }
 
 /// The program that ran it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Program {
     /// Its version.
     pub version: String,

@@ -4,9 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use serde_json::Value;
-
-use crate::SCHEMA;
+use crate::manifest::Manifest;
 use crate::origin::{Origin, Program};
 use crate::store::{JOURNAL, MANIFEST, WRITTEN};
 
@@ -20,12 +18,8 @@ pub(crate) fn check(directory: &Path, program: &Program, origins: &[Origin]) -> 
         }
         Err(error) => return Err(format!("its {MANIFEST} cannot be read: {error}")),
     };
-    let manifest: Value = serde_json::from_str(&text).map_err(|error| format!("its {MANIFEST} is no JSON: {error}"))?;
-    if manifest["schema"] != SCHEMA {
-        return Err(format!("its {MANIFEST} is of schema {}, this conche's of schema {SCHEMA}", manifest["schema"]));
-    }
-    let scenarios = manifest["scenarios"].as_array().map_or(&[] as &[Value], Vec::as_slice);
-    let there: Vec<&str> = scenarios.iter().filter_map(|scenario| scenario["name"].as_str()).collect();
+    let manifest = Manifest::from_json(&text).map_err(|error| format!("its {MANIFEST} {error}"))?;
+    let there: Vec<&str> = manifest.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
     let here: Vec<&str> = origins.iter().map(|origin| origin.name.as_str()).collect();
     if there != here {
         return Err(format!("it holds results of {}, not of {}", there.join(", "), here.join(", ")));
@@ -41,11 +35,8 @@ pub(crate) fn check(directory: &Path, program: &Program, origins: &[Origin]) -> 
             }
         }
     }
-    let built = &manifest["program"];
-    if program.sha256.is_none() || built["sha256"].as_str() != program.sha256.as_deref() {
-        let text = |key: &str| built[key].as_str().map(str::to_owned);
-        let (version, commit) = (text("version").unwrap_or_default(), text("commit"));
-        let other = Program { version, commit, dirty: built["dirty"].as_bool(), sha256: None };
+    let other = &manifest.program;
+    if program.sha256.is_none() || other.sha256 != program.sha256 {
         return Err(format!("it holds results of another build of conche, {other}; this is {program}"));
     }
     Ok(())

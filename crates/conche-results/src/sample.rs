@@ -2,14 +2,14 @@
 
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
-/// What one run gives of something.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What one run gives of something. JSON has null for a number that is not finite: read again, it is no number.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sample {
     /// A number.
-    One(f64),
+    One(#[serde(deserialize_with = "or_nan")] f64),
     /// A number that is one over another, which is not 0.
     Ratio(f64, f64),
     /// Whole numbers of a base unit, of flows or exchanges, and how many of it make the metric's unit.
@@ -17,8 +17,9 @@ pub enum Sample {
     /// A number of each flow that has one.
     OfFlows(Vec<Option<f64>>),
     /// Numbers with labels.
-    Labelled(Vec<(String, f64)>),
+    Labelled(#[serde(deserialize_with = "each_or_nan")] Vec<(String, f64)>),
     /// It has no value, such as the mean of nothing.
+    #[default]
     None,
 }
 
@@ -51,8 +52,18 @@ impl Sample {
     }
 }
 
+fn or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+fn each_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, f64)>, D::Error> {
+    let read: Vec<(String, Option<f64>)> = Vec::deserialize(deserializer)?;
+    Ok(read.into_iter().map(|(label, number)| (label, number.unwrap_or(f64::NAN))).collect())
+}
+
 /// A sample of a run, and what it is of.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Kept {
     /// The phase; `None`: the whole run.
     pub phase: Option<String>,
@@ -67,7 +78,7 @@ pub struct Kept {
 }
 
 /// A figure; `{}` in its column stands for the labels of the sample.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Made {
     /// Its row.
     pub row: String,
@@ -176,6 +187,24 @@ mod tests {
         all.push(Sample::None);
         let json = serde_json::to_string(&all.iter().cloned().map(kept).collect::<Vec<_>>()).expect("memory");
         assert_eq!(format!("{:?}", samples(&json)), format!("{:?}", Some(all)), "with the sign of 0");
+    }
+
+    #[test]
+    fn every_sample_reads_as_it_was_written_and_null_is_no_number() {
+        for sample in [
+            Sample::One(1.5),
+            Sample::Ratio(6.0, 11.0),
+            Sample::Each(vec![1, 2], 1e3),
+            Sample::OfFlows(vec![Some(2.0), None]),
+            Sample::Labelled(vec![("60s".to_owned(), 3.0)]),
+            Sample::None,
+        ] {
+            let json = serde_json::to_string(&sample).expect("memory");
+            assert_eq!(serde_json::from_str::<Sample>(&json).expect("what was written"), sample, "{json}");
+        }
+        let json = serde_json::to_string(&[Sample::One(f64::NAN), Sample::Labelled(vec![("a".to_owned(), f64::NAN)])]);
+        let read: Vec<Sample> = serde_json::from_str(&json.expect("memory")).expect("what was written");
+        assert_eq!(format!("{read:?}"), "[One(NaN), Labelled([(\"a\", NaN)])]");
     }
 
     #[test]

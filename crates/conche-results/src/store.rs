@@ -8,14 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use conche_parquet::{RowGroup, Writer};
 
 use crate::journal::{Journal, Run};
-use crate::manifest::{Finished, Manifest, State, Time, plain};
+use crate::manifest::{Finished, Manifest, plain};
 use crate::origin::{Origin, Program};
 use crate::previous;
 use crate::sample::{Kept, Sample};
 use crate::tables::{ExchangeRows, RunRows, Shape};
 
-pub(crate) const MANIFEST: &str = "manifest.json";
-pub(crate) const JOURNAL: &str = "runs.ndjson";
+pub(crate) const MANIFEST: &str = Manifest::FILE;
+pub(crate) const JOURNAL: &str = crate::journal::FILE;
 const FIGURES: &str = "figures.ndjson";
 const RUNS: &str = "runs.parquet";
 const EXCHANGES: &str = "exchanges.parquet";
@@ -165,7 +165,8 @@ impl Store {
     /// Keeps what a run gave.
     pub fn keep(&self, run: &Run, events: u64, exchanges: Option<&ExchangeRows>, outcome: &[Kept]) {
         let group = exchanges.zip(self.exchanges.as_ref()).and_then(|(rows, exchanges)| exchanges.write(rows));
-        self.journal.add(run, events, group.as_ref().map(RowGroup::to_numbers), outcome);
+        let timelines = exchanges.map(ExchangeRows::timelines).unwrap_or_default();
+        self.journal.add(run, events, group.as_ref().map(RowGroup::to_numbers), (timelines, outcome));
     }
 
     /// For the exchanges of a run, if they are kept.
@@ -219,8 +220,7 @@ impl Store {
                 file?.finish()?;
             }
             let manifest = &mut self.lock().manifest;
-            manifest.state = if manifest.failures.is_empty() { State::Complete } else { State::Failed };
-            manifest.finished = Some(Time::now());
+            manifest.end();
             manifest.write(&self.directory)
         };
         end().map_err(|error| self.failed(error))

@@ -5,6 +5,7 @@ use std::io;
 use conche_parquet::{Column, Kind, Rows, Value};
 
 use crate::origin::{CellId, Origin};
+use crate::timeline::Timeline;
 
 /// A value of a run: what the figure of the same row and column is made of.
 #[derive(Clone, Copy, Debug)]
@@ -127,9 +128,9 @@ fn int(number: impl Into<u32>) -> Value<'static> {
 #[derive(Clone, Debug)]
 pub struct RunRows(Shape, Rows);
 
-/// Exchanges of a run.
+/// Exchanges of a run, and of some of them every copy.
 #[derive(Clone, Debug)]
-pub struct ExchangeRows(Shape, Rows);
+pub struct ExchangeRows(Shape, Rows, Vec<Timeline>);
 
 impl RunRows {
     pub(crate) fn new(shape: Shape) -> Self {
@@ -160,11 +161,20 @@ impl RunRows {
 impl ExchangeRows {
     pub(crate) fn new(shape: Shape) -> Self {
         let rows = Rows::new(shape.columns());
-        Self(shape, rows)
+        Self(shape, rows, Vec::new())
     }
 
     pub(crate) fn rows(&self) -> &Rows {
         &self.1
+    }
+
+    /// Adds every copy of an exchange.
+    pub fn add_timeline(&mut self, timeline: Timeline) {
+        self.2.push(timeline);
+    }
+
+    pub(crate) fn timelines(&self) -> &[Timeline] {
+        &self.2
     }
 
     /// Adds one.

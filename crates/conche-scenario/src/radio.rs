@@ -65,6 +65,8 @@ pub enum Routing {
         tree: RplConfig,
         /// The frame whose loss counts.
         psdu_octets: u8,
+        /// How many destinations the border router's table has room for; it drops packets for the others. Default: all.
+        routes: Option<u16>,
     },
     /// Each station looks for routes by AODV while it runs. Such stations send transfers, and have no CoAP.
     Aodv(AodvConfig),

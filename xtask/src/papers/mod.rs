@@ -5,9 +5,13 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`pages`] | the claims on the papers' pages, written from results |
+//! | [`block`] | a stretch of a page that is written from results |
+//! | [`pages`] | the claims on the papers' pages |
+//! | [`overview`] | all papers in the README, and whether it says what their pages do |
 //! | [`recorded`] | figures as they are recorded, and which of them moved |
 
+mod block;
+pub mod overview;
 mod pages;
 mod recorded;
 
@@ -15,6 +19,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use conche_results::Manifest;
 
 use crate::ci::command::Command;
 use crate::project::Project;
@@ -32,7 +37,8 @@ pub struct Options {
     /// Record what the scenarios give now.
     #[arg(long)]
     record: bool,
-    /// Write the claims of docs/papers from this directory, which `conche reproduce --full -o DIR` has written.
+    /// Write the claims of docs/papers and the README's overview from this directory, which `conche reproduce --full -o DIR`
+    /// has written.
     #[arg(long, value_name = "DIR", conflicts_with = "record")]
     pages: Option<PathBuf>,
 }
@@ -46,6 +52,9 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         let path = directory.join("figures.ndjson");
         let figures = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         println!("docs/papers: {} claims", pages::write(project, &figures)?);
+        let path = directory.join(Manifest::FILE);
+        let manifest = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        overview::write(project, &Manifest::from_json(&manifest).with_context(|| path.display().to_string())?)?;
         return Ok(());
     }
     let json = Command::cargo("run --release --quiet -p conche-cli -- reproduce --json").output(project)?;

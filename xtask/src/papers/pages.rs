@@ -1,16 +1,15 @@
 //! The claims on the papers' pages, written from results.
 //!
-//! A page has them between two comments, which say how to write them anew.
+//! A page has them in [a block](super::block::CLAIMS).
 
 use std::fmt::Write;
 
 use anyhow::{Context, Result};
+use conche_results::Verdict;
 use serde::Deserialize;
 
+use super::block::CLAIMS;
 use crate::project::Project;
-
-/// What stands before and behind the claims of a page.
-const FENCE: [&str; 2] = ["<!-- claims, written by `cargo xtask papers --pages DIR` -->\n", "<!-- end of claims -->"];
 
 #[derive(Deserialize)]
 struct Figure {
@@ -31,29 +30,26 @@ pub fn write(project: &Project, figures: &str) -> Result<usize> {
     let mut number = 0;
     for pair in claims.chunk_by(|one, other| one.paper == other.paper) {
         let path = format!("docs/papers/{}.md", pair[0].paper);
-        let page = replaced(&project.read(&path)?, &table(pair)).with_context(|| path.clone())?;
+        let page = CLAIMS.replaced(&project.read(&path)?, &table(pair)).with_context(|| path.clone())?;
         std::fs::write(project.root.join(&path), page).with_context(|| path.clone())?;
         number += pair.len() / 2;
     }
     Ok(number)
 }
 
-/// A page with this table in place of the one that it has.
-fn replaced(page: &str, table: &str) -> Result<String> {
-    let (before, rest) = page.split_once(FENCE[0]).context("the comment that claims begin with is missing")?;
-    let (_, behind) = rest.split_once(FENCE[1]).context("the comment that claims end with is missing")?;
-    Ok(format!("{before}{}{table}{}{behind}", FENCE[0], FENCE[1]))
+/// How a page shows a verdict.
+pub const fn mark(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Refuted => "**does not hold**",
+        other => other.words(),
+    }
 }
 
 /// A line for each claim: what is compared, with its interval, and the verdict that follows it.
 fn table(claims: &[Figure]) -> String {
     let mut table = "\n| claim | compared | measured | 95 % | |\n|---|---|---|---|---|\n".to_owned();
     for pair in claims.chunks_exact(2).filter(|pair| pair[1].unit == "verdict") {
-        let verdict = match pair[1].measured {
-            0.75.. => "holds",
-            0.25..0.75 => "inconclusive",
-            _ => "**does not hold**",
-        };
+        let verdict = mark(Verdict::of(pair[1].measured));
         let interval = pair[0].ci95.map(|[low, high]| format!("{low:.2} … {high:.2}")).unwrap_or_default();
         let (claim, compared) = (pair[0].row.replace('_', " "), pair[0].column.replace('_', " "));
         let _ = writeln!(table, "| {claim} | {compared} | {:.2} | {interval} | {verdict} |", pair[0].measured);
@@ -79,18 +75,10 @@ mod tests {
     }
 
     #[test]
-    fn a_page_gets_its_claims_and_keeps_the_rest() {
+    fn a_claim_is_a_line_with_its_interval_and_verdict() {
         let claims = [figure("ratio", "ratio", 1.234, Some([0.9, 1.5])), figure("ratio_holds", "verdict", 0.5, None)];
-        let page = format!("above\n{}old\n{}\nbelow\n", FENCE[0], FENCE[1]);
         let expected = "\n| claim | compared | measured | 95 % | |\n|---|---|---|---|---|\n\
                         | a above b/1 | ratio | 1.23 | 0.90 … 1.50 | inconclusive |\n\n";
-        let written = replaced(&page, &table(&claims)).expect("a page with claims");
-        assert_eq!(written, format!("above\n{}{expected}{}\nbelow\n", FENCE[0], FENCE[1]));
-        assert_eq!(replaced(&written, &table(&claims)).expect("again"), written);
-    }
-
-    #[test]
-    fn a_page_without_a_place_for_claims_is_an_error() {
-        assert!(replaced("nothing", "").is_err());
+        assert_eq!(table(&claims), expected);
     }
 }

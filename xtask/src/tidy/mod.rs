@@ -12,6 +12,7 @@
 //! | [`licences`] | a dependency whose licence the project cannot ship |
 //! | [`docs`] | links that lead nowhere, paths of one machine, misnamed decisions |
 //! | [`guide`] | chapters of the guide that nobody finds, and that include or link to what is not there |
+//! | [`papers::overview`] | an overview of the papers that does not say what their pages do |
 //! | [`data`] | data for tests whose origin is not stated |
 
 mod data;
@@ -27,6 +28,7 @@ mod tour;
 
 use anyhow::Result;
 
+use crate::papers;
 use crate::project::{self, Project};
 
 /// Runs every check, prints all findings, and fails if there are any.
@@ -46,6 +48,8 @@ pub fn run(project: &Project) -> Result<()> {
     findings.extend(layers::check(&architecture, &layers::packages(project)?));
     findings.extend(modules::check(&architecture, &files));
     findings.extend(tour::check(&architecture, &files));
+    let text = |path: &str| files.iter().find(|file| file.path == path).map(|file| file.text.clone());
+    findings.extend(papers::overview::check(&project.read("README.md")?, text));
     findings.extend(licences::check(&licences::dependencies(project)?));
     project::report(&findings)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::kept;
+use super::{kept, timelines};
 use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
 use crate::metrics::{self, Endpoints, Sample};
 use crate::results::Unit;
@@ -163,10 +163,15 @@ impl campaign::Cell for CellRuns {
 
     fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, String> {
         let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metrics::wants(metric)));
-        let wanted = Wanted { timeouts: wants(|wanted| wanted.timeouts), arrivals: wants(|wanted| wanted.arrivals) };
+        let wanted = Wanted {
+            // The timelines of exchanges have timeouts.
+            timeouts: exchanges.is_some() || wants(|wanted| wanted.timeouts),
+            arrivals: wants(|wanted| wanted.arrivals),
+        };
         let Ran { outcome: record, events } = trial::run(&self.cell, wanted, replication, &self.routes)?;
         if let Some(rows) = exchanges {
             kept::add_exchanges(rows, self, &record, replication).map_err(|error| error.to_string())?;
+            timelines::add(rows, self, &record);
         }
         let scenario = &self.cell.scenario;
         let endpoints = |scheme: usize| Endpoints {

@@ -82,6 +82,6 @@ pub(super) fn add_exchanges(
     Ok(())
 }
 
-fn number(node: usize) -> u32 {
+pub(super) fn number(node: usize) -> u32 {
     u32::try_from(node).unwrap_or(u32::MAX)
 }

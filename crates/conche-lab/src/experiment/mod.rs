@@ -5,6 +5,7 @@
 //! | `cells` | the runs of a cell, and what is measured of each |
 //! | `across` | values that come from several cells |
 //! | `kept` | what is left of runs on disk |
+//! | `timelines` | some exchanges of a run, copy by copy |
 //! | `figures` | what is made of the replications, under the tables and figures that values belong to |
 //! | `features` | what distinguishes the schemes before any run |
 //! | `claims` | what is said in words, put to the test |
@@ -19,6 +20,7 @@ mod figures;
 mod kept;
 mod published;
 mod tables;
+mod timelines;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -32,6 +34,7 @@ use crate::papers::{Origin, closeness_table};
 use crate::report::Table;
 use crate::results::Figure;
 use crate::scenario::{Document, Effort, Files, Scenario, ScenarioError, matches_any};
+use crate::stats::Interval;
 use across::Cells;
 use cells::CellRuns;
 use claims::Series;
@@ -198,6 +201,13 @@ impl Experiment {
             Some(percent) => Some(figure.published?.abs() * percent / 100.0),
             None => self.published.interval(&figure.row, &figure.column),
         }
+    }
+
+    /// The 95 % interval of a figure's published value, if that was published too.
+    #[must_use]
+    pub fn published_interval(&self, figure: &Figure) -> Option<Interval> {
+        let reach = self.published.interval(&figure.row, &figure.column)?;
+        figure.published.map(|value| Interval { low: value - reach, high: value + reach })
     }
 
     /// What it was read from.

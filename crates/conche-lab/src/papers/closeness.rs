@@ -1,5 +1,7 @@
 //! How near measured values are to published ones: those that the network was fitted on, and those that it predicts.
 
+use conche_results::Near;
+
 use crate::experiment::Experiment;
 use crate::report::Table;
 use crate::results::{Figure, Unit};
@@ -57,6 +59,11 @@ impl Closeness {
     #[must_use]
     pub fn mean_log_ratio(&self) -> Option<f64> {
         (self.ratios > 0).then(|| self.log_ratios / self.ratios as f64)
+    }
+
+    /// In numbers alone.
+    pub(super) fn near(&self) -> Near {
+        Near { values: self.values, within: self.within, mean_log_ratio: self.mean_log_ratio() }
     }
 
     /// The numbers of a row, in the order of [`HEADER`].

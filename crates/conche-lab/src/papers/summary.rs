@@ -1,5 +1,7 @@
 //! How well a paper was reproduced: figures within their bar, how near figures are, and claims that hold.
 
+use conche_results::Score;
+
 use super::closeness::{Closeness, HEADER, Origin};
 use crate::experiment::Experiment;
 use crate::report::{Table, deviation, number};
@@ -58,6 +60,20 @@ impl Summary {
     #[must_use]
     pub fn within(&self) -> usize {
         self.promised - self.beyond.len()
+    }
+
+    /// In numbers alone.
+    #[must_use]
+    pub fn score(&self) -> Score {
+        Score {
+            promised: self.promised,
+            within: self.within(),
+            fitted: self.fitted.near(),
+            predicted: self.predicted.near(),
+            hold: self.hold(),
+            refuted: self.refuted.len(),
+            inconclusive: self.inconclusive,
+        }
     }
 
     /// How many claims hold.

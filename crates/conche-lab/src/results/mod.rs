@@ -1,9 +1,7 @@
 //! What an experiment ends in: one [`Figure`] per measured value, and the directory in which all of it is kept.
 
 mod figure;
-mod verdict;
 
-pub use conche_results::{Begin, Build, Finished, Origin, Program, StoreError};
+pub use conche_results::{Begin, Build, Finished, Origin, Program, StoreError, Verdict};
 pub use conche_scenario::Unit;
 pub use figure::{Figure, SCHEMA, write_json};
-pub use verdict::Verdict;

@@ -27,6 +27,8 @@ pub(super) struct Network {
     pub(super) hops: HashMap<NodeId, u16>,
     /// The motes that route by themselves.
     pub(super) meshes: Vec<Mesh>,
+    /// Border routers, and the motes that their tables have no room for.
+    unknown: Vec<(NodeId, NodeId)>,
 }
 
 impl Network {
@@ -43,6 +45,7 @@ impl Network {
             radios: Vec::new(),
             hops: HashMap::new(),
             meshes: Vec::new(),
+            unknown: Vec::new(),
         };
         for nodes in scenario.nodes.iter() {
             let topology = &mut network.topology;
@@ -58,6 +61,9 @@ impl Network {
         }
         for link in &scenario.links {
             network.link(link, replication)?;
+        }
+        for (root, mote) in std::mem::take(&mut network.unknown) {
+            network.topology.no_route(root, mote);
         }
         Ok(network)
     }
@@ -115,6 +121,9 @@ impl Network {
         for index in 0..count {
             let name = if count == 1 { link.name.clone() } else { format!("{} {index}", link.name) };
             let (from, to) = (from[index.min(from.len() - 1)], to[index.min(to.len() - 1)]);
+            // A host behind a mote is in no table that has not the mote.
+            let behind = self.unknown.iter().filter(|(_, mote)| *mote == from).map(|(root, _)| (*root, to));
+            self.unknown.extend(behind.collect::<Vec<_>>());
             if ends.both_ways {
                 let (there, back) = self.topology.duplex(name, from, to, wire);
                 made.extend([there, back]);
@@ -151,7 +160,7 @@ impl Network {
         for (node, place) in &stations {
             self.topology.place(id, *node, *place);
         }
-        let Routing::Rpl { root, tree, psdu_octets } = &radio.routing else {
+        let Routing::Rpl { root, tree, psdu_octets, routes } = &radio.routing else {
             let nodes = stations.into_iter().map(|(node, _)| node).collect();
             self.meshes.push(Mesh { radio: id, nodes, routing: radio.routing.clone() });
             return Ok(());
@@ -167,6 +176,10 @@ impl Network {
             )));
         }
         tree.install(&mut self.topology, id);
+        if let Some(room) = routes {
+            let chance = &mut streams.stream(Entity::Run, Purpose::named("routes"));
+            self.unknown.extend(tree.beyond(usize::from(*room), chance).into_iter().map(|node| (root, node)));
+        }
         let stations = quality.nodes().iter().filter_map(|node| Some((*node, tree.hops(*node)?)));
         self.hops.extend(stations);
         Ok(())

@@ -287,3 +287,20 @@ fn a_message_longer_than_a_frame_is_refused_where_nothing_fragments() {
     let fragmenting = text("200B").replace("\"ieee802154\" }", "\"ieee802154\", sixlowpan = {} }");
     assert!(Document::from_toml(&fragmenting).is_ok());
 }
+
+#[test]
+fn a_mote_that_the_border_router_has_no_room_for_gets_no_answer() {
+    let radio = "nodes = [{ name = \"client\" }, { name = \"mote\", count = 3, place = { line = { spacing_m = 5 } } }, \
+                 { name = \"server\", count = 2 }]\n\
+                 [[links]]\nname = \"slip\"\nbetween = [\"client\", \"mote[0]\"]\nwire = {}\n\
+                 [[links]]\nname = \"behind\"\nbetween = [\"mote[1..3]\", \"server\"]\nwire = {}\n\
+                 [[radios]]\nname = \"field\"\nstations = [\"mote\"]\nmedium = \"udgm\"\n\
+                 mac = { preset = \"ieee802154\" }\nrouting = { rpl = { root = \"mote[0]\", psdu_octets = 100 } }\n\
+                 [[traffic]]\nname = \"polls\"\nfrom = \"client\"\nto = \"server\"\npairs = \"all\"\nexchanges = 1\n";
+    let (begin, end) = (SMALL.find("nodes = [").expect("nodes"), SMALL.find("[endpoint]").expect("an endpoint"));
+    let text = format!("{}{radio}{}", &SMALL[..begin], &SMALL[end..]);
+    let of = |text: &str| answered(&record(text).expect("a run"));
+    assert_eq!(of(&text), [1, 1]);
+    let few = of(&text.replace("psdu_octets = 100", "psdu_octets = 100, routes = 1"));
+    assert_eq!(few.iter().sum::<u64>(), 1, "{few:?}");
+}

@@ -150,6 +150,16 @@ impl RplTree {
         self.members.iter().filter(|member| member.hops.is_none()).map(|member| member.node)
     }
 
+    /// The nodes that the root has no route to if its table has room for so many: those that are reached last, since a node
+    /// announces itself when it has joined. Chance decides between equally many hops.
+    #[must_use]
+    pub fn beyond(&self, room: usize, chance: &mut Stream) -> Vec<NodeId> {
+        let below = self.members.iter().filter(|member| member.parent.is_some());
+        let mut order: Vec<_> = below.map(|member| (member.hops, chance.below(u64::MAX), member.node)).collect();
+        order.sort_unstable();
+        order.into_iter().skip(room).map(|(.., node)| node).collect()
+    }
+
     /// Adds the hops of the tree, named `rpl child-parent` by the nodes' numbers. They are all the hops that there are, so
     /// that the topology's routes are those of the tree, also to and from what is wired to its nodes.
     pub fn install(&self, net: &mut Topology, radio: RadioId) {
@@ -230,6 +240,19 @@ mod tests {
         let left = (0..400).filter(|s| tree(4, &links, Objective::Etx, *s).parent(NodeId(3)) == Some(NodeId(1)));
         // Binomial, σ = 10.
         assert!(left.count().abs_diff(200) < 40);
+    }
+
+    #[test]
+    fn a_table_that_is_full_lacks_some_of_the_nodes_that_are_farthest() {
+        let links = [(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.0), (1, 4, 1.0), (1, 5, 1.0)];
+        let tree = tree(6, &links, Objective::HopCount, 1);
+        let beyond = |room, seed| tree.beyond(room, &mut ties(seed));
+        assert_eq!(beyond(5, 1), []);
+        let lacking: Vec<Vec<NodeId>> = (0..40).map(|seed| beyond(4, seed)).collect();
+        for far in 3..6 {
+            assert!(lacking.contains(&vec![NodeId(far)]), "{lacking:?}");
+        }
+        assert!(lacking.iter().all(|nodes| nodes.len() == 1 && nodes[0] > NodeId(2)));
     }
 
     #[test]

@@ -304,16 +304,16 @@ impl Route {
         }
     }
 
-    /// Sets the route to one destination.
-    pub(super) fn set(&mut self, destination: NodeId, link: LinkId) {
+    /// Sets the route to one destination; `None`: nowhere.
+    pub(super) fn set(&mut self, destination: NodeId, link: Option<LinkId>) {
         match self {
-            Self::None => *self = Self::Mostly(None, vec![(destination, Some(link))]),
-            Self::Always(always) => *self = Self::Mostly(Some(*always), vec![(destination, Some(link))]),
+            Self::None => *self = Self::Mostly(None, vec![(destination, link)]),
+            Self::Always(always) => *self = Self::Mostly(Some(*always), vec![(destination, link)]),
             Self::Mostly(_, exceptions) => match exceptions.binary_search_by_key(&destination, |(of, _)| *of) {
-                Ok(place) => exceptions[place].1 = Some(link),
-                Err(place) => exceptions.insert(place, (destination, Some(link))),
+                Ok(place) => exceptions[place].1 = link,
+                Err(place) => exceptions.insert(place, (destination, link)),
             },
-            Self::Table(table) => table[destination.index()] = Some(link),
+            Self::Table(table) => table[destination.index()] = link,
         }
     }
 }
@@ -348,7 +348,7 @@ mod tests {
             others.into_iter().for_each(|(place, link)| table[place] = link.map(LinkId));
             let mut route = Route::by_destination(&table);
             for (place, link) in set {
-                route.set(NodeId(place), LinkId(link));
+                route.set(NodeId(place), Some(LinkId(link)));
                 table[place as usize] = Some(LinkId(link));
             }
             let said: Vec<_> = (0..100).map(|place| route.to(NodeId(place))).collect();

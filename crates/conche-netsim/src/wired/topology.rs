@@ -69,7 +69,8 @@ enum EdgeKind {
 struct StaticRoute {
     at: NodeId,
     to: NodeId,
-    via: LinkId,
+    /// `None`: nowhere.
+    via: Option<LinkId>,
 }
 
 /// Why a topology or what is attached to it makes no sense.
@@ -195,7 +196,12 @@ impl Topology {
 
     /// Lets packets for `to` leave the node `at` over the link `via`. The last one for a node and destination counts.
     pub fn route(&mut self, at: NodeId, to: NodeId, via: LinkId) {
-        self.routes.push(StaticRoute { at, to, via });
+        self.routes.push(StaticRoute { at, to, via: Some(via) });
+    }
+
+    /// Lets the node `at` drop packets for `to`, as where a table of routes was full. The last route counts, as above.
+    pub fn no_route(&mut self, at: NodeId, to: NodeId) {
+        self.routes.push(StaticRoute { at, to, via: None });
     }
 
     /// How many of the frames with this PSDU the stations of a radio network receive from each other without
@@ -336,7 +342,8 @@ impl Topology {
     fn check_route(&self, route: StaticRoute) -> Result<(), TopologyError> {
         let at = self.name(route.at)?;
         self.name(route.to)?;
-        let edge = self.links.get(route.via.index()).ok_or_else(|| TopologyError::Unknown(route.via.to_string()))?;
+        let Some(via) = route.via else { return Ok(()) };
+        let edge = self.links.get(via.index()).ok_or_else(|| TopologyError::Unknown(via.to_string()))?;
         if edge.from == route.at {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 'use strict';
-// What the page does beyond being read: light or dark, a word on what is pointed at, and two schemes compared.
+// What the page does beyond being read: light or dark, a word on what is pointed at, exchanges chosen, and two schemes
+// compared.
 (() => {
   const $ = (id) => document.getElementById(id);
 
@@ -44,6 +45,16 @@
 
   // On paper, all tables are open.
   addEventListener('beforeprint', () => document.querySelectorAll('details').forEach((it) => { it.open = true; }));
+
+  // Exchanges copy by copy: the drawing of the cell and exchange that are chosen.
+  document.querySelectorAll('.exchanges').forEach((all) => {
+    const [cell, which] = all.querySelectorAll('select');
+    const show = () => all.querySelectorAll('figure').forEach((it) => {
+      it.hidden = it.dataset.at !== `${cell.value}/${which.value}`;
+    });
+    cell.onchange = which.onchange = show;
+    show();
+  });
 
   // Two schemes compared.
   const studies = JSON.parse($('values').textContent);

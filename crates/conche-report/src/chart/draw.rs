@@ -56,9 +56,7 @@ pub(super) fn panel(chart: &Chart, panel: &Panel, html: &mut Html) {
             (Kind::Bars, _) => marks::bar(mark, slot, &frame.y, series.colour, html),
             _ => marks::point(mark, slot, &frame.y, series.colour, html),
         }
-        if let Some(value) = mark.published {
-            marks::published(value, slot, &frame.y, series.colour, html);
-        }
+        marks::published(mark, slot, &frame.y, series.colour, html);
         html.raw("</g>");
     }
     html.raw("</svg>");
@@ -213,7 +211,8 @@ fn extremes(chart: &Chart) -> Vec<f64> {
     let most = values.iter().copied().fold(0.0, f64::max);
     let least = values.iter().copied().fold(0.0, f64::min);
     let room = ROOM * (most - least);
-    for (low, high) in chart.marks().filter(|mark| mark.quartiles.is_none()).filter_map(|mark| mark.interval) {
+    let measured = chart.marks().filter(|mark| mark.quartiles.is_none()).filter_map(|mark| mark.interval);
+    for (low, high) in measured.chain(chart.marks().filter_map(|mark| mark.published_interval)) {
         values.push(high.min(most + if most > 0.0 { room } else { 0.0 }));
         values.push(if chart.y.log || least >= 0.0 { low.max(0.0) } else { low.max(least - room) });
     }

@@ -106,11 +106,19 @@ pub(super) fn point(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mu
     html.raw(&shape(colour, slot.middle, place, 3.4));
 }
 
-/// The 95 % interval.
+/// The 95 % interval of what was measured.
 fn whisker(mark: &Mark, slot: Slot, y: &Scale, html: &mut Html) {
-    let Some((low, high)) = mark.interval.filter(|(low, high)| high > low) else { return };
+    if let Some(interval) = mark.interval {
+        interval_around(slot.middle, interval, slot, y, html);
+    }
+}
+
+fn interval_around(middle: f64, (low, high): (f64, f64), slot: Slot, y: &Scale, html: &mut Html) {
+    if low >= high {
+        return;
+    }
     let cap = (slot.width / 4.0).clamp(1.5, 3.0);
-    let (middle, left, right) = (Px(slot.middle), Px(slot.middle - cap), Px(slot.middle + cap));
+    let (middle, left, right) = (Px(middle), Px(middle - cap), Px(middle + cap));
     html.write(format_args!("<path class=wk d=\"M{middle} {}V{}", Px(y.at(low)), Px(y.at(high))));
     // An end that is beyond the axis has no cap.
     for end in [low, high].into_iter().filter(|end| y.contains(*end)) {
@@ -119,7 +127,14 @@ fn whisker(mark: &Mark, slot: Slot, y: &Scale, html: &mut Html) {
     html.raw("\"/>");
 }
 
-/// What was published: the hollow shape of its series.
-pub(super) fn published(value: f64, slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
-    html.raw("<g class=pub>").raw(&shape(colour, slot.middle, y.at(value), 4.2)).raw("</g>");
+/// What was published: the hollow shape of its series, beside the measured one if it has an interval too.
+pub(super) fn published(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
+    let Some(value) = mark.published else { return };
+    html.raw("<g class=pub>");
+    let mut middle = slot.middle;
+    if let Some(interval) = mark.published_interval {
+        middle += (slot.width / 4.0).clamp(3.0, 8.0);
+        interval_around(middle, interval, slot, y, html);
+    }
+    html.raw(&shape(colour, middle, y.at(value), 4.2)).raw("</g>");
 }

@@ -5,14 +5,17 @@
 //! | `scale` | from values to places on an axis |
 //! | `draw` | a panel as SVG |
 //! | `marks` | shapes, bars, boxes, whiskers |
+//! | `lanes` | exchanges copy by copy, over one axis of time |
 
 mod draw;
+mod lanes;
 mod marks;
 mod scale;
 
 use conche_lab::scenario::Kind;
 
 use crate::html::Html;
+pub(crate) use lanes::{Lane, lanes};
 pub(crate) use marks::shape;
 pub(crate) use scale::Scale;
 
@@ -72,6 +75,7 @@ pub(crate) struct Mark {
     pub(crate) value: f64,
     pub(crate) interval: Option<(f64, f64)>,
     pub(crate) published: Option<f64>,
+    pub(crate) published_interval: Option<(f64, f64)>,
     /// What a box has: whisker, quartile, median, quartile, whisker.
     pub(crate) quartiles: Option<[f64; 5]>,
     /// What a reader who points at it is told.

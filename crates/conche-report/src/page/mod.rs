@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `overview` | what was run, by what, how well it came out, and schemes side by side |
 //! | `claims` | what is said in words, and how the runs bear it out |
+//! | `exchanges` | some exchanges copy by copy |
 //! | `tables` | tables of text |
 //! | `compare` | the values that the reader's comparison is made of |
 
 mod claims;
 mod compare;
+mod exchanges;
 mod overview;
 mod tables;
 
@@ -82,6 +84,7 @@ fn experiment(section: &Section<'_>, html: &mut Html) {
         charts.iter().for_each(|chart| chart.html(html));
         html.raw("</div>\n");
     }
+    exchanges::write(study, html);
     claims::write(study, html);
     tables::write(study, html);
     html.raw("</section>\n");

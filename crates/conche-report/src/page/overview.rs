@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use conche_lab::papers::Summary;
 use conche_lab::results::Figure;
 use conche_lab::scenario::{Kind, Plot};
+use conche_results::{Manifest, Score, State};
 
 use super::compare::{Cell, cells};
 use super::{Section, title};
 use crate::chart::{Scale, key};
 use crate::html::{Html, Px};
 use crate::plots;
-use crate::read::{Manifest, Results};
+use crate::read::Results;
 
 /// More columns would not fit side by side.
 const MOST_METRICS: usize = 6;
@@ -23,7 +24,7 @@ pub(super) fn write(results: &[Results], sections: &[Section<'_>], html: &mut Ht
         origin(&of.manifest, &of.directory.display().to_string(), results.len() > 1, html);
     }
     html.raw("<div class=scroll><table class=overview><thead><tr><th class=l>experiment<th class=l>extent<th>values");
-    html.raw("<th class=l>as near as published<th class=l>claims that hold</thead><tbody>\n");
+    html.raw("<th class=l>as near as published<th class=l>claims</thead><tbody>\n");
     for section in sections {
         line(section, html);
     }
@@ -54,8 +55,8 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
     let time = |time: &Option<String>| time.as_deref().map(|time| time.replace('T', " ").replace('Z', " UTC"));
     told("began", &time(&manifest.started).unwrap_or_else(|| "unknown".to_owned()));
     told("ended", &time(&manifest.finished).unwrap_or_else(|| "not yet, or interrupted".to_owned()));
-    let version = manifest.program.version.as_deref().map_or("unknown version".to_owned(), |of| format!("conche {of}"));
-    told("program", &version);
+    let version = Some(&manifest.program.version).filter(|version| !version.is_empty());
+    told("program", &version.map_or("unknown version".to_owned(), |version| format!("conche {version}")));
     let commit = manifest.program.commit.as_deref().map_or("unknown", |commit| commit.get(..12).unwrap_or(commit));
     told(
         "commit",
@@ -74,12 +75,12 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
         told("runs", &format!("{runs}, of {each:.2} s of a processor in the mean"));
     }
     html.raw("</dl>\n");
-    if manifest.state != "complete" {
-        let state = if manifest.state == "running" {
-            "This experiment is not over, or was interrupted."
-        } else {
-            "Some runs failed."
-        };
+    let state = match manifest.state {
+        State::Complete => None,
+        State::Running => Some("This experiment is not over, or was interrupted."),
+        State::Failed => Some("Some runs failed."),
+    };
+    if let Some(state) = state {
         html.raw("<p class=warning>").raw(state).raw(" What is here is what there is so far.</p>\n");
     }
     if !manifest.failures.is_empty() {
@@ -99,18 +100,30 @@ fn line(section: &Section<'_>, html: &mut Html) {
     html.raw("<tr><td class=l><a href=\"#").raw(&section.id).raw("\">").text(title(study)).raw("</a><td class=l>");
     html.text(if study.about.extent.is_empty() { "unknown" } else { &study.about.extent });
     html.write(format_args!("<td>{}", study.figures.len()));
-    let shares = summary.map(|of| [(of.within(), of.promised), (of.hold(), of.claims)]).unwrap_or_default();
-    for (part, of) in shares {
-        html.raw("<td class=l>");
-        match of {
-            0 => html.raw("<span class=dim>–</span>"),
-            of => html.write(format_args!(
-                "<span class=meter><i style=\"width:{}%\"></i></span>{part} of {of}",
-                Px(100.0 * part as f64 / of as f64)
-            )),
-        };
-    }
+    let score = summary.map(|of| of.score()).unwrap_or_default();
+    html.raw("<td class=l>");
+    match score.promised {
+        0 => html.raw("<span class=dim>–</span>"),
+        of => meter(&[("", score.within)], of, html).text(&format!("{} of {of}", score.within)),
+    };
+    html.raw("<td class=l>");
+    let Score { hold, refuted, inconclusive, .. } = score;
+    match hold + refuted + inconclusive {
+        0 => html.raw("<span class=dim>–</span>"),
+        of => meter(&[("yes", hold), ("open", inconclusive), ("no", refuted)], of, html)
+            .text(&format!("{hold} hold, {refuted} refuted, {inconclusive} inconclusive")),
+    };
     html.raw("\n");
+}
+
+/// Parts of so many, side by side.
+fn meter<'a>(parts: &[(&str, usize)], of: usize, html: &'a mut Html) -> &'a mut Html {
+    html.raw("<span class=meter>");
+    for (class, part) in parts {
+        let share = Px(100.0 * *part as f64 / of as f64);
+        html.write(format_args!("<i class=\"{class}\" style=\"width:{share}%\"></i>"));
+    }
+    html.raw("</span>")
 }
 
 /// For each scheme, by which factor its values differ from those of the first one: the geometric mean over all cells.

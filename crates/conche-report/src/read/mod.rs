@@ -17,9 +17,10 @@ use std::path::{Component, Path, PathBuf};
 use conche_lab::experiment::Experiment;
 use conche_lab::papers;
 use conche_lab::results::Figure;
+use conche_results::{Line, Manifest, Scenario};
 
-pub use manifest::{Failure, Manifest, Program, Scenario};
 pub use runs::Runs;
+pub(crate) use runs::{Shown, label};
 
 /// What cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +92,8 @@ pub struct Study {
     pub figures: Vec<Figure>,
     /// What each run gave.
     pub runs: Runs,
+    /// Exchanges that runs kept copy by copy, by cells and schemes.
+    pub(crate) timelines: Vec<Shown>,
 }
 
 impl std::fmt::Debug for Study {
@@ -105,13 +108,19 @@ impl Results {
     /// # Errors
     /// If it is none, or a file in it is not what it must be; the error names file and line.
     pub fn read(directory: &Path) -> Result<Self, ReadError> {
-        let manifest = Manifest::read(directory)?;
+        let manifest = manifest::read(directory)?;
         let mut figures = figures::read(&directory.join(figures::FILE))?;
         let mut studies = Vec::new();
         for about in &manifest.scenarios {
             let experiment = experiment(directory, about)?;
             let own = figures.extract_if(.., |figure| figure.paper == about.name).collect();
-            studies.push(Study { about: about.clone(), experiment, figures: own, runs: Runs::default() });
+            studies.push(Study {
+                about: about.clone(),
+                experiment,
+                figures: own,
+                runs: Runs::default(),
+                timelines: Vec::new(),
+            });
         }
         // What no entry of the manifest tells of is shown all the same.
         while let Some(first) = figures.first() {
@@ -119,9 +128,9 @@ impl Results {
             let own = figures.extract_if(.., |figure| figure.paper == name).collect();
             let about = Scenario { name: name.clone(), ..Scenario::default() };
             let experiment = papers::Paper::by_name(&name).map(papers::Paper::experiment);
-            studies.push(Study { about, experiment, figures: own, runs: Runs::default() });
+            studies.push(Study { about, experiment, figures: own, runs: Runs::default(), timelines: Vec::new() });
         }
-        runs::read(&directory.join(runs::FILE), &mut studies)?;
+        runs::read(&directory.join(Line::FILE), &mut studies)?;
         Ok(Self { directory: directory.to_owned(), manifest, studies })
     }
 }

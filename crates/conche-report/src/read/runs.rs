@@ -4,18 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use conche_lab::campaign::seed_of;
-use conche_lab::metrics::Sample;
 use conche_lab::metrics::statistic::in_run;
 use conche_lab::results::Figure;
 use conche_lab::scenario::Statistic;
-use serde::Deserialize;
+use conche_results::{CellId, Kept, Line, SCHEMA, Timeline, Which};
 
 use super::{ReadError, Study, lines, parsed};
-
-pub(super) const FILE: &str = "runs.ndjson";
-
-/// The version of the lines that is known.
-const SCHEMA: u32 = 1;
 
 /// More would only take time to read.
 const MOST_REPLICATIONS: u32 = 1 << 16;
@@ -24,43 +18,15 @@ const MOST_REPLICATIONS: u32 = 1 << 16;
 #[derive(Clone, Debug, Default)]
 pub struct Runs(HashMap<String, HashMap<String, Vec<(u32, f64)>>>);
 
-#[derive(Deserialize)]
-struct Line {
-    schema: u32,
-    scenario: String,
-    settings: String,
-    seed: u64,
-    replication: u32,
-    #[serde(default)]
-    outcome: Vec<Outcome>,
-}
-
-/// What is measured of a run. Of a model of its own it has no sample, and is left out.
-#[derive(Deserialize)]
-struct Outcome {
-    #[serde(default)]
-    figures: Vec<Place>,
-    #[serde(default)]
-    sample: Written,
-}
-
-#[derive(Deserialize)]
-struct Place {
-    row: String,
-    column: String,
-}
-
-/// A sample as it is written, where what is not finite is `null`.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Written {
-    One(Option<f64>),
-    Ratio(f64, f64),
-    Each(Vec<u64>, f64),
-    OfFlows(Vec<Option<f64>>),
-    Labelled(Vec<(String, Option<f64>)>),
-    #[default]
-    None,
+/// An exchange of a cell, copy by copy.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    /// Where it was run.
+    pub(crate) cell: CellId,
+    /// In which replication.
+    pub(crate) replication: u32,
+    /// The exchange.
+    pub(crate) of: Timeline,
 }
 
 impl Runs {
@@ -76,7 +42,9 @@ impl Runs {
     fn add(&mut self, row: &str, column: String, replication: u32, value: f64) {
         let values = self.0.entry(row.to_owned()).or_default().entry(column).or_default();
         // Of two of one run the first counts; they are alike.
-        if let Err(place) = values.binary_search_by_key(&replication, |(of, _)| *of) {
+        if let Some(place) =
+            values.binary_search_by_key(&replication, |(of, _)| *of).err().filter(|_| value.is_finite())
+        {
             values.insert(place, (replication, value));
         }
     }
@@ -88,14 +56,12 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
         return Ok(());
     }
     lines(file, |number, text| {
-        let line: Line = parsed(file, number, text)?;
+        let line: Line<'_> = parsed(file, number, text)?;
         if line.schema != SCHEMA {
             return Err(ReadError::Schema { file: file.to_owned(), found: line.schema, known: SCHEMA });
         }
         // Runs of earlier invocations with other options are none of these results.
-        let is_of = |study: &&mut Study| {
-            study.about.name == line.scenario && study.about.settings.as_deref() == Some(line.settings.as_str())
-        };
+        let is_of = |study: &&mut Study| study.about.name == line.scenario && study.about.settings == line.settings;
         let Some(study) = studies.iter_mut().find(is_of) else { return Ok(()) };
         if line.replication >= MOST_REPLICATIONS {
             let problem = format!("replication {}; nobody runs as many", line.replication);
@@ -105,14 +71,17 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
         if study.about.seed.is_some_and(|seed| seed_of(seed, line.replication) != line.seed) {
             return Ok(());
         }
-        for Outcome { figures, sample } in line.outcome {
-            let sample = Sample::from(sample);
-            for place in &figures {
-                let statistic = statistic(study, &place.column);
-                for (label, value) in in_run(statistic, &sample) {
-                    study.runs.add(&place.row, place.column.replace("{}", label), line.replication, value);
+        for Kept { figures, sample, .. } in line.outcome.iter() {
+            for made in figures {
+                let statistic = statistic(study, &made.column);
+                for (label, value) in in_run(statistic, sample) {
+                    study.runs.add(&made.row, made.column.replace("{}", label), line.replication, value);
                 }
             }
+        }
+        for of in line.timelines.iter() {
+            let shown = Shown { cell: line.cell.clone().into_owned(), replication: line.replication, of: of.clone() };
+            show(&mut study.timelines, shown);
         }
         Ok(())
     })
@@ -125,38 +94,29 @@ fn statistic(study: &Study, column: &str) -> Statistic {
     values.find(|value| value.column == column).map_or(Statistic::Mean, |value| value.statistic)
 }
 
-impl From<Written> for Sample {
-    fn from(written: Written) -> Self {
-        match written {
-            Written::One(number) => number.map_or(Self::None, Self::One),
-            Written::Ratio(above, below) => Self::Ratio(above, below),
-            Written::Each(values, per) => Self::Each(values, per),
-            Written::OfFlows(values) => Self::OfFlows(values),
-            Written::Labelled(numbers) => {
-                Self::Labelled(numbers.into_iter().filter_map(|(label, number)| Some((label, number?))).collect())
-            }
-            Written::None => Self::None,
-        }
+/// Keeps of each cell and scheme the exchange that is the slowest, or has most copies, in any replication, and the median
+/// of the first one, whatever the order of lines.
+fn show(known: &mut Vec<Shown>, new: Shown) {
+    let is_like = |other: &&mut Shown| {
+        other.of.which == new.of.which && other.of.scheme == new.of.scheme && other.cell == new.cell
+    };
+    let Some(other) = known.iter_mut().find(is_like) else { return known.push(new) };
+    let weight = |shown: &Shown| match shown.of.which {
+        Which::Median => (0, 0.0),
+        Which::Slowest => (0, shown.of.lasted_s),
+        Which::MostCopies => (shown.of.copies.len(), shown.of.lasted_s),
+    };
+    let ((copies, lasted), (known_copies, known_lasted)) = (weight(&new), weight(other));
+    let order = copies.cmp(&known_copies).then(lasted.total_cmp(&known_lasted));
+    if order.then(other.replication.cmp(&new.replication)).is_gt() {
+        *other = new;
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_sample_reads_as_it_was_written() {
-        for sample in [
-            Sample::One(1.5),
-            Sample::Ratio(6.0, 11.0),
-            Sample::Each(vec![1, 2], 1e3),
-            Sample::OfFlows(vec![Some(2.0), None]),
-            Sample::Labelled(vec![("60s".to_owned(), 3.0)]),
-            Sample::None,
-        ] {
-            let json = serde_json::to_string(&sample).expect("numbers");
-            let written: Written = serde_json::from_str(&json).expect("what was written");
-            assert_eq!(Sample::from(written), sample, "{json}");
-        }
-    }
+/// A cell but for its schemes, in words.
+pub(crate) fn label(cell: &CellId) -> String {
+    let axes = cell.axes.iter().map(|(axis, point)| format!("{axis} {point}"));
+    let mix = cell.mix.iter().map(|mix| format!("mix {mix}"));
+    let words: Vec<String> = cell.part.iter().cloned().chain(axes).chain(mix).collect();
+    words.join(" · ")
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use conche_results::Which;
+
 use super::*;
 
 const MANIFEST: &str = r#"{"schema":1,"state":"complete","command":["conche","run","small.toml","-o","d"],
@@ -53,6 +55,35 @@ fn runs_of_other_settings_or_another_seed_are_left_out() {
     }
 }
 
+/// A line of runs.ndjson with an exchange, in any replication.
+fn timeline(replication: u32, which: &str, lasted_s: f64, copies: &str) -> String {
+    let of = format!(
+        r#"{{"which":"{which}","scheme":"a","traffic":"t","client":0,"server":1,"start_s":1.5,"lasted_s":{lasted_s},"is_answered":true,"copies":{copies}}}"#
+    );
+    run(replication, r#""none""#).replace(r#","outcome""#, &format!(r#","timelines":[{of}],"outcome""#))
+}
+
+#[test]
+fn of_all_replications_the_slowest_exchange_is_shown_and_the_one_with_most_copies() {
+    let lines = [
+        timeline(1, "median", 5.0, "[[0,2]]"),
+        timeline(0, "median", 3.0, "[[0,2]]"),
+        timeline(0, "slowest", 3.0, "[[0,2]]"),
+        timeline(1, "slowest", 4.0, "[[0,2]]"),
+        timeline(1, "most-copies", 2.0, "[[0,2],[2,4]]"),
+        timeline(2, "most-copies", 9.0, "[[0,2]]"),
+    ];
+    let mut reversed = lines.clone();
+    reversed.reverse();
+    for lines in [lines, reversed] {
+        let runs = lines.join("\n") + "\n";
+        let results = read(&[("manifest.json", MANIFEST), ("runs.ndjson", &runs)]).expect("results");
+        let mut shown: Vec<_> = results.studies[0].timelines.iter().map(|of| (of.of.which, of.replication)).collect();
+        shown.sort_unstable();
+        assert_eq!(shown, [(Which::Slowest, 1), (Which::Median, 0), (Which::MostCopies, 1)]);
+    }
+}
+
 #[test]
 fn figures_that_the_manifest_does_not_tell_of_are_read_all_the_same() {
     let figures = format!("{FIGURE}\n{}\n", FIGURE.replace("small", "other"));
@@ -78,7 +109,10 @@ fn what_cannot_be_read_is_named_with_its_line() {
             vec![("manifest.json", MANIFEST), ("figures.ndjson", &newer)],
             "figures.ndjson has schema 7; this conche reads schema 1",
         ),
-        (vec![("manifest.json", MANIFEST), ("runs.ndjson", "{}\n")], "runs.ndjson, line 1: missing field `schema`"),
+        (
+            vec![("manifest.json", MANIFEST), ("runs.ndjson", "{}\n")],
+            "runs.ndjson has schema 0; this conche reads schema 1",
+        ),
         (vec![("manifest.json", &below)], "../small.toml: is not below the result directory"),
     ] {
         let error = read(&files).expect_err(expected);

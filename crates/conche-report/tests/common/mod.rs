@@ -1,5 +1,6 @@
 //! Result directories with made-up values, whatever an experiment would have measured.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -21,6 +22,7 @@ pub fn write(directory: &Path, papers: &[&str]) {
     for paper in papers {
         let paper = PAPERS.iter().find(|known| known.name == *paper).expect("a paper");
         of_paper(paper, &mut figures, &mut runs);
+        exchanges(paper.name, &mut runs);
         entries.push(format!(
             r#"{{"name":"{0}","title":"{0}","extent":"3 replications","seed":1,"file":"scenarios/{0}.toml","settings":"s","runs":9,"cpu_s":1.5}}"#,
             paper.name
@@ -39,6 +41,8 @@ fn of_paper(paper: &Paper, figures: &mut String, runs: &mut String) {
     let experiment = paper.experiment();
     let document = experiment.document();
     let mut number = 1.0;
+    // What is over several cells has one row.
+    let mut known = HashSet::new();
     for cell in document.cells().expect("valid") {
         let phases = cell.scenario.phases.iter().map(|phase| format!("/{}", phase.name));
         let stretches: Vec<String> = [String::new()].into_iter().chain(phases).collect();
@@ -46,7 +50,7 @@ fn of_paper(paper: &Paper, figures: &mut String, runs: &mut String) {
             for value in cell.scenario.values.iter().filter(|value| cell.is_among(&value.only, scheme)) {
                 for stretch in &stretches {
                     let row = cell.row(value.row.as_deref(), scheme) + stretch;
-                    for column in columns(value) {
+                    for column in columns(value).into_iter().filter(|of| known.insert((row.clone(), of.clone()))) {
                         number = (number * 7.0 + 3.0) % 997.0;
                         let item = item(value, &row, &column, document.scenario());
                         one(paper.name, [item, &row, &column], number, figures, runs);
@@ -76,6 +80,25 @@ fn one(paper: &str, [item, row, column]: [&str; 3], value: f64, figures: &mut St
     }
 }
 
+/// A run in each of two cells that has kept exchanges of a scheme copy by copy.
+fn exchanges(paper: &str, runs: &mut String) {
+    let seed = conche_lab::campaign::seed_of(1, 0);
+    for cell in [1, 2] {
+        let of = |which: &str| {
+            format!(
+                r#"{{"which":"{which}","scheme":"default","traffic":"t","client":0,"server":1,"start_s":1,"lasted_s":{cell}.5,"is_answered":{},"copies":[[0,1],[1,2]]}}"#,
+                cell == 1
+            )
+        };
+        let all = ["slowest", "median", "most-copies"].map(of).join(",");
+        writeln!(
+            runs,
+            r#"{{"schema":1,"kind":"run","scenario":"{paper}","settings":"s","cell":{{"axes":{{"clients":"{cell}"}},"schemes":["default"]}},"replication":0,"seed":{seed},"timelines":[{all}],"outcome":[]}}"#,
+        )
+        .expect("memory");
+    }
+}
+
 fn columns(value: &Value) -> Vec<String> {
     let labels: &[&str] = if value.column.contains("{}") { &["1", "2", "3"] } else { &[""] };
     labels.iter().map(|label| value.column.replace("{}", label)).collect()
@@ -87,9 +110,12 @@ fn item<'a>(value: &'a Value, row: &str, column: &str, scenario: &'a Scenario) -
     value.item.as_deref().or_else(|| known().map(|item| item.name.as_str())).unwrap_or("grid")
 }
 
-/// How many panels and marks the figures of these papers have, as far as they need no layout: at least one panel each.
-#[allow(dead_code, reason = "not all tests count them")]
-pub fn figures_of(papers: &[&str]) -> usize {
+/// The titles of all figures that these papers want.
+#[allow(dead_code, reason = "not all tests need them")]
+pub fn figures_of(papers: &[&str]) -> Vec<String> {
     let paper = |name: &&str| PAPERS.iter().find(|known| known.name == *name).expect("a paper").experiment();
-    papers.iter().map(|name| paper(name).document().scenario().figures.len()).sum()
+    let titles = |name| -> Vec<String> {
+        paper(name).document().scenario().figures.iter().map(|figure| figure.title.clone()).collect()
+    };
+    papers.iter().flat_map(titles).collect()
 }

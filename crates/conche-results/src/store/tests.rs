@@ -73,7 +73,7 @@ fn a_directory_of_something_else_is_refused_with_what_it_holds() {
     let problem = refused(&first, program("b"));
     assert!(problem.contains("another build of conche, 0.1.0 (commit unknown)"), "{problem}");
     fs::write(directory.path().join("manifest.json"), "{}").expect("it can be written");
-    assert!(refused(&first, program("a")).contains("its manifest.json is of schema null"));
+    assert!(refused(&first, program("a")).contains("its manifest.json is of schema 0"));
     fs::write(directory.path().join("manifest.json"), "{").expect("it can be written");
     assert!(refused(&first, program("a")).contains("its manifest.json is no JSON"));
     fs::remove_file(directory.path().join("manifest.json")).expect("it is there");

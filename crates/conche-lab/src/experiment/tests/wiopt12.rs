@@ -40,10 +40,10 @@ fn measured(experiment: &Experiment, threads: usize) -> Vec<Figure> {
     experiment.measure(jobs(threads), &|_| {}).expect("it runs").0
 }
 
-/// A segment and its acknowledgment over one hop: loading, backoff, CCA, 7 jiffies, airtime and unloading of both, and
-/// 1 ms at either end. TinyOS's mean backoff is 5.051 ms, that of 140 symbols 1.12 ms.
+/// A segment and its acknowledgment over one hop: loading, backoff, CCA, 7 jiffies, airtime and unloading of both.
+/// TinyOS's mean backoff is 5.051 ms, that of 140 symbols 1.12 ms.
 fn goodput_of_one_hop(backoff_ms: f64) -> f64 {
-    let frame = |octets: f64| 2.0 + backoff_ms + 0.128 + 7.0 / 32.768 + 0.032 * octets + 2.0 + 1.0;
+    let frame = |octets: f64| 2.0 + backoff_ms + 0.128 + 7.0 / 32.768 + 0.032 * octets + 2.0;
     // The handshake's two frames, and that the last acknowledgment does not count, make one frame.
     let ms = 60.0 * (frame(133.0) + frame(37.0)) + frame(37.0);
     60.0 * 96.0 * 8.0 / ms * 1000.0

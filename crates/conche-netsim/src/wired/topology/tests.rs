@@ -110,6 +110,14 @@ fn a_static_route_on_a_node_with_one_link_leaves_its_other_destinations_alone() 
 }
 
 #[test]
+fn a_node_without_a_route_to_one_destination_drops_what_goes_there_and_nothing_else() {
+    let Diamond { mut net, a, d, .. } = diamond();
+    net.no_route(a, d);
+    assert_eq!(probe(&net, a, d), Err(DropReason::NoRoute(a)));
+    assert!(probe(&net, d, a).is_ok() && probe(&net, a, NodeId(1)).is_ok());
+}
+
+#[test]
 fn packets_without_a_way_are_dropped_where_they_are_stuck() {
     let mut net = Topology::new();
     let (a, b, island) = (net.node("a"), net.node("b"), net.node("island"));

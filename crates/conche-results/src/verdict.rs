@@ -1,4 +1,4 @@
-//! What became of what is said in words.
+//! What becomes of what is said in words.
 
 /// What became of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,71 @@
+//! Some exchanges copy by copy, a drawing for each cell, which the reader chooses.
+
+use conche_results::{CellId, Which};
+
+use crate::chart::{Lane, lanes};
+use crate::html::Html;
+use crate::plots::scheme_names;
+use crate::read::{Shown, Study, label};
+
+/// More would make the page large.
+const MOST_CELLS: usize = 24;
+
+/// The exchanges of an experiment that were kept copy by copy, if any were.
+pub(super) fn write(study: &Study, html: &mut Html) {
+    let mut cells: Vec<(String, Vec<&Shown>)> = Vec::new();
+    for shown in &study.timelines {
+        let name = label(&shown.cell);
+        match cells.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, of_cell)) => of_cell.push(shown),
+            None => cells.push((name, vec![shown])),
+        }
+    }
+    if cells.is_empty() {
+        return;
+    }
+    // Lines come in the order in which runs were over.
+    cells.sort_by(|one, other| order(one).cmp(&order(other)));
+    let more = cells.len().saturating_sub(MOST_CELLS);
+    cells.truncate(MOST_CELLS);
+    html.raw("<h3>One exchange in time</h3>\n<p class=sub>A mark is a copy of the request, the bar behind it the timeout that ");
+    html.raw("ran from there on; an arrow is the answer, a cross is giving up.");
+    if more > 0 {
+        html.write(format_args!(" {more} further cells are not drawn."));
+    }
+    html.raw("</p>\n<div class=exchanges><form class=pick><label>run <select>");
+    for (place, (name, _)) in cells.iter().enumerate() {
+        html.write(format_args!("<option value={place}>")).text(if name.is_empty() { "all" } else { name });
+    }
+    html.raw("</select></label><label>of each scheme <select>");
+    for (place, which) in Which::ALL.iter().enumerate() {
+        html.write(format_args!("<option value={place}>")).text(which.words());
+    }
+    html.raw("</select></label></form>\n");
+    let schemes = scheme_names(study);
+    for (cell, (name, of_cell)) in cells.iter().enumerate() {
+        for (place, which) in Which::ALL.iter().enumerate() {
+            let hidden = if cell + place == 0 { "" } else { " hidden" };
+            html.write(format_args!("<figure class=chart data-at=\"{cell}/{place}\"{hidden}><figcaption>"));
+            html.text(
+                &format!("{name}: {} exchange", which.words()).trim_start_matches(": ").replace("one with", "with"),
+            );
+            html.raw("</figcaption>");
+            let known = |scheme: &str| schemes.iter().position(|known| *known == scheme).unwrap_or_default();
+            let of_which = of_cell.iter().map(|shown| &shown.of).filter(|of| of.which == *which);
+            let mut all: Vec<Lane<'_>> =
+                of_which.map(|of| Lane { name: &of.scheme, colour: known(&of.scheme), of }).collect();
+            all.sort_by_key(|lane| lane.colour);
+            html.raw("<div class=scroll>");
+            lanes(name, &all, html);
+            html.raw("</div></figure>\n");
+        }
+    }
+    html.raw("</div>\n");
+}
+
+/// Cells by part and labels, these as numbers where they are some.
+fn order((_, of_cell): &(String, Vec<&Shown>)) -> Option<(Option<String>, Vec<(u64, String)>, Option<String>)> {
+    let CellId { part, axes, mix, .. } = &of_cell.first()?.cell;
+    let point = |point: &String| (point.parse().unwrap_or(u64::MAX), point.clone());
+    Some((part.clone(), axes.values().map(point).collect(), mix.clone()))
+}
