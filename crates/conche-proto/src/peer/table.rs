@@ -97,7 +97,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// The same for those who only look.
     pub(crate) fn peek(&self, key: &P) -> Option<u32> {
-        self.index.peek(&self.slots, self.hash(key), |peer: &Peer<P, C>| peer.key == *key)
+        self.recent(key).or_else(|| self.index.peek(&self.slots, self.hash(key), |peer: &Peer<P, C>| peer.key == *key))
     }
 
     #[inline]

@@ -64,6 +64,10 @@ impl Nodes {
     fn grow(&mut self) -> usize {
         let node = self.len;
         if Self::place(node).0 == self.families.len() {
+            if node == 0 {
+                // Most have no other: room for four of them would be most of what a small endpoint takes.
+                self.families.reserve_exact(1);
+            }
             self.families.push(Siblings::default());
         }
         self.len += 1;
