@@ -66,6 +66,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
+use core::hint::black_box;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -329,6 +330,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<(P, PeerSnapshot)>> {
         let busiest = self.peers.survey(survey, places)?.into_iter();
         Some(busiest.map(|index| (self.peers.get(index).key, self.peers.snapshot(index))).collect())
+    }
+
+    /// Reads what most of its next steps will need, and does nothing with it: for the driver of many endpoints that knows some
+    /// of those to be next. Where no cache holds all of them, so the endpoints do not wait for memory one after the other.
+    #[inline]
+    pub fn glance(&self) {
+        black_box((self.events.len(), self.outbox.len(), self.stats.datagrams_sent, self.stats.duplicates));
+        black_box(self.random.get_word_pos());
+        self.exchanges.glance();
+        self.peers.glance();
     }
 
     /// Counters since the start.
