@@ -31,6 +31,10 @@ pub trait Host {
     /// The time of [`Port::wake_at`] has come.
     fn wake(&mut self, port: &mut Port<'_, Self::Timer>);
 
+    /// It will be called soon. So that a large network does not wait for memory at each of its nodes, a host may read what it
+    /// will need, with [`black_box`](std::hint::black_box).
+    fn glance(&self) {}
+
     /// A frame that was handed over with [`Port::transmit`] has left the MAC. Most hosts leave that to their network.
     #[allow(unused_variables)]
     fn transmitted(&mut self, port: &mut Port<'_, Self::Timer>, frame: PacketId, outcome: Transmitted) {}

@@ -8,6 +8,7 @@ mod causes;
 mod tests;
 
 use std::fmt;
+use std::hint::black_box;
 use std::time::Duration;
 
 use conche_proto::cc::Controller;
@@ -98,6 +99,7 @@ impl<A: Application> Node<A> {
     }
 
     /// Lets the application act; the answer is whether the endpoint must be polled.
+    #[inline(always)]
     fn act(&mut self, port: &mut Port<'_, A::Timer>, act: impl FnOnce(&mut A, &mut Context<'_, A>)) -> bool {
         let mut context =
             Context { port: port.reborrow(), endpoint: &mut self.endpoint, causes: &mut self.causes, touched: false };
@@ -153,6 +155,11 @@ impl<A: Application> Host for Node<A> {
 
     fn wake(&mut self, port: &mut Port<'_, A::Timer>) {
         self.drain(port);
+    }
+
+    fn glance(&self) {
+        self.endpoint.glance();
+        black_box(self.message_bytes);
     }
 }
 

@@ -3,9 +3,11 @@
 //! Events are ordered by (time, sequence number): of two at the same nanosecond, the one that was scheduled first
 //! happens first. The order is total, so a run is a function of its inputs.
 //!
-//! What comes next is in a small heap, which alone decides the order; all else is in a wheel, which hands over a few
-//! dozen events when the heap is empty. A heap of everything takes as many steps for each event as its depth, and with
-//! tens of thousands of them waiting each step is memory that no cache has near.
+//! What comes next is in a short sorted list; all else is in a wheel, which hands over a few dozen events when the list is
+//! empty. What is scheduled between those is in a small heap beside them. A heap of everything takes as many steps for
+//! each event as its depth, and with tens of thousands of them waiting each step is memory that no cache has near.
+
+use std::cmp::Reverse;
 
 use crate::Instant;
 use crate::heap::{Entry, Heap};
@@ -17,7 +19,9 @@ pub struct Scheduler<E> {
     now: Instant,
     sequence: u64,
     fired: u64,
-    /// What comes before `horizon`.
+    /// What the wheel handed over, all of it before `horizon`, the latest first.
+    next: Vec<Entry<E>>,
+    /// What was scheduled before `horizon` since.
     near: Heap<E>,
     far: Wheel<E>,
     /// In nanoseconds.
@@ -28,7 +32,15 @@ impl<E: Copy> Scheduler<E> {
     /// An empty queue at time zero.
     #[must_use]
     pub const fn new() -> Self {
-        Self { now: Instant::ZERO, sequence: 0, fired: 0, near: Heap::new(), far: Wheel::new(), horizon: 0 }
+        Self {
+            now: Instant::ZERO,
+            sequence: 0,
+            fired: 0,
+            next: Vec::new(),
+            near: Heap::new(),
+            far: Wheel::new(),
+            horizon: 0,
+        }
     }
 
     /// The present: the time of the event that was taken last.
@@ -46,7 +58,7 @@ impl<E: Copy> Scheduler<E> {
     /// How many events wait.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.near.len() + self.far.len()
+        self.next.len() + self.near.len() + self.far.len()
     }
 
     /// Lets `event` happen at `at`, or now if that is past.
@@ -64,16 +76,41 @@ impl<E: Copy> Scheduler<E> {
     /// Takes the next event and moves the present to its time. `None` if there is none up to and including `limit`;
     /// the present then stays where it is.
     pub fn next(&mut self, limit: Instant) -> Option<E> {
-        if self.near.is_empty() {
-            self.horizon = self.far.hand_over(&mut self.near)?;
-        }
-        if time_of(self.near.first_key()?) > limit {
+        self.look_ahead();
+        let handed_over = self.next.last().map_or(u128::MAX, |entry| entry.key);
+        let scheduled_since = self.near.first_key().unwrap_or(u128::MAX);
+        if time_of(handed_over.min(scheduled_since)) > limit {
             return None;
         }
-        let (key, event) = self.near.pop()?;
+        let (key, event) = if handed_over < scheduled_since {
+            self.next.pop().map(|entry| (entry.key, entry.value))
+        } else {
+            self.near.pop()
+        }?;
         self.now = time_of(key);
         self.fired += 1;
         Some(event)
+    }
+
+    /// Whether it is known what comes next.
+    pub(crate) fn knows_next(&self) -> bool {
+        !self.next.is_empty() || !self.near.is_empty()
+    }
+
+    /// Finds out what comes next, if that is not known.
+    pub(crate) fn look_ahead(&mut self) {
+        if self.knows_next() {
+            return;
+        }
+        if let Some(horizon) = self.far.hand_over(&mut self.next) {
+            self.horizon = horizon;
+            self.next.sort_unstable_by_key(|entry| Reverse(entry.key));
+        }
+    }
+
+    /// What was found out last and has not happened yet, in no order that matters.
+    pub(crate) fn coming(&self) -> impl Iterator<Item = E> {
+        self.next.iter().map(|entry| entry.value)
     }
 
     /// Moves the present to `at` if that is later, over whatever would have happened before.
@@ -83,6 +120,7 @@ impl<E: Copy> Scheduler<E> {
 
     /// Removes every waiting event that `keep` refuses.
     pub fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
+        self.next.retain(|entry| keep(&entry.value));
         self.near.retain(&mut keep);
         self.far.retain(keep);
     }

@@ -63,7 +63,11 @@ pub struct Counters {
 pub struct NoSuchNode(pub NodeId);
 
 /// What the scheduler holds. The parts of the simulation have their own events, nested here.
+///
+/// Aligned so that one is moved as a whole: a processor that reads parts of what was written in other parts waits until
+/// all that was written before has reached its cache.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(16))]
 pub(crate) enum Event {
     Wired(wired::Event),
     Radio(mac::Event),
@@ -84,12 +88,13 @@ macro_rules! around {
     };
 }
 
+mod ahead;
 mod changes;
 
 pub use changes::ChangeError;
 
-// With its 16-byte key an entry of the scheduler is then half a cache line, and moving one costs two words and a half.
-const _: () = assert!(size_of::<Event>() <= 12);
+// With its 16-byte key an entry of the scheduler is then half a cache line.
+const _: () = assert!(size_of::<Event>() <= 16);
 
 impl<H: Host, O: Observer> Simulation<H, O> {
     /// A simulation of this network at time zero; all its randomness comes from `seed`.
@@ -152,6 +157,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.world.stopped = false;
         self.start();
         while !self.world.stopped {
+            self.look_ahead();
             let Some(event) = self.world.scheduler.next(limit) else {
                 if self.world.scheduler.pending() == 0 {
                     return Ended::Idle;

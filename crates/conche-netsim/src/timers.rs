@@ -75,8 +75,14 @@ impl<T> Timers<T> {
         }
     }
 
+    /// Whose timer it is, if it is armed.
+    pub(crate) fn owner(&self, id: TimerId) -> Option<NodeId> {
+        let slot = self.slots.get(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
+        slot.armed.as_ref().map(|(node, _)| *node)
+    }
+
     pub(crate) fn is_armed(&self, id: TimerId) -> bool {
-        self.slots.get(id.slot as usize).is_some_and(|slot| slot.generation == id.generation && slot.armed.is_some())
+        self.owner(id).is_some()
     }
 
     /// Whether the dead events are the better part of all that wait.

@@ -55,6 +55,11 @@ impl WakeUp {
         self.event_for(self.wanted).map_or(Fired::Asleep, Fired::Again)
     }
 
+    /// Reads it, so that it is near when it is needed.
+    pub(crate) fn glance(&self) {
+        std::hint::black_box(self.wanted);
+    }
+
     fn event_for(&mut self, at: Instant) -> Option<Instant> {
         let needed = at < self.scheduled.last().copied().unwrap_or(Instant::FAR_FUTURE);
         needed.then(|| {

@@ -6,7 +6,7 @@
 //! handed over; when it has many, they are distributed over the level below. So an entry moves a few times, each time
 //! from the end of one array to that of another, however many there are.
 
-use crate::heap::{Entry, Heap};
+use crate::heap::Entry;
 use crate::scheduler::time_of;
 
 /// Bits of a digit.
@@ -15,7 +15,7 @@ const DIGIT: usize = 6;
 const SLOTS: usize = 1 << DIGIT;
 /// Digits of a 64-bit time.
 const LEVELS: usize = (u64::BITS as usize).div_ceil(DIGIT);
-/// A slot with no more entries is handed over whatever time it spans: a heap of so many stays in the nearest cache. Between
+/// A slot with no more entries is handed over whatever time it spans: a list of so many is sorted in the nearest cache. Between
 /// 16 and 128 the number makes little difference.
 const FEW: usize = 48;
 /// A slot that had more gives its memory back.
@@ -53,9 +53,9 @@ impl<E: Copy> Wheel<E> {
         self.place(entry);
     }
 
-    /// Hands over the entries of the earliest span, as many as are worth it; the answer is the time at which the span is over,
-    /// before which nothing may be pushed any more. `None` if there are no entries.
-    pub(crate) fn hand_over(&mut self, heap: &mut Heap<E>) -> Option<u64> {
+    /// Hands over the entries of the earliest span, as many as are worth it, in no order; the answer is the time at which the
+    /// span is over, before which nothing may be pushed any more. `None` if there are no entries.
+    pub(crate) fn hand_over(&mut self, next: &mut Vec<Entry<E>>) -> Option<u64> {
         while self.levels != 0 {
             let level = self.levels.trailing_zeros() as usize;
             let slot = self.occupied[level].trailing_zeros() as usize;
@@ -66,7 +66,7 @@ impl<E: Copy> Wheel<E> {
             let few = entries.len() <= FEW || level == 0;
             if few {
                 self.len -= entries.len();
-                entries.drain(..).for_each(|entry| heap.push(entry.key, entry.value));
+                next.append(&mut entries);
             } else {
                 entries.drain(..).for_each(|entry| self.place(entry));
             }

@@ -1,5 +1,5 @@
 //! How much memory a simulated client takes: a million of them fit into 2 GiB before they have asked for anything, and
-//! into 4 GiB when each of them has.
+//! into 3 GiB when each of them has.
 
 use std::time::Duration;
 
@@ -96,6 +96,6 @@ fn a_million_idle_clients_fit_into_two_gibibytes() {
 }
 
 #[test]
-fn a_million_clients_that_had_an_exchange_fit_into_four_gibibytes() {
-    assert!(bytes_of_a_client(true) < (4 << 30) / MILLION);
+fn a_million_clients_that_had_an_exchange_fit_into_three_gibibytes() {
+    assert!(bytes_of_a_client(true) < (3 << 30) / MILLION);
 }

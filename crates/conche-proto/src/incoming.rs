@@ -14,9 +14,10 @@ use core::time::Duration;
 
 use crate::blockwise::Asked;
 use crate::codec::{MessageId, NoResponse, Token};
+use crate::config::SharedConfig;
 use crate::message::Remembered;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Linked, Links, List, Number};
+use crate::store::{Arena, Linked, Links, List, Number, Seldom};
 use conche_cc::Instant;
 
 /// Names a request that was received and waits for its response.
@@ -114,34 +115,50 @@ pub(crate) struct Incoming<P> {
     timers: usize,
     /// Requests and separate responses, by source.
     shares: Shares,
-    capacity: usize,
 }
 
-impl<P: Copy> Incoming<P> {
-    /// Bytes of a request that waits.
-    pub(crate) const BYTES: usize = Arena::<Slot<P>>::PLACE_BYTES;
+impl<P> Seldom for Incoming<P> {
+    type Recipe = SharedConfig;
 
-    pub(crate) fn new(capacity: usize, separate_after: Duration) -> Self {
+    fn empty<'a>() -> &'a Self
+    where
+        Self: 'a,
+    {
+        const { &Self::with(Duration::ZERO) }
+    }
+
+    fn make(config: &SharedConfig) -> Self {
+        Self::with(config.separate_after)
+    }
+}
+
+impl<P> Incoming<P> {
+    const fn with(separate_after: Duration) -> Self {
         Self {
             slots: Arena::new(),
             generation: 0,
             separate_after,
             unacknowledged: List::new(),
             timers: 0,
-            shares: Shares::default(),
-            capacity,
+            shares: Shares::new(),
         }
     }
+}
 
-    /// There is room for a request of this group whose token counts as so many places, and for its response.
+impl<P: Copy> Incoming<P> {
+    /// Bytes of a request that waits.
+    pub(crate) const BYTES: usize = Arena::<Slot<P>>::PLACE_BYTES;
+
+    /// There is room, of `capacity` in all, for a request of this group whose token counts as so many places, and for its
+    /// response.
     #[inline]
-    pub(crate) fn admits(&self, group: Group, places: usize) -> bool {
-        self.shares.admits(group, places, self.capacity)
+    pub(crate) fn admits(&self, group: Group, places: usize, capacity: usize) -> bool {
+        self.shares.admits(group, places, capacity)
     }
 
     /// There is room to answer the message of a request beside the place that it keeps.
-    pub(crate) fn admits_in_parts(&self, group: Group, token: &Token) -> bool {
-        self.shares.admits(group, 2 * token.places(), self.capacity)
+    pub(crate) fn admits_in_parts(&self, group: Group, token: &Token, capacity: usize) -> bool {
+        self.shares.admits(group, 2 * token.places(), capacity)
     }
 
     /// A request that waits keeps its place from now on, and its message has a share of its own.
@@ -163,12 +180,12 @@ impl<P: Copy> Incoming<P> {
     }
 
     /// There is room for the next message of a request that keeps its place.
-    pub(crate) fn admits_next(&self, id: RequestId, group: Group, token: &Token) -> bool {
+    pub(crate) fn admits_next(&self, id: RequestId, group: Group, token: &Token, capacity: usize) -> bool {
         let known = self.get(id).map_or(0, |before| match before.came {
             Came::Between => before.token.places(),
             _ => 2 * before.token.places(),
         });
-        self.shares.admits(group, (2 * token.places()).saturating_sub(known), self.capacity)
+        self.shares.admits(group, (2 * token.places()).saturating_sub(known), capacity)
     }
 
     /// A request arrived, and is admitted.

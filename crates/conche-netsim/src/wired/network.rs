@@ -1,6 +1,7 @@
 //! The network at work: packets go from link to link until they reach their node.
 
 use std::collections::BTreeSet;
+use std::hint::black_box;
 
 use super::buffer::Done;
 use super::link::{Fate, Kind, Link, LinkConfig};
@@ -135,6 +136,22 @@ impl Network {
                 }
                 Kind::Hop(hop) => return Forwarded::Hop(packet, *hop, id),
             }
+        }
+    }
+
+    /// Whether a packet for `to` that is at this node gets there without a wire in between.
+    pub(crate) fn reaches(&self, at: NodeId, to: NodeId) -> bool {
+        let over_link = || {
+            let link = &self.links[self.routes[at.index()].to(to)?.index()];
+            Some(matches!(link.kind, Kind::Transparent) && link.to == to)
+        };
+        at == to || over_link().unwrap_or(false)
+    }
+
+    /// Reads what a packet from this node will need first, so that it is near then.
+    pub(crate) fn glance(&self, node: NodeId) {
+        if let Route::Always(id) = self.routes[node.index()] {
+            black_box(self.links[id.index()].up);
         }
     }
 

@@ -73,7 +73,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.leisure.take(group);
         self.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);
-        self.events.push_back(Event::Request { id, from: source.from, message });
+        self.announce(Event::Request { id, from: source.from, message });
     }
 
     /// The client has no use for this response: it said so (RFC 7967), or it asked a group, of which many would answer

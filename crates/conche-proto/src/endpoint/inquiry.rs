@@ -184,7 +184,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let group = self.exchanges.get(exchange.index).peer;
             self.peers.get_mut(group).heard();
             let (from, message) = (source.from, OwnedMessage::from(*message));
-            self.events.push_back(Event::GroupResponse { exchange, from, message });
+            self.announce(Event::GroupResponse { exchange, from, message });
         }
     }
 

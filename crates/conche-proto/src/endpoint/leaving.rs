@@ -224,7 +224,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         token: Token,
         (sender, kept): (Sender, Kept),
     ) {
-        if !self.incoming.admits(group, token.places()) {
+        if !self.incoming.admits(group, token.places(), self.config.limits.incoming) {
             self.stats.overloaded += 1;
             return;
         }

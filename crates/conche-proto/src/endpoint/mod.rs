@@ -66,6 +66,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
+use core::hint::black_box;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -124,9 +125,9 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     known: Option<Box<Known>>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
     requests: MessagePool,
-    received: Deduplication,
+    received: OnDemand<Deduplication>,
     rejectable: Rejectable,
-    incoming: Incoming<P>,
+    incoming: OnDemand<Incoming<P>>,
     leisure: OnDemand<Leisure<P>>,
     inquiries: OnDemand<Inquiries>,
     parts: OnDemand<Parts>,
@@ -168,7 +169,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (limits, times) = (&config.limits, config.times());
         let validation = config.validate_sources.then(|| Validation::new(&mut random));
         let known = Known { validation, discovery: Discovery::of(&config) };
-        let lifetimes = [times.exchange_lifetime, times.non_lifetime];
         Ok(Self {
             random,
             hash,
@@ -176,9 +176,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             limiter: config.response_limit.map(|limit| Box::new(Limiter::new(limit))),
             known: known.is_something().then(|| Box::new(known)),
             requests: MessagePool::new(),
-            received: Deduplication::new(limits.deduplication_bytes, limits.message_bytes, lifetimes),
+            received: OnDemand::new(config.clone()),
             rejectable: Rejectable::default(),
-            incoming: Incoming::new(limits.incoming, config.separate_after),
+            incoming: OnDemand::new(config.clone()),
             leisure: OnDemand::new(()),
             inquiries: OnDemand::new(()),
             parts: OnDemand::new(config.clone()),
@@ -279,20 +279,29 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
+    /// The application is to be told this.
+    #[inline]
+    fn announce(&mut self, event: Event<P>) {
+        outbox::reserve_first(&mut self.events);
+        self.events.push_back(event);
+    }
+
     /// Forgets what is over, and tells when the next thing is due.
     fn next_due(&mut self, now: Instant) -> Option<Instant> {
-        self.received.purge(now);
+        let next_purge = self.received.made().and_then(|received| {
+            received.purge(now);
+            received.next_purge(now)
+        });
         let next = [
-            self.exchanges.next_due(),
             self.incoming.next_due(),
             self.leisure.next_due(),
             self.subscriptions.next_due(),
             self.observers.next_due(),
-            self.received.next_purge(now),
+            next_purge,
             self.purge_bodies(now),
             self.sets.as_ref().and_then(|sets| sets.next_due()),
         ];
-        next.into_iter().flatten().min()
+        next.into_iter().fold(self.exchanges.next_due(), earlier)
     }
 
     /// Forgets what was learnt of the path to a peer, as if it had never been used. Message IDs go on as they were, and
@@ -321,6 +330,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<(P, PeerSnapshot)>> {
         let busiest = self.peers.survey(survey, places)?.into_iter();
         Some(busiest.map(|index| (self.peers.get(index).key, self.peers.snapshot(index))).collect())
+    }
+
+    /// Reads what most of its next steps will need, and does nothing with it: for the driver of many endpoints that knows some
+    /// of those to be next. Where no cache holds all of them, so the endpoints do not wait for memory one after the other.
+    #[inline]
+    pub fn glance(&self) {
+        black_box((self.events.len(), self.outbox.len(), self.stats.datagrams_sent, self.stats.duplicates));
+        black_box(self.random.get_word_pos());
+        self.exchanges.glance();
+        self.peers.glance();
     }
 
     /// Counters since the start.
@@ -410,6 +429,15 @@ pub struct Occupancy {
     pub deduplication_bytes: usize,
     /// Outputs that wait to be polled.
     pub outputs: usize,
+}
+
+/// The earlier of two times that may not come.
+fn earlier(first: Option<Instant>, second: Option<Instant>) -> Option<Instant> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(first.min(second)),
+        (first, None) => first,
+        (None, second) => second,
+    }
 }
 
 impl<P: PeerKey, C: Controller> fmt::Debug for Endpoint<P, C> {

@@ -304,7 +304,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (observer, peer, topic) = self.observers.named(index);
         let from = self.peers.get(peer).key;
         self.remove_observer(now, index);
-        self.events.push_back(Event::ObserverGone { observer, from, topic, reason });
+        self.announce(Event::ObserverGone { observer, from, topic, reason });
     }
 
     fn remove_observer(&mut self, now: Instant, index: u32) {

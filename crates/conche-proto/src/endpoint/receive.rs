@@ -69,7 +69,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A datagram arrived (RFC 7252 §4.2, §4.3): each type and code class goes its way, and what has none is rejected
     /// with a Reset if it is Confirmable, and ignored otherwise.
     pub(super) fn receive(&mut self, now: Instant, datagram: &Datagram<'_, P>) {
-        let &Datagram { from, bytes, local, .. } = datagram;
+        let &Datagram { from, bytes, .. } = datagram;
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes.len() as u64;
         if datagram.multicast {
@@ -82,7 +82,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Err(error) => {
                 self.stats.malformed += 1;
                 if let Some(header) = error.header.filter(|header| header.ty == Type::Confirmable) {
-                    self.push_empty(Source { from, local }, Type::Reset, header.id);
+                    self.push_empty(Source { from, local: datagram.local }, Type::Reset, header.id);
                 }
                 return;
             }
@@ -91,7 +91,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if message.ty() == Type::Acknowledgement {
             return self.receive_acknowledgement(now, &from, message);
         }
-        let source = Source { from, local };
+        let source = Source { from, local: datagram.local };
         let hash = self.peers.hash(&from);
         let peer = self.peers.find(&from, hash);
         if let Some(peer) = peer {
@@ -217,7 +217,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Whole::Received(key) => self.received_in_sets(key, message),
         }
         .unwrap_or_else(|| OwnedMessage::pooled(*message, &mut self.requests));
-        self.events.push_back(Event::Request { id, from: source.from, message });
+        self.announce(Event::Request { id, from: source.from, message });
     }
 
     /// A request will wait for its response from now on: with room for that, with the peer's state if its response will
@@ -230,7 +230,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
         said: &Said,
     ) -> Option<RequestId> {
-        if !self.incoming.admits(arrival.group, Token::places_of(message.token_bytes().len())) {
+        let places = Token::places_of(message.token_bytes().len());
+        if !self.incoming.admits(arrival.group, places, self.config.limits.incoming) {
             return None;
         }
         let taken = self.take_in_place(now, arrival, message)?;
@@ -410,7 +411,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             && !self.rejectable.is_empty()
             && let Some(token) = self.rejectable.reject(Keyed::fingerprint(hash, 0, message.id().0))
         {
-            self.events.push_back(Event::Rejected { from: source.from, token });
+            self.announce(Event::Rejected { from: source.from, token });
             if let Some(peer) = peer.filter(|_| !self.observers.is_empty()) {
                 self.reject_notification(now, peer, message.id());
             }

@@ -187,10 +187,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let exchange = self.exchanges.get(index);
         let (told, as_asked) = (exchange.is_told(), exchange.stays_unanswered_by(reason));
         if let Some(over) = over {
-            self.events.push_back(over);
+            self.announce(over);
         } else if told && self.is_told_of(index) {
             let (exchange, peer, course) = self.exchanges.told(now, &self.peers, index);
-            self.events.push_back(match as_asked {
+            self.announce(match as_asked {
                 true => Event::Unanswered { exchange, peer, course },
                 false => Event::Failed { exchange, peer, reason, course },
             });
@@ -225,7 +225,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.exchanges.acknowledge(now, &mut self.peers, index, kind);
         let Some(message) = self.follow(now, index, message) else { return };
         let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
-        self.events.push_back(Event::Response { exchange, from, message, course });
+        self.announce(Event::Response { exchange, from, message, course });
         self.close(now, index);
     }
 
@@ -257,7 +257,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
-        self.events.push_back(Event::Acknowledged { exchange, from, course });
+        self.announce(Event::Acknowledged { exchange, from, course });
     }
 
     /// The one end of every exchange. Who waits gets a turn.

@@ -311,7 +311,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.deliver_state(now, index, subscription, message);
         }
         let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
-        self.events.push_back(Event::Response { exchange, from, message, course });
+        self.announce(Event::Response { exchange, from, message, course });
         self.close(now, index);
     }
 

@@ -145,7 +145,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if told {
             let end = self.take(now, subscription, &message).err().flatten();
             self.stop_gathering(now, subscription);
-            self.events.push_back(Event::Response { exchange, from, message, course });
+            self.announce(Event::Response { exchange, from, message, course });
             if let Some(reason) = end {
                 self.subscription_over(now, subscription, reason);
             }
@@ -228,7 +228,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn subscription_due(&mut self, index: u32) {
         let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
         let from = self.peers.get(peer).key;
-        self.events.push_back(Event::Stale { subscription, from });
+        self.announce(Event::Stale { subscription, from });
     }
 
     /// The application cancelled a registration, and with it the subscription. Of one that the endpoint repeated for it, it
@@ -253,7 +253,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.stop_gathering(now, index);
         let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
         let from = self.peers.get(peer).key;
-        self.events.push_back(Event::Notification { subscription, from, message });
+        self.announce(Event::Notification { subscription, from, message });
         if let Err(Some(reason)) = taken {
             self.subscription_over(now, index, reason);
         }
@@ -283,7 +283,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let from = self.peers.get(found.peer).key;
         self.remove_subscription(now, index);
         self.abandon_registration(now, registering);
-        self.events.push_back(Event::SubscriptionOver { subscription, from, reason });
+        self.announce(Event::SubscriptionOver { subscription, from, reason });
     }
 
     fn remove_subscription(&mut self, now: Instant, index: u32) {

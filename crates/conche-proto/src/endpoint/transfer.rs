@@ -155,7 +155,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Step::Told => {
                 let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
                 let course = transfer.course(now, course);
-                self.events.push_back(Event::Block { exchange, from, message: OwnedMessage::from(*response), course });
+                self.announce(Event::Block { exchange, from, message: OwnedMessage::from(*response), course });
                 self.take_step(now, index, transfer, step);
                 return None;
             }

@@ -13,6 +13,7 @@ use crate::hash::Keyed;
 use crate::peer::Peers;
 use crate::store::{Arena, Index, Links, Timers};
 use conche_cc::{Controller, Instant};
+use core::hint::black_box;
 use core::net::IpAddr;
 
 /// An exchange to open.
@@ -272,6 +273,18 @@ impl<C: Controller> Exchanges<C> {
 
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Reads what the next step is likely to need.
+    #[inline]
+    pub(crate) fn glance(&self) {
+        self.timers.glance();
+        black_box((self.by_id.steps(), self.requests));
+        if let Some(exchange) = self.slots.get(0) {
+            // Something of each of its lines of the cache.
+            let Exchange { sent, token, content, submitted, successor, id, peer, .. } = exchange;
+            black_box((sent.len(), token.len(), content.code, successor.is_some(), *submitted, *id, *peer));
+        }
     }
 
     /// How many exchanges the application opened: requests and pings.

@@ -10,9 +10,10 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
+use crate::config::SharedConfig;
 use crate::hash::Fingerprint;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Index, NIL, Number};
+use crate::store::{Arena, Index, NIL, Number, Seldom};
 use conche_cc::Instant;
 
 /// Bytes that the allocator adds to a reply.
@@ -139,6 +140,20 @@ pub(crate) struct Deduplication {
     first_expiry: Instant,
 }
 
+impl Seldom for Deduplication {
+    type Recipe = SharedConfig;
+
+    fn empty<'a>() -> &'a Self {
+        const { &Self::NONE }
+    }
+
+    fn make(config: &SharedConfig) -> Self {
+        let (limits, times) = (&config.limits, config.times());
+        let lifetimes = [times.exchange_lifetime, times.non_lifetime];
+        Self::new(limits.deduplication_bytes, limits.message_bytes, lifetimes)
+    }
+}
+
 impl Deduplication {
     /// Bytes of an entry with its place in the index, and with the place of its reply, which a short one needs no more than.
     pub(crate) const ENTRY_BYTES: usize = Arena::<Entry>::PLACE_BYTES + Index::BYTES;
@@ -149,13 +164,20 @@ impl Deduplication {
     /// How long what is over may take room that nobody else wants.
     const LAG: Duration = Duration::from_millis(500);
 
-    pub(crate) fn new(capacity: usize, longest_reply: usize, lifetimes: [Duration; 2]) -> Self {
+    /// One that remembers nothing, nor ever will.
+    const NONE: Self = Self::with(0, 0, [Duration::ZERO; 2]);
+
+    fn new(capacity: usize, longest_reply: usize, lifetimes: [Duration; 2]) -> Self {
+        Self::with(capacity, longest_reply, lifetimes.map(|lifetime| lifetime.min(Tick::LONGEST)))
+    }
+
+    const fn with(capacity: usize, longest_reply: usize, lifetimes: [Duration; 2]) -> Self {
         Self {
             index: Index::new(),
             entries: Arena::new(),
-            lifetimes: lifetimes.map(|lifetime| lifetime.min(Tick::LONGEST)),
+            lifetimes,
             queues: EMPTY_QUEUES,
-            shares: Shares::default(),
+            shares: Shares::new(),
             reply_bytes: 0,
             evictable_bytes: 0,
             longest_reply,

@@ -4,6 +4,7 @@
 //! Any datagram with a forged source can make a peer. So those that we did not ask for count in the
 //! [share](crate::shares) of their group, and leave room for others and for our own.
 
+use core::hint::black_box;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
@@ -97,7 +98,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// The same for those who only look.
     pub(crate) fn peek(&self, key: &P) -> Option<u32> {
-        self.index.peek(&self.slots, self.hash(key), |peer: &Peer<P, C>| peer.key == *key)
+        self.recent(key).or_else(|| self.index.peek(&self.slots, self.hash(key), |peer: &Peer<P, C>| peer.key == *key))
     }
 
     #[inline]
@@ -120,6 +121,15 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Reads what the next step is likely to need.
+    #[inline]
+    pub(crate) fn glance(&self) {
+        black_box((self.idle.first(), self.index.steps()));
+        if let Some(peer) = self.slots.get(self.recent) {
+            black_box((peer.key, peer.starved_since, peer.silent));
+        }
     }
 
     /// Entries looked at by all searches so far.

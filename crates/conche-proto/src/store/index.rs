@@ -33,9 +33,20 @@ const fn byte_of(hash: u32) -> u8 {
     if byte > MANY { byte } else { MANY + 1 }
 }
 
-/// An index of what is in one arena. It takes no more than a pointer before its first entry.
+/// An index of what is in one arena. An only entry is in the index itself, without any other memory: most endpoints that
+/// are clients have one peer, and one request under way.
 pub(crate) struct Index {
-    table: Option<Box<Table>>,
+    entries: Entries,
+}
+
+enum Entries {
+    None,
+    One {
+        hash: u32,
+        index: u32,
+    },
+    /// There were more at some time.
+    Many(Box<Table>),
 }
 
 #[derive(Default)]
@@ -66,59 +77,97 @@ impl Index {
     pub(crate) const BYTES: usize = size_of::<Chain>() + BUCKETS * (size_of::<u32>() + 2 * size_of::<u8>());
 
     pub(crate) const fn new() -> Self {
-        Self { table: None }
+        Self { entries: Entries::None }
     }
 
-    /// Buckets and entries looked at by all searches so far: what an attack on the hash would drive up.
+    /// Buckets and entries looked at by all searches so far, once there were two entries: what an attack on the hash would
+    /// drive up.
     pub(crate) fn steps(&self) -> u64 {
-        self.table.as_ref().map_or(0, |table| table.steps)
+        match &self.entries {
+            Entries::Many(table) => table.steps,
+            Entries::None | Entries::One { .. } => 0,
+        }
     }
 
     /// The entry with this hash that is the right one.
     #[inline]
     pub(crate) fn find<T>(&mut self, arena: &Arena<T>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<u32> {
-        let table = self.table.as_mut()?;
-        table.steps += 1;
-        let first = table.candidate(short(hash))?;
-        let (found, steps) = table.search(arena, first, short(hash), is_it);
-        table.steps += steps;
-        found
+        match &mut self.entries {
+            Entries::Many(table) => table.find(arena, short(hash), is_it),
+            Entries::None | Entries::One { .. } => self.peek(arena, hash, is_it),
+        }
     }
 
     /// The same for those who only look, uncounted.
+    #[inline]
     pub(crate) fn peek<T>(&self, arena: &Arena<T>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<u32> {
-        let table = self.table.as_ref()?;
-        let first = table.candidate(short(hash))?;
-        table.search(arena, first, short(hash), is_it).0
+        match &self.entries {
+            Entries::None => None,
+            Entries::One { hash: only, index } => (*only == short(hash) && is_it(&arena[*index])).then_some(*index),
+            Entries::Many(table) => table.search(arena, short(hash), is_it).0,
+        }
     }
 
     /// Enters what is in this place of the arena, and not in the index.
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64, index: u32) {
-        self.table.get_or_insert_default().insert(short(hash), index);
+        match &mut self.entries {
+            Entries::None => self.entries = Entries::One { hash: short(hash), index },
+            Entries::Many(table) => table.insert(short(hash), index),
+            &mut Entries::One { hash: before, index: first } => {
+                let mut table = Box::<Table>::default();
+                table.insert(before, first);
+                table.insert(short(hash), index);
+                self.entries = Entries::Many(table);
+            }
+        }
     }
 
     /// Takes out what is in the index.
     #[inline]
     pub(crate) fn remove(&mut self, index: u32) {
-        if let Some(table) = &mut self.table {
-            table.remove(index);
+        match &mut self.entries {
+            Entries::None => {}
+            Entries::One { .. } => self.entries = Entries::None,
+            Entries::Many(table) => table.remove(index),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match &self.entries {
+            Entries::None => 0,
+            Entries::One { .. } => 1,
+            Entries::Many(table) => table.len,
         }
     }
 }
 
 impl Table {
-    /// The first entry of the bucket in which one with this hash can be.
+    /// The entry with this hash that is the right one, counting what was looked at.
     #[inline]
-    fn candidate(&self, hash: u32) -> Option<u32> {
-        let bucket = self.bucket(hash)?;
-        let content = self.contents[bucket];
-        (content == MANY || content == byte_of(hash)).then(|| self.firsts[bucket])
+    fn find<T>(&mut self, arena: &Arena<T>, hash: u32, is_it: impl Fn(&T) -> bool) -> Option<u32> {
+        let (found, steps) = self.search(arena, hash, is_it);
+        self.steps += 1 + steps;
+        found
     }
 
-    /// The entry with this hash that is the right one, in the chain that begins with `index`, and the entries looked at.
+    /// The entry with this hash that is the right one, and the entries looked at. An only entry is looked at itself, as its byte
+    /// fits: its hash, in the chains, would be as far away.
     #[inline]
-    fn search<T>(&self, arena: &Arena<T>, mut index: u32, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<u32>, u64) {
+    fn search<T>(&self, arena: &Arena<T>, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<u32>, u64) {
+        let Some(bucket) = self.bucket(hash) else { return (None, 0) };
+        match self.contents[bucket] {
+            MANY => self.follow(arena, self.firsts[bucket], hash, is_it),
+            content if content == byte_of(hash) => {
+                let index = self.firsts[bucket];
+                (is_it(&arena[index]).then_some(index), 1)
+            }
+            _ => (None, 0),
+        }
+    }
+
+    /// The same in the chain that begins with `index`.
+    fn follow<T>(&self, arena: &Arena<T>, mut index: u32, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<u32>, u64) {
         let mut steps = 0;
         while index != NIL {
             steps += 1;
@@ -291,8 +340,7 @@ impl<T> core::ops::IndexMut<usize> for Chunks<T> {
 
 impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let len = self.table.as_ref().map_or(0, |table| table.len);
-        f.debug_struct("Index").field("len", &len).field("steps", &self.steps()).finish_non_exhaustive()
+        f.debug_struct("Index").field("len", &self.len()).field("steps", &self.steps()).finish_non_exhaustive()
     }
 }
 
@@ -338,7 +386,29 @@ mod tests {
     }
 
     fn buckets(index: &Index) -> usize {
-        index.table.as_ref().map_or(0, |table| table.contents.len())
+        match &index.entries {
+            Entries::Many(table) => table.contents.len(),
+            Entries::None | Entries::One { .. } => 0,
+        }
+    }
+
+    #[test]
+    fn an_only_entry_needs_no_table_and_the_second_one_finds_it_in_there() {
+        let mut arena = Arena::new();
+        let places = [7, 8].map(|key: u64| arena.insert(key).expect("room"));
+        let mut index = Index::new();
+        for _ in 0..3 {
+            index.insert(hash(7), places[0]);
+            assert_eq!(index.find(&arena, hash(7), |&entry| entry == 7), Some(places[0]));
+            assert_eq!(index.find(&arena, hash(8), |&entry| entry == 8), None);
+            index.remove(places[0]);
+            assert_eq!((index.find(&arena, hash(7), |&entry| entry == 7), buckets(&index)), (None, 0));
+        }
+        index.insert(hash(7), places[0]);
+        index.insert(hash(8), places[1]);
+        for (key, place) in [(7, places[0]), (8, places[1])] {
+            assert_eq!(index.find(&arena, hash(key), |&entry| entry == key), Some(place));
+        }
     }
 
     #[test]
@@ -348,7 +418,8 @@ mod tests {
             let place = arena.insert(key).expect("room");
             let before = buckets(&index);
             index.insert(hash(key), place);
-            assert!(buckets(&index) <= before + BUCKETS);
+            // The second entry brings the first one with it.
+            assert!(buckets(&index) <= before.max(BUCKETS) + BUCKETS);
         }
         assert_eq!(buckets(&index), BUCKETS * 100_000);
         for key in 0..100_000 {

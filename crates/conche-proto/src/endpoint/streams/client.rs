@@ -76,7 +76,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Tells the application how much is wanted of the body of a request, if that is not known to it.
     pub(in crate::endpoint) fn tell_wanted(&mut self, id: ExchangeId) {
         if let Some(bytes) = self.transfer_of(id).and_then(Transfer::wants) {
-            self.events.push_back(Event::Wanted { body: Unfinished::Request(id), bytes });
+            self.announce(Event::Wanted { body: Unfinished::Request(id), bytes });
         }
     }
 

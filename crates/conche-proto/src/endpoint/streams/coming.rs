@@ -88,7 +88,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                         stream.phase = Phase::Coming(Coming { code, next, last: digest });
                     });
                     let message = OwnedMessage::pooled(*message, &mut self.requests);
-                    self.events.push_back(Event::Part { request, message, last: !block.more });
+                    self.announce(Event::Part { request, message, last: !block.more });
                 }
             }
             // The application has it still: what it says answers this message.
@@ -126,7 +126,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // Later there would be no room for a question.
             return self.challenge_at_once(now, arrival, message);
         }
-        let admitted = self.incoming.admits_in_parts(arrival.group, &message.token());
+        let places = self.config.limits.incoming;
+        let admitted = self.incoming.admits_in_parts(arrival.group, &message.token(), places);
         let taken = if admitted { self.take_in_place(now, arrival, message) } else { None };
         let insert = |taken| self.incoming.insert(now, || arrival.waiting(message, &said, taken));
         let Some(id) = taken.and_then(insert) else {
@@ -145,7 +146,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.incoming.keep_place(id);
         self.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);
-        self.events.push_back(Event::Request { id, from: arrival.source.from, message });
+        self.announce(Event::Request { id, from: arrival.source.from, message });
     }
 
     /// What 2.31 says of a block (RFC 7959 §2.3).

@@ -64,7 +64,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Some(stream) if stream.request == request => stream.phase = phase,
             before => {
                 let limit = self.config.limits.transfers;
-                if !self.incoming.admits(waiting.group, waiting.token.places()) {
+                if !self.incoming.admits(waiting.group, waiting.token.places(), self.config.limits.incoming) {
                     return Err(RespondError::TooManyStreams { limit });
                 }
                 if before.is_some() {
@@ -185,7 +185,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Phase::Leaving(leaving) = &mut stream.phase
             && let Some(bytes) = leaving.wants()
         {
-            self.events.push_back(Event::Wanted { body, bytes });
+            self.announce(Event::Wanted { body, bytes });
         }
     }
 

@@ -69,7 +69,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         request: RequestId,
         (arrival, message, said): (&Arrival<P>, &Message<'_>, Said),
     ) -> bool {
-        let fits = self.incoming.admits_next(request, arrival.group, &message.token());
+        let places = self.config.limits.incoming;
+        let fits = self.incoming.admits_next(request, arrival.group, &message.token(), places);
         let taken = if fits { self.take_in_place(now, arrival, message) } else { None };
         let Some(taken) = taken else {
             self.stats.overloaded += 1;
@@ -111,7 +112,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(Stream { request, phase }) = self.parts.streams.contexts.remove(key) else { return };
         self.give_up_place(now, request);
         if !matches!(phase, Phase::Answered(_)) {
-            self.events.push_back(Event::StreamOver { request, reason });
+            self.announce(Event::StreamOver { request, reason });
         }
     }
 
@@ -157,7 +158,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(key) = self.stream_of(request) {
             self.parts.streams.contexts.remove(key);
             self.incoming.let_place_go(request);
-            self.events.extend(reason.map(|reason| Event::StreamOver { request, reason }));
+            if let Some(reason) = reason {
+                self.announce(Event::StreamOver { request, reason });
+            }
         }
     }
 
