@@ -292,7 +292,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) {
         let confirmable = message.ty() == Type::Confirmable;
         let what = self.fingerprint(source, hash, message.id());
-        if confirmable && let Some(remembered) = self.received.find(now, what) {
+        let refuses_sets = self.sets.is_some() && !confirmable && message.code() == Code::BAD_OPTION;
+        if (confirmable || refuses_sets)
+            && let Some(remembered) = self.received.find(now, what)
+        {
             // Perhaps it is a copy of nothing but has the ID of a request, whose answer is no shorter for that.
             let allowance = self.allowance(now, &source.from, hash, message);
             return self.receive_copy(source, message, remembered, allowance);
@@ -302,7 +305,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !self.inquiries.is_empty() && self.receive_group_response(now, (source, hash), what, message) {
             return;
         }
-        if let Some(subscription) = self.notified(peer, &message.token(), found) {
+        if let Some(subscription) = self.notified(peer, message, found) {
             return self.receive_notification(now, source, what, subscription, message);
         }
         let Some(index) = found else {
@@ -327,6 +330,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's retransmissions.
             let _ = self.remember(now, received, Reply::EmptyAck);
             self.push_empty(source, Type::Acknowledgement, message.id());
+        } else if refuses_sets && self.exchanges.get(index).is_in_sets() {
+            // A registration goes once more under the same token: a copy of this is no answer to that.
+            let received = Received { what, confirmable, idempotent: Ok(()) };
+            let _ = self.remember(now, received, Reply::Silence);
         }
         self.deliver(now, index, AckKind::Separate, message);
     }

@@ -224,13 +224,30 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(set_rules) = self.sets.as_ref().map(|sets| sets.rules) else { return };
         let exchange = self.exchanges.get(index);
         let (confirmable, peer) = (exchange.confirmable, exchange.peer);
+        let waits = exchange.state == State::Queued;
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
         let Work::Sets(sets) = &mut transfer.work else { return self.exchanges.end_transfer(index, transfer) };
-        let (first, answered) = (confirmable && sets.is_alone(), sets.is_answered_by(message));
+        let (first, answered) = ((confirmable || waits) && sets.is_alone(), sets.is_answered_by(message));
         let kind = if confirmable { kind } else { AckKind::Piggybacked };
+        if waits && !answered {
+            // Nothing is outstanding that this could acknowledge, and what waits has its turn all the same.
+            let step = sets.answer(now, message, first, &rules, &set_rules);
+            self.exchanges.end_transfer(index, transfer);
+            return match step {
+                SetStep::Failed(trouble) => self.fail(now, index, failure_of(trouble)),
+                SetStep::Set if !confirmable => {
+                    let next = self.exchanges.set_missing(now, &mut self.peers, index);
+                    self.follow_set(now, index, next);
+                }
+                _ => {}
+            };
+        }
         if answered {
             // It is acknowledged as what it is, before it sends nothing any more.
             self.exchanges.end_transfer(index, transfer);
+            if waits {
+                self.exchanges.leave_queue(now, &mut self.peers, index);
+            }
             self.exchanges.acknowledge(now, &mut self.peers, index, kind);
             let Some(taken) = self.exchanges.take_transfer(index) else { return };
             transfer = taken;
@@ -382,42 +399,43 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The peer does not know Q-Block: the request begins anew, by Block1 and Block2.
+    /// The peer does not know Q-Block: the request begins anew, by Block1 and Block2. What is observed goes whole, and under the
+    /// same token.
     fn fall_back(&mut self, now: Instant, index: u32) {
-        let (code, whole) = match self.exchanges.take_transfer(index).map(|transfer| transfer.work) {
-            Some(Work::Sets(transfer)) => (transfer.code, transfer.whole.clone()),
-            _ => return self.fail(now, index, Failure::UnacceptableResponse),
+        let observed = self.is_observed(index);
+        let exchange = self.exchanges.get(index);
+        let (peer, beside) = (exchange.peer, 4 + exchange.token.encoded_len());
+        let rules = self.transfer_rules(&exchange.token);
+        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        let Work::Sets(sets) = &transfer.work else { return self.exchanges.end_transfer(index, transfer) };
+        let whole = sets.whole.clone();
+        let mut blocks = Transfer::new(sets.code, &whole);
+        let fits = beside + whole.len() <= self.config.limits.message_bytes;
+        let first = match observed {
+            true => fits.then_some(whole),
+            false if fits && whole.payload().len() <= rules.block_size.bytes() => Some(whole),
+            false => blocks.begin(&rules),
         };
-        let peer = self.exchanges.get(index).peer;
-        let fits = 4 + self.exchanges.get(index).token.encoded_len() + whole.len() <= self.config.limits.message_bytes;
-        if self.is_observed(index) {
-            if !fits {
-                return self.fail(now, index, Failure::BodyTooLarge);
-            }
-            // Under the same token: that is what is observed.
-            let token = self.exchanges.get(index).token.clone();
-            self.exchanges.get_mut(index).content.body = whole;
-            self.exchanges.send_anew(now, &mut self.peers, index, token);
-            return self.admit_waiting(now, peer);
-        }
-        let mut transfer = Transfer::new(code, &whole);
-        let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
-        let cut = !fits || whole.payload().len() > self.config.block_size.bytes();
-        let first =
-            if cut { transfer.begin(&self.transfer_rules(&self.exchanges.get(index).token)) } else { Some(whole) };
-        let Some(first) = first else { return self.fail(now, index, Failure::BodyTooLarge) };
-        let transfer = Box::new(Transferring::new(Work::Blocks(transfer)));
+        transfer.work = Work::Blocks(blocks);
+        let Some(first) = first else {
+            self.exchanges.end_transfer(index, transfer);
+            return self.fail(now, index, Failure::BodyTooLarge);
+        };
+        let token = if observed { None } else { self.choose_token(now, peer, false).ok().map(|chosen| chosen.token) };
+        // Only what is Confirmable begins in sets.
+        self.exchanges.get_mut(index).confirmable = true;
         self.exchanges.go_on(now, &mut self.peers, index, (transfer, first), token);
         self.admit_waiting(now, peer);
     }
 
-    /// The response to a request in sets comes block by block, or whole.
+    /// The response to a request in sets comes block by block, or whole. What asks for more of it is Confirmable, as the request was.
     fn go_by_blocks(&mut self, index: u32) {
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
         if let Work::Sets(sets) = &transfer.work {
             transfer.work = Work::Blocks(Transfer::new(sets.code, &sets.whole));
         }
         self.exchanges.end_transfer(index, transfer);
+        self.exchanges.get_mut(index).confirmable = true;
     }
 
     /// Which message a Reset is about is compared with the last that asked for what is missing of a body.

@@ -7,6 +7,7 @@ use rand_core::RngCore;
 use super::outbox::Source;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
+use crate::blockwise::sets::is_about_sets;
 use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Token, Type, decode_uint};
 use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Request, State};
 use crate::hash::Fingerprint;
@@ -178,15 +179,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The subscription that a response belongs to which is no answer to a request: to none at all, or not to this one,
     /// a registration whose answer would come with the acknowledgement or after it.
-    pub(super) fn notified(&mut self, peer: Option<u32>, token: &Token, exchange: Option<u32>) -> Option<u32> {
-        if self.subscriptions.is_empty() {
+    pub(super) fn notified(&mut self, peer: Option<u32>, message: &Message<'_>, exchange: Option<u32>) -> Option<u32> {
+        // A late word about the blocks of a registration is no state of what is observed.
+        if self.subscriptions.is_empty() || self.sets.is_some() && is_about_sets(message) {
             return None;
         }
-        let subscription = self.subscriptions.find(peer?, token)?;
+        let subscription = self.subscriptions.find(peer?, &message.token())?;
         let agreed = self.subscriptions.get(subscription).newest.is_some();
         let answers = exchange.is_some_and(|index| {
             let exchange = self.exchanges.get(index);
-            !exchange.confirmable || exchange.state == State::AwaitingResponse
+            let waits = exchange.state == State::Queued;
+            exchange.state == State::AwaitingResponse || !exchange.confirmable && !waits
         });
         (agreed && !answers).then_some(subscription)
     }

@@ -67,6 +67,12 @@ impl<C: Controller> Exchange<C> {
         self.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)))
     }
 
+    /// It is such a request, and a message of it has been answered. While its next set waits for its turn, another answer may come to
+    /// what has left.
+    pub(crate) fn has_begun_in_sets(&self) -> bool {
+        self.is_in_sets() && self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun())
+    }
+
     /// It is a request as any other so far, whose response may come in sets.
     pub(crate) fn asks_for_first_block(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
@@ -95,6 +101,13 @@ impl<C: Controller> Exchanges<C> {
         self.slots[index].may_confirm = false;
         self.go_on(now, peers, index, (transfer, body), None);
         self.count_set(index);
+    }
+
+    /// The response came while the next set waited for its turn: none of it leaves any more.
+    pub(crate) fn leave_queue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
+        self.dequeue(peers, index);
+        self.slots[index].ask_again = Instant::FAR_FUTURE;
+        self.await_response(now, index);
     }
 
     /// What leaves in sets is replaced before any of it has left.
@@ -197,7 +210,11 @@ impl<C: Controller> Exchanges<C> {
     pub(crate) fn set_missing<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         match self.slots[index].state {
             // They leave with the rest.
-            State::Queued | State::Departing | State::Paused => Next::Wait,
+            State::Queued => {
+                self.count_set(index);
+                Next::Wait
+            }
+            State::Departing | State::Paused => Next::Wait,
             State::AwaitingAck | State::AwaitingResponse => self.send_set_again(now, peers, index),
         }
     }

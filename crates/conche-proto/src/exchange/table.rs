@@ -239,7 +239,8 @@ impl<C: Controller> Exchanges<C> {
 
     /// The request with this token, if it has left: nobody can answer one that has not.
     pub(crate) fn with_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
-        self.find_token(peer, token).filter(|&index| !self.slots[index].sent.is_empty())
+        let may_be_answered = |exchange: &Exchange<C>| !exchange.sent.is_empty() || exchange.has_begun_in_sets();
+        self.find_token(peer, token).filter(|&index| may_be_answered(&self.slots[index]))
     }
 
     /// A random token of this length that no request to this peer uses (RFC 7252 §5.3.1), and nothing else either.

@@ -134,6 +134,11 @@ impl Transferring {
         Some(each.saturating_mul(u32::try_from(sender.due()).unwrap_or(u32::MAX)))
     }
 
+    /// A message of it has been answered.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.before.is_some()
+    }
+
     /// Its first message was answered, and more follows; `true` the first time.
     pub(super) fn begin<C: Controller>(&mut self, exchange: &Exchange<C>) -> bool {
         let begins = self.before.is_none();
@@ -196,7 +201,7 @@ impl Transferring {
 impl<C: Controller> Exchange<C> {
     /// It waited too long for its turn: without any effect at the peer, unless a part of it has had its turn.
     pub(super) fn expired(&self) -> Failure {
-        let begun = self.transfer.as_ref().is_some_and(|transfer| transfer.before.is_some());
+        let begun = self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun());
         if begun { Failure::TimedOut } else { Failure::QueueExpired }
     }
 }

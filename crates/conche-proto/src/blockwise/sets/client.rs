@@ -409,7 +409,7 @@ impl SetTransfer {
 }
 
 /// It says which blocks of a request have arrived: 2.31, or a 4.08 that lists those that have not.
-fn is_about_sets(response: &Message<'_>) -> bool {
+pub(crate) fn is_about_sets(response: &Message<'_>) -> bool {
     response.code() == Code::CONTINUE || lists_missing_blocks(response)
 }
 

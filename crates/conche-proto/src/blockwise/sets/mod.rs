@@ -20,6 +20,6 @@ mod client;
 mod receiver;
 mod sender;
 
-pub(crate) use client::{RequestTag, SetRules, SetStep, SetTransfer, lists_missing_blocks};
+pub(crate) use client::{RequestTag, SetRules, SetStep, SetTransfer, is_about_sets, lists_missing_blocks};
 pub(crate) use receiver::{Patience, Receiver, Reply, Shape};
 pub(crate) use sender::{Follows, Sender};

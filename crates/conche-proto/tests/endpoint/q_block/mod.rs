@@ -7,6 +7,7 @@ mod confirmable;
 mod lossy;
 mod server;
 mod states;
+mod waiting;
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, Body, Code, OptionNumber, OwnedMessage};

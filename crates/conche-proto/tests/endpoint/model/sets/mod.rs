@@ -61,11 +61,11 @@ impl Sets {
 
     /// A datagram is about to be handed in.
     pub fn received(&mut self, now: Instant, from: Address, local: Option<IpAddr>, message: &Message<'_>) {
-        // Whatever it says, a Confirmable message with the ID of one before is taken for a copy of that (RFC 7252 §4.2), as long as
-        // there was room to remember it.
-        let remembers = message.ty() == Type::Confirmable || message.code().is_request();
-        let is_known = remembers && !self.ids.insert((from, message.id()));
-        let may_be_copy = message.ty() == Type::Confirmable && is_known;
+        // Whatever it says, a Confirmable message with the ID of one before is taken for a copy of that (RFC 7252 §4.2), and so is a
+        // refusal to take sets, as long as there was room to remember it.
+        let is_compared = message.ty() == Type::Confirmable || message.code() == Code::BAD_OPTION;
+        let is_known = (is_compared || message.code().is_request()) && !self.ids.insert((from, message.id()));
+        let may_be_copy = is_compared && is_known;
         for request in self.requests.values_mut() {
             request.received(now, from, message, may_be_copy, &self.rules);
         }
