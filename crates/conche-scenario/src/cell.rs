@@ -1,14 +1,15 @@
 //! One combination of everything that is varied.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::{Label, Scenario, Texts, filled, matches_any};
 
 /// A cell of an experiment: a scenario in which everything that is varied has its value, and who runs which scheme.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// What is run.
-    pub scenario: Scenario,
+    /// What is run: the same for all schemes.
+    pub scenario: Arc<Scenario>,
     /// The part that it belongs to.
     pub part: Option<String>,
     /// Where it is on each axis but that of schemes.

@@ -1,12 +1,13 @@
 //! A scenario as it was read, of which cells are made.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use toml::Table;
 
 use super::sweep::{SCHEME, combinations};
 use super::{
-    AtLeastOne, Axis, Cell, Effort, Files, Label, Mix, NonEmpty, Scenario, ScenarioError, files, matches_any, once,
+    AtLeastOne, Axis, Cell, Effort, Files, Label, Mix, NonEmpty, Point, Scenario, ScenarioError, files, matches_any, once,
     part, path, select,
 };
 
@@ -17,6 +18,7 @@ pub struct Document {
     scenario: Scenario,
     /// Its parts as scenarios of their own; without parts, the scenario alone.
     sections: Vec<Scenario>,
+    cells: Vec<Cell>,
     effort: Effort,
 }
 
@@ -30,7 +32,7 @@ impl Document {
         let scenario = once::from_text(text)?;
         let mut table = toml::from_str(text)?;
         files::resolve(&mut table, file)?;
-        let mut document = Self { scenario, table, sections: Vec::new(), effort: Effort::default() };
+        let mut document = Self { scenario, table, sections: Vec::new(), cells: Vec::new(), effort: Effort::default() };
         document.reread()?;
         Ok(document)
     }
@@ -93,32 +95,36 @@ impl Document {
 
     /// The cells, the last axis changing fastest. A mix has none where there are fewer clients than schemes. The cells of all
     /// parts come scheme by scheme, unless the axis of schemes has its place elsewhere: then part by part.
-    ///
-    /// # Errors
-    /// If a point of an axis makes no sense.
-    pub fn cells(&self) -> Result<Vec<Cell>, ScenarioError> {
-        let sections = part::sections(&self.table)?;
-        let mut cells = Vec::new();
-        for (name, table) in &sections {
-            cells.extend(self.cells_of(name.as_deref(), table).map_err(|error| error.within_part(name.as_deref()))?);
+    #[must_use]
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// Reads everything anew after the table or the effort has changed, and checks it.
+    fn reread(&mut self) -> Result<(), ScenarioError> {
+        self.scenario = self.adjusted(self.table.clone())?;
+        let (mut sections, mut cells) = (Vec::new(), Vec::new());
+        let tables = part::sections(&self.table)?;
+        for (part, table) in &tables {
+            let within = |error: ScenarioError| error.within_part(part.as_deref());
+            let section = self.concrete(table.clone()).map_err(within)?;
+            cells.extend(self.cells_of(part.as_deref(), table, &section).map_err(within)?);
+            sections.push(section);
         }
-        for (axis, wanted) in &self.effort.only {
-            let known: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
-            if !known.iter().any(|label| matches_any(wanted, label)) {
-                return Err(nothing_on(axis, wanted, &known));
-            }
-            cells.retain(|(_, cell)| cell.labels_on(axis).iter().any(|label| matches_any(wanted, label)));
-        }
-        let is_placed = self.sections.iter().any(|section| section.sweep.iter().any(|axis| axis.name == SCHEME));
-        if !is_placed {
-            cells.sort_by_key(|(run, _)| *run);
-        }
-        Ok(cells.into_iter().map(|(_, cell)| cell).collect())
+        self.cells = self.chosen(cells, &sections)?;
+        self.sections = sections;
+        // What is drawn comes last: an axis that is wrong is no mistake of the figures over it.
+        let (figures, items) = (&self.scenario.figures, &self.scenario.items);
+        figures.iter().try_for_each(|figure| figure.validate(items, &self.sections))
     }
 
     /// The cells of a part, each with the place of its scheme or mix among all.
-    fn cells_of(&self, part: Option<&str>, table: &Table) -> Result<Vec<(usize, Cell)>, ScenarioError> {
-        let section = self.concrete(table)?;
+    fn cells_of(
+        &self,
+        part: Option<&str>,
+        table: &Table,
+        section: &Scenario,
+    ) -> Result<Vec<(usize, Cell)>, ScenarioError> {
         let place = section.sweep.iter().position(|axis| axis.name == SCHEME);
         let (before, after) = match place {
             None => (&[] as &[Axis], &section.sweep[..]),
@@ -129,18 +135,12 @@ impl Document {
         let runs: Vec<_> = alone.chain(mixed).collect();
         let mut cells = Vec::new();
         for outer in combinations(before) {
+            let inner = combinations(after).into_iter().map(|inner| self.at(table, [outer.clone(), inner].concat()));
+            let inner = inner.collect::<Result<Vec<_>, _>>()?;
             for (run, (mix, schemes)) in runs.iter().enumerate() {
-                for inner in combinations(after) {
-                    let points = [outer.clone(), inner].concat();
-                    let mut table = table.clone();
-                    points.iter().try_for_each(|(axis, point)| point.apply(axis, &mut table))?;
-                    let labels = points
-                        .iter()
-                        .map(|(axis, point)| Label { axis: axis.name.clone(), point: point.name.clone() })
-                        .collect();
-                    let scenario = self.concrete(&table).map_err(|error| at(error, &points))?;
-                    let part = part.map(str::to_owned);
-                    let cell = Cell { scenario, part, labels, schemes: schemes.clone(), mix: mix.clone() };
+                for (labels, scenario) in &inner {
+                    let (scenario, part) = (Arc::clone(scenario), part.map(str::to_owned));
+                    let cell = Cell { scenario, part, labels: labels.clone(), schemes: schemes.clone(), mix: mix.clone() };
                     cells.extend(Some((run, cell)).filter(|(_, cell)| cell.has_clients_for_all()));
                 }
             }
@@ -148,23 +148,34 @@ impl Document {
         Ok(cells)
     }
 
-    /// Reads everything anew after the table or the effort has changed, and checks it.
-    fn reread(&mut self) -> Result<(), ScenarioError> {
-        self.scenario = self.adjusted(self.table.clone())?;
-        let sections = part::sections(&self.table)?;
-        let read = sections
-            .iter()
-            .map(|(name, table)| self.concrete(table).map_err(|error| error.within_part(name.as_deref())));
-        self.sections = read.collect::<Result<_, _>>()?;
-        self.cells()?;
-        // What is drawn comes last: an axis that is wrong is no mistake of the figures over it.
-        let (figures, items) = (&self.scenario.figures, &self.scenario.items);
-        figures.iter().try_for_each(|figure| figure.validate(items, &self.sections))
+    /// What a table says at these points, whoever runs which scheme.
+    fn at(&self, table: &Table, points: Vec<(&Axis, Point)>) -> Result<(Vec<Label>, Arc<Scenario>), ScenarioError> {
+        let mut table = table.clone();
+        points.iter().try_for_each(|(axis, point)| point.apply(axis, &mut table))?;
+        let scenario = self.concrete(table).map_err(|error| of_cell(error, &points))?;
+        let label = |(axis, point): (&Axis, Point)| Label { axis: axis.name.clone(), point: point.name };
+        Ok((points.into_iter().map(label).collect(), Arc::new(scenario)))
+    }
+
+    /// Those that are to be run, in their order.
+    fn chosen(&self, mut cells: Vec<(usize, Cell)>, sections: &[Scenario]) -> Result<Vec<Cell>, ScenarioError> {
+        for (axis, wanted) in &self.effort.only {
+            let known: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
+            if !known.iter().any(|label| matches_any(wanted, label)) {
+                return Err(nothing_on(axis, wanted, &known));
+            }
+            cells.retain(|(_, cell)| cell.labels_on(axis).iter().any(|label| matches_any(wanted, label)));
+        }
+        let is_placed = sections.iter().any(|section| section.sweep.iter().any(|axis| axis.name == SCHEME));
+        if !is_placed {
+            cells.sort_by_key(|(run, _)| *run);
+        }
+        Ok(cells.into_iter().map(|(_, cell)| cell).collect())
     }
 
     /// The scenario that a table of one part says.
-    fn concrete(&self, table: &Table) -> Result<Scenario, ScenarioError> {
-        let scenario = self.adjusted(table.clone())?;
+    fn concrete(&self, table: Table) -> Result<Scenario, ScenarioError> {
+        let scenario = self.adjusted(table)?;
         scenario.validate()?;
         Ok(scenario)
     }
@@ -202,7 +213,7 @@ fn nothing_on(axis: &str, wanted: &[String], known: &BTreeSet<String>) -> Scenar
 }
 
 /// The error with the cell that it is of.
-fn at(error: ScenarioError, points: &[(&Axis, super::Point)]) -> ScenarioError {
+fn of_cell(error: ScenarioError, points: &[(&Axis, Point)]) -> ScenarioError {
     let points: Vec<_> = points.iter().map(|(axis, point)| format!("{} {}", axis.name, point.name)).collect();
     if points.is_empty() {
         error

@@ -157,7 +157,7 @@ impl Experiment {
     ) -> Result<(Vec<Figure>, Completion), ExperimentError> {
         let scenario = self.scenario();
         let routes = Arc::default();
-        let cells = self.document.cells()?.into_iter().map(|cell| CellRuns::new(cell, Arc::clone(&routes)));
+        let cells = self.document.cells().iter().map(|cell| CellRuns::new(cell.clone(), Arc::clone(&routes)));
         let cells: Vec<CellRuns> = cells.collect();
         let (outcomes, completion) = campaign::run(&cells, &self.source(), options, watch)?;
         if let Some(store) = options.store {

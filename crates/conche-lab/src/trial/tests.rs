@@ -43,8 +43,7 @@ controller = "default"
 
 fn record(text: &str) -> Result<Record, String> {
     let document = Document::from_toml(text).map_err(|error: ScenarioError| error.to_string())?;
-    let cells = document.cells().map_err(|error| error.to_string())?;
-    run(&cells[0], Wanted::default(), Replication { index: 0, count: 1, seed: 1 }, &Routes::default())
+    run(&document.cells()[0], Wanted::default(), Replication { index: 0, count: 1, seed: 1 }, &Routes::default())
         .map(|ran| ran.outcome)
 }
 
@@ -164,7 +163,7 @@ fn a_flow_has_as_many_exchanges_at_a_time_as_its_scheme_lets_out() {
 fn motes_are_as_many_hops_away_as_the_paper_s_network_has() {
     let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
     let rows = ["coap/many/nullrdc", "coap/many/contikimac"];
-    let cells = document.cells().expect("valid");
+    let cells = document.cells();
     for cell in cells.iter().filter(|cell| rows.contains(&cell.row(None, &cell.schemes[0]).as_str())) {
         let [one, other] = [1, 2].map(|seed| {
             let replication = Replication { index: 0, count: 1, seed };
@@ -212,9 +211,9 @@ pace = { on-off = { interval = "1s", on = "20s", off = "10s" } }
 "#;
 
 fn wanting_arrivals(text: &str) -> Result<Record, String> {
-    let cells = Document::from_toml(text).expect("valid").cells().expect("valid");
+    let document = Document::from_toml(text).expect("valid");
     let wanted = Wanted { arrivals: true, ..Wanted::default() };
-    run(&cells[0], wanted, Replication { index: 0, count: 1, seed: 1 }, &Routes::default()).map(|ran| ran.outcome)
+    run(&document.cells()[0], wanted, Replication { index: 0, count: 1, seed: 1 }, &Routes::default()).map(|ran| ran.outcome)
 }
 
 #[test]
