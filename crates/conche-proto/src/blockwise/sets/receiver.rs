@@ -210,8 +210,9 @@ impl Receiver {
         }
         // The first block came with an acknowledgement, which is lost for good if something behind it has arrived.
         let repeated = self.is_confirmable() && self.next > 0;
-        let patience = if repeated { self.patience.confirmable } else { self.patience.non };
-        self.last + patience.saturating_mul(1 << self.asked.saturating_sub(1).min(16))
+        let patience = self.patience.non.saturating_mul(1 << self.asked.saturating_sub(1).min(16));
+        // Nothing is on its way for longer than MAX_TRANSMIT_SPAN, however often it was asked for.
+        self.last + if repeated { patience.max(self.patience.confirmable) } else { patience }
     }
 
     /// What is missing is being asked for; `false` if that was in vain `most` times in a row.
@@ -331,6 +332,21 @@ mod tests {
         assert_eq!(come(&mut receiver, 40, 12), Reply::Missing, "a Non-confirmable one says that the others are lost");
         come_as(&mut receiver, 60, 13, Type::Confirmable);
         assert!(receiver.due() < at(4_060), "nobody repeats what was lost of both kinds");
+    }
+
+    #[test]
+    fn what_is_missing_of_confirmable_blocks_is_asked_for_after_the_same_time_again() {
+        let mut receiver = receiver();
+        for number in [0, 2] {
+            come_as(&mut receiver, 0, number, Type::Confirmable);
+        }
+        for (asked, due) in [(45_000, 90_000), (90_000, 135_000), (135_000, 180_000), (180_000, 225_000)] {
+            assert!(receiver.ask(at(asked), 4));
+            assert_eq!(receiver.due(), at(due));
+        }
+        assert!(!receiver.ask(at(225_000), 4));
+        receiver.patience.non = Duration::from_secs(10);
+        assert_eq!(receiver.due(), at(385_000), "what takes longer still is waited for");
     }
 
     #[test]

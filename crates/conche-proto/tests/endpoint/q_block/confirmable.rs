@@ -71,10 +71,15 @@ fn what_is_lost_is_repeated_by_its_sender_and_counted_once() {
     }
 }
 
-/// A payload of a peer that sends Confirmable ones, `after` the others or not.
+/// A payload of a peer that sends Confirmable ones.
 fn payload(id: u16, num: u32) -> Vec<u8> {
+    payload_of(b"tag", id, num)
+}
+
+/// The same of the body with this tag.
+fn payload_of(tag: &[u8], id: u16, num: u32) -> Vec<u8> {
     let body = Body::builder()
-        .option(OptionNumber::REQUEST_TAG, b"tag")
+        .option(OptionNumber::REQUEST_TAG, tag)
         .uint(OptionNumber::SIZE1, 48)
         .option(OptionNumber::Q_BLOCK1, Block { num, more: num < 2, size: BlockSize::B16 }.encode().as_slice())
         .payload(vec![num as u8; 16]);
@@ -96,4 +101,24 @@ fn confirmable_payloads_in_any_order_are_acknowledged_each_and_nothing_is_asked_
     assert!(server.run(s(100)).sent.is_empty(), "their sender repeats what is missing");
     let whole = server.receive(7, &payload(3, 1));
     assert_eq!(whole.events.len(), 1, "{whole:?}");
+}
+
+#[test]
+fn bodies_that_their_clients_abandon_keep_within_the_caps_make_room_and_are_gone_in_the_end() {
+    let mut server: Direct<u32> = Direct::new(in_sets());
+    let most = in_sets().limits.transfers_per_peer as u16;
+    let begin = |server: &mut Direct<u32>, body: u16| {
+        let given = server.receive(7, &payload_of(&body.to_be_bytes(), body, 0));
+        server.receive(7, &payload_of(&body.to_be_bytes(), 0x100 + body, 1));
+        (given.message().code(), server.endpoint.occupancy().assemblies)
+    };
+    for body in 0..most {
+        assert_eq!(begin(&mut server, body), (Code::EMPTY, usize::from(body) + 1));
+    }
+    assert_eq!(begin(&mut server, most), (Code::SERVICE_UNAVAILABLE, usize::from(most)));
+    assert!(server.run(s(10)).sent.is_empty(), "their sender repeats what is missing");
+    assert_eq!(begin(&mut server, most + 1), (Code::EMPTY, usize::from(most)), "4.5 times ACK_TIMEOUT has passed");
+    assert!(server.run(s(247)).sent.is_empty());
+    let left = server.endpoint.occupancy();
+    assert_eq!((left.assemblies, left.body_bytes), (0, 0), "EXCHANGE_LIFETIME has passed");
 }
