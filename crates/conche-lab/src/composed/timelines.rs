@@ -50,26 +50,46 @@ fn copies(record: &Record, flow: &Flow, exchange: &Exchange) -> Option<Vec<(f64,
     let log = &of_flow?.timeouts;
     let seconds = |copy: &Timeout| ((copy.at - exchange.began).as_secs_f64(), copy.after.as_secs_f64());
     let mut chain = Vec::new();
-    follow(log, exchange, exchange.began, &mut chain).then(|| chain.into_iter().map(seconds).collect())
+    find(log, exchange, &mut chain).then(|| chain.into_iter().map(seconds).collect())
 }
+
+/// Finds the copies of an exchange; those that left late only if there are none that left in time.
+fn find<'a>(log: &'a [Timeout], exchange: &Exchange, chain: &mut Vec<&'a Timeout>) -> bool {
+    [false, true].into_iter().any(|late| follow(log, exchange, exchange.began, (late, &mut 0), chain))
+}
+
+/// After so many copies that were tried an exchange has no timeline.
+const MOST_TRIED: u32 = 4096;
 
 /// Finds the copies of an exchange among all of its host's, which are in the order in which they left: each leaves when the
 /// timeout of the one before is over, or a little later, and the last one's is over when the exchange is given up. Of
-/// several exchanges that begin at one time, that tells which is which.
-fn follow<'a>(log: &'a [Timeout], exchange: &Exchange, due: Instant, chain: &mut Vec<&'a Timeout>) -> bool {
+/// several exchanges that go on at one time, that tells which is which.
+fn follow<'a>(
+    log: &'a [Timeout],
+    exchange: &Exchange,
+    due: Instant,
+    (late, tried): (bool, &mut u32),
+    chain: &mut Vec<&'a Timeout>,
+) -> bool {
     if chain.len() == usize::from(exchange.transmissions) {
         return chain.last().is_some_and(|last| match exchange.answered {
             true => last.at <= exchange.ended,
             false => last.at + last.after == exchange.ended,
         });
     }
+    let latest = if chain.is_empty() || !late { due } else { exchange.ended };
+    let attempt = chain.len();
     let from = log.partition_point(|timeout| timeout.at < due);
-    let is_next = |timeout: &&Timeout| usize::from(timeout.attempt) == chain.len() && timeout.at <= exchange.ended;
-    let mut next = log[from..].iter().filter(is_next).peekable();
-    let Some(first) = next.peek().map(|timeout| timeout.at) else { return false };
-    for timeout in next.take_while(|timeout| timeout.at == first).collect::<Vec<_>>() {
+    for timeout in log[from..].iter().take_while(|timeout| timeout.at <= latest) {
+        if usize::from(timeout.attempt) != attempt {
+            continue;
+        }
+        *tried += 1;
+        if *tried > MOST_TRIED {
+            return false;
+        }
         chain.push(timeout);
-        if follow(log, exchange, timeout.at + timeout.after, chain) {
+        if follow(log, exchange, timeout.at + timeout.after, (late, tried), chain) {
             return true;
         }
         chain.pop();
@@ -95,7 +115,7 @@ mod tests {
         let (began, ended) = (Instant::ZERO, Instant::from_millis(ended * 1000));
         let exchange = Exchange { flow: 0, began, ended, transmissions, unnecessary: 0, answered, round_trip: None };
         let mut chain = Vec::new();
-        let is_found = follow(log, &exchange, began, &mut chain);
+        let is_found = find(log, &exchange, &mut chain);
         is_found.then(|| chain.into_iter().map(|copy| copy.after.as_secs()).collect())
     }
 
@@ -105,6 +125,12 @@ mod tests {
         assert_eq!(found(&log, 3, 14, false), Some(vec![2, 4, 8]));
         assert_eq!(found(&log, 3, 21, false), Some(vec![3, 6, 12]));
         assert_eq!(found(&log, 2, 5, true), Some(vec![2, 4]));
+    }
+
+    #[test]
+    fn a_copy_that_leaves_late_is_not_taken_for_another_exchange() {
+        let log = log(&[(0, 0, 2), (0, 0, 1), (2, 1, 7), (3, 1, 4)]);
+        assert_eq!(found(&log, 2, 7, false), Some(vec![2, 4]));
     }
 
     #[test]
