@@ -8,9 +8,13 @@ pub struct Limits {
     /// Peers with congestion state or message IDs: those that we send to, and those whose requests need a response of its
     /// own, for 255 s after their last use. No group of sources makes more of them than are free for others.
     pub peers: usize,
-    /// Requests and pings that wait for admission to one peer.
+    /// Messages that wait for admission to one peer: if there are as many, a further request or ping to it is refused. What is never
+    /// refused may wait beside them, as it may beside those of `queue`.
     pub queue_per_peer: usize,
-    /// Requests and pings that wait for admission, over all peers.
+    /// Requests and pings that wait for admission, over all peers: if there are as many, a further one is refused. One that has begun is
+    /// not refused when its next message has to wait: the next block or set of its body or response, or the same request once more, by
+    /// Block1 and Block2 or with a token that its peer understands. It keeps its place among `exchanges`, so these bound how many
+    /// wait in all. Separate responses wait within `incoming`, and notifications within `observers`.
     pub queue: usize,
     /// Requests and pings that are not over, queued ones included.
     pub exchanges: usize,

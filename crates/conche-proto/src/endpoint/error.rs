@@ -49,8 +49,8 @@ pub enum RequestError {
         /// What is allowed.
         limit: usize,
     },
-    /// As many messages wait for all peers as [`Limits::queue`](crate::Limits::queue) allows.
-    #[error("{limit} messages wait for admission already: wait for some to end, or raise the limit 'queue'")]
+    /// As many requests and pings wait for all peers as [`Limits::queue`](crate::Limits::queue) allows.
+    #[error("{limit} requests wait for admission already: wait for some to end, or raise the limit 'queue'")]
     QueuesFull {
         /// What is allowed.
         limit: usize,

@@ -379,7 +379,7 @@ pub struct Occupancy {
     pub peers: usize,
     /// Exchanges that are not over.
     pub exchanges: usize,
-    /// Those that wait for admission.
+    /// Those that wait for admission. What of them [`Limits::queue`](crate::Limits::queue) does not bound is said there.
     pub queued: usize,
     /// Requests of peers that wait for a response.
     pub incoming: usize,

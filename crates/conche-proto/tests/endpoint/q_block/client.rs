@@ -47,6 +47,25 @@ fn nothing_acknowledges_the_first_message_once_another_has_asked_for_what_is_mis
     world.run_to_end();
 }
 
+// RFC 7252 §4.2, RFC 9177 §4.4
+#[test]
+fn a_block_with_the_message_id_of_another_one_is_a_copy_of_that_and_asked_for_like_what_never_came() {
+    let mut world = World::client_of(&in_sets(), by_name("default"));
+    let asked = world.request(request(Code::GET, "/large"));
+    let token = world.first_copy(asked).message().token();
+    for num in [3, 2] {
+        world.inject(SERVER, CLIENT, &block(Type::Confirmable, MessageId(1), &token, num, b'a'));
+        assert_eq!(last(&world).bytes, wire::empty_ack(MessageId(1)));
+    }
+    world.step();
+    let asks = last(&world).message();
+    let content = asks.content();
+    let wanted = content.options().filter(|option| option.number == OptionNumber::Q_BLOCK2);
+    let wanted: Vec<String> = wanted.map(|option| Block::decode(option.value).expect("legal").to_string()).collect();
+    assert_eq!(wanted, ["0/0/16", "1/0/16", "2/0/16"]);
+    world.run_to_end();
+}
+
 // RFC 9177 §4.1
 #[test]
 fn a_4_02_to_what_asks_for_more_is_the_response_and_no_sign_of_a_server_that_does_not_know_q_block() {

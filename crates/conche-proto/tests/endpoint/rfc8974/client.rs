@@ -1,10 +1,11 @@
 //! Long tokens of requests, and how a client finds out who understands them.
 
 use conche_proto::codec::{Code, Token, Type};
-use conche_proto::{EndpointConfig, Event, Failure, Reliability, Request};
+use conche_proto::{EndpointConfig, Event, Failure, Limits, Reliability, Request, RequestError};
 
 use crate::support::direct::Given;
-use crate::support::{Direct, request, s, wire};
+use crate::support::world::by_name;
+use crate::support::{CLIENT, Direct, SERVER, World, request, s, wire};
 
 const PEER: u32 = 1;
 
@@ -94,6 +95,28 @@ fn a_reset_of_the_second_message_fails_the_request() {
     let [Event::Failed { reason: Failure::Reset, .. }] = given.events[..] else { panic!("{given:?}") };
     assert!(given.sent.is_empty());
     client.run_to_end();
+}
+
+#[test]
+fn what_goes_once_more_finds_its_place_though_the_queue_is_full_and_nothing_new_does() {
+    let limits = Limits { queue: 1, ..Limits::default() };
+    let config = EndpointConfig { token_length: 40, longest_token: 600, limits, ..EndpointConfig::default() };
+    // A controller that lets one message in two seconds leave at first, so that both have to wait.
+    let mut world = World::client_of(&config, by_name("bdp-literal"));
+    let [tried, waits] = [(); 2].map(|()| world.request(get(Reliability::Confirmable)));
+    let rejected = world.first_copy(tried).message().header().id;
+    world.inject(SERVER, CLIENT, &wire::reset(rejected));
+    let now = world.now;
+    let client = &mut world.node(CLIENT).endpoint;
+    assert_eq!(client.occupancy().queued, 2);
+    let refused = client.request(now, SERVER, get(Reliability::Confirmable));
+    assert_eq!(refused, Err(RequestError::QueuesFull { limit: 1 }));
+    world.run(s(2));
+    world.inject(SERVER, CLIENT, &wire::piggybacked(&world.first_copy(waits).bytes, Code::CONTENT));
+    world.run(s(10));
+    let again = world.sent_by(CLIENT).next_back().expect("it sent something").message();
+    assert_eq!((world.departures(tried).len() > 1, again.token().len()), (true, 8));
+    world.run_to_end();
 }
 
 // RFC 8974 §2.1 (Q402)

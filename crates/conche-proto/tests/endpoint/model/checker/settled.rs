@@ -1,10 +1,11 @@
 //! What must hold whenever an endpoint waits: all that it has is within its bounds.
 
 use conche_proto::cc::Controller;
-use conche_proto::{Endpoint, Instant};
+use conche_proto::{Endpoint, Instant, PeerSnapshot};
 
 use super::super::Address;
 use super::super::script::PEERS;
+use super::super::track::Track;
 use super::Checker;
 
 /// The deduplication table may grow by so many bytes for one message: its entry and others allocated with it, a reply.
@@ -20,7 +21,10 @@ impl Checker {
         let observers = occupancy.observers;
         let requests = requests.saturating_sub(observers);
         assert!(requests <= limits.exchanges && occupancy.incoming + responses <= limits.incoming, "{occupancy:?}");
-        assert!(occupancy.queued <= limits.queue + responses + occupancy.transfers + observers, "{occupancy:?}");
+        // What has begun keeps its place among the exchanges, and needs none of the queue's when its next message waits.
+        let beside = responses + observers + occupancy.subscriptions;
+        let most = limits.queue + beside;
+        assert!(occupancy.queued <= most || occupancy.queued <= most + self.begun(|_| true), "{occupancy:?}");
         // Bodies that come in sets have a table of their own.
         let assemblies = limits.transfers * if self.sets.is_some() { 2 } else { 1 };
         assert!(occupancy.assemblies <= assemblies && occupancy.representations <= limits.transfers, "{occupancy:?}");
@@ -43,9 +47,17 @@ impl Checker {
             assert!(count <= nstart, "{count} Confirmable messages are outstanding to {peer}, NSTART is {nstart}");
             assert!(endpoint.snapshot(peer).is_some(), "a peer with an exchange has state");
         }
-        for snapshot in (0..PEERS.into()).filter_map(|peer| endpoint.snapshot(&peer)) {
-            let queued = snapshot.queued <= limits.queue_per_peer + responses + occupancy.transfers + observers;
-            assert!(snapshot.outstanding <= nstart && queued, "{snapshot:?}");
+        let most = limits.queue_per_peer + beside;
+        for peer in 0..PEERS.into() {
+            let Some(PeerSnapshot { outstanding, queued, .. }) = endpoint.snapshot(&peer) else { continue };
+            assert!(outstanding <= nstart, "{outstanding} are outstanding to {peer}");
+            assert!(queued <= most || queued <= most + self.begun(|to| to == peer), "{queued} wait for {peer}");
         }
+    }
+
+    /// How many of the application's requests to these peers have begun and are not over.
+    fn begun(&self, to: impl Fn(Address) -> bool) -> usize {
+        let begun = |track: &&Track| track.before > 0 || !track.sent.is_empty();
+        self.exchanges.values().filter(|track| !track.own && !track.ended && to(track.to)).filter(begun).count()
     }
 }

@@ -5,10 +5,10 @@ mod requests;
 mod states;
 mod uploads;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use conche_proto::codec::{Block, Code, Message, OptionNumber, Token, Type};
+use conche_proto::codec::{Block, Code, Message, MessageId, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, ExchangeId, Instant, Transmit};
 
 use super::Address;
@@ -31,6 +31,8 @@ struct Rules {
 #[derive(Debug)]
 pub struct Sets {
     rules: Rules,
+    /// IDs of messages that came and may be remembered.
+    ids: BTreeSet<(Address, MessageId)>,
     requests: BTreeMap<ExchangeId, Request>,
     kept: Kept,
     uploads: Uploads,
@@ -49,6 +51,7 @@ impl Sets {
         };
         Some(Self {
             rules,
+            ids: BTreeSet::new(),
             requests: BTreeMap::new(),
             kept: Kept::default(),
             uploads: Uploads::default(),
@@ -58,8 +61,13 @@ impl Sets {
 
     /// A datagram is about to be handed in.
     pub fn received(&mut self, now: Instant, from: Address, local: Option<IpAddr>, message: &Message<'_>) {
+        // Whatever it says, a Confirmable message with the ID of one before is taken for a copy of that (RFC 7252 §4.2), as long as
+        // there was room to remember it.
+        let remembers = message.ty() == Type::Confirmable || message.code().is_request();
+        let is_known = remembers && !self.ids.insert((from, message.id()));
+        let may_be_copy = message.ty() == Type::Confirmable && is_known;
         for request in self.requests.values_mut() {
-            request.received(now, from, message, &self.rules);
+            request.received(now, from, message, may_be_copy, &self.rules);
         }
         self.states.received(from, message);
         if message.code().is_request() && message.ty() != Type::Acknowledgement {

@@ -57,6 +57,8 @@ pub(super) struct Request {
 struct Came {
     marks: Option<(Code, Option<Vec<u8>>, u32, usize)>,
     blocks: BTreeSet<u32>,
+    /// These, and those whose message may have been taken for a copy of another one.
+    perhaps: BTreeSet<u32>,
     /// One of them did not fit.
     odd: bool,
 }
@@ -125,7 +127,15 @@ impl Request {
         to == self.to && self.prefix().map_or(*token == self.token, same)
     }
 
-    pub(super) fn received(&mut self, now: Instant, from: Address, message: &Message<'_>, rules: &Rules) {
+    /// A datagram is about to be handed in: it may be a copy of another one, which says nothing.
+    pub(super) fn received(
+        &mut self,
+        now: Instant,
+        from: Address,
+        message: &Message<'_>,
+        may_be_copy: bool,
+        rules: &Rules,
+    ) {
         // What the first message is acknowledged by comes too late when others have left.
         let acknowledges = message.id() == self.id && self.left == 0;
         if from != self.to || self.refused {
@@ -140,7 +150,7 @@ impl Request {
             return;
         }
         if message.code() == Code::BAD_OPTION {
-            let again = message.ty() == Type::Acknowledgement && self.acknowledged;
+            let again = message.ty() == Type::Acknowledgement && self.acknowledged || may_be_copy;
             *(if again { &mut self.perhaps_refused } else { &mut self.refused }) = true;
             return;
         }
@@ -156,7 +166,7 @@ impl Request {
                 }
             }
             Code::REQUEST_ENTITY_INCOMPLETE if self.body.is_some() => self.misses(message, rules),
-            _ => self.came(message, rules),
+            _ => self.came(message, may_be_copy, rules),
         }
         if self.came.is_some() {
             self.last = now;
@@ -246,7 +256,7 @@ impl Request {
     }
 
     /// A block of the response came.
-    fn came(&mut self, message: &Message<'_>, rules: &Rules) {
+    fn came(&mut self, message: &Message<'_>, may_be_copy: bool, rules: &Rules) {
         if message.option(OptionNumber::Q_BLOCK2).is_some() {
             self.came.get_or_insert_default();
         }
@@ -264,9 +274,9 @@ impl Request {
         let length = block.size.bytes().min(bytes.saturating_sub(block.offset()));
         let fits = block.more == ((block.num as usize) + 1 < blocks) && message.payload().len() == length && length > 0;
         came.odd |= !fits;
-        let next = (0..).find(|number| !came.blocks.contains(number)).expect("of infinitely many");
-        if block.num < end_of_set(next, rules).saturating_add(rules.max_payloads) {
-            came.blocks.insert(block.num);
+        enter(&mut came.perhaps, block.num, rules);
+        if !may_be_copy {
+            enter(&mut came.blocks, block.num, rules);
         }
     }
 
@@ -286,18 +296,26 @@ impl Request {
             let beside_first = there == [1] && asked.len() == 2 && asked[0].num == 0 && self.body.is_some();
             assert!(there.is_empty() || beside_first, "{message} asks for {there:?}, which came: {came:?}");
             let turn = last.more && single.is_empty() && last.num > 0 && last.num.is_multiple_of(rules.max_payloads);
-            assert!(!turn || (0..last.num).all(|number| came.blocks.contains(&number)), "{message} is a 'Continue'");
+            assert!(!turn || (0..last.num).all(|number| came.perhaps.contains(&number)), "{message} is a 'Continue'");
         }
         if self.unsaid > 0 {
             self.unsaid -= 1;
             self.in_vain = 0;
         } else {
-            let end_came = came.blocks.last().is_some_and(|&last| last >= end_of_set(last, rules) - 1);
+            let end_came = came.perhaps.last().is_some_and(|&last| last >= end_of_set(last, rules) - 1);
             let least = if came.odd || end_came || self.in_vain == 0 { REORDERING } else { rules.non_receive_timeout };
             assert!(now - self.last >= least, "{message} is asked for too soon: {self:?}");
             self.in_vain = self.in_vain.saturating_add(1);
             assert!(self.in_vain <= rules.most, "{message} is asked for in vain: {self:?}");
         }
         self.last = now;
+    }
+}
+
+/// A block came: it is taken if it is of the set that is expected or of the next one.
+fn enter(blocks: &mut BTreeSet<u32>, number: u32, rules: &Rules) {
+    let next = (0..).find(|number| !blocks.contains(number)).expect("of infinitely many");
+    if number < end_of_set(next, rules).saturating_add(rules.max_payloads) {
+        blocks.insert(number);
     }
 }
