@@ -50,7 +50,12 @@ fn copies(record: &Record, flow: &Flow, exchange: &Exchange) -> Option<Vec<(f64,
     let log = &of_flow?.timeouts;
     let seconds = |copy: &Timeout| ((copy.at - exchange.began).as_secs_f64(), copy.after.as_secs_f64());
     let mut chain = Vec::new();
-    follow(log, exchange, exchange.began, &mut 0, &mut chain).then(|| chain.into_iter().map(seconds).collect())
+    find(log, exchange, &mut chain).then(|| chain.into_iter().map(seconds).collect())
+}
+
+/// Finds the copies of an exchange; those that left late only if there are none that left in time.
+fn find<'a>(log: &'a [Timeout], exchange: &Exchange, chain: &mut Vec<&'a Timeout>) -> bool {
+    [false, true].into_iter().any(|late| follow(log, exchange, exchange.began, (late, &mut 0), chain))
 }
 
 /// After so many copies that were tried an exchange has no timeline.
@@ -63,7 +68,7 @@ fn follow<'a>(
     log: &'a [Timeout],
     exchange: &Exchange,
     due: Instant,
-    tried: &mut u32,
+    (late, tried): (bool, &mut u32),
     chain: &mut Vec<&'a Timeout>,
 ) -> bool {
     if chain.len() == usize::from(exchange.transmissions) {
@@ -72,7 +77,7 @@ fn follow<'a>(
             false => last.at + last.after == exchange.ended,
         });
     }
-    let latest = if chain.is_empty() { due } else { exchange.ended };
+    let latest = if chain.is_empty() || !late { due } else { exchange.ended };
     let attempt = chain.len();
     let from = log.partition_point(|timeout| timeout.at < due);
     for timeout in log[from..].iter().take_while(|timeout| timeout.at <= latest) {
@@ -84,7 +89,7 @@ fn follow<'a>(
             return false;
         }
         chain.push(timeout);
-        if follow(log, exchange, timeout.at + timeout.after, tried, chain) {
+        if follow(log, exchange, timeout.at + timeout.after, (late, tried), chain) {
             return true;
         }
         chain.pop();
@@ -110,7 +115,7 @@ mod tests {
         let (began, ended) = (Instant::ZERO, Instant::from_millis(ended * 1000));
         let exchange = Exchange { flow: 0, began, ended, transmissions, unnecessary: 0, answered, round_trip: None };
         let mut chain = Vec::new();
-        let is_found = follow(log, &exchange, began, &mut 0, &mut chain);
+        let is_found = find(log, &exchange, &mut chain);
         is_found.then(|| chain.into_iter().map(|copy| copy.after.as_secs()).collect())
     }
 

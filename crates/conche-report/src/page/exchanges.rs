@@ -24,7 +24,7 @@ pub(super) fn write(study: &Study, html: &mut Html) {
         return;
     }
     // Lines come in the order in which runs were over.
-    cells.sort_by(|one, other| order(one).cmp(&order(other)));
+    cells.sort_by_key(order);
     let more = cells.len().saturating_sub(MOST_CELLS);
     cells.truncate(MOST_CELLS);
     html.raw("<h3>One exchange in time</h3>\n<p class=sub>A mark is a copy of the request, the bar behind it the timeout that ");
@@ -64,8 +64,9 @@ pub(super) fn write(study: &Study, html: &mut Html) {
 }
 
 /// Cells by part and labels, these as numbers where they are some.
-fn order((_, of_cell): &(String, Vec<&Shown>)) -> Option<(Option<String>, Vec<(u64, String)>, Option<String>)> {
-    let CellId { part, axes, mix, .. } = &of_cell.first()?.cell;
+fn order((_, of_cell): &(String, Vec<&Shown>)) -> impl Ord + use<> {
     let point = |point: &String| (point.parse().unwrap_or(u64::MAX), point.clone());
-    Some((part.clone(), axes.values().map(point).collect(), mix.clone()))
+    of_cell.first().map(|Shown { cell: CellId { part, axes, mix, .. }, .. }| {
+        (part.clone(), axes.values().map(point).collect::<Vec<_>>(), mix.clone())
+    })
 }
