@@ -239,7 +239,7 @@ fn exchanges_are_kept_when_they_are_asked_for_and_runs_without_them_are_run_agai
     assert!(fs::read(campaign.path("results/exchanges.parquet")).is_ok_and(|file| file.ends_with(b"PAR1")));
     let journal = campaign.file("runs.ndjson");
     for which in ["slowest", "median", "most-copies"] {
-        assert_eq!(journal.matches(&format!("{{\"which\":\"{which}\",")).count(), 12, "one of each run");
+        assert_eq!(journal.matches(&format!("{{\"which\":\"{which}\",")).count(), 16, "one of each scheme in each run");
     }
 }
 
