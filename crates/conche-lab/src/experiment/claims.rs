@@ -195,7 +195,8 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
             let (shown, interval) = spread_ratio(&one.of_runs, &other.of_runs)?;
             Some(Outcome { shown, interval: Some(interval), decides: Some(interval) })
         }
-        (Compare::Spread, [_, ..]) => by(&|means| {
+        // One value has no spread.
+        (Compare::Spread, [_, _, ..]) => by(&|means| {
             let least = means.iter().copied().fold(f64::INFINITY, f64::min);
             Some(means.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least)
         }),
