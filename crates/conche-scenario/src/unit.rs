@@ -29,7 +29,7 @@ pub enum Unit {
     Percent,
     /// A quotient of two values of the same kind.
     Ratio,
-    /// 1 if a claim holds, 0 if it does not.
+    /// 1 if a claim holds, 0 if it does not, one half if it is inconclusive.
     Verdict,
 }
 

@@ -1,4 +1,4 @@
-//! No hash map's order is observable: in protocol, simulator and lab nothing walks over one.
+//! No hash map's order is observable: in protocol, simulator, lab and relay nothing walks over one.
 //!
 //! The check knows maps and sets by their declaration in the same file (`name: HashMap<…>`, `let name = HashMap::new()`).
 //! Where the order cannot matter, as in a sum, a comment on the line or the one above says so: `// order-free: why`.
@@ -7,8 +7,13 @@ use crate::project::{Finding, TextFile};
 use crate::source::{self, Kind, Token};
 
 /// Crates whose results must not depend on an order that no one chose.
-const CRATES: [&str; 4] =
-    ["crates/conche-proto/src/", "crates/conche-netsim/src/", "crates/conche-scenario/src/", "crates/conche-lab/src/"];
+const CRATES: [&str; 5] = [
+    "crates/conche-proto/src/",
+    "crates/conche-netsim/src/",
+    "crates/conche-scenario/src/",
+    "crates/conche-lab/src/",
+    "crates/conche-relay/src/",
+];
 
 /// Methods that visit all entries.
 const WALKS: [&str; 11] = [

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use conche_netsim::Instant;
+use conche_proto::Envelope;
 use conche_results::{ExchangeRows, Timeline, Which};
 
 use super::cells::CellRuns;
@@ -12,6 +13,7 @@ use crate::workload::{Exchange, Timeout};
 
 /// Adds of each scheme the exchanges that [`Which`] names.
 pub(super) fn add(rows: &mut ExchangeRows, runs: &CellRuns, record: &Record) {
+    let envelope = Envelope::open(runs.cell.scenario.endpoint.timeout_cap.0);
     for (place, scheme) in runs.cell.schemes.iter().enumerate() {
         let flows = record.flows_of(Selection { scheme: place, traffic: None });
         let mut exchanges: Vec<(&Flow, &Exchange)> =
@@ -24,7 +26,7 @@ pub(super) fn add(rows: &mut ExchangeRows, runs: &CellRuns, record: &Record) {
                 Which::MostCopies => exchanges.iter().max_by_key(|(_, exchange)| exchange.transmissions),
             };
             let Some((flow, exchange)) = chosen else { continue };
-            let Some(copies) = copies(record, flow, exchange) else { continue };
+            let Some(copies) = copies(record, flow, exchange, &envelope) else { continue };
             rows.add_timeline(Timeline {
                 which,
                 scheme: scheme.clone(),
@@ -42,15 +44,25 @@ pub(super) fn add(rows: &mut ExchangeRows, runs: &CellRuns, record: &Record) {
 
 /// Of each copy when it left, in seconds after the first one, and its timeout. `None` of what has no timeouts, such as
 /// Non-confirmable requests.
-fn copies(record: &Record, flow: &Flow, exchange: &Exchange) -> Option<Vec<(f64, f64)>> {
-    let mut of_client = record.nodes.iter().filter(|node| node.node == flow.client);
-    // Flows that were run one by one have a record of their host each.
-    let place = record.flows.iter().position(|other| std::ptr::eq(other, flow))?;
-    let of_flow = if of_client.clone().count() == record.flows.len() { of_client.nth(place) } else { of_client.next() };
-    let log = &of_flow?.timeouts;
+fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope) -> Option<Vec<(f64, f64)>> {
+    let log = armed(log(record, flow)?, envelope);
     let seconds = |copy: &Timeout| ((copy.at - exchange.began).as_secs_f64(), copy.after.as_secs_f64());
     let mut chain = Vec::new();
-    find(log, exchange, &mut chain).then(|| chain.into_iter().map(seconds).collect())
+    find(&log, exchange, &mut chain).then(|| chain.into_iter().map(seconds).collect())
+}
+
+/// The timeouts of a flow's host, in the run that the flow was in.
+fn log<'a>(record: &'a Record, flow: &Flow) -> Option<&'a [Timeout]> {
+    let own: Vec<_> = record.nodes.iter().filter(|node| node.node == flow.client).collect();
+    // Flows that were run one by one have a record of their host each, others of one host share one.
+    let before = record.flows.iter().take_while(|other| !std::ptr::eq(*other, flow));
+    let place = if own.len() > 1 { before.filter(|other| other.client == flow.client).count() } else { 0 };
+    own.get(place).map(|node| node.timeouts.as_slice())
+}
+
+/// What the endpoint waited for where the controller wanted this.
+fn armed(log: &[Timeout], envelope: &Envelope) -> Vec<Timeout> {
+    log.iter().map(|copy| Timeout { after: envelope.hold(copy.after, None), ..*copy }).collect()
 }
 
 /// Finds the copies of an exchange; those that left late only if there are none that left in time.
@@ -99,7 +111,10 @@ fn follow<'a>(
 
 #[cfg(test)]
 mod tests {
+    use conche_netsim::wired::Topology;
+
     use super::*;
+    use crate::trial::NodeRecord;
 
     /// Copies as seconds at which they left, attempts, and timeouts in seconds.
     fn log(copies: &[(u64, u8, u64)]) -> Vec<Timeout> {
@@ -138,5 +153,33 @@ mod tests {
         assert_eq!(found(&log(&[(0, 0, 2), (2, 1, 4)]), 3, 14, false), None);
         assert_eq!(found(&log(&[(0, 0, 2)]), 1, 5, false), None);
         assert_eq!(found(&[], 1, 5, true), None);
+    }
+    #[test]
+    fn a_timeout_is_no_longer_than_the_endpoint_lets_it() {
+        let wanted = log(&[(0, 0, 2), (2, 1, 4), (5, 2, 8)]);
+        assert_eq!(found(&wanted, 3, 8, false), None);
+        let armed = armed(&wanted, &Envelope::open(Duration::from_secs(3)));
+        assert_eq!(found(&armed, 3, 8, false), Some(vec![2, 3, 3]));
+    }
+
+    #[test]
+    fn a_flow_has_the_timeouts_of_its_own_run() {
+        let mut topology = Topology::new();
+        let [one, other, server] = ["one", "other", "server"].map(|name| topology.node(name));
+        let clients = [one, other, one];
+        let flows: Vec<_> = clients.iter().map(|client| Flow::new(*client, server)).collect();
+        let record = |clients: &[_]| {
+            let node = |(place, node): (usize, &_)| {
+                let timeouts = log(&[(0, 0, place as u64)]);
+                NodeRecord { node: *node, scheme: 0, traffic: vec![0], timeouts, copies: 1, dropped: 0 }
+            };
+            let nodes = clients.iter().enumerate().map(node).collect();
+            Record { flows: flows.clone(), nodes, ..Record::default() }
+        };
+        let of_each = |record: &Record| -> Vec<u64> {
+            record.flows.iter().map(|flow| super::log(record, flow).expect("a log")[0].after.as_secs()).collect()
+        };
+        assert_eq!(of_each(&record(&clients)), [0, 1, 2], "one by one");
+        assert_eq!(of_each(&record(&[one, other])), [0, 1, 0], "in one run");
     }
 }

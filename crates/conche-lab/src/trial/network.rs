@@ -122,8 +122,11 @@ impl Network {
             let name = if count == 1 { link.name.clone() } else { format!("{} {index}", link.name) };
             let (from, to) = (from[index.min(from.len() - 1)], to[index.min(to.len() - 1)]);
             // A host behind a mote is in no table that has not the mote.
-            let behind = self.unknown.iter().filter(|(_, mote)| *mote == from).map(|(root, _)| (*root, to));
-            self.unknown.extend(behind.collect::<Vec<_>>());
+            let behind =
+                |mote, host| self.unknown.iter().filter(move |(_, of)| *of == mote).map(move |(root, _)| (*root, host));
+            let back = ends.both_ways.then(|| behind(to, from)).into_iter().flatten();
+            let unknown: Vec<_> = behind(from, to).chain(back).collect();
+            self.unknown.extend(unknown);
             if ends.both_ways {
                 let (there, back) = self.topology.duplex(name, from, to, wire);
                 made.extend([there, back]);

@@ -213,7 +213,8 @@ pace = { on-off = { interval = "1s", on = "20s", off = "10s" } }
 fn wanting_arrivals(text: &str) -> Result<Record, String> {
     let document = Document::from_toml(text).expect("valid");
     let wanted = Wanted { arrivals: true, ..Wanted::default() };
-    run(&document.cells()[0], wanted, Replication { index: 0, count: 1, seed: 1 }, &Routes::default()).map(|ran| ran.outcome)
+    run(&document.cells()[0], wanted, Replication { index: 0, count: 1, seed: 1 }, &Routes::default())
+        .map(|ran| ran.outcome)
 }
 
 #[test]
@@ -300,6 +301,10 @@ fn a_mote_that_the_border_router_has_no_room_for_gets_no_answer() {
     let text = format!("{}{radio}{}", &SMALL[..begin], &SMALL[end..]);
     let of = |text: &str| answered(&record(text).expect("a run"));
     assert_eq!(of(&text), [1, 1]);
-    let few = of(&text.replace("psdu_octets = 100", "psdu_octets = 100, routes = 1"));
+    let few = text.replace("psdu_octets = 100", "psdu_octets = 100, routes = 1");
+    let turned = few.replace("[\"mote[1..3]\", \"server\"]", "[\"server\", \"mote[1..3]\"]");
+    assert_ne!(few, turned);
+    let (few, turned) = (of(&few), of(&turned));
     assert_eq!(few.iter().sum::<u64>(), 1, "{few:?}");
+    assert_eq!(few, turned, "a link both ways is the same from either end");
 }
