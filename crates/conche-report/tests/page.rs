@@ -93,14 +93,17 @@ fn made(scenario: &str, command: &str) -> String {
 }
 
 fn made_with(scenario: &str, command: &str, runs: &str) -> String {
+    let about = r#""name":"small","title":"A <small> one","seed":1,"file":"small.toml""#;
+    let manifest = format!(r#"{{"schema":1,"state":"running","command":["{command}"],"scenarios":[{{{about}}}]}}"#);
+    made_of(scenario, &manifest, &figures(), runs)
+}
+
+fn made_of(scenario: &str, manifest: &str, figures: &str, runs: &str) -> String {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).expect("written");
     write("small.toml", scenario);
-    write("figures.ndjson", &figures());
-    let manifest = format!(
-        r#"{{"schema":1,"state":"running","command":["{command}"],"scenarios":[{{"name":"small","title":"A <small> one","seed":1,"file":"small.toml"}}]}}"#
-    );
-    write("manifest.json", &manifest);
+    write("figures.ndjson", figures);
+    write("manifest.json", manifest);
     write("runs.ndjson", runs);
     page(&[Results::read(directory.path()).expect("results")])
 }
@@ -137,14 +140,57 @@ fn claims_have_their_verdict_and_tables_what_the_terminal_shows() {
 }
 
 #[test]
+fn a_claim_that_does_not_hold_or_is_inconclusive_has_its_reason() {
+    let scenario = format!("{SCENARIO}\n[[reasons]]\ntext = \"so it is\"\n");
+    let manifest = r#"{"schema":1,"scenarios":[{"name":"small","seed":1,"file":"small.toml"}]}"#;
+    for (verdict, words, told) in [("1", ">✓ holds<", 0), ("0.5", ">? inconclusive<", 2), ("0", ">✗ does not hold<", 2)]
+    {
+        let of = "\"verdict\",\"published\":null,\"measured\":";
+        let figures = figures().replace(&format!("{of}1,"), &format!("{of}{verdict},"));
+        let page = made_of(&scenario, manifest, &figures, "");
+        assert_eq!(page.matches(words).count(), 2, "{words}");
+        assert_eq!(page.matches("<p class=note>so it is</p>").count(), told, "{words}");
+    }
+}
+
+#[test]
+fn a_manifest_may_say_any_number_of_runs() {
+    let of = |name: &str| format!(r#"{{"name":"{name}","runs":{},"cpu_s":1}}"#, u64::MAX);
+    let manifest = format!(r#"{{"schema":1,"scenarios":[{},{}]}}"#, of("small"), of("other"));
+    assert!(made_of(SCENARIO, &manifest, &figures(), "").contains(&format!("<dd>{}, of ", u64::MAX)));
+}
+
+#[test]
+fn an_exchange_is_called_by_its_cell_and_kind() {
+    let captions = |page: &str| -> Vec<String> {
+        let figures = page.split("<figure class=chart data-at=").skip(1);
+        let caption =
+            |figure: &str| Some(figure.split_once("<figcaption>")?.1.split_once("</figcaption>")?.0.to_owned());
+        figures.map(|figure| caption(figure).expect("a caption")).collect()
+    };
+    let kinds = ["the slowest exchange", "the median exchange", "the exchange with most retransmissions"];
+    // What names say stays, whatever it is.
+    let named = runs().replace(r#"{"clients":"2"}"#, r#"{"clients":"one with 2"}"#);
+    let cells = ["clients 10", "clients one with 2"].map(|cell| kinds.map(|kind| format!("{cell}: {kind}")));
+    assert_eq!(captions(&made_with(SCENARIO, "conche", &named)), cells.concat());
+    let of_all = runs().lines().next().expect("a run").replace(r#"{"clients":"10"}"#, "{}") + "\n";
+    assert_eq!(captions(&made_with(SCENARIO, "conche", &of_all)), kinds);
+}
+
+#[test]
+fn exchanges_are_seen_on_paper_and_without_scripts() {
+    let page = made_with(SCENARIO, "conche", &runs());
+    let (_, print) = page.split_once("@media print").expect("a style for paper");
+    assert!(print.contains(".exchanges [data-at$=\"/0\"] { display: block; }"), "one of each cell");
+    assert!(print.contains("<noscript><style>.exchanges .chart { display: block; }"), "all of them");
+    assert_eq!(page.matches("/0\" hidden>").count(), 1, "of the second cell, until it is chosen");
+}
+
+#[test]
 fn exchanges_are_drawn_copy_by_copy_with_the_timeout_of_each() {
     let page = made_with(SCENARIO, "conche", &runs());
     assert_eq!(page.matches("<figure class=chart data-at=").count(), 2 * 3, "cells, and an exchange of each kind");
-    assert_eq!(
-        page.matches("<figure class=chart data-at=\"0/0\">").count(),
-        1,
-        "the first one is seen without scripts"
-    );
+    assert_eq!(page.matches("<figure class=chart data-at=\"0/0\">").count(), 1, "the first one is seen");
     assert!(page.contains("<option value=0>clients 2<option value=1>clients 10</select>"), "in the order of numbers");
     assert_eq!(page.matches("<title>slow: retransmission 2 after 6.000 s, timeout 8.000 s</title>").count(), 6);
     assert_eq!(page.matches("<title>slow: answered after 6.500 s</title>").count(), 3);

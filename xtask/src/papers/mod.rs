@@ -9,14 +9,16 @@
 //! | [`pages`] | the claims on the papers' pages |
 //! | [`overview`] | all papers in the README, and whether it says what their pages do |
 //! | [`recorded`] | figures as they are recorded, and which of them moved |
+//! | [`whole`] | whether results are of whole papers |
 
 mod block;
 pub mod overview;
 mod pages;
 mod recorded;
+mod whole;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use conche_results::Manifest;
@@ -38,9 +40,27 @@ pub struct Options {
     #[arg(long)]
     record: bool,
     /// Write the claims of docs/papers and the README's overview from this directory, which `conche reproduce --full -o DIR`
-    /// has written.
+    /// has written; with some papers instead of `--full`, what is said of the others stays.
     #[arg(long, value_name = "DIR", conflicts_with = "record")]
     pages: Option<PathBuf>,
+}
+
+/// Writes the pages and the README from a directory of results.
+fn write(project: &Project, directory: &Path) -> Result<()> {
+    let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+    let path = directory.join(Manifest::FILE);
+    let manifest = Manifest::from_json(&read(&path)?).with_context(|| path.display().to_string())?;
+    // Nothing is written of what has no place in both.
+    whole::check(&manifest, |paper| project.read(&format!("scenarios/{paper}.toml")))
+        .with_context(|| path.display().to_string())?;
+    let readme = overview::of(project, &manifest)?;
+    let claims = pages::write(project, &read(&directory.join("figures.ndjson"))?)?;
+    fs::write(project.root.join(overview::README), readme).context(overview::README)?;
+    for paper in &manifest.scenarios {
+        let number = claims.iter().find(|(name, _)| *name == paper.name).map_or(0, |(_, number)| *number);
+        println!("{:<9} its row in {}, {number} claims on its page", paper.name, overview::README);
+    }
+    Ok(())
 }
 
 /// Runs all papers for a first impression, and compares or records their figures.
@@ -49,13 +69,7 @@ pub struct Options {
 /// If a figure moved, is missing or is not recorded.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     if let Some(directory) = &options.pages {
-        let path = directory.join("figures.ndjson");
-        let figures = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        println!("docs/papers: {} claims", pages::write(project, &figures)?);
-        let path = directory.join(Manifest::FILE);
-        let manifest = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        overview::write(project, &Manifest::from_json(&manifest).with_context(|| path.display().to_string())?)?;
-        return Ok(());
+        return write(project, directory);
     }
     let json = Command::cargo("run --release --quiet -p conche-cli -- reproduce --json").output(project)?;
     let papers = recorded::of_output(&json)?;

@@ -2,14 +2,15 @@
 
 use std::fmt::Write;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use conche_results::{Manifest, Near, Score, Verdict};
 
 use super::block::{CLAIMS, OVERVIEW};
 use super::pages::mark;
 use crate::project::{Finding, Project};
 
-const README: &str = "README.md";
+/// Where it is.
+pub const README: &str = "README.md";
 
 /// What stands above the rows. The first two columns of each are the README's own.
 const HEAD: &str = "
@@ -17,15 +18,18 @@ const HEAD: &str = "
 |---|---|---|---|---|---|---|---|
 ";
 
-/// Writes the rows of the papers that these results are of.
-pub fn write(project: &Project, manifest: &Manifest) -> Result<()> {
-    let page = replaced(&project.read(README)?, manifest).context(README)?;
-    std::fs::write(project.root.join(README), page).context(README)
+/// The README with the rows of the papers that these results are of.
+pub fn of(project: &Project, manifest: &Manifest) -> Result<String> {
+    replaced(&project.read(README)?, manifest).context(README)
 }
 
 fn replaced(page: &str, manifest: &Manifest) -> Result<String> {
     let mut table = HEAD.to_owned();
-    for row in rows(OVERVIEW.of(page)?) {
+    let known = OVERVIEW.of(page)?;
+    if let Some(of) = manifest.scenarios.iter().find(|of| rows(known).all(|row| row.paper != of.name)) {
+        bail!("{} has no row in the overview", of.name);
+    }
+    for row in rows(known) {
         let score = manifest.scenarios.iter().find(|of| of.name == row.paper).and_then(|of| of.score);
         let numbers =
             score.map_or_else(|| row.numbers.iter().map(|cell| (*cell).to_owned()).collect(), |of| cells(&of));
@@ -117,6 +121,8 @@ mod tests {
         assert_eq!(replaced(&written, &manifest).expect("a block"), written);
         let others = replaced(&written, &Manifest::default()).expect("a block");
         assert_eq!(others, written, "of other papers nothing is known");
+        let error = replaced(&readme(""), &manifest).expect_err("no row").to_string();
+        assert!(error.contains("p has no row"), "{error}");
     }
 
     #[test]

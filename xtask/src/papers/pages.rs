@@ -22,19 +22,19 @@ struct Figure {
     ci95: Option<[f64; 2]>,
 }
 
-/// Writes the claims among these figures into the pages of their papers; the answer is how many there are.
-pub fn write(project: &Project, figures: &str) -> Result<usize> {
+/// Writes the claims among these figures into the pages of their papers; the answer is how many each has.
+pub fn write(project: &Project, figures: &str) -> Result<Vec<(String, usize)>> {
     let read = |line| serde_json::from_str(line).with_context(|| format!("this is no figure: {line}"));
     let mut claims: Vec<Figure> = figures.lines().map(read).collect::<Result<_>>()?;
     claims.retain(|figure| figure.item == "claims");
-    let mut number = 0;
+    let mut written = Vec::new();
     for pair in claims.chunk_by(|one, other| one.paper == other.paper) {
         let path = format!("docs/papers/{}.md", pair[0].paper);
         let page = CLAIMS.replaced(&project.read(&path)?, &table(pair)).with_context(|| path.clone())?;
         std::fs::write(project.root.join(&path), page).with_context(|| path.clone())?;
-        number += pair.len() / 2;
+        written.push((pair[0].paper.clone(), pair.len() / 2));
     }
-    Ok(number)
+    Ok(written)
 }
 
 /// How a page shows a verdict.

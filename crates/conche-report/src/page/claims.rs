@@ -69,9 +69,7 @@ fn line(study: &Study, figures: &HashMap<(&str, &str), &Figure>, (verdict, value
     };
     html.write(format_args!("<td class=l><b class={class}>{mark} {}</b>", is.words()));
     let experiment = study.experiment.as_ref();
-    if let Some(reason) =
-        experiment.filter(|_| is == Verdict::Refuted).and_then(|experiment| experiment.reason(verdict))
-    {
+    if let Some(reason) = experiment.filter(|_| is != Verdict::Holds).and_then(|of| of.reason(verdict)) {
         html.raw("<p class=note>").text(reason).raw("</p>");
     }
     html.raw("\n");

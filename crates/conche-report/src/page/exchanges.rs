@@ -46,9 +46,11 @@ pub(super) fn write(study: &Study, html: &mut Html) {
         for (place, which) in Which::ALL.iter().enumerate() {
             let hidden = if cell + place == 0 { "" } else { " hidden" };
             html.write(format_args!("<figure class=chart data-at=\"{cell}/{place}\"{hidden}><figcaption>"));
-            html.text(
-                &format!("{name}: {} exchange", which.words()).trim_start_matches(": ").replace("one with", "with"),
-            );
+            let what = match which {
+                Which::MostCopies => "the exchange with most retransmissions".to_owned(),
+                of => format!("{} exchange", of.words()),
+            };
+            html.text(&if name.is_empty() { what } else { format!("{name}: {what}") });
             html.raw("</figcaption>");
             let known = |scheme: &str| schemes.iter().position(|known| *known == scheme).unwrap_or_default();
             let of_which = of_cell.iter().map(|shown| &shown.of).filter(|of| of.which == *which);

@@ -20,6 +20,9 @@ use crate::read::{Results, Study};
 
 const STYLE: &str = include_str!("../assets/report.css");
 const SCRIPT: &str = include_str!("../assets/report.js");
+/// Where scripts are off, nothing can be chosen: every exchange is shown.
+const WITHOUT_SCRIPT: &str =
+    "<noscript><style>.exchanges .chart { display: block; } .pick { display: none; }</style></noscript>\n";
 
 /// An experiment with the name that links lead to.
 struct Section<'a> {
@@ -38,7 +41,8 @@ pub fn page(results: &[Results]) -> String {
     html.raw("<meta name=viewport content=\"width=device-width, initial-scale=1\">\n");
     html.raw("<meta name=color-scheme content=\"light dark\">\n<title>");
     let names: Vec<&str> = sections.iter().map(|section| section.name.as_str()).collect();
-    html.text(&names.join(", ")).raw(" – conche report</title>\n<style>").raw(STYLE).raw("</style>\n</head>\n<body>\n");
+    html.text(&names.join(", ")).raw(" – conche report</title>\n<style>").raw(STYLE).raw("</style>\n");
+    html.raw(WITHOUT_SCRIPT).raw("</head>\n<body>\n");
     html.raw("<header class=top><a class=brand href=\"#overview\">conche <span>report</span></a><nav>");
     for section in &sections {
         html.raw("<a href=\"#").raw(&section.id).raw("\">").text(&section.name).raw("</a>");

@@ -68,7 +68,8 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
     if let Some(threads) = manifest.threads {
         told("threads", &threads.to_string());
     }
-    let runs: Option<u64> = manifest.scenarios.iter().map(|of| of.runs).sum();
+    // A file may say any numbers.
+    let runs = manifest.scenarios.iter().try_fold(0_u64, |sum, of| Some(sum.saturating_add(of.runs?)));
     let seconds: Option<f64> = manifest.scenarios.iter().map(|of| of.cpu_s).sum();
     if let Some((runs, seconds)) = runs.zip(seconds) {
         let each = if runs == 0 { 0.0 } else { seconds / runs as f64 };

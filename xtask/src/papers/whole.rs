@@ -1,0 +1,98 @@
+//! Whether results are of whole papers: what is told of a paper must not come from a first impression, nor from half of it.
+
+use anyhow::{Context, Result, bail};
+use conche_results::{Manifest, State};
+use serde::Deserialize;
+
+/// Options that run something else than the paper's scenario says. With them, as many replications may be other ones.
+const OTHERWISE: [&str; 6] = ["--quick", "--runs", "--seed", "--controllers", "--set", "--only"];
+
+#[derive(Deserialize)]
+struct Scenario {
+    replications: u32,
+}
+
+/// Refuses results that are not over, or not as full as the scenarios of their papers.
+pub fn check(manifest: &Manifest, scenario: impl Fn(&str) -> Result<String>) -> Result<()> {
+    match manifest.state {
+        State::Complete => {}
+        State::Running => bail!("these results are not complete: they go on, or were interrupted"),
+        State::Failed => bail!("these results are not complete: {} runs failed", manifest.failures.len()),
+    }
+    if manifest.scenarios.is_empty() {
+        bail!("these results are of no paper");
+    }
+    let name_of = |argument: &str| argument.split('=').next().is_some_and(|name| OTHERWISE.contains(&name));
+    if let Some(option) = manifest.command.iter().find(|argument| name_of(argument)) {
+        bail!("these results are not those of whole papers: they were run with {option}");
+    }
+    for of in &manifest.scenarios {
+        let text = scenario(&of.name)?;
+        let Scenario { replications } =
+            toml::from_str(&text).with_context(|| format!("the scenario of {}", of.name))?;
+        // As `20 replications of 3min`; a first impression has fewer.
+        if of.extent.split(' ').next() != Some(&replications.to_string()) {
+            bail!("{} has {} instead of {replications} replications: run it with `--full`", of.name, of.extent);
+        }
+        if of.score.is_none() {
+            bail!("{} has no score", of.name);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use conche_results::{Scenario, Score};
+
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let of = |name: &str, extent: &str| Scenario {
+            name: name.to_owned(),
+            extent: extent.to_owned(),
+            score: Some(Score::default()),
+            ..Scenario::default()
+        };
+        Manifest {
+            state: State::Complete,
+            command: ["conche", "reproduce", "--full", "-o", "--quick-look"].map(str::to_owned).into(),
+            scenarios: vec![of("p", "10 replications"), of("q", "10 replications of 3min")],
+            ..Manifest::default()
+        }
+    }
+
+    fn checked(change: impl FnOnce(&mut Manifest)) -> Result<()> {
+        let mut manifest = manifest();
+        change(&mut manifest);
+        check(&manifest, |_| Ok("replications = 10\n[quick]\nreplications = 2\n".to_owned()))
+    }
+
+    #[test]
+    fn whole_papers_are_taken_all_or_some() {
+        checked(|_| {}).expect("all");
+        checked(|manifest| drop(manifest.scenarios.pop())).expect("some");
+    }
+
+    #[test]
+    fn what_is_not_over_or_not_whole_is_refused() {
+        let refused = |expected: &str, change: fn(&mut Manifest)| {
+            let problem = checked(change).expect_err(expected).to_string();
+            assert!(problem.contains(expected), "{expected}: {problem}");
+        };
+        refused("interrupted", |manifest| manifest.state = State::Running);
+        refused("0 runs failed", |manifest| manifest.state = State::Failed);
+        refused("of no paper", |manifest| manifest.scenarios.clear());
+        refused("with --quick", |manifest| manifest.command.push("--quick".to_owned()));
+        refused("with --only=a=b", |manifest| manifest.command.push("--only=a=b".to_owned()));
+        refused("p has 2 replications", |manifest| manifest.scenarios[0].extent = "2 replications".to_owned());
+        refused("q has 1 replication", |manifest| manifest.scenarios[1].extent = "1 replication of 3min".to_owned());
+        refused("q has no score", |manifest| manifest.scenarios[1].score = None);
+    }
+
+    #[test]
+    fn what_is_no_paper_is_refused() {
+        let problem = check(&manifest(), |name| bail!("there is no {name}")).expect_err("no scenario");
+        assert_eq!(problem.to_string(), "there is no p");
+    }
+}
