@@ -7,8 +7,8 @@ use toml::Table;
 
 use super::sweep::{SCHEME, combinations};
 use super::{
-    AtLeastOne, Axis, Cell, Effort, Files, Label, Mix, NonEmpty, Point, Scenario, ScenarioError, files, matches_any, once,
-    part, path, select,
+    AtLeastOne, Axis, Cell, Effort, Files, Label, Mix, NonEmpty, Point, Scenario, ScenarioError, files, matches_any,
+    once, part, path, select,
 };
 
 /// The text of a scenario, and what it says.
@@ -140,7 +140,8 @@ impl Document {
             for (run, (mix, schemes)) in runs.iter().enumerate() {
                 for (labels, scenario) in &inner {
                     let (scenario, part) = (Arc::clone(scenario), part.map(str::to_owned));
-                    let cell = Cell { scenario, part, labels: labels.clone(), schemes: schemes.clone(), mix: mix.clone() };
+                    let cell =
+                        Cell { scenario, part, labels: labels.clone(), schemes: schemes.clone(), mix: mix.clone() };
                     cells.extend(Some((run, cell)).filter(|(_, cell)| cell.has_clients_for_all()));
                 }
             }
