@@ -72,7 +72,7 @@ fn name_of(element: &Value) -> Option<&str> {
     element.get("name")?.as_str()
 }
 
-/// `a, b and c`, or `nothing that has a name`.
+/// `a, b, c`, or `nothing that has a name`.
 fn listed(names: &[String]) -> String {
     match names {
         [] => "nothing that has a name".to_owned(),
