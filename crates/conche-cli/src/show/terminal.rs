@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, TableComponent, Width};
+use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};
 use conche::codec::Escaped;
+use conche_lab::report::ruled;
 use console::{Style, Term};
 
 /// Columns of text where there is no terminal to ask, as in a pipe.
@@ -27,17 +27,9 @@ pub fn escape_lines(text: &str) -> String {
 
 /// A table for standard output: as wide as the terminal at most, with lines only around its head.
 pub fn table() -> Table {
-    let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    let mut table = ruled();
+    table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(Term::stdout().size_checked().map_or(WIDTH, |(_, columns)| columns));
-    for between_rows in [
-        TableComponent::HorizontalLines,
-        TableComponent::MiddleIntersections,
-        TableComponent::LeftBorderIntersections,
-        TableComponent::RightBorderIntersections,
-    ] {
-        table.remove_style(between_rows);
-    }
     table
 }
 

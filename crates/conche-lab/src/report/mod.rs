@@ -4,4 +4,4 @@ mod format;
 mod table;
 
 pub use format::{deviation, interval, number};
-pub use table::Table;
+pub use table::{Table, ruled};

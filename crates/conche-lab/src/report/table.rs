@@ -5,6 +5,22 @@ use std::fmt;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, ContentArrangement, TableComponent};
 
+/// An empty table with lines only around its head.
+#[must_use]
+pub fn ruled() -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    table.load_preset(UTF8_HORIZONTAL_ONLY);
+    for between_rows in [
+        TableComponent::HorizontalLines,
+        TableComponent::MiddleIntersections,
+        TableComponent::LeftBorderIntersections,
+        TableComponent::RightBorderIntersections,
+    ] {
+        table.remove_style(between_rows);
+    }
+    table
+}
+
 /// A table with a title and, below it, what a reader must know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
@@ -22,16 +38,8 @@ pub struct Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = comfy_table::Table::new();
-        table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Disabled);
-        for between_rows in [
-            TableComponent::HorizontalLines,
-            TableComponent::MiddleIntersections,
-            TableComponent::LeftBorderIntersections,
-            TableComponent::RightBorderIntersections,
-        ] {
-            table.remove_style(between_rows);
-        }
+        let mut table = ruled();
+        table.set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(&self.header).add_rows(&self.rows);
         for column in table.column_iter_mut().skip(self.names) {
             column.set_cell_alignment(CellAlignment::Right);
