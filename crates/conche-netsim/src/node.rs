@@ -14,7 +14,7 @@ use std::time::Duration;
 use conche_proto::cc::Controller;
 use conche_proto::{
     ConfigError, Endpoint, Event, ExchangeId, Input, Output, PeerSnapshot, Request, RequestError, RequestId,
-    RespondError, Response, SharedConfig,
+    RespondError, Response, SharedConfig, Transmit,
 };
 
 use self::causes::Causes;
@@ -38,6 +38,10 @@ pub trait Application: Sized {
 
     /// A timer that was set with [`Context::set_timer`] ran out.
     fn timer(&mut self, context: &mut Context<'_, Self>, timer: Self::Timer);
+
+    /// A datagram of the endpoint leaves. Most applications leave that to their endpoint.
+    #[allow(unused_variables)]
+    fn leaves(&mut self, now: Instant, transmit: &Transmit<NodeId>) {}
 }
 
 /// A host that runs a CoAP endpoint.
@@ -116,6 +120,7 @@ impl<A: Application> Node<A> {
                 Output::Transmit(transmit) => {
                     let (copy, cause) = self.causes.origin_of(&transmit, port.node());
                     port.send(transmit.to, &buffer[..transmit.len], copy, cause);
+                    self.application.leaves(now, &transmit);
                 }
                 Output::Event(event) => {
                     self.causes.forget_ended(&event);

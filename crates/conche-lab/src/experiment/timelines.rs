@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use conche_netsim::Instant;
 use conche_proto::Envelope;
 use conche_results::{ExchangeRows, Timeline, Which};
 
@@ -45,10 +44,17 @@ pub(super) fn add(rows: &mut ExchangeRows, runs: &CellRuns, record: &Record) {
 /// Of each copy when it left, in seconds after the first one, and its timeout. `None` of what has no timeouts, such as
 /// Non-confirmable requests.
 fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope) -> Option<Vec<(f64, f64)>> {
-    let log = armed(log(record, flow)?, envelope);
-    let seconds = |copy: &Timeout| ((copy.at - exchange.began).as_secs_f64(), copy.after.as_secs_f64());
-    let mut chain = Vec::new();
-    find(&log, exchange, &mut chain).then(|| chain.into_iter().map(seconds).collect())
+    let copies: Vec<_> = of(log(record, flow)?, exchange)
+        // What the endpoint waited for where the controller wanted this.
+        .map(|copy| ((copy.at - exchange.began).as_secs_f64(), envelope.hold(copy.after, None).as_secs_f64()))
+        .collect();
+    (copies.len() == usize::from(exchange.transmissions)).then_some(copies)
+}
+
+/// The copies of an exchange among all of its host's. One that started anew numbers its exchanges from the beginning.
+fn of<'a>(log: &'a [Timeout], exchange: &Exchange) -> impl Iterator<Item = &'a Timeout> {
+    let (number, began, ended) = (exchange.number, exchange.began, exchange.ended);
+    log.iter().filter(move |copy| copy.exchange == number && began <= copy.at && copy.at <= ended)
 }
 
 /// The timeouts of a flow's host, in the run that the flow was in.
@@ -60,65 +66,18 @@ fn log<'a>(record: &'a Record, flow: &Flow) -> Option<&'a [Timeout]> {
     own.get(place).map(|node| node.timeouts.as_slice())
 }
 
-/// What the endpoint waited for where the controller wanted this.
-fn armed(log: &[Timeout], envelope: &Envelope) -> Vec<Timeout> {
-    log.iter().map(|copy| Timeout { after: envelope.hold(copy.after, None), ..*copy }).collect()
-}
-
-/// Finds the copies of an exchange; those that left late only if there are none that left in time.
-fn find<'a>(log: &'a [Timeout], exchange: &Exchange, chain: &mut Vec<&'a Timeout>) -> bool {
-    [false, true].into_iter().any(|late| follow(log, exchange, exchange.began, (late, &mut 0), chain))
-}
-
-/// After so many copies that were tried an exchange has no timeline.
-const MOST_TRIED: u32 = 4096;
-
-/// Finds the copies of an exchange among all of its host's, which are in the order in which they left: each leaves when the
-/// timeout of the one before is over, or a little later, and the last one's is over when the exchange is given up. Of
-/// several exchanges that go on at one time, that tells which is which.
-fn follow<'a>(
-    log: &'a [Timeout],
-    exchange: &Exchange,
-    due: Instant,
-    (late, tried): (bool, &mut u32),
-    chain: &mut Vec<&'a Timeout>,
-) -> bool {
-    if chain.len() == usize::from(exchange.transmissions) {
-        return chain.last().is_some_and(|last| match exchange.answered {
-            true => last.at <= exchange.ended,
-            false => last.at + last.after == exchange.ended,
-        });
-    }
-    let latest = if chain.is_empty() || !late { due } else { exchange.ended };
-    let attempt = chain.len();
-    let from = log.partition_point(|timeout| timeout.at < due);
-    for timeout in log[from..].iter().take_while(|timeout| timeout.at <= latest) {
-        if usize::from(timeout.attempt) != attempt {
-            continue;
-        }
-        *tried += 1;
-        if *tried > MOST_TRIED {
-            return false;
-        }
-        chain.push(timeout);
-        if follow(log, exchange, timeout.at + timeout.after, (late, tried), chain) {
-            return true;
-        }
-        chain.pop();
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
+    use conche_netsim::Instant;
     use conche_netsim::wired::Topology;
 
     use super::*;
     use crate::trial::NodeRecord;
 
-    /// Copies as seconds at which they left, attempts, and timeouts in seconds.
-    fn log(copies: &[(u64, u8, u64)]) -> Vec<Timeout> {
-        let copy = |(at, attempt, after): &(u64, u8, u64)| Timeout {
+    /// Copies as the exchange that they are of, seconds at which they left, attempts, and timeouts in seconds.
+    fn log(copies: &[(u64, u64, u8, u64)]) -> Vec<Timeout> {
+        let copy = |(exchange, at, attempt, after): &(u64, u64, u8, u64)| Timeout {
+            exchange: *exchange,
             at: Instant::from_millis(at * 1000),
             attempt: *attempt,
             after: Duration::from_secs(*after),
@@ -126,40 +85,50 @@ mod tests {
         copies.iter().map(copy).collect()
     }
 
-    fn found(log: &[Timeout], transmissions: u16, ended: u64, answered: bool) -> Option<Vec<u64>> {
-        let (began, ended) = (Instant::ZERO, Instant::from_millis(ended * 1000));
-        let exchange = Exchange { flow: 0, began, ended, transmissions, unnecessary: 0, answered, round_trip: None };
-        let mut chain = Vec::new();
-        let is_found = find(log, &exchange, &mut chain);
-        is_found.then(|| chain.into_iter().map(|copy| copy.after.as_secs()).collect())
+    /// An exchange by its number, its begin and its end in seconds.
+    fn exchange(number: u64, began: u64, ended: u64, transmissions: u16) -> Exchange {
+        let [began, ended] = [began, ended].map(|seconds| Instant::from_millis(seconds * 1000));
+        Exchange { flow: 0, number, began, ended, transmissions, unnecessary: 0, answered: true, round_trip: None }
+    }
+
+    /// A host's flow, with all that the host sent.
+    fn record_of(timeouts: Vec<Timeout>) -> (Record, Flow) {
+        let mut topology = Topology::new();
+        let [client, server] = ["client", "server"].map(|name| topology.node(name));
+        let flow = Flow::new(client, server);
+        let node = NodeRecord { node: client, scheme: 0, traffic: vec![0], timeouts, copies: 1, dropped: 0 };
+        (Record { flows: vec![flow.clone()], nodes: vec![node], ..Record::default() }, flow)
+    }
+
+    fn found(timeouts: &[(u64, u64, u8, u64)], exchange: &Exchange) -> Option<Vec<(f64, f64)>> {
+        let (record, flow) = record_of(log(timeouts));
+        copies(&record, &flow, exchange, &Envelope::open(Duration::from_secs(60)))
     }
 
     #[test]
     fn of_exchanges_that_begin_together_each_has_its_own_copies() {
-        let log = log(&[(0, 0, 2), (0, 0, 3), (2, 1, 4), (3, 1, 6), (6, 2, 8), (9, 2, 12)]);
-        assert_eq!(found(&log, 3, 14, false), Some(vec![2, 4, 8]));
-        assert_eq!(found(&log, 3, 21, false), Some(vec![3, 6, 12]));
-        assert_eq!(found(&log, 2, 5, true), Some(vec![2, 4]));
+        let sent = [(7, 1, 0, 2), (8, 1, 0, 2), (7, 3, 1, 4), (8, 3, 1, 5), (7, 7, 2, 8)];
+        assert_eq!(found(&sent, &exchange(7, 1, 8, 3)), Some(vec![(0.0, 2.0), (2.0, 4.0), (6.0, 8.0)]));
+        assert_eq!(found(&sent, &exchange(8, 1, 8, 2)), Some(vec![(0.0, 2.0), (2.0, 5.0)]));
     }
 
     #[test]
-    fn a_copy_that_leaves_late_is_not_taken_for_another_exchange() {
-        let log = log(&[(0, 0, 2), (0, 0, 1), (2, 1, 7), (3, 1, 4)]);
-        assert_eq!(found(&log, 2, 7, false), Some(vec![2, 4]));
+    fn a_host_that_started_anew_numbers_its_exchanges_again() {
+        let sent = [(0, 0, 0, 2), (0, 2, 1, 4), (0, 9, 0, 3)];
+        assert_eq!(found(&sent, &exchange(0, 9, 10, 1)), Some(vec![(0.0, 3.0)]));
     }
 
     #[test]
-    fn an_exchange_whose_copies_are_not_there_is_not_made_up() {
-        assert_eq!(found(&log(&[(0, 0, 2), (2, 1, 4)]), 3, 14, false), None);
-        assert_eq!(found(&log(&[(0, 0, 2)]), 1, 5, false), None);
-        assert_eq!(found(&[], 1, 5, true), None);
+    fn an_exchange_whose_copies_are_not_all_there_is_not_made_up() {
+        assert_eq!(found(&[(0, 0, 0, 2), (0, 2, 1, 4)], &exchange(0, 0, 14, 3)), None);
+        assert_eq!(found(&[], &exchange(0, 0, 5, 1)), None);
     }
+
     #[test]
     fn a_timeout_is_no_longer_than_the_endpoint_lets_it() {
-        let wanted = log(&[(0, 0, 2), (2, 1, 4), (5, 2, 8)]);
-        assert_eq!(found(&wanted, 3, 8, false), None);
-        let armed = armed(&wanted, &Envelope::open(Duration::from_secs(3)));
-        assert_eq!(found(&armed, 3, 8, false), Some(vec![2, 3, 3]));
+        let (record, flow) = record_of(log(&[(0, 0, 0, 2), (0, 2, 1, 4)]));
+        let held = copies(&record, &flow, &exchange(0, 0, 5, 2), &Envelope::open(Duration::from_secs(3)));
+        assert_eq!(held, Some(vec![(0.0, 2.0), (2.0, 3.0)]));
     }
 
     #[test]
@@ -170,7 +139,7 @@ mod tests {
         let flows: Vec<_> = clients.iter().map(|client| Flow::new(*client, server)).collect();
         let record = |clients: &[_]| {
             let node = |(place, node): (usize, &_)| {
-                let timeouts = log(&[(0, 0, place as u64)]);
+                let timeouts = log(&[(0, 0, 0, place as u64)]);
                 NodeRecord { node: *node, scheme: 0, traffic: vec![0], timeouts, copies: 1, dropped: 0 }
             };
             let nodes = clients.iter().enumerate().map(node).collect();

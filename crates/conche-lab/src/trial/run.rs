@@ -4,7 +4,7 @@
 //! random belongs to an entity and a purpose, so that the same replication has the same jitter, processing times, batches
 //! and dithering draws under every scheme.
 
-use std::cell::{Cell as Shared, RefCell};
+use std::cell::Cell as Shared;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,7 +23,9 @@ use super::routes::Routes;
 use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
 use crate::scenario::Cell;
-use crate::workload::{Application, Occupant, Recorded, Requester, Responder, Tally, Timeout, Unaware, config, host};
+use crate::workload::{
+    Application, Occupant, Recorded, Requester, Responder, Tally, Timeout, Timeouts, Unaware, config, host,
+};
 
 /// What a run is to remember beside what its flows did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,9 +109,7 @@ struct Trial<'a> {
     steps: Vec<(Instant, Step)>,
     /// The hosts that were there before a reboot.
     retired: Vec<(NodeId, Occupant)>,
-    /// The timeouts of each client's messages, if they are wanted.
-    timeouts: Option<BTreeMap<NodeId, Rc<RefCell<Vec<Timeout>>>>>,
-    wants_arrivals: bool,
+    wanted: Wanted,
     /// How many flows are not done, if the last one ends the run.
     undone: Option<Rc<Shared<u64>>>,
 }
@@ -143,8 +143,7 @@ impl<'a> Trial<'a> {
             radios: network.radios.clone(),
             steps,
             retired: Vec::new(),
-            timeouts: wanted.timeouts.then(BTreeMap::new),
-            wants_arrivals: wanted.arrivals,
+            wanted,
             undone: ends_the_run.then(Rc::default),
         };
         let motes = trial.meshes.iter().flat_map(|mesh| &mesh.nodes);
@@ -224,12 +223,15 @@ impl<'a> Trial<'a> {
         }
         let requester = is_client.then(|| Requester::new(flows, self.undone.clone()));
         let controller = self.controllers[role.scheme].clone();
-        let logs = self.timeouts.as_mut().filter(|_| is_client);
-        let recorded = Recorded::new(controller, logs.map(|logs| Rc::clone(logs.entry(node).or_default())));
+        let timeouts = (self.wanted.timeouts && is_client).then(Timeouts::default);
+        let recorded = match &timeouts {
+            Some(timeouts) => timeouts.of(controller),
+            None => Recorded::new(controller, None),
+        };
         let silent = || Responder::new(Code::CONTENT, Body::EMPTY);
         let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
         let responder = responder.map(|responder| responder.leaving(role.unanswered));
-        let application = Application { requester, responder };
+        let application = Application { requester, responder, timeouts };
         let scenario = &self.cell.scenario;
         let config = config(&scenario.endpoint, scenario.nstart(&self.cell.schemes[role.scheme]));
         host(node, lives, config, recorded, &self.streams, application)
@@ -238,17 +240,18 @@ impl<'a> Trial<'a> {
     }
 
     fn into_record(self) -> Record {
-        let Self { simulation, mut flows, roles, transfer, radios, retired, timeouts, wants_arrivals, .. } = self;
+        let Self { simulation, mut flows, roles, transfer, radios, retired, wanted, .. } = self;
         let elapsed = simulation.now() - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
         let (hosts, counts) = simulation.into_parts();
         // Of two flows between the same nodes the first one is to be found.
-        let pairs: HashMap<(NodeId, NodeId), usize> = if wants_arrivals {
+        let pairs: HashMap<(NodeId, NodeId), usize> = if wanted.arrivals {
             (0..flows.len()).rev().map(|place| ((flows[place].client, flows[place].server), place)).collect()
         } else {
             HashMap::new()
         };
         let mut motes = BTreeMap::new();
+        let mut timeouts: BTreeMap<NodeId, Vec<Timeout>> = BTreeMap::new();
         for (node, host) in retired.into_iter().chain(hosts) {
             let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
             let places: Vec<usize> = own.map(|(place, _)| *place).collect();
@@ -274,6 +277,9 @@ impl<'a> Trial<'a> {
                     flows[places[exchange.flow as usize]].exchanges.push(exchange);
                 }
             }
+            if let Some(recorded) = application.timeouts {
+                timeouts.entry(node).or_default().extend(recorded.into_log());
+            }
             for arrival in application.responder.iter().flat_map(Responder::arrivals) {
                 if let Some(place) = pairs.get(&(arrival.from, node)) {
                     flows[*place].arrivals.push(arrival.at);
@@ -283,8 +289,7 @@ impl<'a> Trial<'a> {
         let client = |(node, role): (&NodeId, &Role)| {
             let mut traffic: Vec<usize> = role.flows.iter().map(|(place, _)| flows[*place].traffic).collect();
             traffic.dedup();
-            let log = timeouts.as_ref().and_then(|logs| logs.get(node));
-            let timeouts = log.map(|log| log.take()).unwrap_or_default();
+            let timeouts = timeouts.remove(node).unwrap_or_default();
             let OfNode { copies, dropped } = counts.0[node.index()];
             NodeRecord { node: *node, scheme: role.scheme, traffic, timeouts, copies, dropped }
         };

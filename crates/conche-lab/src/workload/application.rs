@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use conche_netsim::Instant;
 use conche_netsim::NodeId;
 use conche_netsim::mote::Arrived;
 use conche_netsim::node::{self, Node};
 use conche_netsim::rng::{Entity, Purpose, Streams};
-use conche_proto::{ConfigError, EndpointConfig, Envelope, Event, TransmissionParameters};
+use conche_proto::{ConfigError, EndpointConfig, Envelope, Event, TransmissionParameters, Transmit};
 
 use super::recorded::Recorded;
 use super::requester::Requester;
 use super::responder::Responder;
+use super::timeouts::Timeouts;
 use crate::scenario::Endpoint;
 
 /// An application's access to its node.
@@ -46,6 +48,8 @@ pub struct Application {
     pub requester: Option<Requester>,
     /// Answers requests.
     pub responder: Option<Responder>,
+    /// Records the timeouts of what leaves, if they are wanted.
+    pub timeouts: Option<Timeouts>,
 }
 
 /// How long a request waits to leave, for its turn or for a time that its controller names [assumption: no paper says;
@@ -111,6 +115,12 @@ impl node::Application for Application {
     fn timer(&mut self, ctx: &mut Context<'_>, timer: Timer) {
         if let (Some(requester), Timer::Flow(number)) = (&mut self.requester, timer) {
             requester.timer(ctx, number);
+        }
+    }
+
+    fn leaves(&mut self, now: Instant, transmit: &Transmit<NodeId>) {
+        if let Some(timeouts) = &mut self.timeouts {
+            timeouts.leaves(now, transmit);
         }
     }
 }

@@ -12,7 +12,8 @@
 //! | `requester` | opens exchanges as its flows say, and records them |
 //! | `responder` | answers, and records what arrives |
 //! | `unaware` | sends at a pace without an endpoint, whatever happens to it |
-//! | `recorded` | a controller that records the timeouts that it answers |
+//! | `recorded` | a controller that tells the timeouts that it answers |
+//! | `timeouts` | the timeout of each copy that a host sends |
 //! | `application` | requester and responder as one type, on an endpoint |
 //! | `occupant` | what sits on a node of a simulation: an endpoint, a sender without one, or a mote |
 
@@ -22,14 +23,16 @@ mod occupant;
 mod recorded;
 mod requester;
 mod responder;
+mod timeouts;
 mod unaware;
 
 pub use application::{Application, Timer, config, host};
 pub use flow::{Flow, Limit, Pace, Segment, body_of};
 pub use occupant::Occupant;
-pub use recorded::{Recorded, Timeout};
+pub use recorded::Recorded;
 pub use requester::{Exchange, Requester, Tally};
 pub use responder::{Arrival, Responder};
+pub use timeouts::{Timeout, Timeouts};
 pub use unaware::Unaware;
 
 #[cfg(test)]

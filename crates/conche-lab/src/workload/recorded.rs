@@ -1,36 +1,28 @@
-//! A controller that records the timeouts that it answers.
+//! A controller that tells the timeouts that it answers.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use conche_proto::cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
 use conche_proto::cc::{AnyController, Controller, Instant};
 
-/// The timeout of one transmission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeout {
-    /// When the copy left.
-    pub at: Instant,
-    /// 0 for an original, n for the n-th retransmission.
-    pub attempt: u8,
-    /// How long the controller would wait for the acknowledgement.
-    pub after: Duration,
-}
-
 /// One of conche's controllers, observed: it behaves as if alone.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     controller: AnyController,
-    /// Shared with whoever reads it after the run; both are of one thread.
-    log: Option<Rc<RefCell<Vec<Timeout>>>>,
+    last: Option<LastTimeout>,
 }
 
+/// What a controller answered last for a Confirmable message, until it is taken. Whoever sends the message takes it; both are of
+/// one thread.
+pub type LastTimeout = Rc<Cell<Option<Duration>>>;
+
 impl Recorded {
-    /// This controller, whose timeouts for Confirmable messages are added to a log, if anybody wants to know them.
+    /// This controller, which tells its timeouts for Confirmable messages, if anybody wants to know them.
     #[must_use]
-    pub fn new(controller: AnyController, log: Option<Rc<RefCell<Vec<Timeout>>>>) -> Self {
-        Self { controller, log }
+    pub fn new(controller: AnyController, last: Option<LastTimeout>) -> Self {
+        Self { controller, last }
     }
 }
 
@@ -52,8 +44,8 @@ impl Controller for Recorded {
 
     fn sent(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Sent) -> Duration {
         let after = self.controller.sent(peer, flight, event);
-        if let Some(log) = self.log.as_ref().filter(|_| event.confirmable) {
-            log.borrow_mut().push(Timeout { at: event.now, attempt: event.attempt, after });
+        if let Some(last) = self.last.as_ref().filter(|_| event.confirmable) {
+            last.set(Some(after));
         }
         after
     }

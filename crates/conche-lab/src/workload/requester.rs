@@ -16,6 +16,8 @@ use super::flow::{Flow, Limit, Pace};
 pub struct Exchange {
     /// The number of its flow.
     pub flow: u32,
+    /// A number that no other exchange of the same endpoint has.
+    pub number: u64,
     /// When its first copy left.
     pub began: Instant,
     /// When it ended.
@@ -167,7 +169,7 @@ impl Requester {
         };
         let Some(place) = self.open.iter().position(|(open, _)| *open == exchange) else { return };
         let (_, number) = self.open.swap_remove(place);
-        self.record(ctx, number, course, answered);
+        self.record(ctx, number, (exchange, course), answered);
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
         if answered {
             tally.answered += 1;
@@ -193,9 +195,10 @@ impl Requester {
         self.open(ctx, number);
     }
 
-    fn record(&mut self, ctx: &Context<'_>, flow: u32, course: Course, answered: bool) {
+    fn record(&mut self, ctx: &Context<'_>, flow: u32, (id, course): (ExchangeId, Course), answered: bool) {
         self.exchanges.push(Exchange {
             flow,
+            number: id.as_u64(),
             began: Instant::ZERO + (ctx.now() - Instant::ZERO).saturating_sub(course.elapsed),
             ended: ctx.now(),
             transmissions: u16::try_from(course.transmissions).unwrap_or(u16::MAX),

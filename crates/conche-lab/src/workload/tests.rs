@@ -1,6 +1,5 @@
 //! Requesters and responders over one wire of 100 ms each way.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use conche_netsim::node::Node;
@@ -31,12 +30,13 @@ fn run(
     let mut sim = Simulation::<Node<Application>>::new(&net, 1, ()).expect("a valid network");
     let streams = sim.streams();
     let nstart = if controller == "default" { 1 } else { 4 };
-    let log = Rc::default();
     let named = |name| AnyController::by_name(name).expect("a controller");
-    let controller = Recorded::new(named(controller), Some(Rc::clone(&log)));
-    let asking = Application { requester: Some(Requester::new(vec![flow(server)], None)), responder: None };
+    let timeouts = Timeouts::default();
+    let controller = timeouts.of(named(controller));
+    let requester = Some(Requester::new(vec![flow(server)], None));
+    let asking = Application { requester, responder: None, timeouts: Some(timeouts) };
     let responder = Responder::new(Code::CHANGED, body_of(20, 2));
-    let answering = Application { requester: None, responder: Some(responder) };
+    let answering = Application { responder: Some(responder), ..Application::default() };
     for (node, nstart, controller, application) in
         [(client, nstart, controller.clone(), asking), (server, 1, Recorded::new(named("default"), None), answering)]
     {
@@ -46,13 +46,14 @@ fn run(
     }
     sim.run_until(until);
     let (hosts, ()) = sim.into_parts();
-    let (mut requester, mut responder) = (None, None);
+    let (mut requester, mut responder, mut timeouts) = (None, None, None);
     for (_, host) in hosts {
         let application = host.into_application();
         requester = requester.or(application.requester);
         responder = responder.or(application.responder);
+        timeouts = timeouts.or(application.timeouts);
     }
-    let timeouts = log.take();
+    let timeouts = timeouts.expect("attached").into_log();
     (requester.expect("attached"), responder.expect("attached"), timeouts)
 }
 
