@@ -69,10 +69,13 @@ impl Micros {
         Self(self.0.saturating_mul(count))
     }
 
-    /// A whole part, rounded down; by zero is by one.
+    /// One of `by` equal parts, rounded down; none of them is the whole.
     #[must_use]
     pub const fn divided(self, by: u32) -> Self {
-        Self(if by == 0 { self.0 } else { self.0 / by })
+        match self.0.checked_div(by) {
+            Some(part) => Self(part),
+            None => self,
+        }
     }
 
     /// This span scaled by `factor`, saturating.
