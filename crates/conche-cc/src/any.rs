@@ -166,8 +166,8 @@ macro_rules! algorithms {
             $($(#[$attribute])* #[doc = concat!("See [`", stringify!($type), "`].")] $variant($type),)+
         }
 
-        /// The state of a destination under any algorithm, as large as the largest; with the feature `alloc`, at most 32
-        /// bytes on machines of 64 bits.
+        /// The state of a destination under any algorithm, as large as the largest; with the feature `alloc`, at most 40
+        /// bytes on machines of 64 bits, which is temper's.
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "one variant an algorithm")]
@@ -301,7 +301,7 @@ macro_rules! algorithms {
     };
 }
 
-use crate::{basic, bdp, cocoa, default, fasor, full_backoff, linux, peak_hopper, wiopt};
+use crate::{basic, bdp, cocoa, default, fasor, full_backoff, linux, peak_hopper, temper, wiopt};
 
 algorithms! {
     Default(default::CoapDefault) {
@@ -346,6 +346,7 @@ algorithms! {
         "semi-dynamic" => wiopt::SemiDynamic::default(), wiopt::SEMI_DYNAMIC_FEATURES;
     }
     Rfc6298(wiopt::Rfc6298) { "rfc6298" => wiopt::Rfc6298::default(), wiopt::RFC6298_FEATURES; }
+    Temper(temper::Temper) { "temper" => temper::Temper::default(), temper::FEATURES; }
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     Own(crate::dynamic::DynController) {}
 }

@@ -12,6 +12,14 @@ pub fn dithered(base: Micros, ack_random_factor: Factor, random: u32) -> Micros 
     base.plus(part(spread, random))
 }
 
+/// `base` and from a quarter to all of the smoothed round-trip time, drawn uniformly, given 32 random bits: synchronised
+/// senders are spread over as long as a round trip takes (draft-ietf-core-fasor).
+#[must_use]
+pub fn spread(base: Micros, srtt: Micros, random: u32) -> Micros {
+    let quarter = srtt.shifted(2);
+    base.plus(quarter).plus(part(srtt.minus(quarter), random))
+}
+
 /// The part u of `span`, where u = `random`/2^32.
 #[must_use]
 pub fn part(span: Micros, random: u32) -> Micros {
@@ -84,6 +92,12 @@ impl Timer {
         } else {
             grown(self.0, factor, cap)
         };
+        self.0.into()
+    }
+
+    /// Lengthens an armed timer to `least`, not above `cap`. The answer is what is armed then.
+    pub fn raise(&mut self, least: Micros, cap: Micros) -> Duration {
+        self.0 = self.0.max(least.min(cap));
         self.0.into()
     }
 

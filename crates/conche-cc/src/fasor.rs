@@ -25,10 +25,8 @@
 
 use core::time::Duration;
 
-use crate::backoff::{bounded, part, suggests_congestion};
-use crate::control::{
-    Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
-};
+use crate::backoff::{bounded, spread, suggests_congestion};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
 use crate::non::paced_by_rto;
@@ -102,9 +100,7 @@ impl Fasor {
     fn dithered(&self, peer: &FasorPeer, random: u32) -> Micros {
         let rto = self.rto(peer);
         let estimator = peer.estimator;
-        let srtt = estimator.srtt().unwrap_or(Micros::new(rto.get() / 3));
-        let quarter = srtt.shifted(2);
-        rto.plus(quarter).plus(part(srtt.minus(quarter), random))
+        spread(rto, estimator.srtt().unwrap_or(rto.divided(3)), random)
     }
 
     fn bounded(&self, timer: Micros) -> Micros {
@@ -245,8 +241,8 @@ impl Controller for Fasor {
     }
 
     fn acknowledged(&self, peer: &mut FasorPeer, _flight: &FasorFlight, event: &Acknowledged<'_>) {
-        match (sent_of_acked_copy(event), event.retransmissions()) {
-            (Some(sent), _) => self.sample(peer, sample::between(sent, event.now)),
+        match (sample::rtt_of_known_copy(event), event.retransmissions()) {
+            (Some(rtt), _) => self.sample(peer, rtt),
             (None, 0) => {}
             (None, _) => peer.ambiguous(Micros::from(event.since_first())),
         }
@@ -277,16 +273,6 @@ impl Controller for Fasor {
             bandwidth: None,
         }
     }
-}
-
-/// When the copy left that this acknowledgement is for, if that is known and the time until now is a round trip.
-fn sent_of_acked_copy(event: &Acknowledged<'_>) -> Option<Instant> {
-    let copy = match event.copy {
-        AckedCopy::Exact(copy) => usize::from(copy),
-        _ if event.retransmissions() == 0 => 0,
-        AckedCopy::AtLeast(_) | AckedCopy::Unknown => return None,
-    };
-    if event.kind == AckKind::Separate { None } else { event.sent.get(copy).copied() }
 }
 
 #[cfg(test)]

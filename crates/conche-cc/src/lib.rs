@@ -1,4 +1,4 @@
-//! Congestion control for CoAP (RFC 7252): every algorithm of the literature behind one trait.
+//! Congestion control for CoAP (RFC 7252): every algorithm of the literature, and one of our own, behind one trait.
 //!
 //! Each algorithm is a pure state machine. It reads no clock and no random source, allocates nothing and computes in
 //! integers only, so the same code runs in a server with 100 000 peers, on a Cortex-M0 and in a simulator.
@@ -8,7 +8,7 @@
 //! | [`control`] | the [`Controller`] trait: what a controller is told, and what it answers |
 //! | [`any`] | [`AnyController`]: an algorithm chosen at run time, by name |
 //! | `dynamic` | `DynController`: an algorithm from outside this crate, chosen at run time (feature `alloc`) |
-//! | [`default`], [`cocoa`], [`basic`], [`linux`], [`peak_hopper`], [`full_backoff`], [`fasor`], [`bdp`], [`wiopt`] | the algorithms |
+//! | [`default`], [`cocoa`], [`basic`], [`linux`], [`peak_hopper`], [`full_backoff`], [`fasor`], [`bdp`], [`wiopt`], [`temper`] | the algorithms |
 //! | [`features`] | what distinguishes them, as a table |
 //! | [`sample`], [`estimator`], [`backoff`], [`non`] | what several of them share: RTT samples and their smoothing, timers, Non-confirmable messages |
 //! | [`train`] | the pace of messages that are acknowledged together |
@@ -42,6 +42,7 @@ pub mod linux;
 pub mod non;
 pub mod peak_hopper;
 pub mod sample;
+pub mod temper;
 #[cfg(test)]
 mod testing;
 pub mod time;

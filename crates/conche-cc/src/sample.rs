@@ -4,7 +4,7 @@
 //! Empty ACK or one with the response. A separate response gives none: it holds the peer's processing time. Neither does a
 //! Reset.
 
-use crate::control::{AckKind, Acknowledged};
+use crate::control::{AckKind, AckedCopy, Acknowledged};
 use crate::time::Instant;
 use crate::units::Micros;
 
@@ -27,6 +27,20 @@ pub fn strong_rtt(event: &Acknowledged<'_>) -> Option<Micros> {
     if event.retransmissions() == 0 { rtt(event) } else { None }
 }
 
+/// The round-trip time of the copy that was acknowledged, if it is known which: of the only one, or of the one that the peer told.
+#[must_use]
+pub fn rtt_of_known_copy(event: &Acknowledged<'_>) -> Option<Micros> {
+    let copy = match event.copy {
+        AckedCopy::Exact(copy) => usize::from(copy),
+        _ if event.retransmissions() == 0 => 0,
+        AckedCopy::AtLeast(_) | AckedCopy::Unknown => return None,
+    };
+    if event.kind == AckKind::Separate {
+        return None;
+    }
+    event.sent.get(copy).map(|sent| between(*sent, event.now))
+}
+
 /// The time from a transmission to an acknowledgement, within what a sample may be.
 #[must_use]
 pub fn between(sent: Instant, acknowledged: Instant) -> Micros {
@@ -36,7 +50,7 @@ pub fn between(sent: Instant, acknowledged: Instant) -> Micros {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::{AckedCopy, Load};
+    use crate::control::Load;
 
     fn acknowledged(sent: &[Instant], at_ms: u64, kind: AckKind) -> Acknowledged<'_> {
         let now = Instant::from_millis(at_ms);
@@ -49,6 +63,17 @@ mod tests {
         let event = acknowledged(&sent, 3_150, AckKind::Empty);
         assert_eq!(rtt(&event), Some(Micros::from_millis(2_150)));
         assert_eq!(strong_rtt(&event), None);
+    }
+
+    #[test]
+    fn a_copy_that_the_peer_tells_counts_from_when_it_left() {
+        let sent = [Instant::from_millis(1_000), Instant::from_millis(3_000)];
+        let told = |copy| rtt_of_known_copy(&Acknowledged { copy, ..acknowledged(&sent, 3_150, AckKind::Empty) });
+        assert_eq!(told(AckedCopy::Exact(1)), Some(Micros::from_millis(150)));
+        assert_eq!(told(AckedCopy::Exact(0)), Some(Micros::from_millis(2_150)));
+        assert_eq!([AckedCopy::Exact(2), AckedCopy::AtLeast(1), AckedCopy::Unknown].map(told), [None; 3]);
+        let only = acknowledged(&sent[..1], 1_200, AckKind::Empty);
+        assert_eq!(rtt_of_known_copy(&only), Some(Micros::from_millis(200)));
     }
 
     #[test]

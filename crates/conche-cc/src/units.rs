@@ -69,6 +69,15 @@ impl Micros {
         Self(self.0.saturating_mul(count))
     }
 
+    /// One of `by` equal parts, rounded down; none of them is the whole.
+    #[must_use]
+    pub const fn divided(self, by: u32) -> Self {
+        match self.0.checked_div(by) {
+            Some(part) => Self(part),
+            None => self,
+        }
+    }
+
     /// This span scaled by `factor`, saturating.
     #[must_use]
     pub const fn scaled(self, factor: Factor) -> Self {
@@ -121,6 +130,13 @@ impl Stamp {
     #[must_use]
     pub const fn age_ms(self, now: Self) -> u32 {
         now.0.wrapping_sub(self.0)
+    }
+
+    /// The point in time, rounded down to a millisecond, of a stamp that is not later than `now`.
+    #[must_use]
+    pub const fn instant(self, now: Instant) -> Instant {
+        let age = self.age_ms(Self::at(now)) as u64;
+        Instant::from_millis(now.as_millis().saturating_sub(age))
     }
 
     /// This stamp moved on by `span`, in whole milliseconds.

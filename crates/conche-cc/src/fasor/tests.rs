@@ -1,7 +1,7 @@
 //! FASOR's worked examples and state machine.
 
 use super::*;
-use crate::control::Why;
+use crate::control::{AckKind, AckedCopy, Why};
 use crate::testing::Drive;
 
 fn close(got: u64, expected: u64) {

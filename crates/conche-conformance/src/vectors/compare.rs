@@ -13,6 +13,7 @@ const KEYS: &[(&str, Tolerance)] = &[
     ("base_ms", Tolerance::Schema),
     ("next_base_ms", Tolerance::Schema),
     ("send_at_ms", Tolerance::Schema),
+    ("earliest_start_ms", Tolerance::Millisecond),
     ("next_send_ms", Tolerance::Schema),
     ("rtprop_ms", Tolerance::Schema),
     ("th_Bps", Tolerance::Schema),
@@ -32,6 +33,8 @@ const KEYS: &[(&str, Tolerance)] = &[
 enum Tolerance {
     /// max(0.006 · expected, 1): three significant digits, and integer milliseconds, bytes or bytes a second.
     Schema,
+    /// 1 ms: a point in time whose distance from now is what counts.
+    Millisecond,
     /// 0.006 · expected: three significant digits of what has no unit.
     Relative,
     Exact,
@@ -82,6 +85,7 @@ impl Observed {
         };
         let same = match (got.as_f64(), expected.as_f64(), tolerance) {
             (Some(got), Some(expected), Tolerance::Schema) => (got - expected).abs() <= tolerance_ms(expected),
+            (Some(got), Some(expected), Tolerance::Millisecond) => (got - expected).abs() <= 1.0,
             // The observed value is in thousandths, which at worst halves one more.
             (Some(got), Some(expected), Tolerance::Relative) => (got - expected).abs() <= 0.006 * expected.abs(),
             (Some(got), Some(expected), Tolerance::Exact) => (got - expected).abs() < f64::EPSILON,

@@ -114,7 +114,7 @@ impl<C: Controller> Endpoint<C> {
             Kind::Start => self.start(event, &mut observed)?,
             Kind::Rto => self.timer_fires(event, &mut observed)?,
             Kind::Ack => self.acknowledge(event)?,
-            Kind::Query => {}
+            Kind::Query => self.ask(event, &mut observed),
             Kind::NonSubmit => self.submit_non(event, &mut observed)?,
             Kind::Send => self.send(event, &mut observed)?,
             Kind::Resend => self.resend(event, &mut observed)?,
@@ -128,6 +128,15 @@ impl<C: Controller> Endpoint<C> {
             observed.set("inflight", self.exchanges.values().map(|exchange| exchange.bytes).sum::<u32>());
         }
         Ok(observed)
+    }
+
+    /// When the next exchange may start, if that is a question of time. Asking changes nothing.
+    fn ask(&mut self, event: &Event, observed: &mut Observed) {
+        let peer = self.peer.clone();
+        if let Ok((at, _)) = self.admitted(&confirmable(event)) {
+            observed.set_instant("earliest_start_ms", at);
+        }
+        self.peer = peer;
     }
 
     fn start(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
@@ -198,7 +207,7 @@ impl<C: Controller> Endpoint<C> {
     fn submit_non(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
         let message =
             Submission { confirmable: false, may_confirm: true, bytes: bytes(event), probing_rate: PROBING_RATE };
-        let (at, as_con) = self.admit_non(&message)?;
+        let (at, as_con) = self.admitted(&message)?;
         observed.set_instant("send_at_ms", at);
         observed.set("as_con", as_con);
         self.non.last = Some(at);
@@ -212,7 +221,8 @@ impl<C: Controller> Endpoint<C> {
         Ok(())
     }
 
-    fn admit_non(&mut self, message: &Submission) -> Result<(Instant, bool), Stop> {
+    /// When a message is let through, and whether as Confirmable.
+    fn admitted(&mut self, message: &Submission) -> Result<(Instant, bool), Stop> {
         let (mut at, load) = (self.clock, self.load(u32::MAX));
         for _ in 0..PATIENCE {
             match self.controller.admit(&mut self.peer, at, message, &load) {
@@ -229,10 +239,8 @@ impl<C: Controller> Endpoint<C> {
     }
 
     fn send(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
-        let message =
-            Submission { confirmable: true, may_confirm: false, bytes: bytes(event), probing_rate: PROBING_RATE };
         let load = self.load(event.x);
-        match self.controller.admit(&mut self.peer, self.clock, &message, &load) {
+        match self.controller.admit(&mut self.peer, self.clock, &confirmable(event), &load) {
             Admission::Send => {}
             Admission::At(at) => self.wait_a_little_until(at, event.t)?,
             answer => return Err(Stop::Misbehaved { expected: "a permission", got: format!("{answer:?}") }),
@@ -295,6 +303,10 @@ impl<C: Controller> Endpoint<C> {
             non: self.non,
         }
     }
+}
+
+fn confirmable(event: &Event) -> Submission {
+    Submission { confirmable: true, may_confirm: false, bytes: bytes(event), probing_rate: PROBING_RATE }
 }
 
 fn bytes(event: &Event) -> u32 {

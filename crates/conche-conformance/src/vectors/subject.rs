@@ -10,6 +10,7 @@ use conche_cc::fasor::{Fasor, FasorPeer, FasorPhase};
 use conche_cc::full_backoff::{CocoaFullBackoff, DefaultFullBackoff};
 use conche_cc::linux::Linux;
 use conche_cc::peak_hopper::PeakHopper;
+use conche_cc::temper::Temper;
 use conche_cc::units::Factor;
 use conche_cc::wiopt::{Rfc6298, SemiDynamic};
 use conche_cc::{Controller, Instant};
@@ -65,6 +66,7 @@ pub const ALGORITHMS: &[&str] = &[
     "bdp",
     "semi_dynamic",
     "rfc6298",
+    "temper",
 ];
 
 /// Runs a vector against the algorithm that it names.
@@ -91,6 +93,7 @@ pub fn check(vector: &Vector) -> Result<Vec<Failure>, Unusable> {
         "bdp" => run_bdp(bdp(p), vector),
         "semi_dynamic" => run(SemiDynamic { default: coap_default(CoapDefault::default(), p) }, vector),
         "rfc6298" => run(rfc6298(p), vector),
+        "temper" => run(temper(p), vector),
         algo => Err(Unusable::UnknownAlgorithm { id: vector.id.clone(), algo: algo.to_owned() }),
     }
 }
@@ -208,6 +211,15 @@ fn bdp(p: &Params) -> Bdp {
 fn rfc6298(p: &Params) -> Rfc6298 {
     let base = Rfc6298::default();
     Rfc6298 { initial_rto: p.ack_timeout(base.initial_rto), ..base }
+}
+
+fn temper(p: &Params) -> Temper {
+    let base = Temper::default();
+    Temper {
+        ack_timeout: p.ack_timeout(base.ack_timeout),
+        ack_random_factor: p.random_factor(base.ack_random_factor),
+        ..base
+    }
 }
 
 fn run_cocoa2014(controller: Cocoa2014, vector: &Vector) -> Result<Vec<Failure>, Unusable> {

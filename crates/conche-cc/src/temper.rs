@@ -1,0 +1,287 @@
+//! temper: conche's own controller. One loss timer, one delay gate, one floor, and no change on the wire.
+//!
+//! A loss alone is a fade, and is repaired fast. A round-trip time above its least alone is a queue, and the *gate* lets exchanges
+//! start further apart. Both together are a congested radio: the *floor* under the timer waits as long as a sender that
+//! measures nothing would. What an acknowledgement after a retransmission says is decided by when it comes: one round trip after the
+//! last copy it answers that copy, and something was lost; at any other time it is a late answer to the original, an
+//! upper bound of the round-trip time.
+//!
+//! Source: this crate; `docs/controllers/temper.md` has the reasons, what each part is worth, and the requirements of RFC 8085 and RFC 8961 one
+//! by one. Divergence from RFC 8961 §4 (3): backoff is let go after *one* ambiguous exchange, see [`Temper::grace`].
+
+mod peer;
+
+use core::time::Duration;
+
+use crate::backoff::{Timer, bounded, dithered, spread, suggests_congestion};
+use crate::control::{
+    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
+};
+use crate::features::Features;
+use crate::non::paced_by_rto;
+use crate::sample;
+use crate::time::Instant;
+use crate::units::{Factor, Micros, Stamp};
+use peer::Copies;
+pub use peer::TemperPeer;
+
+/// Loss timer, delay gate and floor.
+///
+/// ```
+/// use conche_cc::temper::Temper;
+/// use conche_cc::units::Factor;
+///
+/// let temper = Temper::default();
+/// assert_eq!(temper.blind_backoff, Factor::THREE);
+/// // All of MAX_RETRANSMIT within MAX_TRANSMIT_SPAN, and RFC 8961's backoff to the letter.
+/// let strict = Temper { blind_backoff: Factor::TWO, grace: 0, ..temper };
+/// assert_ne!(strict, temper);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Temper {
+    /// The first timer while the peer is blind, before dithering (`ACK_TIMEOUT`, RFC 7252 §4.8).
+    pub ack_timeout: Duration,
+    /// The first timer while blind is up to this many times that.
+    pub ack_random_factor: Factor,
+    /// Neither an RTO nor a timer is longer.
+    pub max_timeout: Duration,
+    /// How a timer grows from copy to copy in an exchange that began blind. Three keeps it out of a full queue.
+    pub blind_backoff: Factor,
+    /// How it grows in one that began with a round-trip time.
+    pub backoff: Factor,
+    /// The RTO is at least this above the smoothed round-trip time: the granularity of clocks.
+    pub least_spread: Duration,
+    /// Two exchanges start at least this many queueing delays apart; zero takes the gate away.
+    pub gate: Factor,
+    /// But no more than this many RTOs: a forged early answer must not shut the gate.
+    pub gate_limit: Factor,
+    /// The RTO is this for every copy that a mean exchange needs beyond the first; zero takes the floor away.
+    pub floor: Duration,
+    /// The floor counts in proportion to the inflation of the round-trip time over its least, from 0 to 1.
+    pub floor_follows_inflation: bool,
+    /// The timer of an exchange's first copy is no shorter: a second loss in a row is a fade or a collision.
+    pub first_copy: Duration,
+    /// That of its second copy is no shorter, and this bound doubles with every further one.
+    pub later_copies: Duration,
+    /// What an acknowledgement after a retransmission is taken for.
+    pub ambiguity: Ambiguity,
+    /// So many ambiguous exchanges in a row are forgiven before the next one's RTO doubles. One loss is noise; zero keeps to
+    /// RFC 8961 §4 (3).
+    pub grace: u8,
+    /// The RTO doubles up to this often, less the grace.
+    pub max_doubt: u8,
+}
+
+impl Default for Temper {
+    fn default() -> Self {
+        Self {
+            ack_timeout: Duration::from_secs(2),
+            ack_random_factor: Factor::ONE_AND_HALF,
+            max_timeout: Duration::from_secs(60),
+            blind_backoff: Factor::THREE,
+            backoff: Factor::TWO,
+            least_spread: Duration::from_millis(10),
+            gate: Factor::from_permille(4_000),
+            gate_limit: Factor::from_permille(4_000),
+            floor: Duration::from_secs(4),
+            floor_follows_inflation: true,
+            first_copy: Duration::from_millis(750),
+            later_copies: Duration::from_secs(3),
+            ambiguity: Ambiguity::Likely,
+            grace: 1,
+            max_doubt: 5,
+        }
+    }
+}
+
+/// What an acknowledgement is taken for that may answer any of several copies, once a round-trip time is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ambiguity {
+    /// For the last copy's if it comes within what a round trip takes of it, else for a late one of the original's.
+    #[default]
+    Likely,
+    /// For the last copy's: something was lost.
+    Loss,
+    /// For the original's: it was late.
+    Late,
+}
+
+impl Temper {
+    /// The RTO without doubt.
+    fn timer(&self, peer: &TemperPeer) -> Micros {
+        let Some(srtt) = peer.estimator.srtt() else {
+            return self.bounded(peer.provisional().unwrap_or(self.ack_timeout.into()));
+        };
+        let spread = peer.estimator.rto(4).max(srtt.plus(self.least_spread.into()));
+        self.bounded(spread.max(self.floor(peer)))
+    }
+
+    /// What loss and inflation together hold the RTO at.
+    fn floor(&self, peer: &TemperPeer) -> Micros {
+        let floor = peer.copies.times(self.floor.into());
+        if self.floor_follows_inflation { peer.inflation().of(floor) } else { floor }
+    }
+
+    /// The RTO that the next exchange starts from, before dithering.
+    fn rto(&self, peer: &TemperPeer) -> Micros {
+        let doublings = peer.doubt.saturating_sub(self.grace).min(31);
+        self.bounded(self.timer(peer).times(1 << doublings))
+    }
+
+    /// The first timer of an exchange.
+    fn first(&self, peer: &TemperPeer, random: u32) -> Micros {
+        let rto = self.rto(peer);
+        match peer.estimator.srtt() {
+            None => dithered(rto, self.ack_random_factor, random),
+            Some(srtt) => spread(rto, srtt, random),
+        }
+    }
+
+    /// The least timer of a copy.
+    fn least_of_copy(&self, attempt: u8) -> Micros {
+        match attempt {
+            0 | 1 => self.first_copy.into(),
+            _ => Micros::from(self.later_copies).times(1 << (attempt - 2).min(31)),
+        }
+    }
+
+    /// How far apart exchanges start, of which `others` are under way beside the one that is to.
+    fn gap(&self, peer: &TemperPeer, others: u16) -> Micros {
+        let gap = peer.queueing_delay().scaled(self.gate).min(self.timer(peer).scaled(self.gate_limit));
+        let exchanges = u32::from(others) + 1;
+        gap.divided(exchanges.saturating_pow(2))
+    }
+
+    fn bounded(&self, timer: Micros) -> Micros {
+        bounded(timer, self.max_timeout.into())
+    }
+
+    fn doubt(&self, peer: &mut TemperPeer, more: u8) {
+        peer.doubt = peer.doubt.saturating_add(more).min(self.max_doubt);
+    }
+
+    /// An acknowledgement that any of several copies may have brought about.
+    fn ambiguous(&self, peer: &mut TemperPeer, event: &Acknowledged<'_>) {
+        let since = |sent: Option<&Instant>| sent.map_or(Micros::MIN, |sent| sample::between(*sent, event.now));
+        let (first, last) = (since(event.sent.first()), since(event.sent.last()));
+        if peer.estimator.is_blind() {
+            peer.set_provisional(first);
+            return;
+        }
+        let lost = match self.ambiguity {
+            Ambiguity::Likely => peer.is_a_round_trip(last),
+            Ambiguity::Loss => true,
+            Ambiguity::Late => false,
+        };
+        if lost {
+            self.doubt(peer, 1);
+        } else {
+            peer.sample(first, event.now);
+            peer.doubt = 0;
+        }
+    }
+}
+
+/// What an exchange remembers: its timer, and what it backs off by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TemperFlight {
+    timer: Timer,
+    /// It began blind.
+    blind: bool,
+}
+
+/// The feature table's row of temper.
+pub const FEATURES: Features = Features {
+    about: "temper: a fast timer for losses, a gate for queues, a floor where both come together",
+    strong_rtt: true,
+    weak_rtt: Some(u8::MAX),
+    dithering: "blind [1, 1.5], else RTO + SRTT·[1/4, 1]",
+    backoff: "blind x3, else binary; copies no sooner than 750 ms, 3 s, 6 s, ...",
+    ageing: "none; the least RTT is that of 5 to 10 minutes",
+    reuses_backed_off_rto: false,
+    source: "conche",
+    peer_bytes: size_of::<TemperPeer>(),
+    flight_bytes: size_of::<TemperFlight>(),
+    published_bytes: None,
+};
+
+impl Controller for Temper {
+    type Peer = TemperPeer;
+    type Flight = TemperFlight;
+
+    fn measures_rtt(&self) -> bool {
+        true
+    }
+
+    fn peer(&self, _now: Instant) -> TemperPeer {
+        TemperPeer::default()
+    }
+
+    fn admit(&self, peer: &mut TemperPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
+        if !message.confirmable {
+            return paced_by_rto(now, message, &load.non, self.rto(peer));
+        }
+        let gap = self.gap(peer, load.exchanges);
+        let earliest = peer.last_start.instant(now) + Duration::from(gap);
+        if gap == Micros::ZERO || now >= earliest { Admission::Send } else { Admission::At(earliest) }
+    }
+
+    fn sent(&self, peer: &mut TemperPeer, flight: &mut TemperFlight, event: &Sent) -> Duration {
+        let begins = event.confirmable && (event.attempt == 0 || flight.timer.armed().is_none());
+        if begins {
+            flight.blind = peer.estimator.is_blind();
+            peer.last_start = Stamp::at(event.now);
+        }
+        let factor = if flight.blind { self.blind_backoff } else { self.backoff };
+        let armed = flight.timer.arm(event, || self.first(peer, event.random), factor, self.max_timeout.into());
+        if begins || !event.confirmable {
+            return armed;
+        }
+        flight.timer.raise(self.least_of_copy(event.attempt), self.max_timeout.into())
+    }
+
+    fn expired(&self, _peer: &mut TemperPeer, _flight: &mut TemperFlight, event: &Expired) -> Instant {
+        event.now
+    }
+
+    /// A separate response says nothing: its time holds the server's, and so does that of the copies before it.
+    fn acknowledged(&self, peer: &mut TemperPeer, _flight: &TemperFlight, event: &Acknowledged<'_>) {
+        if event.kind == AckKind::Separate {
+            return;
+        }
+        peer.copies.count(event.retransmissions());
+        match sample::rtt_of_known_copy(event) {
+            Some(rtt) => {
+                peer.sample(rtt, event.now);
+                peer.doubt = 0;
+            }
+            None => self.ambiguous(peer, event),
+        }
+    }
+
+    fn abandoned(&self, peer: &mut TemperPeer, flight: &TemperFlight, event: &Abandoned<'_>) {
+        let confirmable = flight.timer.armed().is_some();
+        if confirmable && suggests_congestion(event) {
+            self.doubt(peer, 2);
+            peer.copies.count(Copies::MOST);
+        }
+    }
+
+    fn drained(&self, _peer: &mut TemperPeer, _now: Instant, _load: &Load) {}
+
+    fn base(&self, peer: &mut TemperPeer, _now: Instant) -> Duration {
+        self.rto(peer).into()
+    }
+
+    fn snapshot(&self, peer: &TemperPeer) -> Snapshot {
+        Snapshot {
+            rto: self.rto(peer).into(),
+            srtt: peer.estimator.srtt().map(Duration::from),
+            rttvar: peer.estimator.rttvar().map(Duration::from),
+            bandwidth: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
