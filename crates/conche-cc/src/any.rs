@@ -15,6 +15,7 @@ use core::time::Duration;
 
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
+use crate::group::Group;
 use crate::time::Instant;
 pub use unknown::UnknownController;
 use unknown::same;
@@ -232,6 +233,12 @@ macro_rules! algorithms {
             fn peer(&self, now: Instant) -> AnyPeer {
                 match self {
                     $($(#[$attribute])* Self::$variant(c) => AnyPeer::$variant(c.peer(now)),)+
+                }
+            }
+
+            fn seed(&self, now: Instant, group: &Group) -> AnyPeer {
+                match self {
+                    $($(#[$attribute])* Self::$variant(c) => AnyPeer::$variant(c.seed(now, group)),)+
                 }
             }
 

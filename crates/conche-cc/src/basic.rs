@@ -12,6 +12,7 @@ use core::time::Duration;
 use crate::backoff::{Timer, dithered, suggests_congestion};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
+use crate::group::Group;
 use crate::non::paced_by_rto;
 use crate::sample;
 use crate::time::Instant;
@@ -91,6 +92,10 @@ impl Controller for Basic {
 
     fn peer(&self, _now: Instant) -> BasicPeer {
         self.remember(self.ack_timeout.into())
+    }
+
+    fn seed(&self, now: Instant, group: &Group) -> BasicPeer {
+        group.as_first_sample(self, now)
     }
 
     fn admit(&self, peer: &mut BasicPeer, now: Instant, message: &Submission, load: &Load) -> Admission {

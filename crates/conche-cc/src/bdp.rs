@@ -38,6 +38,7 @@ use crate::backoff::Timer;
 use crate::cocoa::{self, Cocoa};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission, Why};
 use crate::features::Features;
+use crate::group::Group;
 use crate::non::{PROBING_RATE, paced_by_rto};
 use crate::sample;
 use crate::time::Instant;
@@ -165,6 +166,10 @@ impl Controller for Bdp {
             is_first: true,
             has_sent: false,
         }
+    }
+
+    fn seed(&self, now: Instant, _group: &Group) -> BdpPeer {
+        self.peer(now)
     }
 
     fn admit(&self, peer: &mut BdpPeer, now: Instant, message: &Submission, load: &Load) -> Admission {

@@ -23,6 +23,7 @@
 use core::fmt::Debug;
 use core::time::Duration;
 
+use crate::group::Group;
 use crate::time::Instant;
 
 /// A congestion control algorithm with its configuration, shared by all peers that it controls.
@@ -40,6 +41,11 @@ pub trait Controller {
 
     /// The state for a destination of which nothing is known yet.
     fn peer(&self, now: Instant) -> Self::Peer;
+
+    /// The state for a destination of which nothing is known but what others of its path have found out. An algorithm that takes nothing
+    /// from them answers as [`peer`](Self::peer) does; one with estimators of its own can take a
+    /// [first sample](Group::as_first_sample).
+    fn seed(&self, now: Instant, group: &Group) -> Self::Peer;
 
     /// May `message` leave now? Asked before its first transmission, and again when the answer was not a permission:
     /// at the time of [`Admission::At`], and after every event of this peer.

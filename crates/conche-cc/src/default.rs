@@ -14,6 +14,7 @@ use core::time::Duration;
 use crate::backoff::{Timer, dithered};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
+use crate::group::Group;
 use crate::non::paced_by_probing_rate;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
@@ -108,6 +109,8 @@ impl Controller for CoapDefault {
     fn admit(&self, (): &mut (), now: Instant, message: &Submission, load: &Load) -> Admission {
         if message.confirmable { Admission::Send } else { paced_by_probing_rate(now, message, &load.non) }
     }
+
+    fn seed(&self, _now: Instant, _group: &Group) {}
 
     fn sent(&self, (): &mut (), timer: &mut Timer, event: &Sent) -> Duration {
         timer.arm(event, || self.draw(event.random), Factor::TWO, self.cap())

@@ -6,6 +6,7 @@
 //! ```
 //! use conche_cc::control::*;
 //! use conche_cc::dynamic::DynController;
+//! use conche_cc::group::Group;
 //! use conche_cc::non::paced_by_probing_rate;
 //! use conche_cc::{AnyController, Controller, Instant};
 //! use core::time::Duration;
@@ -22,6 +23,7 @@
 //!
 //!     fn measures_rtt(&self) -> bool { false }
 //!     fn peer(&self, _now: Instant) -> u32 { 0 }
+//!     fn seed(&self, now: Instant, _group: &Group) -> u32 { self.peer(now) }
 //!     fn admit(&self, _losses: &mut u32, now: Instant, message: &Submission, load: &Load) -> Admission {
 //!         if message.confirmable { Admission::Send } else { paced_by_probing_rate(now, message, &load.non) }
 //!     }
@@ -56,6 +58,7 @@ use core::fmt::{self, Debug};
 use core::time::Duration;
 
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::group::Group;
 use crate::time::Instant;
 
 /// Any [`Controller`] of which only this is known. Its clones share one configuration.
@@ -153,6 +156,7 @@ fn as_any_mut(state: &mut dyn State) -> &mut dyn Any {
 trait Erased: Debug + Send + Sync {
     fn dyn_measures_rtt(&self) -> bool;
     fn dyn_peer(&self, now: Instant) -> DynPeer;
+    fn dyn_seed(&self, now: Instant, group: &Group) -> DynPeer;
     fn dyn_admit(&self, peer: &mut DynPeer, now: Instant, message: &Submission, load: &Load) -> Admission;
     fn dyn_sent(&self, peer: &mut DynPeer, flight: &mut DynFlight, event: &Sent) -> Duration;
     fn dyn_expired(&self, peer: &mut DynPeer, flight: &mut DynFlight, event: &Expired) -> Instant;
@@ -175,6 +179,10 @@ where
 
     fn dyn_peer(&self, now: Instant) -> DynPeer {
         DynPeer(Box::new(self.peer(now)))
+    }
+
+    fn dyn_seed(&self, now: Instant, group: &Group) -> DynPeer {
+        DynPeer(Box::new(self.seed(now, group)))
     }
 
     fn dyn_admit(&self, peer: &mut DynPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
@@ -222,6 +230,10 @@ impl Controller for DynController {
 
     fn peer(&self, now: Instant) -> DynPeer {
         self.0.dyn_peer(now)
+    }
+
+    fn seed(&self, now: Instant, group: &Group) -> DynPeer {
+        self.0.dyn_seed(now, group)
     }
 
     fn admit(&self, peer: &mut DynPeer, now: Instant, message: &Submission, load: &Load) -> Admission {

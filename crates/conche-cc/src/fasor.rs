@@ -29,6 +29,7 @@ use crate::backoff::{bounded, spread, suggests_congestion};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
+use crate::group::Group;
 use crate::non::paced_by_rto;
 use crate::sample;
 use crate::time::Instant;
@@ -219,6 +220,10 @@ impl Controller for Fasor {
 
     fn peer(&self, _now: Instant) -> FasorPeer {
         FasorPeer::default()
+    }
+
+    fn seed(&self, now: Instant, group: &Group) -> FasorPeer {
+        group.as_first_sample(self, now)
     }
 
     fn admit(&self, peer: &mut FasorPeer, now: Instant, message: &Submission, load: &Load) -> Admission {

@@ -17,6 +17,7 @@ use crate::cocoa::{self, Cocoa, draft03::CocoaPeer};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::default::{self, CoapDefault};
 use crate::features::Features;
+use crate::group::Group;
 use crate::non::{paced_by_probing_rate, paced_by_rto};
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
@@ -116,6 +117,10 @@ impl Controller for DefaultFullBackoff {
 
     fn peer(&self, _now: Instant) -> Kept {
         Kept::default()
+    }
+
+    fn seed(&self, now: Instant, _group: &Group) -> Kept {
+        self.peer(now)
     }
 
     fn admit(&self, _kept: &mut Kept, now: Instant, message: &Submission, load: &Load) -> Admission {
@@ -236,6 +241,10 @@ impl Controller for CocoaFullBackoff {
 
     fn peer(&self, now: Instant) -> CocoaFullBackoffPeer {
         CocoaFullBackoffPeer { cocoa: self.cocoa.peer(now), kept: Kept::default() }
+    }
+
+    fn seed(&self, now: Instant, group: &Group) -> CocoaFullBackoffPeer {
+        group.as_first_sample(self, now)
     }
 
     fn admit(&self, peer: &mut Self::Peer, now: Instant, message: &Submission, load: &Load) -> Admission {

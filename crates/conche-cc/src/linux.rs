@@ -14,6 +14,7 @@ use core::time::Duration;
 use crate::backoff::{CarriedTimer, backed_off, bounded};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
+use crate::group::Group;
 use crate::non::paced_by_rto;
 use crate::sample;
 use crate::time::Instant;
@@ -153,6 +154,10 @@ impl Controller for Linux {
 
     fn peer(&self, _now: Instant) -> LinuxPeer {
         LinuxPeer::default()
+    }
+
+    fn seed(&self, now: Instant, group: &Group) -> LinuxPeer {
+        group.as_first_sample(self, now)
     }
 
     fn admit(&self, peer: &mut LinuxPeer, now: Instant, message: &Submission, load: &Load) -> Admission {

@@ -11,6 +11,7 @@ use core::time::Duration;
 use crate::backoff::{CarriedTimer, backed_off, bounded};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
+use crate::group::Group;
 use crate::non::paced_by_rto;
 use crate::sample;
 use crate::time::Instant;
@@ -186,6 +187,10 @@ impl Controller for PeakHopper {
 
     fn peer(&self, _now: Instant) -> PeakHopperPeer {
         PeakHopperPeer::default()
+    }
+
+    fn seed(&self, now: Instant, group: &Group) -> PeakHopperPeer {
+        group.as_first_sample(self, now)
     }
 
     fn admit(&self, peer: &mut PeakHopperPeer, now: Instant, message: &Submission, load: &Load) -> Admission {

@@ -9,21 +9,17 @@
 //! Source: this crate; `docs/controllers/temper.md` has the reasons, what each part is worth, and the requirements of RFC 8085 and RFC 8961 one
 //! by one. Divergence from RFC 8961 §4 (3): backoff is let go after *one* ambiguous exchange, see [`Temper::grace`].
 
-mod peer;
-
 use core::time::Duration;
 
-use crate::backoff::{Timer, bounded, dithered, spread, suggests_congestion};
-use crate::control::{
-    Abandoned, AckKind, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
-};
+use crate::backoff::{Timer, bounded, dithered, spread};
+use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
+use crate::group::Group;
 use crate::non::paced_by_rto;
-use crate::sample;
+pub use crate::path::Ambiguity;
+use crate::path::PathState;
 use crate::time::Instant;
 use crate::units::{Factor, Micros, Stamp};
-use peer::Copies;
-pub use peer::TemperPeer;
 
 /// Loss timer, delay gate and floor.
 ///
@@ -94,17 +90,8 @@ impl Default for Temper {
     }
 }
 
-/// What an acknowledgement is taken for that may answer any of several copies, once a round-trip time is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ambiguity {
-    /// For the last copy's if it comes within what a round trip takes of it, else for a late one of the original's.
-    #[default]
-    Likely,
-    /// For the last copy's: something was lost.
-    Loss,
-    /// For the original's: it was late.
-    Late,
-}
+/// What temper remembers of a peer: 36 bytes.
+pub type TemperPeer = PathState;
 
 impl Temper {
     /// The RTO without doubt.
@@ -155,31 +142,6 @@ impl Temper {
     fn bounded(&self, timer: Micros) -> Micros {
         bounded(timer, self.max_timeout.into())
     }
-
-    fn doubt(&self, peer: &mut TemperPeer, more: u8) {
-        peer.doubt = peer.doubt.saturating_add(more).min(self.max_doubt);
-    }
-
-    /// An acknowledgement that any of several copies may have brought about.
-    fn ambiguous(&self, peer: &mut TemperPeer, event: &Acknowledged<'_>) {
-        let since = |sent: Option<&Instant>| sent.map_or(Micros::MIN, |sent| sample::between(*sent, event.now));
-        let (first, last) = (since(event.sent.first()), since(event.sent.last()));
-        if peer.estimator.is_blind() {
-            peer.set_provisional(first);
-            return;
-        }
-        let lost = match self.ambiguity {
-            Ambiguity::Likely => peer.is_a_round_trip(last),
-            Ambiguity::Loss => true,
-            Ambiguity::Late => false,
-        };
-        if lost {
-            self.doubt(peer, 1);
-        } else {
-            peer.sample(first, event.now);
-            peer.doubt = 0;
-        }
-    }
 }
 
 /// What an exchange remembers: its timer, and what it backs off by.
@@ -217,6 +179,10 @@ impl Controller for Temper {
         TemperPeer::default()
     }
 
+    fn seed(&self, now: Instant, group: &Group) -> TemperPeer {
+        group.path(now)
+    }
+
     fn admit(&self, peer: &mut TemperPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
         if !message.confirmable {
             return paced_by_rto(now, message, &load.non, self.rto(peer));
@@ -244,26 +210,13 @@ impl Controller for Temper {
         event.now
     }
 
-    /// A separate response says nothing: its time holds the server's, and so does that of the copies before it.
     fn acknowledged(&self, peer: &mut TemperPeer, _flight: &TemperFlight, event: &Acknowledged<'_>) {
-        if event.kind == AckKind::Separate {
-            return;
-        }
-        peer.copies.count(event.retransmissions());
-        match sample::rtt_of_known_copy(event) {
-            Some(rtt) => {
-                peer.sample(rtt, event.now);
-                peer.doubt = 0;
-            }
-            None => self.ambiguous(peer, event),
-        }
+        peer.acknowledged(event, self.ambiguity, self.max_doubt);
     }
 
     fn abandoned(&self, peer: &mut TemperPeer, flight: &TemperFlight, event: &Abandoned<'_>) {
-        let confirmable = flight.timer.armed().is_some();
-        if confirmable && suggests_congestion(event) {
-            self.doubt(peer, 2);
-            peer.copies.count(Copies::MOST);
+        if flight.timer.armed().is_some() {
+            peer.abandoned(event, self.max_doubt);
         }
     }
 

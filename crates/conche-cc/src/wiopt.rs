@@ -14,6 +14,7 @@ use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Lo
 use crate::default::{self, CoapDefault};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
+use crate::group::Group;
 use crate::non::paced_by_rto;
 use crate::sample;
 use crate::time::Instant;
@@ -88,6 +89,10 @@ impl Controller for SemiDynamic {
 
     fn peer(&self, _now: Instant) -> SemiDynamicPeer {
         SemiDynamicPeer::default()
+    }
+
+    fn seed(&self, now: Instant, _group: &Group) -> SemiDynamicPeer {
+        self.peer(now)
     }
 
     fn admit(&self, peer: &mut SemiDynamicPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
@@ -212,6 +217,10 @@ impl Controller for Rfc6298 {
 
     fn peer(&self, _now: Instant) -> Rfc6298Peer {
         Rfc6298Peer::default()
+    }
+
+    fn seed(&self, now: Instant, group: &Group) -> Rfc6298Peer {
+        group.as_first_sample(self, now)
     }
 
     fn admit(&self, peer: &mut Rfc6298Peer, now: Instant, message: &Submission, load: &Load) -> Admission {

@@ -62,7 +62,7 @@ pub use endpoint::{
 pub use exchange::{Course, ExchangeId, Failure, Reliability, Request, Response, Rest};
 pub use incoming::RequestId;
 pub use observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
-pub use peer::{ControllerId, PeerSnapshot, Survey};
+pub use peer::{ControllerId, PathKey, PeerSnapshot, Survey};
 
 /// What names a peer: a socket address, a simulated node's number, a DTLS session.
 pub trait PeerKey: Copy + Eq + core::hash::Hash + core::fmt::Debug {}

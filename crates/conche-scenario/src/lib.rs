@@ -59,7 +59,7 @@ pub use plot::{Kind, Plot, Style};
 pub use radio::{Measured, Radio, Routing};
 pub use received::{Received, Transferred};
 pub use results::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any, parsed};
-pub use scheme::{ControllerName, Scheme, select};
+pub use scheme::{ControllerName, Paths, Scheme, select};
 pub use statistic::Statistic;
 pub use sweep::{Axis, Label, Point};
 pub use traffic::{Count, Method, Nstart, Outstanding, Pace, Pairs, Sender, Traffic};

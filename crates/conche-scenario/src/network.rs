@@ -15,6 +15,8 @@ pub struct Nodes {
     pub name: String,
     /// How many there are. Without, it is one node.
     pub count: Option<AtLeastOne>,
+    /// How many address prefixes they have, as equal shares in their order: 250 of 100 000 nodes have 400 nodes each. Default: one.
+    pub prefixes: Option<AtLeastOne>,
     /// Where they are, for radios.
     pub place: Option<Placement>,
 }

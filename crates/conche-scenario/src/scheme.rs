@@ -32,6 +32,18 @@ pub struct Scheme {
     pub aging: Option<cocoa::Aging>,
     /// NSTART, where it is not that of all endpoints: how many exchanges with one peer may be outstanding.
     pub nstart: Option<u16>,
+    /// What peers of one path share. Default: nothing, each finds out everything by itself.
+    pub paths: Option<Paths>,
+}
+
+/// Which peers have a path in common, and share what they find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Paths {
+    /// A node on all its ports: what was known of it before it was forgotten.
+    Hosts,
+    /// The nodes of one prefix: [`Nodes::prefixes`](crate::network::Nodes::prefixes).
+    Prefixes,
 }
 
 /// The name of one of conche's congestion controllers, as [`known`] tells them.
@@ -70,7 +82,16 @@ impl Scheme {
     pub fn of_controller(name: &str) -> Result<Self, UnknownController> {
         let controller = ControllerName::new(name)?;
         let name = controller.name.clone();
-        Ok(Self { name, controller, ack_timeout: None, ack_random_factor: None, vbf: None, aging: None, nstart: None })
+        Ok(Self {
+            name,
+            controller,
+            ack_timeout: None,
+            ack_random_factor: None,
+            vbf: None,
+            aging: None,
+            nstart: None,
+            paths: None,
+        })
     }
 
     /// The configured controller.

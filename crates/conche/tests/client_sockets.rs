@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use conche::cc::cocoa::Cocoa;
 use conche::cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
+use conche::cc::group::Group;
 use conche::cc::{Controller, Instant};
 use conche::server::{Request, get};
 use conche::{Client, Error, Failure, Server};
@@ -177,6 +178,10 @@ impl Controller for Counting {
 
     fn peer(&self, now: Instant) -> Self::Peer {
         self.0.peer(now)
+    }
+
+    fn seed(&self, now: Instant, group: &Group) -> Self::Peer {
+        self.0.seed(now, group)
     }
 
     fn admit(&self, peer: &mut Self::Peer, now: Instant, message: &Submission, load: &Load) -> Admission {

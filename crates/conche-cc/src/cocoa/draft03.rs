@@ -17,6 +17,7 @@ use crate::backoff::{VariableBackoff, dithered};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
+use crate::group::Group;
 use crate::non::paced_by_rto;
 use crate::sample;
 use crate::time::Instant;
@@ -203,6 +204,10 @@ impl Controller for Cocoa {
             weak: Estimator::default(),
             rto: AgingRto::new(Micros::from(self.ack_timeout).min(self.max_rto.into()), now),
         }
+    }
+
+    fn seed(&self, now: Instant, group: &Group) -> CocoaPeer {
+        group.as_first_sample(self, now)
     }
 
     fn admit(&self, peer: &mut CocoaPeer, now: Instant, message: &Submission, load: &Load) -> Admission {

@@ -19,6 +19,7 @@ use crate::backoff::{VariableBackoff, dithered};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
+use crate::group::Group;
 use crate::non::paced_by_rto;
 use crate::sample;
 use crate::time::Instant;
@@ -201,6 +202,10 @@ impl Controller for Cocoa2014 {
             strong_at: Tick::at(now),
             weak_at: Tick::at(now),
         }
+    }
+
+    fn seed(&self, now: Instant, group: &Group) -> Cocoa2014Peer {
+        group.as_first_sample(self, now)
     }
 
     fn admit(&self, peer: &mut Cocoa2014Peer, now: Instant, message: &Submission, load: &Load) -> Admission {

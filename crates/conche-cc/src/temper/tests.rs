@@ -3,6 +3,7 @@
 use std::vec::Vec;
 
 use super::*;
+use crate::control::AckKind;
 use crate::control::{AckedCopy, NonHistory, Why};
 use crate::testing::Drive;
 
@@ -369,6 +370,7 @@ mod doubt {
 
 mod copies {
     use super::*;
+    use crate::path::Copies;
 
     #[test]
     fn the_least_timers_of_copies_are_750_ms_and_3_s_doubling() {

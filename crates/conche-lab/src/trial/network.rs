@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::f64::consts::TAU;
 use std::ops::Range;
+use std::sync::Arc;
 
 use conche_netsim::mac::RadioConfig;
 use conche_netsim::radio::{MediumConfig, PathLoss, Position, Sinr};
@@ -10,16 +11,22 @@ use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use conche_netsim::routing::RplTree;
 use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{LinkId, NodeId, RadioId};
+use conche_proto::PathKey;
 
 use super::transfers::Mesh;
 use super::{measured, rates};
 use crate::campaign::Replication;
 use crate::scenario::{Link, Nodes, Placement, Radio, Routing, Scenario, Selected};
 
+/// Bits of an address behind its prefix.
+const PREFIX_BITS: u8 = 64;
+
 /// A network, and what its parts are called.
 pub(super) struct Network {
     pub(super) topology: Topology,
     groups: BTreeMap<String, Vec<NodeId>>,
+    /// The prefix of each node, by its number.
+    pub(super) prefixes: Arc<[PathKey]>,
     /// The links of each name, one for each member of a group and each direction.
     links: BTreeMap<String, Vec<LinkId>>,
     pub(super) radios: Vec<RadioId>,
@@ -41,20 +48,28 @@ impl Network {
         let mut network = Self {
             topology: Topology::new(),
             groups: BTreeMap::new(),
+            prefixes: Arc::default(),
             links: BTreeMap::new(),
             radios: Vec::new(),
             hops: HashMap::new(),
             meshes: Vec::new(),
             unknown: Vec::new(),
         };
+        let mut prefixes = Vec::new();
         for nodes in scenario.nodes.iter() {
             let topology = &mut network.topology;
             let members = match nodes.is_group() {
                 false => vec![topology.node(&nodes.name)],
                 true => (0..nodes.size()).map(|index| topology.node(format!("{} {index}", nodes.name))).collect(),
             };
+            let first = prefixes.last().map_or(0, |last: &PathKey| last.prefix() >> PREFIX_BITS) + 1;
+            let each = nodes.size().div_ceil(nodes.prefixes.map_or(1, |prefixes| prefixes.get())).max(1);
+            let prefix =
+                |place: u32| PathKey::new((first + u128::from(place / each)) << PREFIX_BITS, 128 - PREFIX_BITS);
+            prefixes.extend((0..nodes.size()).map(prefix));
             network.groups.insert(nodes.name.clone(), members);
         }
+        network.prefixes = prefixes.into();
         for radio in &scenario.radios {
             let seed = if radio.fixed { scenario.seed } else { replication.seed };
             network.radio(scenario, radio, seed)?;

@@ -7,10 +7,12 @@
 use std::cell::Cell as Shared;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use conche_netsim::rng::Streams;
 use conche_netsim::{Ended, Instant, NodeId, RadioId, Simulation};
+use conche_proto::PathKey;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
 
@@ -22,7 +24,7 @@ use super::record::{Flow, NodeRecord, Record};
 use super::routes::Routes;
 use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
-use crate::scenario::Cell;
+use crate::scenario::{Cell, Paths};
 use crate::workload::{
     Application, Occupant, Recorded, Requester, Responder, Tally, Timeout, Timeouts, Unaware, config, host,
 };
@@ -104,6 +106,7 @@ struct Trial<'a> {
     roles: BTreeMap<NodeId, Role>,
     transfer: Option<Planned>,
     meshes: Vec<Mesh>,
+    prefixes: Arc<[PathKey]>,
     radios: Vec<RadioId>,
     /// What is left to change, the next change last.
     steps: Vec<(Instant, Step)>,
@@ -140,6 +143,7 @@ impl<'a> Trial<'a> {
             roles,
             transfer,
             meshes: network.meshes.clone(),
+            prefixes: Arc::clone(&network.prefixes),
             radios: network.radios.clone(),
             steps,
             retired: Vec::new(),
@@ -234,9 +238,20 @@ impl<'a> Trial<'a> {
         let application = Application { requester, responder, timeouts };
         let scenario = &self.cell.scenario;
         let config = config(&scenario.endpoint, scenario.nstart(&self.cell.schemes[role.scheme]));
-        host(node, lives, config, recorded, &self.streams, application)
-            .map(|node| Occupant::Coap(Box::new(node)))
-            .map_err(|error| error.to_string())
+        let mut host =
+            host(node, lives, config, recorded, &self.streams, application).map_err(|error| error.to_string())?;
+        match scenario.scheme(&self.cell.schemes[role.scheme]).and_then(|scheme| scheme.paths) {
+            None => {}
+            Some(Paths::Hosts) => {
+                let host_path = |node: &NodeId| PathKey::new(node.index() as u128, 128);
+                host.endpoint_mut().share_paths(Box::new(move |node| Some(host_path(node))));
+            }
+            Some(Paths::Prefixes) => {
+                let prefixes = Arc::clone(&self.prefixes);
+                host.endpoint_mut().share_paths(Box::new(move |node: &NodeId| prefixes.get(node.index()).copied()));
+            }
+        }
+        Ok(Occupant::Coap(Box::new(host)))
     }
 
     fn into_record(self) -> Record {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use conche_proto::cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
+use conche_proto::cc::group::Group;
 use conche_proto::cc::{AnyController, Controller, Instant};
 
 /// One of conche's controllers, observed: it behaves as if alone.
@@ -36,6 +37,10 @@ impl Controller for Recorded {
 
     fn peer(&self, now: Instant) -> Self::Peer {
         self.controller.peer(now)
+    }
+
+    fn seed(&self, now: Instant, group: &Group) -> Self::Peer {
+        self.controller.seed(now, group)
     }
 
     fn admit(&self, peer: &mut Self::Peer, now: Instant, message: &Submission, load: &Load) -> Admission {

@@ -60,6 +60,9 @@ pub struct Limits {
     /// Bytes of the bodies that are put together from blocks: for those of peers' requests, for those of responses kept
     /// for peers that ask for their blocks, and for those of responses to us, each.
     pub assembly_bytes: usize,
+    /// Paths whose peers [share](crate::Endpoint::share_paths) what they find out. The one that has not been heard of for longest makes
+    /// room.
+    pub paths: usize,
     /// Outputs that wait to be polled.
     pub outputs: usize,
 }
@@ -83,6 +86,7 @@ impl Default for Limits {
             transfers_per_peer: 4,
             transfers: 256,
             assembly_bytes: 16 << 20,
+            paths: 16_384,
             outputs: 4096,
         }
     }
@@ -119,6 +123,7 @@ impl Limits {
             ("transfers_per_peer", self.transfers_per_peer, 0, MOST_PLACES),
             ("transfers", self.transfers, 0, MOST_PLACES),
             ("assembly_bytes", self.assembly_bytes, 0, u32::MAX as usize),
+            ("paths", self.paths, 1, MOST_PLACES),
             ("outputs", self.outputs, 1, MOST_PLACES),
         ];
         if let Some((limit, given, least, most)) =

@@ -80,8 +80,9 @@ use crate::hash::Keyed;
 use crate::incoming::Incoming;
 use crate::message::{Deduplication, Rejectable};
 use crate::observe::{Observers, Subscriptions};
-use crate::peer::{ChooseController, ControllerId, PeerSnapshot, Peers, Survey};
+use crate::peer::{ChooseController, ChoosePath, ControllerId, PathKey, PeerSnapshot, Peers, Survey};
 use crate::store::OnDemand;
+use conche_cc::group::Group;
 use conche_cc::{Controller, Instant};
 use discovery::Discovery;
 use inquiry::Inquiries;
@@ -210,6 +211,27 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.peers.controllers.choose(choose);
     }
 
+    /// Has peers share what they find out of their path: a new peer, or one that returns after it was forgotten, starts from what is
+    /// known of its path instead of from nothing (RFC 9040). `choose` names the path to a peer, or none. Without it each
+    /// peer finds out everything by itself.
+    ///
+    /// The first timeout of a peer is 1 s at least until it has been measured itself (RFC 8085 §3.1.1). What peers of several hosts
+    /// have found out makes the RTO of another one no longer than 4 s, twice `ACK_TIMEOUT`.
+    pub fn share_paths(&mut self, choose: ChoosePath<P>) {
+        self.peers.share_paths(choose, self.config.limits.paths);
+    }
+
+    /// What is known of all [shared](Self::share_paths) paths, in no order that means anything: to be kept for the next start.
+    pub fn paths(&self) -> impl Iterator<Item = (PathKey, &Group)> {
+        self.peers.paths()
+    }
+
+    /// Remembers what was known of a path at an earlier time, unless something newer is known or paths are not
+    /// [shared](Self::share_paths).
+    pub fn remember_path(&mut self, path: PathKey, group: Group) {
+        self.peers.remember_path(path, group);
+    }
+
     /// Tells which sources count as one when memory is short: those whose number here is the same. None of them may then
     /// hold more than is free for all others, so a prefix that one attacker can send from should be one group. Without
     /// it each peer is a group of its own.
@@ -304,8 +326,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         next.into_iter().fold(self.exchanges.next_due(), earlier)
     }
 
-    /// Forgets what was learnt of the path to a peer, as if it had never been used. Message IDs go on as they were, and
-    /// exchanges that are open keep their timers.
+    /// Forgets what was learnt of a peer, as if it had never been used; what others of its path have found out, if that is
+    /// [shared](Self::share_paths), stays. Message IDs go on as they were, and exchanges that are open keep their timers.
     pub fn reset_path(&mut self, now: Instant, peer: &P) {
         if let Some(index) = self.peers.peek(peer) {
             self.peers.reset(now, index);

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::{Content, Exchanges, Failure, Purpose, State};
 use crate::PeerKey;
-use crate::peer::Peers;
+use crate::peer::{LEAST_UNMEASURED, Peers};
 use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
 
@@ -53,6 +53,7 @@ impl<C: Controller> Exchanges<C> {
             load: peer.load_without(exchange.bytes),
         };
         let wanted = controller.sent(&mut peer.control, &mut exchange.flight, &event);
+        let wanted = if peer.seeded { wanted.max(LEAST_UNMEASURED) } else { wanted };
         let mut timeout = self.config.envelope.hold(wanted, exchange.timeout);
         if exchange.notifies() && !exchange.confirmable && controller.snapshot(&peer.control).srtt.is_none() {
             timeout = timeout.max(BETWEEN_NOTIFICATIONS);
@@ -111,14 +112,14 @@ impl<C: Controller> Exchanges<C> {
     #[inline]
     pub(crate) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
         let exchange = &mut self.slots[index];
-        let (peer, controller) = peers.controlled(exchange.peer);
+        let peer = peers.get(exchange.peer);
         if exchange.acknowledged.is_none() && exchange.is_answered() && !exchange.sent.is_empty() {
             let copy = if exchange.sent.len() == 1 { AckedCopy::Exact(0) } else { AckedCopy::Unknown };
             let event = Acknowledged { now, sent: &exchange.sent, copy, kind, load: peer.load_without(exchange.bytes) };
-            controller.acknowledged(&mut peer.control, &exchange.flight, &event);
+            peers.acknowledged(exchange.peer, &exchange.flight, &event);
         }
         exchange.acknowledged.get_or_insert(now);
-        exchange.free_slot(peer);
+        exchange.free_slot(peers.get_mut(exchange.peer));
     }
 
     /// A request was acknowledged; its response comes later.
@@ -134,10 +135,10 @@ impl<C: Controller> Exchanges<C> {
     pub(crate) fn abandon<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, why: Why) {
         let exchange = &mut self.slots[index];
         if exchange.is_answered() && exchange.acknowledged.is_none() && !exchange.sent.is_empty() {
-            let (peer, controller) = peers.controlled(exchange.peer);
-            let event = Abandoned { now, why, sent: &exchange.sent, load: peer.load_without(exchange.bytes) };
-            controller.abandoned(&mut peer.control, &exchange.flight, &event);
-            peer.silent |= why == Why::GaveUp;
+            let load = peers.get(exchange.peer).load_without(exchange.bytes);
+            let event = Abandoned { now, why, sent: &exchange.sent, load };
+            peers.abandoned(exchange.peer, &exchange.flight, &event);
+            peers.get_mut(exchange.peer).silent |= why == Why::GaveUp;
         }
     }
 

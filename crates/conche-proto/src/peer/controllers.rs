@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use conche_cc::{Controller, Instant};
+use conche_cc::Controller;
 
 /// Names one of an endpoint's controllers: 0 is the one it was made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -40,11 +40,10 @@ impl<P, C: Controller> Controllers<P, C> {
         self.all.get(usize::from(id.0)).unwrap_or(&self.all[0])
     }
 
-    /// The controller of a destination, and its state while nothing is known of that.
-    pub(crate) fn begin(&self, now: Instant, key: &P) -> (ControllerId, C::Peer) {
+    /// The controller of a destination.
+    pub(crate) fn of(&self, key: &P) -> ControllerId {
         let chosen = self.choose.as_ref().map_or_else(ControllerId::default, |choose| choose(key));
-        let chosen = if usize::from(chosen.0) < self.all.len() { chosen } else { ControllerId::default() };
-        (chosen, self.get(chosen).peer(now))
+        if usize::from(chosen.0) < self.all.len() { chosen } else { ControllerId::default() }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod controllers;
 mod non;
+mod paths;
 mod survey;
 mod table;
 mod trust;
@@ -9,6 +10,8 @@ mod usage;
 
 pub use controllers::ControllerId;
 pub(crate) use controllers::{ChooseController, Controllers};
+pub use paths::PathKey;
+pub(crate) use paths::{ChoosePath, LEAST_UNMEASURED};
 pub use survey::Survey;
 pub(crate) use table::{Peers, PeersFull};
 pub(crate) use usage::Queue;
@@ -31,6 +34,8 @@ pub(crate) struct Peer<P, C: Controller> {
     pub(crate) non: NonSent,
     /// A Confirmable message was given up, and nothing has been heard since.
     pub(crate) silent: bool,
+    /// Its congestion state began with what its path's other peers found out, and it has not been measured itself yet.
+    pub(crate) seeded: bool,
     /// Since when a slot has been free and nothing waited for it; [`Instant::FAR_FUTURE`] if that is not so.
     pub(crate) starved_since: Instant,
     pub(crate) trust: Trust,

@@ -4,6 +4,7 @@
 //! Any datagram with a forged source can make a peer. So those that we did not ask for count in the
 //! [share](crate::shares) of their group, and leave room for others and for our own.
 
+use alloc::boxed::Box;
 use core::hint::black_box;
 use core::num::NonZeroU32;
 use core::time::Duration;
@@ -11,14 +12,17 @@ use core::time::Duration;
 use rand_core::RngCore;
 
 use super::non::NonSent;
+use super::paths::{ChoosePath, Paths};
 use super::trust::Trust;
 use super::usage::Usage;
-use super::{Controllers, Idle, Peer, PeerSnapshot};
+use super::{ControllerId, Controllers, Idle, PathKey, Peer, PeerSnapshot};
 use crate::PeerKey;
 use crate::hash::Keyed;
 use crate::message::MessageIds;
 use crate::shares::{Group, Shares};
 use crate::store::{Arena, Index, List, NIL};
+use conche_cc::control::{Abandoned, AckedCopy, Acknowledged};
+use conche_cc::group::Group as PathGroup;
 use conche_cc::{Controller, Instant};
 
 /// The table is full of peers that are in use or were until lately, or a group has its share of it.
@@ -29,6 +33,7 @@ pub(crate) struct PeersFull;
 #[derive(Debug)]
 pub(crate) struct Peers<P, C: Controller> {
     pub(crate) controllers: Controllers<P, C>,
+    paths: Option<Box<Paths<P>>>,
     pub(super) slots: Arena<Peer<P, C>>,
     index: Index,
     hash: Keyed,
@@ -57,6 +62,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     ) -> Self {
         Self {
             controllers: Controllers::new(controller),
+            paths: None,
             slots: Arena::new(),
             index: Index::new(),
             hash,
@@ -160,7 +166,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         while self.slots.len() >= self.capacity || theirs && !self.shares.admits(group, 1, self.capacity) {
             self.evict(now)?;
         }
-        let (controller, control) = self.controllers.begin(now, &key);
+        let (controller, control, seeded) = self.begin(now, &key);
         let first_id = random.next_u32().to_le_bytes();
         let peer = Peer {
             key,
@@ -169,6 +175,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             ids: MessageIds::starting_at(u16::from_le_bytes([first_id[0], first_id[1]])),
             non: NonSent::default(),
             silent: false,
+            seeded,
             starved_since: Instant::FAR_FUTURE,
             trust: Trust::default(),
             group,
@@ -184,11 +191,62 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         Ok(index)
     }
 
-    /// Forgets what was learnt of the path to a peer.
+    /// Peers share what they find out of their path, of so many paths at most.
+    pub(crate) fn share_paths(&mut self, choose: ChoosePath<P>, most: usize) {
+        self.paths = Some(Box::new(Paths::new(choose, most, self.hash)));
+    }
+
+    /// What is known of all paths.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (PathKey, &PathGroup)> {
+        self.paths.iter().flat_map(|paths| paths.iter())
+    }
+
+    /// What was known of a path once.
+    pub(crate) fn remember_path(&mut self, key: PathKey, group: PathGroup) {
+        if let Some(paths) = &mut self.paths {
+            paths.remember(key, group);
+        }
+    }
+
+    /// The controller of a destination of which nothing is known but its path, its state, and whether that says anything.
+    fn begin(&self, now: Instant, key: &P) -> (ControllerId, C::Peer, bool) {
+        let id = self.controllers.of(key);
+        let controller = self.controllers.get(id);
+        match self.paths.as_ref().and_then(|paths| paths.to(key)) {
+            Some(group) => (id, controller.seed(now, group), true),
+            None => (id, controller.peer(now), false),
+        }
+    }
+
+    /// Forgets what was learnt of a peer: its state is that of one that has just come.
     pub(crate) fn reset(&mut self, now: Instant, index: u32) {
-        let peer = &mut self.slots[index];
-        peer.control = self.controllers.get(peer.controller).peer(now);
+        let key = self.get(index).key;
+        let (controller, control, seeded) = self.begin(now, &key);
+        let peer = self.get_mut(index);
+        (peer.controller, peer.control, peer.seeded) = (controller, control, seeded);
         peer.starved_since = Instant::FAR_FUTURE;
+    }
+
+    /// The first acknowledgement of an exchange arrived: its controller learns of it, and its path.
+    #[inline]
+    pub(crate) fn acknowledged(&mut self, index: u32, flight: &C::Flight, event: &Acknowledged<'_>) {
+        let (peer, controller) = self.controlled(index);
+        controller.acknowledged(&mut peer.control, flight, event);
+        peer.seeded &= !matches!(event.copy, AckedCopy::Exact(_));
+        let key = peer.key;
+        if let Some(group) = self.paths.as_mut().and_then(|paths| paths.heard(event.now, &key)) {
+            group.acknowledged(event);
+        }
+    }
+
+    /// An exchange ended without an acknowledgement.
+    pub(crate) fn abandoned(&mut self, index: u32, flight: &C::Flight, event: &Abandoned<'_>) {
+        let (peer, controller) = self.controlled(index);
+        controller.abandoned(&mut peer.control, flight, event);
+        let key = peer.key;
+        if let Some(group) = self.paths.as_mut().and_then(|paths| paths.heard(event.now, &key)) {
+            group.abandoned(event);
+        }
     }
 
     /// Something needs this peer until it lets go: an exchange, or a request whose response will.
@@ -240,11 +298,9 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     fn begin_anew(&mut self, now: Instant, index: u32) {
-        let (controller, control) = self.controllers.begin(now, &self.get(index).key);
+        self.reset(now, index);
         let peer = self.get_mut(index);
-        (peer.controller, peer.control) = (controller, control);
         peer.non = NonSent::default();
-        peer.starved_since = Instant::FAR_FUTURE;
         peer.trust = Trust::default();
     }
 

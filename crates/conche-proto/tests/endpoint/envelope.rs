@@ -5,6 +5,7 @@ use std::time::Duration;
 use conche_proto::cc::control::{
     Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
 };
+use conche_proto::cc::group::Group;
 use conche_proto::codec::Code;
 use conche_proto::{EndpointConfig, Envelope, Failure, Instant, Reliability};
 
@@ -34,6 +35,8 @@ impl Controller for Stubborn {
     }
 
     fn peer(&self, _now: Instant) {}
+
+    fn seed(&self, _now: Instant, _group: &Group) {}
 
     fn admit(&self, (): &mut (), now: Instant, _message: &Submission, _load: &Load) -> Admission {
         (self.admission)(now)

@@ -12,6 +12,7 @@ mod model;
 mod multicast;
 mod no_response;
 mod observe;
+mod paths;
 mod q_block;
 mod quiescence;
 mod rfc7252;

@@ -7,7 +7,7 @@ use conche_proto::cc::{AnyController, Controller};
 use conche_proto::codec::{BlockSize, OptionNumber};
 use conche_proto::config::RandomFactor;
 use conche_proto::{
-    Endpoint, EndpointConfig, Envelope, Instant, Limits, QBlock, ResponseLimit, TransmissionParameters,
+    Endpoint, EndpointConfig, Envelope, Instant, Limits, PathKey, QBlock, ResponseLimit, TransmissionParameters,
 };
 
 use super::Address;
@@ -58,6 +58,7 @@ impl Drawn {
             outputs: 16,
             group_requests: 2,
             group_responses: 3,
+            paths: 2,
         };
         let config = EndpointConfig {
             response_timeout: bytes.choose(&[None, Some(Duration::from_secs(9))]),
@@ -116,6 +117,11 @@ impl Drawn {
         let mut endpoint = made.expect("legal parameters");
         if self.grouped {
             endpoint.set_source_groups(Box::new(|&peer| u64::from(peer % 3)));
+            // More paths than there is room for, and peers that share none.
+            let path = |peer: &Address| {
+                (peer % 4 != 3).then(|| PathKey::new(u128::from(peer % 4) << 64, 64 + 64 * (*peer % 2) as u8))
+            };
+            endpoint.share_paths(Box::new(path));
         }
         Some(endpoint)
     }

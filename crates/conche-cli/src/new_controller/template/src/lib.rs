@@ -5,6 +5,7 @@ use std::time::Duration;
 use conche_cc::backoff::{Timer, dithered};
 use conche_cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
 use conche_cc::features::Features;
+use conche_cc::group::Group;
 use conche_cc::non::paced_by_rto;
 use conche_cc::units::{Factor, Micros};
 use conche_cc::{Controller, Instant, sample};
@@ -53,6 +54,11 @@ impl Controller for TwicePeak {
 
     fn peer(&self, _now: Instant) -> Path {
         Path::default()
+    }
+
+    /// Peers of one path may share what they find out; this takes their round-trip time as a first sample.
+    fn seed(&self, now: Instant, group: &Group) -> Path {
+        group.as_first_sample(self, now)
     }
 
     /// Non-confirmable messages are never acknowledged: an RTO apart, they cannot fill a queue.
