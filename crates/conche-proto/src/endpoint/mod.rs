@@ -275,6 +275,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 }
             } else if let Some(event) = self.events.pop_front() {
                 return Output::Event(event);
+            } else if let Some(peer) = self.peers.next_on_path() {
+                self.admit_waiting(now, peer);
             } else if !self.do_what_is_due(now) {
                 return Output::Wait(self.next_due(now));
             }
@@ -383,6 +385,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             peers: self.peers.len(),
             exchanges: self.exchanges.len(),
             queued: self.exchanges.queued(),
+            over_paths: self.peers.over_paths(),
             incoming: self.incoming.len(),
             responses: self.exchanges.responses(),
             at_leisure: self.leisure.len(),
@@ -422,6 +425,8 @@ pub struct Occupancy {
     pub exchanges: usize,
     /// Those that wait for admission. What of them [`Limits::queue`](crate::Limits::queue) does not bound is said there.
     pub queued: usize,
+    /// Those that count on a [shared](Endpoint::share_paths) path of several hosts.
+    pub over_paths: usize,
     /// Requests of peers that wait for a response.
     pub incoming: usize,
     /// Those of the exchanges that are separate responses; with `incoming` within [`Limits::incoming`](crate::Limits).

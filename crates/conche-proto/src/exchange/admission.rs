@@ -3,18 +3,25 @@
 use super::retransmission::BETWEEN_NOTIFICATIONS;
 use super::{ExchangeId, Exchanges, State, Transferring, transfer};
 use crate::PeerKey;
-use crate::peer::Peers;
+use crate::peer::{Entry, Fate, Peers};
+use crate::store::Number;
 use conche_cc::control::{Admission, NonHistory, Submission};
 use conche_cc::{Controller, Instant};
 
 /// What becomes of the first message in a peer's queue.
 enum Turn {
     /// It leaves, as a Confirmable message or not.
-    Leave { confirmable: bool },
+    Leave {
+        confirmable: bool,
+        /// The path that it counts on, if that has a gate.
+        path: Option<Number>,
+    },
     /// It gets its next chance then.
     Until(Instant),
     /// It gets its next chance when something happens to the peer.
     OnEvent,
+    /// It gets its next chance when it is the peer's turn on its path.
+    OnPath,
 }
 
 impl<C: Controller> Exchanges<C> {
@@ -81,8 +88,8 @@ impl<C: Controller> Exchanges<C> {
             return self.admit_next(now, peers, peer);
         }
         let turn = self.turn(now, peers, peer, index);
-        if let Turn::Leave { confirmable } = turn {
-            return Some(self.admit(now, peers, index, confirmable));
+        if let Turn::Leave { confirmable, path } = turn {
+            return Some(self.admit(now, peers, index, (confirmable, path)));
         }
         self.enqueue(peers, index, true);
         self.postpone(index, &turn);
@@ -111,11 +118,11 @@ impl<C: Controller> Exchanges<C> {
         index: u32,
     ) -> Option<ExchangeId> {
         let turn = self.turn(now, peers, peer, index);
-        if let Turn::Leave { confirmable } = turn {
+        if let Turn::Leave { confirmable, path } = turn {
             self.dequeue(peers, index);
             // Its departure takes the timer's place: that comes with the next poll, and before any timer.
             self.timers.cancel(index);
-            return Some(self.admit(now, peers, index, confirmable));
+            return Some(self.admit(now, peers, index, (confirmable, path)));
         }
         self.postpone(index, &turn);
         None
@@ -145,7 +152,7 @@ impl<C: Controller> Exchanges<C> {
         }
         if !exchange.is_controlled() {
             // A Non-confirmable response waits for a message ID and for nothing else.
-            return Turn::Leave { confirmable: false };
+            return Turn::Leave { confirmable: false, path: None };
         }
         let probing_rate = self.config.transmission.probing_rate;
         let submission = Submission {
@@ -169,9 +176,20 @@ impl<C: Controller> Exchanges<C> {
         };
         // Converted or not, what was submitted as Non-confirmable keeps to PROBING_RATE.
         match state.probing_allows_at(now, probing_rate).filter(|_| !exchange.confirmable) {
-            Some(_) if asks => Turn::Leave { confirmable: true },
+            Some(_) if asks => Self::on_path(now, peers, peer),
             Some(at) => Turn::Until(or_asks(at)),
-            None => Turn::Leave { confirmable },
+            None if confirmable => Self::on_path(now, peers, peer),
+            None => Turn::Leave { confirmable, path: None },
+        }
+    }
+
+    /// A Confirmable message that may leave as far as its peer is concerned.
+    #[inline]
+    fn on_path<P: PeerKey>(now: Instant, peers: &mut Peers<P, C>, peer: u32) -> Turn {
+        match peers.ask_path(now, peer) {
+            Entry::Free => Turn::Leave { confirmable: true, path: None },
+            Entry::Through(path) => Turn::Leave { confirmable: true, path: Number::of(path) },
+            Entry::Wait => Turn::OnPath,
         }
     }
 
@@ -181,10 +199,15 @@ impl<C: Controller> Exchanges<C> {
         now: Instant,
         peers: &mut Peers<P, C>,
         index: u32,
-        confirmable: bool,
+        (confirmable, path): (bool, Option<Number>),
     ) -> ExchangeId {
         let exchange = &mut self.slots[index];
         exchange.holds_slot = true;
+        exchange.leave_path(peers, Fate::Unknown);
+        exchange.path = path;
+        if let Some(path) = path {
+            peers.enter_path(path.get());
+        }
         exchange.confirmable = confirmable;
         exchange.state = State::Departing;
         exchange.state_until = Instant::FAR_FUTURE;
@@ -204,6 +227,8 @@ impl<C: Controller> Exchanges<C> {
         let longest = exchange.submitted + self.config.times().longest_pause;
         let at = match *turn {
             Turn::Until(at) => at.min(longest),
+            // It waits for others as long as it would for a controller.
+            Turn::OnPath => longest,
             Turn::OnEvent | Turn::Leave { .. } => Instant::FAR_FUTURE,
         };
         if exchange.ask_again != at {

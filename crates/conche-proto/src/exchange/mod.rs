@@ -45,10 +45,11 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
+use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, NoResponse, OptionNumber, Token, Type};
-use crate::peer::{Peer, Queue};
+use crate::peer::{Fate, Peers, Queue};
 use crate::shares::Group;
-use crate::store::{Linked, Links};
+use crate::store::{Linked, Links, Number};
 use conche_cc::{Controller, Instant};
 
 /// What an exchange is for.
@@ -123,6 +124,8 @@ pub(crate) struct Exchange<C: Controller> {
     /// UDP payload and counted overhead.
     pub(crate) bytes: u32,
     pub(crate) holds_slot: bool,
+    /// The path that it counts on until its first copy is acknowledged, or that one's timer over.
+    pub(crate) path: Option<Number>,
     /// An Empty ACK came that was not believed.
     pub(crate) doubtful_ack: bool,
     pub(crate) submitted: Instant,
@@ -169,9 +172,18 @@ impl<C: Controller> Exchange<C> {
 
     /// It occupies no slot any more.
     #[inline]
-    fn free_slot<P>(&mut self, peer: &mut Peer<P, C>) {
+    fn free_slot<P: PeerKey>(&mut self, peers: &mut Peers<P, C>) {
         if core::mem::take(&mut self.holds_slot) {
-            peer.free_slot(self.bytes);
+            peers.get_mut(self.peer).free_slot(self.bytes);
+        }
+        self.leave_path(peers, Fate::Unknown);
+    }
+
+    /// It does not count on its path any more.
+    #[inline]
+    fn leave_path<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, fate: Fate) {
+        if let Some(path) = self.path.take() {
+            peers.leave_path(path.get(), fate);
         }
     }
 

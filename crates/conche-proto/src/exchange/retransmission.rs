@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::{Content, Exchanges, Failure, Purpose, State};
 use crate::PeerKey;
-use crate::peer::{LEAST_UNMEASURED, Peers};
+use crate::peer::{Fate, LEAST_UNMEASURED, Peers};
 use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
 
@@ -117,9 +117,13 @@ impl<C: Controller> Exchanges<C> {
             let copy = if exchange.sent.len() == 1 { AckedCopy::Exact(0) } else { AckedCopy::Unknown };
             let event = Acknowledged { now, sent: &exchange.sent, copy, kind, load: peer.load_without(exchange.bytes) };
             peers.acknowledged(exchange.peer, &exchange.flight, &event);
+            if kind != AckKind::Separate {
+                let after = exchange.since_first(now);
+                exchange.leave_path(peers, Fate::Acknowledged { peer: exchange.peer, after });
+            }
         }
         exchange.acknowledged.get_or_insert(now);
-        exchange.free_slot(peers.get_mut(exchange.peer));
+        exchange.free_slot(peers);
     }
 
     /// A request was acknowledged; its response comes later.
@@ -158,7 +162,7 @@ impl<C: Controller> Exchanges<C> {
             return false;
         }
         let exchange = &mut self.slots[index];
-        exchange.free_slot(peers.get_mut(exchange.peer));
+        exchange.free_slot(peers);
         self.unidentify(index);
         self.replace(peers, index);
         let patience = self.config.times().response_timeout;
@@ -179,6 +183,7 @@ impl<C: Controller> Exchanges<C> {
     fn acknowledgement_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         let attempt = exchange.attempt();
+        exchange.leave_path(peers, Fate::Lost);
         let (peer, controller) = peers.controlled(exchange.peer);
         let span = self.config.times().max_transmit_span;
         let departure = (attempt < self.config.transmission.max_retransmit && exchange.since_first(now) <= span)
@@ -226,7 +231,7 @@ impl<C: Controller> Exchanges<C> {
         let exchange = &mut self.slots[index];
         // Somebody acknowledged the request. If it was the peer after all, the response is still to come.
         if exchange.doubtful_ack && exchange.purpose == Purpose::Request {
-            exchange.free_slot(peers.get_mut(exchange.peer));
+            exchange.free_slot(peers);
             self.await_response(now, index);
             return Next::Admit;
         }
@@ -240,7 +245,7 @@ impl<C: Controller> Exchanges<C> {
         if exchange.wants_no_response() {
             return Next::Fail(Failure::NoResponse);
         }
-        exchange.free_slot(peers.get_mut(exchange.peer));
+        exchange.free_slot(peers);
         let first = exchange.first_sent().unwrap_or(now);
         self.await_response(first, index);
         Next::Admit

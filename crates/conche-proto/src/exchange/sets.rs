@@ -16,7 +16,7 @@ use crate::PeerKey;
 use crate::blockwise::Mark;
 use crate::blockwise::sets::Follows;
 use crate::codec::Message;
-use crate::peer::Peers;
+use crate::peer::{Fate, Peers};
 use conche_cc::control::{AckKind, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
 
@@ -221,6 +221,7 @@ impl<C: Controller> Exchanges<C> {
 
     fn send_set_again<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
+        exchange.leave_path(peers, Fate::Lost);
         if exchange.holds_slot {
             let attempt = exchange.attempt();
             let (peer, controller) = peers.controlled(exchange.peer);
@@ -260,7 +261,7 @@ impl<C: Controller> Exchanges<C> {
             Some(Follows::Nothing) => {
                 // All of the body has left, and its response is still to come.
                 let exchange = &mut self.slots[index];
-                exchange.free_slot(peers.get_mut(exchange.peer));
+                exchange.free_slot(peers);
                 self.await_response(now, index);
                 Next::Admit
             }
@@ -301,7 +302,7 @@ impl<C: Controller> Exchanges<C> {
         self.count_transfer(&mut transfer);
         let exchange = &mut self.slots[index];
         exchange.transfer = Some(transfer);
-        exchange.free_slot(peers.get_mut(exchange.peer));
+        exchange.free_slot(peers);
         exchange.state = State::AwaitingResponse;
         exchange.state_until = due;
         let wake = exchange.wake();

@@ -139,6 +139,7 @@ impl<C: Controller> Exchanges<C> {
             may_confirm: opening.reliability == Reliability::NonConfirmable,
             bytes,
             holds_slot: false,
+            path: None,
             doubtful_ack: false,
             submitted: now,
             sent: smallvec::SmallVec::new(),
@@ -180,9 +181,7 @@ impl<C: Controller> Exchanges<C> {
     #[inline]
     pub(crate) fn close<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> (Purpose, u32) {
         let exchange = &mut self.slots[index];
-        if exchange.holds_slot {
-            exchange.free_slot(peers.get_mut(exchange.peer));
-        }
+        exchange.free_slot(peers);
         let &mut Exchange { state, purpose, peer, identified, .. } = exchange;
         let transfers = exchange.transfer.is_some();
         self.timers.cancel(index);

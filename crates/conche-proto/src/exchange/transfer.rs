@@ -290,7 +290,7 @@ impl<C: Controller> Exchanges<C> {
     /// Frees what a message of a request held that is over.
     fn release<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
         let exchange = &mut self.slots[index];
-        exchange.free_slot(peers.get_mut(exchange.peer));
+        exchange.free_slot(peers);
         self.unidentify(index);
         let exchange = &mut self.slots[index];
         exchange.doubtful_ack = false;

@@ -1,6 +1,7 @@
 //! What an endpoint knows of each destination: congestion state, message IDs, what is outstanding and what waits.
 
 mod controllers;
+mod gate;
 mod non;
 mod paths;
 mod survey;
@@ -11,7 +12,7 @@ mod usage;
 pub use controllers::ControllerId;
 pub(crate) use controllers::{ChooseController, Controllers};
 pub use paths::PathKey;
-pub(crate) use paths::{ChoosePath, LEAST_UNMEASURED};
+pub(crate) use paths::{ChoosePath, Entry, Fate, LEAST_UNMEASURED};
 pub use survey::Survey;
 pub(crate) use table::{Peers, PeersFull};
 pub(crate) use usage::Queue;
@@ -36,6 +37,8 @@ pub(crate) struct Peer<P, C: Controller> {
     pub(crate) silent: bool,
     /// Its congestion state began with what its path's other peers found out, and it has not been measured itself yet.
     pub(crate) seeded: bool,
+    /// It is to get a turn on its path.
+    pub(crate) waits_for_path: bool,
     /// Since when a slot has been free and nothing waited for it; [`Instant::FAR_FUTURE`] if that is not so.
     pub(crate) starved_since: Instant,
     pub(crate) trust: Trust,

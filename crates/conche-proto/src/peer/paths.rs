@@ -2,9 +2,11 @@
 //! behind one border router.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use super::gate::Gate;
 use crate::hash::Keyed;
 use crate::store::{Arena, Index, Linked, Links, List};
 use conche_cc::Instant;
@@ -53,22 +55,48 @@ pub(crate) type ChoosePath<P> = Box<dyn Fn(&P) -> Option<PathKey> + Send + Sync>
 pub(crate) const LEAST_UNMEASURED: Duration = Duration::from_secs(1);
 
 /// All paths of an endpoint whose peers share what they find out. Bounded: the one that has not been heard of for longest
-/// makes room.
+/// makes room, but none on which something goes on.
 pub(crate) struct Paths<P> {
     choose: ChoosePath<P>,
     slots: Arena<Path>,
     index: Index,
     oldest: List<Oldest>,
+    /// Those whose gate may be open for somebody who waits.
+    opened: Vec<u32>,
+    /// Whose turn it is: it need not stand behind those who wait.
+    turn: Option<u32>,
     hash: Keyed,
     capacity: usize,
 }
 
-/// The kind of the list of all paths, the one not heard of for longest first.
+/// Whether an exchange may begin on its path.
+pub(crate) enum Entry {
+    /// There is no gate.
+    Free,
+    /// It may, through the gate of this path.
+    Through(u32),
+    /// When it is its peer's turn.
+    Wait,
+}
+
+/// What became of the first copy of a message.
+pub(crate) enum Fate {
+    /// It was acknowledged by this peer after this time.
+    Acknowledged { peer: u32, after: Duration },
+    /// Its timer is over.
+    Lost,
+    /// Nothing is known: it was cancelled, or never left.
+    Unknown,
+}
+
+/// The kind of the list of all paths on which nothing goes on, the one not heard of for longest first.
 struct Oldest;
 
 struct Path {
     key: PathKey,
     group: Group,
+    /// For the peers of [many](Members::Many) hosts.
+    gate: Gate,
     links: Links,
 }
 
@@ -80,7 +108,16 @@ impl Linked<Oldest> for Path {
 
 impl<P> Paths<P> {
     pub(crate) fn new(choose: ChoosePath<P>, capacity: usize, hash: Keyed) -> Self {
-        Self { choose, slots: Arena::new(), index: Index::new(), oldest: List::new(), hash, capacity }
+        Self {
+            choose,
+            slots: Arena::new(),
+            index: Index::new(),
+            oldest: List::new(),
+            opened: Vec::new(),
+            turn: None,
+            hash,
+            capacity,
+        }
     }
 
     /// What is known of the path to a peer.
@@ -93,35 +130,115 @@ impl<P> Paths<P> {
     /// The group of the path to a peer, to fold into it what happens now.
     pub(crate) fn heard(&mut self, now: Instant, peer: &P) -> Option<&mut Group> {
         let key = (self.choose)(peer)?;
-        self.renew(key, || Group::of(key.members(), now))
+        self.renew(key, || Group::of(key.members(), now)).map(|index| &mut self.slots[index].group)
     }
 
     /// Remembers what was known of a path, unless something newer is.
     pub(crate) fn remember(&mut self, key: PathKey, group: Group) {
-        let known = self.renew(key, || group);
+        let known = self.renew(key, || group).map(|index| &mut self.slots[index].group);
         if let Some(known) = known.filter(|known| known.heard() < group.heard()) {
             *known = group;
         }
     }
 
     /// The group of this path, which becomes the youngest; if there is none, a new one.
-    fn renew(&mut self, key: PathKey, new: impl FnOnce() -> Group) -> Option<&mut Group> {
+    fn renew(&mut self, key: PathKey, new: impl FnOnce() -> Group) -> Option<u32> {
         let hash = self.hash.hash(&key);
         let found = self.index.find(&self.slots, hash, |path: &Path| path.key == key);
         let index = match found {
-            Some(index) => {
+            Some(index) if self.slots[index].gate.is_idle() => {
                 self.oldest.remove(&mut self.slots, index);
                 index
             }
+            Some(index) => return Some(index),
             None => {
                 self.make_room();
-                let index = self.slots.insert(Path { key, group: new(), links: Links::default() })?;
+                if self.slots.len() >= self.capacity {
+                    return None;
+                }
+                let path = Path { key, group: new(), gate: Gate::new(), links: Links::default() };
+                let index = self.slots.insert(path)?;
                 self.index.insert(hash, index);
                 index
             }
         };
         self.oldest.push_back(&mut self.slots, index);
-        Some(&mut self.slots[index].group)
+        Some(index)
+    }
+
+    /// Asks for a peer whether an exchange may begin. If it may not, the peer [waits](Self::next) for its turn.
+    pub(crate) fn ask(&mut self, now: Instant, peer: u32, key: &P, waits: &mut bool) -> Entry {
+        let Some(path) = (self.choose)(key).filter(|path| path.members() == Members::Many) else { return Entry::Free };
+        let Some(index) = self.renew(path, || Group::of(path.members(), now)) else { return Entry::Free };
+        let gate = &mut self.slots[index].gate;
+        if gate.is_open() && (self.turn == Some(peer) || !gate.is_awaited()) {
+            // It has had its turn.
+            self.turn = None;
+            return Entry::Through(index);
+        }
+        if !core::mem::replace(waits, true) {
+            self.change(index, |gate| gate.wait(peer));
+        }
+        Entry::Wait
+    }
+
+    /// An exchange begins.
+    pub(crate) fn enter(&mut self, index: u32) {
+        self.change(index, Gate::enter);
+    }
+
+    /// An exchange does not go on any more, as far as the path is concerned. What became of its first copy?
+    pub(crate) fn leave(&mut self, index: u32, fate: Fate) {
+        self.change(index, |gate| {
+            gate.leave();
+            match fate {
+                Fate::Acknowledged { peer, after } => gate.acknowledged(peer, after),
+                Fate::Lost => gate.lost(),
+                Fate::Unknown => {}
+            }
+        });
+    }
+
+    /// The next peer that has waited for its turn and may ask again.
+    pub(crate) fn next(&mut self) -> Option<u32> {
+        self.turn = None;
+        while let Some(&index) = self.opened.last() {
+            // One that had nobody left to wait may have made room since.
+            let next = if self.slots.get(index).is_some() { self.change(index, Gate::next) } else { None };
+            match next {
+                Some(peer) => {
+                    self.turn = Some(peer);
+                    break;
+                }
+                None => {
+                    self.opened.pop();
+                }
+            }
+        }
+        self.turn
+    }
+
+    /// Changes a gate, and what depends on it: whether its path can make room, and whether somebody may ask again.
+    fn change<T>(&mut self, index: u32, what: impl FnOnce(&mut Gate) -> T) -> T {
+        let gate = &mut self.slots[index].gate;
+        let was_idle = gate.is_idle();
+        let changed = what(gate);
+        let (is_idle, may_ask) = (gate.is_idle(), gate.is_awaited() && gate.is_open());
+        if was_idle && !is_idle {
+            self.oldest.remove(&mut self.slots, index);
+        }
+        if !was_idle && is_idle {
+            self.oldest.push_back(&mut self.slots, index);
+        }
+        if may_ask && !self.opened.contains(&index) {
+            self.opened.push(index);
+        }
+        changed
+    }
+
+    /// Exchanges that go on over paths with a gate.
+    pub(crate) fn outstanding(&self) -> usize {
+        self.slots.iter().map(|(_, path)| path.gate.outstanding() as usize).sum()
     }
 
     fn make_room(&mut self) {

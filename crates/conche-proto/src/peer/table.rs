@@ -12,7 +12,7 @@ use core::time::Duration;
 use rand_core::RngCore;
 
 use super::non::NonSent;
-use super::paths::{ChoosePath, Paths};
+use super::paths::{ChoosePath, Entry, Fate, Paths};
 use super::trust::Trust;
 use super::usage::Usage;
 use super::{ControllerId, Controllers, Idle, PathKey, Peer, PeerSnapshot};
@@ -176,6 +176,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             non: NonSent::default(),
             silent: false,
             seeded,
+            waits_for_path: false,
             starved_since: Instant::FAR_FUTURE,
             trust: Trust::default(),
             group,
@@ -206,6 +207,45 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         if let Some(paths) = &mut self.paths {
             paths.remember(key, group);
         }
+    }
+
+    /// May an exchange with a peer begin, as far as its path is concerned?
+    #[inline]
+    pub(crate) fn ask_path(&mut self, now: Instant, index: u32) -> Entry {
+        let Some(paths) = &mut self.paths else { return Entry::Free };
+        let peer = &mut self.slots[index];
+        paths.ask(now, index, &peer.key, &mut peer.waits_for_path)
+    }
+
+    /// An exchange begins on this path.
+    pub(crate) fn enter_path(&mut self, path: u32) {
+        if let Some(paths) = &mut self.paths {
+            paths.enter(path);
+        }
+    }
+
+    /// An exchange does not go on any more, as far as this path is concerned.
+    pub(crate) fn leave_path(&mut self, path: u32, fate: Fate) {
+        if let Some(paths) = &mut self.paths {
+            paths.leave(path, fate);
+        }
+    }
+
+    /// A peer that has waited for its turn on its path, and may ask again.
+    #[inline]
+    pub(crate) fn next_on_path(&mut self) -> Option<u32> {
+        loop {
+            let index = self.paths.as_mut()?.next()?;
+            // Its message may have been cancelled, and it may have made room for another peer, since it began to wait.
+            if self.slots.get_mut(index).is_some_and(|peer| core::mem::take(&mut peer.waits_for_path)) {
+                return Some(index);
+            }
+        }
+    }
+
+    /// Exchanges that go on over paths with a gate.
+    pub(crate) fn over_paths(&self) -> usize {
+        self.paths.as_ref().map_or(0, |paths| paths.outstanding())
     }
 
     /// The controller of a destination of which nothing is known but its path, its state, and whether that says anything.

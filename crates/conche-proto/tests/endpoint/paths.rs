@@ -38,6 +38,26 @@ fn timeout(client: &mut Client, now: Instant) -> Duration {
     }
 }
 
+/// What leaves now, and to whom, until nothing more does.
+fn leaving(client: &mut Client, now: Instant) -> Vec<(u32, Vec<u8>)> {
+    let (mut buf, mut left) = ([0; 1280], Vec::new());
+    loop {
+        match client.poll(now, &mut buf) {
+            Output::Transmit(transmit) => left.push((transmit.to, buf[..transmit.len].to_vec())),
+            Output::Event(_) => {}
+            Output::Wait(_) => return left,
+        }
+    }
+}
+
+/// Requests to all of these peers at once; what of them leaves.
+fn ask_all(client: &mut Client, now: Instant, peers: impl Iterator<Item = u32>) -> Vec<(u32, Vec<u8>)> {
+    for peer in peers {
+        client.request(now, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
+    }
+    leaving(client, now)
+}
+
 /// An exchange with a peer that answers after so long; its first timeout.
 fn exchange(client: &mut Client, now: &mut Instant, peer: u32, round_trip: Duration) -> Duration {
     let datagram = ask(client, *now, peer);
@@ -139,4 +159,103 @@ fn a_datagram_that_answers_nothing_makes_no_path() {
     client.handle(now, Input::datagram(5, &stray)).expect("drained");
     while !matches!(client.poll(now, &mut [0; 1280]), Output::Wait(_)) {}
     assert_eq!(client.paths().count(), 0);
+}
+
+#[test]
+fn peers_of_a_path_begin_a_few_at_a_time_and_in_order() {
+    let (mut client, mut now) = (client(10), Instant::ZERO + s(1));
+    let mut asked = ask_all(&mut client, now, 0..60);
+    let mut order: Vec<_> = asked.iter().map(|(peer, _)| *peer).collect();
+    assert_eq!(order, [0, 1, 2, 3], "the first window");
+    let mut windows = Vec::new();
+    while !asked.is_empty() {
+        now += ms(500);
+        // One at a time, so that each that leaves takes the place of one that has answered.
+        let mut next = Vec::new();
+        for one in &asked {
+            next.extend(answer(&mut client, now, one));
+        }
+        windows.push(next.len());
+        order.extend(next.iter().map(|(peer, _)| *peer));
+        asked = next;
+    }
+    assert_eq!(order, (0..60).collect::<Vec<_>>(), "first come, first served");
+    assert_eq!(windows[..3], [8, 16, 32], "an empty path: the window doubles each round trip");
+    assert_eq!(client.occupancy().over_paths, 0);
+}
+
+/// One answers, and what leaves then.
+fn answer(client: &mut Client, now: Instant, (peer, datagram): &(u32, Vec<u8>)) -> Vec<(u32, Vec<u8>)> {
+    client.handle(now, Input::datagram(*peer, &wire::piggybacked(datagram, Code::CONTENT))).expect("drained");
+    leaving(client, now)
+}
+
+#[test]
+fn another_path_is_not_held_up() {
+    let (mut client, now) = (client(10), Instant::ZERO + s(1));
+    let left = ask_all(&mut client, now, (0..10).chain(100..110));
+    let peers: Vec<_> = left.iter().map(|(peer, _)| *peer).collect();
+    assert_eq!(peers, [0, 1, 2, 3, 100, 101, 102, 103]);
+}
+
+#[test]
+fn peers_that_do_not_answer_hold_others_up_for_one_timer_only() {
+    let (mut client, mut now) = (client(10), Instant::ZERO + s(1));
+    ask_all(&mut client, now, 0..20);
+    let begun = now;
+    let mut first: std::collections::BTreeMap<u32, Duration> = (0..4).map(|peer| (peer, Duration::ZERO)).collect();
+    while first.len() < 20 {
+        match client.poll(now, &mut [0; 1280]) {
+            Output::Wait(until) => now = until.expect("something is left to do"),
+            Output::Transmit(transmit) => {
+                first.entry(transmit.to).or_insert(now - begun);
+            }
+            Output::Event(event) => panic!("{event:?}"),
+        }
+    }
+    // Four at a time, each for a blind timer of 2 to 3 s.
+    assert!(first[&19] <= s(12), "{first:?}");
+}
+
+#[test]
+fn a_message_that_is_cancelled_while_it_waits_gives_its_turn_to_the_next() {
+    let (mut client, mut now) = (client(10), Instant::ZERO + s(1));
+    let asked = ask_all(&mut client, now, 0..4);
+    let waiting: Vec<_> = (4..8)
+        .map(|peer| client.request(now, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room"))
+        .collect();
+    assert!(leaving(&mut client, now).is_empty());
+    for exchange in &waiting[..3] {
+        assert!(client.cancel(now, *exchange));
+    }
+    now += ms(500);
+    let left = answer(&mut client, now, &asked[0]);
+    assert_eq!(left.iter().map(|(peer, _)| *peer).collect::<Vec<_>>(), [7]);
+}
+
+#[test]
+fn a_cancelled_exchange_makes_room_on_its_path() {
+    let (mut client, now) = (client(10), Instant::ZERO + s(1));
+    let under_way: Vec<_> = (0..4)
+        .map(|peer| client.request(now, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room"))
+        .collect();
+    leaving(&mut client, now);
+    assert!(ask_all(&mut client, now, 4..5).is_empty());
+    assert!(client.cancel(now, under_way[2]));
+    assert_eq!(leaving(&mut client, now).len(), 1);
+}
+
+#[test]
+fn peers_of_one_host_have_no_gate() {
+    let config = EndpointConfig::default();
+    let mut client = Endpoint::new(config, AnyController::by_name("temper").expect("known"), [7; 32]).expect("legal");
+    client.share_paths(Box::new(|_: &u32| Some(PathKey::new(1, 128))));
+    assert_eq!(ask_all(&mut client, Instant::ZERO, 0..50).len(), 50);
+}
+
+#[test]
+fn a_path_on_which_something_goes_on_makes_no_room_and_beyond_there_is_no_gate() {
+    let (mut client, now) = (client(1), Instant::ZERO + s(1));
+    assert_eq!(ask_all(&mut client, now, 0..10).len(), 4);
+    assert_eq!(ask_all(&mut client, now, 100..110).len(), 10, "there is no room for what its path would be known by");
 }

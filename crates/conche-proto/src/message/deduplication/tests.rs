@@ -89,7 +89,7 @@ fn a_full_table_forgets_idempotent_requests_first_and_others_never() {
         table.insert(Instant::from_millis(300), get(id), Reply::EmptyAck, |_| ()).expect("the oldest GET makes room");
     }
     assert!((1_000..1_000 + ENTRIES / 2).all(|id| knows(&mut table, id)));
-    assert_eq!(table.len(), ENTRIES.into());
+    assert_eq!(table.len(), usize::from(ENTRIES));
 }
 
 #[test]

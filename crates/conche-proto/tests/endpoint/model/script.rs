@@ -442,7 +442,7 @@ impl Machine {
         assert_eq!((left.timers, left.outputs), (0, 0), "{left:?}");
         assert_eq!((left.observers, left.subscriptions), (0, 0), "{left:?}");
         assert_eq!((left.transfers, left.assemblies, left.representations, left.body_bytes), (0, 0, 0, 0), "{left:?}");
-        assert_eq!(left.streams, 0, "{left:?}");
+        assert_eq!((left.streams, left.over_paths), (0, 0), "{left:?}");
         assert_eq!((left.deduplication_entries, left.deduplication_bytes), (0, 0), "{left:?}");
         self.every_peer_is_let_go();
     }

@@ -31,6 +31,7 @@ impl Checker {
         assert!(occupancy.streams <= limits.transfers, "{occupancy:?}");
         assert!(occupancy.body_bytes <= 3 * limits.assembly_bytes, "{occupancy:?}");
         assert!(occupancy.queued <= occupancy.exchanges, "{occupancy:?}");
+        assert!(occupancy.over_paths + occupancy.queued <= occupancy.exchanges, "{occupancy:?}");
         assert!(observers <= limits.observers && observers <= self.observers.len(), "{occupancy:?}");
         assert!(occupancy.subscriptions <= limits.subscriptions, "{occupancy:?}");
         assert_eq!(occupancy.subscriptions, self.subscriptions.len(), "{occupancy:?}");
