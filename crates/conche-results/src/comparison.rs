@@ -163,6 +163,6 @@ mod tests {
 
     #[test]
     fn numbers_have_six_decimals() {
-        assert_eq!([1.0 / 3.0, 2.0, 1e300].map(rounded), [0.333_333, 2.0, f64::INFINITY]);
+        assert_eq!(format!("{:?}", [1.0 / 3.0, 2.0, -1e-9].map(rounded)), "[0.333333, 2.0, -0.0]");
     }
 }

@@ -224,7 +224,8 @@ fn nothing_compared(sections: &[Scenario]) -> ScenarioError {
         None => "all parts have schemes of their own, `only_schemes`".to_owned(),
         Some(_) => {
             let columns: Vec<&str> = columns.into_iter().collect();
-            format!("none is primary; say `primary = true` of those that count, of {}", columns.join(", "))
+            let name = sections.first().map(|section| section.name.as_str()).unwrap_or_default();
+            format!("none of {name} is primary; say `primary = true` of those that count, of {}", columns.join(", "))
         }
     };
     ScenarioError::new("values", problem)

@@ -5,7 +5,7 @@ use conche_results::{Manifest, State};
 use serde::Deserialize;
 
 /// Options that run something else than the paper's scenario says. With them, as many replications may be other ones.
-const OTHERWISE: [&str; 6] = ["--quick", "--runs", "--seed", "--controllers", "--set", "--only"];
+const OTHERWISE: [&str; 7] = ["--quick", "--runs", "--seed", "--controllers", "--baseline", "--set", "--only"];
 
 #[derive(Deserialize)]
 struct Scenario {
