@@ -121,7 +121,7 @@ fn every_controller_has_a_line_in_every_cell_and_a_place_on_the_board() {
         let ratios = of("cell").into_iter().filter(|of| of["cell"] == cell && of["metric"] == "throughput");
         ratios.map(|of| of["ratio"].as_f64().expect("a ratio")).fold(f64::INFINITY, f64::min)
     };
-    assert_eq!([best("2"), best("3")], [1.0, 1.0]);
+    assert!(["2", "3"].iter().all(|cell| (best(cell) - 1.0).abs() < 1e-9), "somebody is the best of each cell");
     let regrets: Vec<f64> = of("controller").iter().map(|of| of["regret"].as_f64().expect("a regret")).collect();
     assert!(regrets.is_sorted(), "{regrets:?}");
     let board = files.succeeds(&["--runs", "2"]).stdout;
@@ -168,7 +168,11 @@ fn ratios_are_to_the_baseline_if_there_is_one() {
     let json = lines(&files.succeeds(&["--json", "--controllers", "default,cocoa", "--baseline", "cocoa"]).stdout);
     let of_baseline: Vec<_> = json.iter().filter(|of| of["kind"] == "cell" && of["controller"] == "cocoa").collect();
     assert!(!of_baseline.is_empty() && of_baseline.iter().all(|of| of["ratio"] == 1.0));
-    assert!(json.iter().filter(|of| of["kind"] == "controller").all(|of| of["baseline"] == "cocoa"));
+    let controllers = |json: &[Value]| json.iter().filter(|of| of["kind"] == "controller").count();
+    assert!(json.iter().all(|of| of["kind"] == "cell" || of["baseline"] == "cocoa"));
+    assert_eq!(controllers(&json), 2);
+    let some = lines(&files.succeeds(&["--json", "--only", "scheme=default,cocoa,linux"]).stdout);
+    assert_eq!(controllers(&some), 3, "none has a gap that was not asked for");
 }
 
 #[test]

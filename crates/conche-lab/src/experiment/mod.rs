@@ -192,7 +192,9 @@ impl Experiment {
         let measured = campaign::threads(options)?.install(measure);
         let series: Vec<Series> = measured.into_iter().flatten().collect();
         let claims = claims::figures(scenario, &series);
-        let schemes: Vec<&str> = scenario.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
+        // Those that no cell is left of were not asked for.
+        let is_run = |name: &&str| self.document.cells().iter().any(|cell| cell.schemes.iter().any(|of| of == name));
+        let schemes: Vec<&str> = scenario.schemes.iter().map(|of| of.name.as_str()).filter(is_run).collect();
         let compared = contests::cells(&series, &schemes);
         let mut figures = features::figures(scenario);
         figures.extend(series.into_iter().map(|series| series.figure));

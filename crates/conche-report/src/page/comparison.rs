@@ -152,15 +152,15 @@ const STEPS: [(&str, &str); 8] = [
 
 fn class(field: Option<&InCell>) -> &'static str {
     let Some((of, ratio)) = field.and_then(|of| Some((of, of.ratio?))) else { return "gap" };
-    match ratio {
-        _ if !of.apart && ratio != 1.0 => "tied",
-        ..1.0 => "ahead",
-        1.0 => "h0",
-        ..1.05 => "h1",
-        ..1.2 => "h2",
-        ..1.5 => "h3",
-        ..2.0 => "h4",
-        ..4.0 => "h5",
+    match (ratio, of.apart) {
+        (1.0, _) => "h0",
+        (_, false) => "tied",
+        (..1.0, _) => "ahead",
+        (..1.05, _) => "h1",
+        (..1.2, _) => "h2",
+        (..1.5, _) => "h3",
+        (..2.0, _) => "h4",
+        (..4.0, _) => "h5",
         _ => "h6",
     }
 }
