@@ -63,7 +63,10 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         saving::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), board(&rows)))?;
     }
     print(&done, &rows, &lines, global).context("cannot write to standard output")?;
-    options.end(&done, store, global)
+    // A controller under which runs do not end is nothing unheard of: the board tells where.
+    let failed = options.close(&done, store, global)?.filter(|_| !global.quiet);
+    failed.iter().for_each(|failed| eprintln!("{}", show::escape_lines(failed)));
+    Ok(())
 }
 
 /// What is compared, each once.

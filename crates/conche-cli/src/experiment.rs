@@ -155,12 +155,17 @@ impl Options {
 
     /// Ends what was run: closes the directory, says what it took, and fails if a run has failed.
     pub fn end(&self, done: &[Done], store: Option<Store>, global: &Global) -> anyhow::Result<()> {
+        self.close(done, store, global)?.map_or(Ok(()), |failed| Err(anyhow::Error::msg(failed)))
+    }
+
+    /// The same, but for the failure: what is to be said of runs that failed.
+    pub fn close(&self, done: &[Done], store: Option<Store>, global: &Global) -> anyhow::Result<Option<String>> {
         let is_kept = store.is_some();
         store.map_or(Ok(()), Store::close)?;
         self.tell(done, global);
         let failures: Vec<&Failure> = done.iter().flat_map(|done| &done.completion.failures).collect();
         if failures.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let runs: u64 = done.iter().map(|done| done.completion.runs).sum();
         let mut message = format!("{} of {runs} runs failed; what is shown is of the others", failures.len());
@@ -171,7 +176,7 @@ impl Options {
             let rest = failures.len() - MOST_FAILURES;
             message += &format!("\n  and {rest} more{}", if is_kept { "; manifest.json has them all" } else { "" });
         }
-        Err(anyhow::Error::msg(message))
+        Ok(Some(message))
     }
 
     /// Says on standard error what it took.

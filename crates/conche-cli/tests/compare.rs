@@ -205,7 +205,7 @@ fn a_run_that_fails_leaves_a_gap_that_is_told() {
     let scenario = SCENARIO.replace("duration = \"60s\"\nsweep", "time_limit = \"11s\"\nsweep");
     let scenario = scenario.replace("to = \"server\"\n\n[[schemes]]", "to = \"server\"\nexchanges = 5\n\n[[schemes]]");
     let ended = Files::with(&scenario).compare(&["--controllers", "default,cocoa", "--runs", "3"]);
-    assert_eq!(ended.status, Some(1), "{}", ended.stderr);
+    assert_eq!(ended.status, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains("no value in") && ended.stdout.contains("–"), "{}", ended.stdout);
     assert!(ended.stderr.contains("runs failed"), "{}", ended.stderr);
 }

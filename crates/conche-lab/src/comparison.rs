@@ -16,7 +16,7 @@
 
 use std::borrow::Cow;
 
-use conche_results::comparison::{Compared, InCell, OfPaper, Row, Standing, Tally, rounded};
+use conche_results::comparison::{Compared, InCell, OfPaper, Row, Standing, Tally, rounded, shown};
 
 use crate::report::Table;
 use crate::scenario::{Better, Unit};
@@ -252,12 +252,12 @@ pub fn board(rows: &[Row]) -> Table {
     let mut header = vec!["controller", "regret", "mean", "95 %", "behind"];
     header.extend(baseline.map(|_| "ahead"));
     let one = |of: &&&Standing| {
-        let Tally { cells, mean, ci95, behind, ahead, .. } = &of.all;
-        let mut line =
-            vec![of.controller.clone(), regret(&of.all), shown(*mean), interval(*ci95), share(*behind, *cells)];
-        line.extend(baseline.map(|_| share(*ahead, *cells)));
+        let all = &of.all;
+        let numbers = [all.shown_regret(), shown(all.mean), all.shown_interval(), all.shown_share(all.behind)];
+        let mut line: Vec<String> = std::iter::once(of.controller.clone()).chain(numbers).collect();
+        line.extend(baseline.map(|_| all.shown_share(all.ahead)));
         // Of a single one it would be the same once more.
-        line.extend(of.papers.iter().filter(|_| papers.len() > 1).map(|of| worst_and_mean(&of.of)));
+        line.extend(of.papers.iter().filter(|_| papers.len() > 1).map(|of| of.of.shown_in_short()));
         line
     };
     let by_paper = papers.iter().filter(|_| papers.len() > 1).map(|paper| format!("{paper} regret (mean)"));
@@ -290,27 +290,6 @@ fn gap(of: &Standing, rows: &[Row]) -> String {
 
 fn cells_of(rows: &[Row]) -> impl Iterator<Item = &InCell> {
     rows.iter().filter_map(|row| if let Compared::Cell(cell) = &row.of { Some(cell) } else { None })
-}
-
-/// Of a controller without a value somewhere, the least that it can be.
-fn regret(of: &Tally) -> String {
-    format!("{}{}", if of.missing > 0 { "≥ " } else { "" }, shown(of.regret))
-}
-
-fn shown(number: Option<f64>) -> String {
-    number.map_or_else(|| "–".to_owned(), |number| format!("{number:.2}"))
-}
-
-fn interval(bounds: Option<[f64; 2]>) -> String {
-    bounds.map(|[low, high]| format!("{low:.3} … {high:.3}")).unwrap_or_default()
-}
-
-fn share(part: usize, of: usize) -> String {
-    format!("{:.0} %", 100.0 * part as f64 / of.max(1) as f64)
-}
-
-fn worst_and_mean(of: &Tally) -> String {
-    format!("{} ({})", regret(of), shown(of.mean))
 }
 
 #[cfg(test)]

@@ -121,6 +121,43 @@ impl Row {
     }
 }
 
+impl Tally {
+    /// The regret as boards have it: where values are missing, at least so much.
+    #[must_use]
+    pub fn shown_regret(&self) -> String {
+        format!("{}{}", if self.missing > 0 { "≥" } else { "" }, shown(self.regret))
+    }
+
+    /// The interval of the mean as boards have it.
+    #[must_use]
+    pub fn shown_interval(&self) -> String {
+        self.ci95.map(|bounds| bounds.map(|bound| shown(Some(bound))).join("…")).unwrap_or_default()
+    }
+
+    /// In which share of the cells it is behind, or ahead.
+    #[must_use]
+    pub fn shown_share(&self, of: usize) -> String {
+        format!("{:.0} %", 100.0 * of as f64 / self.cells.max(1) as f64)
+    }
+
+    /// Regret and mean.
+    #[must_use]
+    pub fn shown_in_short(&self) -> String {
+        format!("{} ({})", self.shown_regret(), shown(self.mean))
+    }
+}
+
+/// A ratio with three digits or so, or a dash where there is none.
+#[must_use]
+pub fn shown(ratio: Option<f64>) -> String {
+    match ratio {
+        None => "–".to_owned(),
+        Some(ratio) if ratio < 9.995 => format!("{ratio:.2}"),
+        Some(ratio) if ratio < 99.95 => format!("{ratio:.1}"),
+        Some(ratio) => format!("{ratio:.0}"),
+    }
+}
+
 /// A number with at most six decimals.
 #[must_use]
 pub fn rounded(number: f64) -> f64 {
@@ -159,6 +196,13 @@ mod tests {
         assert_eq!(Row::from_json(&json), Ok(row));
         let other = json.replacen("\"schema\":1", "\"schema\":2", 1);
         assert!(Row::from_json(&other).is_err_and(|problem| problem.contains("schema 2")));
+    }
+
+    #[test]
+    fn a_board_has_as_many_digits_as_tell_something() {
+        let gap = Tally { cells: 8, missing: 1, regret: Some(23_617.25), ci95: Some([0.5, 12.34]), ..Tally::default() };
+        assert_eq!([gap.shown_regret(), gap.shown_interval(), gap.shown_share(2)], ["≥23617", "0.50…12.3", "25 %"]);
+        assert_eq!(gap.shown_in_short(), "≥23617 (–)");
     }
 
     #[test]

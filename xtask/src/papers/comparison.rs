@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use conche_results::Manifest;
-use conche_results::comparison::{Compared, Row, Standing, Tally};
+use conche_results::comparison::{Compared, Row, Standing, shown};
 
 use super::block::COMPARISON;
 use crate::project::Project;
@@ -46,18 +46,12 @@ fn board(manifest: &Manifest, standings: &[&Standing]) -> String {
         "---|".repeat(papers.len())
     );
     for (place, of) in (1..).zip(standings) {
-        let Tally { mean, ci95, behind, cells, .. } = &of.all;
-        let interval = ci95.map(|[low, high]| format!("{low:.3} … {high:.3}")).unwrap_or_default();
-        let share = 100.0 * *behind as f64 / (*cells).max(1) as f64;
-        let by_paper: String =
-            of.papers.iter().map(|of| format!(" {} ({}) |", regret(&of.of), number(of.of.mean))).collect();
-        let (regret, mean) = (regret(&of.all), number(*mean));
+        let all = &of.all;
+        let by_paper: String = of.papers.iter().map(|of| format!(" {} |", of.of.shown_in_short())).collect();
+        let (regret, mean, interval) = (all.shown_regret(), shown(all.mean), all.shown_interval());
+        let (name, behind) = (&of.controller, all.shown_share(all.behind));
         // Writing into a text does not fail.
-        let _ = writeln!(
-            table,
-            "| {place} | `{}` | {regret} | {mean} | {interval} | {share:.0} % |{by_paper}",
-            of.controller
-        );
+        let _ = writeln!(table, "| {place} | `{name}` | {regret} | {mean} | {interval} | {behind} |{by_paper}");
     }
     let extent = |of: &conche_results::Scenario| {
         let seed = of.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
@@ -74,18 +68,9 @@ fn gap(of: &Standing) -> String {
     format!(" `{}` has no value in {} of {} cells.", of.controller, of.all.missing, of.all.cells)
 }
 
-/// Of a controller without a value somewhere, the least that it can be.
-fn regret(of: &Tally) -> String {
-    format!("{}{}", if of.missing > 0 { "≥ " } else { "" }, number(of.regret))
-}
-
-fn number(number: Option<f64>) -> String {
-    number.map_or_else(|| "–".to_owned(), |number| format!("{number:.2}"))
-}
-
 #[cfg(test)]
 mod tests {
-    use conche_results::comparison::OfPaper;
+    use conche_results::comparison::{OfPaper, Tally};
     use conche_results::{Program, Scenario};
 
     use super::*;
@@ -117,8 +102,8 @@ mod tests {
         let manifest = Manifest { scenarios: vec![scenario], program, ..Manifest::default() };
         let written = board(&manifest, &[&of("a", &all), &of("b", &gap)]);
         for expected in [
-            "| 1 | `a` | 1.50 | 1.10 | 1.050 … 1.150 | 25 % | 1.50 (1.10) |\n",
-            "| 2 | `b` | ≥ 3.00 | – |  | 25 % | ≥ 3.00 (–) |\n",
+            "| 1 | `a` | 1.50 | 1.10 | 1.05…1.15 | 25 % | 1.50 (1.10) |\n",
+            "| 2 | `b` | ≥3.00 | – |  | 25 % | ≥3.00 (–) |\n",
             "Runs: p 9 replications, seed 7; conche 1.2.3. `b` has no value in 2 of 4 cells.\n",
         ] {
             assert!(written.contains(expected), "{expected}: {written}");

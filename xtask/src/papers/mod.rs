@@ -28,6 +28,7 @@ use conche_results::Manifest;
 use crate::ci::command::Command;
 use crate::project::Project;
 use recorded::Recorded;
+use whole::Gaps;
 
 /// Where the figures of a first impression (`conche reproduce`) are recorded, a file for each paper.
 const DIRECTORY: &str = "scenarios/recorded";
@@ -53,11 +54,13 @@ fn write(project: &Project, directory: &Path) -> Result<()> {
     let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
     let path = directory.join(Manifest::FILE);
     let manifest = Manifest::from_json(&read(&path)?).with_context(|| path.display().to_string())?;
-    // Nothing is written of what has no place in both.
-    whole::check(&manifest, |paper| project.read(&format!("scenarios/{paper}.toml")))
+    let compared = comparison::read(directory)?;
+    // Nothing is written of what has no place in both. A board tells who has no value where.
+    let gaps = if compared.is_some() { Gaps::Told } else { Gaps::Refused };
+    whole::check(&manifest, gaps, |paper| project.read(&format!("scenarios/{paper}.toml")))
         .with_context(|| path.display().to_string())?;
     // Controllers that have the names of a paper's schemes are not those: nothing is said of the paper.
-    if let Some(rows) = comparison::read(directory)? {
+    if let Some(rows) = compared {
         let number = comparison::write(project, &manifest, &rows)?;
         println!("{number} controllers on the board");
         return Ok(());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use conche_lab::comparison::board;
-use conche_results::comparison::{Compared, InCell, Row};
+use conche_results::comparison::{Compared, InCell, Row, shown};
 
 use super::compare::{distinct, short};
 use super::tables;
@@ -103,7 +103,7 @@ impl<'a> Grid<'a> {
             for (column, field) in cell.iter().enumerate() {
                 let tab = if place + column == 0 { "0" } else { "-1" };
                 html.write(format_args!("<td tabindex={tab} data-at={place} class=\"{}\">", class(*field)));
-                html.text(&field.and_then(|of| of.ratio).map_or_else(|| "–".to_owned(), shown));
+                html.text(&shown(field.and_then(|of| of.ratio)));
             }
             html.raw("\n");
         }
@@ -162,13 +162,5 @@ fn class(field: Option<&InCell>) -> &'static str {
         (..2.0, _) => "h4",
         (..4.0, _) => "h5",
         _ => "h6",
-    }
-}
-
-fn shown(ratio: f64) -> String {
-    match ratio {
-        ..9.995 => format!("{ratio:.2}"),
-        ..99.95 => format!("{ratio:.1}"),
-        _ => format!("{ratio:.0}"),
     }
 }
