@@ -54,6 +54,8 @@ addEventListener('load', () => setTimeout(() => {
   fields[1].click();
   told.push(`clicked=${!panel.hidden && panel.textContent.includes('random · 400')}`);
   panel.querySelector('button').click();
+  fields[1].dispatchEvent(new PointerEvent('pointerover', { bubbles: true }));
+  told.push(`pointed=${document.getElementById('tip').textContent.startsWith('default, ')}`);
   const seen = (it) => getComputedStyle(it).color !== getComputedStyle(it).backgroundColor;
   told.push(`legible=${fields.every(seen)}`);
   const form = document.getElementById('choose');
@@ -128,7 +130,7 @@ fn a_browser_draws_every_figure_without_an_error_on_a_screen_and_on_a_phone() {
         for (name, expected) in [("stops", 1), ("reached", 7), ("lanes", 3), ("dots", 9)] {
             assert_eq!(number(&answers, name), expected, "{width}: {name}: {answers:?}");
         }
-        for expected in ["panel=true", "clicked=true", "legible=true", "chosen_lane=default"] {
+        for expected in ["panel=true", "clicked=true", "pointed=true", "legible=true", "chosen_lane=default"] {
             assert!(answers.iter().any(|answer| answer == expected), "{width}: {expected}: {answers:?}");
         }
         for expected in ["wider=false", "themed=true", "alike=true", "tip=true", "chosen=true"] {

@@ -27,8 +27,9 @@
   const tip = $('tip');
   const hide = () => { tip.hidden = true; };
   document.addEventListener('pointerover', (event) => {
-    const mark = event.target.closest && event.target.closest('.m');
+    const mark = event.target.closest && event.target.closest('.m, .heat td[tabindex]');
     if (!mark) return hide();
+    if (mark.tagName === 'TD') mark.dataset.told = told(mark);
     const title = mark.querySelector('title');
     if (title) {
       mark.dataset.told = title.textContent;
@@ -87,17 +88,25 @@
       }
       of[4].forEach((run) => svg.append(drawn('circle', { class: 'run', cx: at(run), cy: y, r: 4 })));
       svg.append(drawn('path', { class: 'meant', d: `M${at(of[0])} ${y - 6}V${y + 6}` }));
-      const interval = of[2] === null ? '' : ` (${of[2].toPrecision(3)} … ${of[3].toPrecision(3)})`;
-      const ratio = of[1] === null ? '' : ` ×${of[1].toPrecision(3)}${interval}`;
-      svg.append(drawn('text', { x: right + 20, y: y + 4, class: place === chosen ? 'chosen' : '' }, of[0].toPrecision(4) + ratio));
+      svg.append(drawn('text', { x: right + 20, y: y + 4, class: place === chosen ? 'chosen' : '' }, `${of[0].toPrecision(4)} ${ratio_of(of)}`));
     });
     const y = height - 4;
     svg.append(drawn('text', { x: left, y }, least.toPrecision(3)), drawn('text', { x: right, y, 'text-anchor': 'end' }, most.toPrecision(3)));
     svg.append(drawn('text', { x: (left + right) / 2, y, 'text-anchor': 'middle' }, log ? 'logarithmic' : ''));
     return svg;
   };
+  const found = (field) => {
+    const grid = grids[field.closest('table').dataset.of];
+    return [grid, grid.cells[field.dataset.at], field.cellIndex - 2];
+  };
+  const interval = (of) => of[2] === null ? '' : ` (${of[2].toPrecision(3)} … ${of[3].toPrecision(3)})`;
+  const ratio_of = (of) => !of || of[1] === null ? 'no value' : `×${of[1].toPrecision(3)}${interval(of)}`;
+  const told = (field) => {
+    const [grid, cell, column] = found(field);
+    return `${grid.controllers[column]}, ${cell.title}: ${ratio_of(cell.of[column])}`;
+  };
   const open = (field) => {
-    const grid = grids[field.closest('table').dataset.of], cell = grid.cells[field.dataset.at];
+    const [grid, cell, column] = found(field);
     const title = document.createElement('h4');
     title.textContent = cell.title + (cell.unit ? ` (${cell.unit})` : '') + `, ${cell.better} is better`;
     const button = document.createElement('button');
@@ -106,7 +115,7 @@
     button.onclick = close;
     const scroll = document.createElement('div');
     scroll.className = 'scroll';
-    scroll.append(spread(grid, cell, field.cellIndex - 2));
+    scroll.append(spread(grid, cell, column));
     $('field').replaceChildren(button, title, scroll);
     $('field').hidden = false;
   };
