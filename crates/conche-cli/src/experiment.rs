@@ -1,4 +1,4 @@
-//! What `conche reproduce` and `conche run` share: how often, with which random numbers, on how many cores, and where the
+//! What `conche reproduce`, `conche run` and `conche compare` share: how often, with which random numbers, on how many cores, and where the
 //! results go.
 
 use std::io::{self, IsTerminal, Write};
@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOptions, Store};
+use conche_lab::comparison::Cell;
 use conche_lab::controllers::known;
-use conche_lab::experiment::Experiment;
+use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::Summary;
 use conche_lab::results::{Figure, write_json};
 use conche_lab::scenario::{Effort, ScenarioError};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;
 use crate::exit::{self, UsageError};
@@ -51,6 +52,8 @@ pub struct Options {
     only: Vec<(String, Vec<String>)>,
     #[arg(skip)]
     also: Vec<String>,
+    #[arg(skip)]
+    compares: bool,
     /// Say on standard error how many events were simulated, and how fast.
     #[arg(long)]
     stats: bool,
@@ -74,6 +77,39 @@ impl Options {
             all.push(done);
         }
         self.end(&all, store, global)
+    }
+
+    /// Runs experiments as these options change them, one after the other, each on all cores, and keeps what they give.
+    pub fn execute_all(
+        &self,
+        experiments: impl IntoIterator<Item = Experiment>,
+        global: &Global,
+    ) -> anyhow::Result<(Vec<Done>, Option<Store>)> {
+        let (experiments, store) = self.prepare(experiments, global)?;
+        let bars = MultiProgress::with_draw_target(draw_target(global));
+        let shown = bars.clone();
+        exit::on_interrupt(global.json, store.is_some(), move || {
+            // What remains of the bars is untidy, but no reason to go on.
+            let _ = shown.clear();
+        });
+        let bar = |experiment: Experiment| {
+            let bar = bars.add(ProgressBar::new(1).with_prefix(experiment.name().to_owned()));
+            bar.set_style(style("{prefix:9} {bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left {msg}"));
+            (experiment, bar)
+        };
+        let waiting: Vec<(Experiment, ProgressBar)> = experiments.into_iter().map(bar).collect();
+        let mut all = Vec::new();
+        for (experiment, bar) in waiting {
+            bar.reset();
+            bar.enable_steady_tick(Duration::from_millis(200));
+            let name = experiment.name().to_owned();
+            let done = self.measure(experiment, store.as_ref(), &bar).with_context(|| name)?;
+            bar.finish();
+            store.as_ref().map_or(Ok(()), |store| saving::save(store, &done, global))?;
+            all.push(done);
+        }
+        bars.clear().context("cannot write to standard error")?;
+        Ok((all, store))
     }
 
     /// Changes experiments as these options say, and opens the directory for their results.
@@ -113,18 +149,23 @@ impl Options {
             }
         };
         let options = RunOptions { jobs: self.jobs, store };
-        let (figures, completion) = experiment.measure(options, &show).map_err(usage)?;
-        Ok(Done { experiment, figures, completion, elapsed: began.elapsed() })
+        let Measured { figures, cells, completion } = experiment.measure(options, &show).map_err(usage)?;
+        Ok(Done { experiment, figures, cells, completion, elapsed: began.elapsed() })
     }
 
     /// Ends what was run: closes the directory, says what it took, and fails if a run has failed.
     pub fn end(&self, done: &[Done], store: Option<Store>, global: &Global) -> anyhow::Result<()> {
+        self.close(done, store, global)?.map_or(Ok(()), |failed| Err(anyhow::Error::msg(failed)))
+    }
+
+    /// The same, but for the failure: what is to be said of runs that failed.
+    pub fn close(&self, done: &[Done], store: Option<Store>, global: &Global) -> anyhow::Result<Option<String>> {
         let is_kept = store.is_some();
         store.map_or(Ok(()), Store::close)?;
         self.tell(done, global);
         let failures: Vec<&Failure> = done.iter().flat_map(|done| &done.completion.failures).collect();
         if failures.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let runs: u64 = done.iter().map(|done| done.completion.runs).sum();
         let mut message = format!("{} of {runs} runs failed; what is shown is of the others", failures.len());
@@ -135,7 +176,7 @@ impl Options {
             let rest = failures.len() - MOST_FAILURES;
             message += &format!("\n  and {rest} more{}", if is_kept { "; manifest.json has them all" } else { "" });
         }
-        Err(anyhow::Error::msg(message))
+        Ok(Some(message))
     }
 
     /// Says on standard error what it took.
@@ -160,6 +201,19 @@ impl Options {
         Self { also: known().own().iter().map(|named| named.name.to_owned()).collect(), ..self }
     }
 
+    /// The same options, to compare controllers: all that the program knows, or those that are named.
+    pub fn comparing(mut self) -> Self {
+        if self.controllers.is_empty() {
+            self.controllers = known().iter().map(|named| named.name.to_owned()).collect();
+        }
+        Self { compares: true, ..self }
+    }
+
+    /// The names of the controllers that are run instead of a scenario's schemes.
+    pub fn controllers(&self) -> &[String] {
+        &self.controllers
+    }
+
     fn effort(&self) -> Effort {
         Effort {
             quick: self.quick,
@@ -168,6 +222,7 @@ impl Options {
             controllers: self.controllers.clone(),
             also: self.also.clone(),
             set: self.set.clone(),
+            compares: self.compares,
             only: self.only.clone(),
         }
     }
@@ -202,6 +257,8 @@ type Prepared = (Vec<Experiment>, Option<Store>);
 pub struct Done {
     experiment: Experiment,
     pub figures: Vec<Figure>,
+    /// The values that controllers are compared by.
+    pub cells: Vec<Cell>,
     pub completion: Completion,
     elapsed: Duration,
 }
@@ -210,6 +267,11 @@ impl Done {
     /// What it is called.
     pub fn name(&self) -> &str {
         self.experiment.name()
+    }
+
+    /// What was run, how often, with which random numbers, in a line.
+    pub fn origin(&self) -> String {
+        self.experiment.to_string().replace('\n', ": ")
     }
 
     /// Prints the results on standard output: for people, or as JSON.

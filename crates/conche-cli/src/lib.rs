@@ -16,6 +16,7 @@
 //! Inside, each subcommand is a module with an `Args` and a `run`. What fails returns an error, and `exit` turns that into
 //! a message on standard error and an exit status.
 
+mod compare;
 mod controllers;
 mod discover;
 mod exit;
@@ -109,6 +110,8 @@ enum Command {
     Reproduce(reproduce::Args),
     /// Run an experiment of your own from a scenario file.
     Run(run::Args),
+    /// Compare controllers over all cells of papers and scenarios: who loses least, and where.
+    Compare(compare::Args),
     /// Make one HTML file of results: figures, tables, claims, schemes compared.
     Report(report::Args),
     /// List the congestion controllers and what each of them does.
@@ -152,6 +155,7 @@ fn run(command: Command, global: &Global) -> anyhow::Result<()> {
         Command::Relay(args) => relay::run(args, global),
         Command::Reproduce(args) => reproduce::run(args, global),
         Command::Run(args) => run::run(args, global),
+        Command::Compare(args) => compare::run(args, global),
         Command::Report(args) => report::run(&args, global),
         Command::Controllers(args) => controllers::run(args, global),
         Command::NewController(args) => new_controller::run(&args),

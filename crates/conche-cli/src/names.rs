@@ -2,6 +2,7 @@
 //! and of papers.
 
 use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::{Error, ErrorKind};
@@ -71,6 +72,35 @@ impl TypedValueParser for Schemes {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Choice.possible_values().map(|values| Box::new(values.collect::<Vec<_>>().into_iter()) as _)
+    }
+}
+
+/// What is compared: a paper, or a scenario file.
+#[derive(Clone, Debug)]
+pub enum Source {
+    Paper(&'static Paper),
+    File(PathBuf),
+}
+
+/// Reads the name of a paper, or else of a file. A name without a dot or a slash is meant for a paper's, unless there is such a
+/// file.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources;
+
+impl TypedValueParser for Sources {
+    type Value = Source;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Source, Error> {
+        let is_path = Path::new(value).exists() || value.to_string_lossy().contains(['.', '/', '\\']);
+        match value.to_str().and_then(Paper::by_name) {
+            Some(paper) => Ok(Source::Paper(paper)),
+            None if is_path => Ok(Source::File(value.into())),
+            None => Papers.parse_ref(command, arg, value).map(Source::Paper),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(PAPERS.iter().map(|paper| PossibleValue::new(paper.name))))
     }
 }
 

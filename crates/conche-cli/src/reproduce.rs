@@ -1,17 +1,13 @@
 //! `conche reproduce [PAPER...]`: the tables and figures of a paper, of some, or of all papers, regenerated.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use anyhow::Context;
 use conche_lab::papers::{PAPERS, Paper, Summary, misses, overview};
-use indicatif::{MultiProgress, ProgressBar};
 
 use crate::Global;
-use crate::exit;
-use crate::experiment::{Done, Options, draw_target, style};
+use crate::experiment::Options;
 use crate::names;
-use crate::saving;
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -49,29 +45,7 @@ fn distinct(papers: Vec<&'static Paper>) -> Vec<&'static Paper> {
 
 /// One paper after the other, each on all cores, and a summary. The tables go to where `--output` says.
 fn all(papers: &[&Paper], options: &Options, global: &Global) -> anyhow::Result<()> {
-    let (experiments, store) = options.prepare(papers.iter().map(|paper| paper.experiment()), global)?;
-    let bars = MultiProgress::with_draw_target(draw_target(global));
-    let shown = bars.clone();
-    exit::on_interrupt(global.json, store.is_some(), move || {
-        // What remains of the bars is untidy, but no reason to go on.
-        let _ = shown.clear();
-    });
-    let bar = |paper: &Paper| {
-        let bar = bars.add(ProgressBar::new(1).with_prefix(paper.name));
-        bar.set_style(style("{prefix:9} {bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left {msg}"));
-        bar
-    };
-    let waiting: Vec<(&Paper, ProgressBar)> = papers.iter().map(|paper| (*paper, bar(paper))).collect();
-    let mut done: Vec<Done> = Vec::new();
-    for ((paper, bar), experiment) in waiting.iter().zip(experiments) {
-        bar.reset();
-        bar.enable_steady_tick(Duration::from_millis(200));
-        let one = options.measure(experiment, store.as_ref(), bar).with_context(|| paper.name)?;
-        bar.finish();
-        store.as_ref().map_or(Ok(()), |store| saving::save(store, &one, global))?;
-        done.push(one);
-    }
-    bars.clear().context("cannot write to standard error")?;
+    let (done, store) = options.execute_all(papers.iter().map(|paper| paper.experiment()), global)?;
     let summaries: Vec<(&str, Summary)> =
         papers.iter().zip(&done).map(|(paper, done)| (paper.name, done.summary())).collect();
     if global.json {

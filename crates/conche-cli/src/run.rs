@@ -21,11 +21,14 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let text = std::fs::read_to_string(&args.file)
-        .map_err(|error| UsageError(format!("cannot read {}: {error}", args.file.display())))?;
-    let experiment = Experiment::read(&text, &|name| beside(&args.file, name))
-        .map_err(|error| diagnosis(&args.file, &text, &error))?;
-    args.options.execute(experiment, global).with_context(|| format!("scenario {}", args.file.display()))
+    args.options.execute(read(&args.file)?, global).with_context(|| format!("scenario {}", args.file.display()))
+}
+
+/// The experiment of a scenario file.
+pub fn read(file: &Path) -> anyhow::Result<Experiment> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| UsageError(format!("cannot read {}: {error}", file.display())))?;
+    Ok(Experiment::read(&text, &|name| beside(file, name)).map_err(|error| diagnosis(file, &text, &error))?)
 }
 
 /// The text of a file that a scenario names, which stands beside it.

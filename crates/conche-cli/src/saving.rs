@@ -61,12 +61,23 @@ fn usage(error: StoreError) -> anyhow::Error {
     }
 }
 
+/// Writes a comparison: its lines, and its board as text.
+pub fn save_comparison(store: &Store, lines: &[u8], board: &str) -> anyhow::Result<()> {
+    let text = format!("{}\n{board}", invocation());
+    Ok(store.write_comparison(lines, &text)?)
+}
+
+/// The first line of texts.
+fn invocation() -> String {
+    format!("conche {}: {}", BUILD.version, std::env::args().collect::<Vec<_>>().join(" "))
+}
+
 /// Writes what an experiment gave, and says how many of its runs were there already.
 pub fn save(store: &Store, done: &Done, global: &Global) -> anyhow::Result<()> {
     let mut figures = Vec::new();
     write_json(&done.figures, &mut figures)?;
     let Completion { runs, taken, failures, cost } = &done.completion;
-    let text = format!("conche {}: {}\n{done}", BUILD.version, std::env::args().collect::<Vec<_>>().join(" "));
+    let text = format!("{}\n{done}", invocation());
     let name = done.name();
     let finished = Finished {
         figures: &figures,

@@ -8,6 +8,7 @@
 //! | [`trial`] | one run of a scenario's cell: its network and hosts in virtual time, and what is left of it |
 //! | [`metrics`] | what is measured of a run, and what is made of the replications |
 //! | [`experiment`] | the experiment of a scenario: its cells run, figures, claims, tables |
+//! | [`comparison`] | controllers side by side over cells: ratios, regret, means |
 //! | [`results`] | what an experiment ends in: one [`Figure`](results::Figure) per measured value, and its line of JSON |
 //! | [`papers`] | papers regenerated: what was published beside what is measured |
 //! | [`report`] | tables of text |
@@ -15,6 +16,7 @@
 //! | [`units`] | `"30kbit/s"`, `"400ms"`, `"2500B"` |
 
 pub mod campaign;
+pub mod comparison;
 pub mod experiment;
 pub mod metrics;
 pub mod papers;

@@ -38,6 +38,26 @@ addEventListener('load', () => setTimeout(() => {
     }));
   });
   told.push(`exchanges=${all('.exchanges').length}`, `chosen=${chosen}`);
+  const fields = all('.heat td[tabindex]');
+  const key = (name) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true }));
+  const panel = document.getElementById('field');
+  fields[0].focus();
+  ['ArrowRight', 'ArrowDown', 'ArrowDown', 'Enter'].forEach(key);
+  told.push(`fields=${fields.length}`, `stops=${fields.filter((it) => it.tabIndex === 0).length}`);
+  told.push(`reached=${fields.indexOf(document.activeElement)}`);
+  told.push(`lanes=${all('text', panel).filter((it) => it.getAttribute('text-anchor') === 'end').length - 1}`);
+  told.push(`dots=${all('circle', panel).filter((it) => it.getBBox().width > 0).length}`);
+  told.push(`chosen_lane=${all('.chosen', panel)[0].textContent}`);
+  const shown = panel.getBoundingClientRect().height > 50;
+  key('Escape');
+  told.push(`panel=${shown && panel.hidden}`);
+  fields[1].click();
+  told.push(`clicked=${!panel.hidden && panel.textContent.includes('random · 400')}`);
+  panel.querySelector('button').click();
+  fields[1].dispatchEvent(new PointerEvent('pointerover', { bubbles: true }));
+  told.push(`pointed=${document.getElementById('tip').textContent.startsWith('default, ')}`);
+  const seen = (it) => getComputedStyle(it).color !== getComputedStyle(it).backgroundColor;
+  told.push(`legible=${fields.every(seen)}`);
   const form = document.getElementById('choose');
   let rows = 0;
   for (const study of all('option', form.study)) {
@@ -95,6 +115,7 @@ fn a_browser_draws_every_figure_without_an_error_on_a_screen_and_on_a_phone() {
     let directory = tempfile::tempdir().expect("a directory");
     let papers = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
     common::write(directory.path(), &papers);
+    common::compare(directory.path(), &papers);
     let page = page(&[Results::read(directory.path()).expect("results")]);
     for width in [1300, 500] {
         let answers = opened(&page, directory.path(), width);
@@ -105,6 +126,13 @@ fn a_browser_draws_every_figure_without_an_error_on_a_screen_and_on_a_phone() {
         }
         assert!(number(&answers, "ratios") > 10, "{answers:?}");
         assert_eq!(number(&answers, "exchanges"), papers.len(), "{answers:?}");
+        assert_eq!(number(&answers, "fields"), 2 * 3 * papers.len(), "{answers:?}");
+        for (name, expected) in [("stops", 1), ("reached", 7), ("lanes", 3), ("dots", 9)] {
+            assert_eq!(number(&answers, name), expected, "{width}: {name}: {answers:?}");
+        }
+        for expected in ["panel=true", "clicked=true", "pointed=true", "legible=true", "chosen_lane=default"] {
+            assert!(answers.iter().any(|answer| answer == expected), "{width}: {expected}: {answers:?}");
+        }
         for expected in ["wider=false", "themed=true", "alike=true", "tip=true", "chosen=true"] {
             assert!(answers.iter().any(|answer| answer == expected), "{width}: {expected}: {answers:?}");
         }

@@ -240,3 +240,19 @@ fn every_figure_of_every_paper_is_drawn() {
     assert!(!page.contains("more values have the same place"), "two values of a figure are at one place");
     assert!(page.len() < 6 << 20, "{} bytes", page.len());
 }
+
+#[test]
+fn controllers_compared_have_a_field_in_each_cell_and_a_gap_where_a_value_is_missing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    common::write(directory.path(), &["anrw18"]);
+    let without = page(&[Results::read(directory.path()).expect("results")]);
+    assert!(!without.contains("id=comparison"), "nothing is compared");
+    common::compare(directory.path(), &["anrw18"]);
+    let page = page(&[Results::read(directory.path()).expect("results")]);
+    assert_eq!(page.matches("<td tabindex=").count(), 2 * 3);
+    assert_eq!(page.matches("tabindex=0").count(), 1, "one field is reached by the tabulator, the others by arrows");
+    assert!(page.contains("data-at=0 class=\"h5\">2.91") && page.contains("class=\"gap\">–"), "a ratio and a gap");
+    assert!(page.contains("&lt;own&gt;: no value in 1 of 2 cells") && !page.contains("<own>"));
+    assert!(page.contains(r#""title":"anrw18 · random · 400 · fct median s","unit":"s","better":"lower""#));
+    assert!(page.contains("[3.2,2.9091,"), "a value and its ratio, for the drawing of its runs");
+}

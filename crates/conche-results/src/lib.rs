@@ -7,6 +7,7 @@
 //! | `previous` | what a directory holds already, and whether that goes together with what is to be run |
 //! | `manifest` | what `manifest.json` says |
 //! | `sample` | what is kept of a run |
+//! | [`comparison`] | controllers compared, cell by cell |
 //! | `timeline` | some exchanges, copy by copy |
 //! | `verdict` | what becomes of what is said in words |
 //! | `journal` | finished runs, one a line, that are not run again |
@@ -14,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod comparison;
 mod journal;
 mod manifest;
 mod origin;

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use conche_parquet::{RowGroup, Writer};
 
+use crate::comparison::Row;
 use crate::journal::{Journal, Run};
 use crate::manifest::{Finished, Manifest, plain};
 use crate::origin::{Origin, Program};
@@ -19,8 +20,10 @@ pub(crate) const JOURNAL: &str = crate::journal::FILE;
 const FIGURES: &str = "figures.ndjson";
 const RUNS: &str = "runs.parquet";
 const EXCHANGES: &str = "exchanges.parquet";
-/// Everything but the journal, scenarios and tables of text.
-pub(crate) const WRITTEN: [&str; 4] = [MANIFEST, FIGURES, RUNS, EXCHANGES];
+const COMPARISON: &str = Row::FILE;
+const BOARD: &str = "comparison.txt";
+/// Everything but the journal, scenarios and their tables of text.
+pub(crate) const WRITTEN: [&str; 6] = [MANIFEST, FIGURES, RUNS, EXCHANGES, COMPARISON, BOARD];
 
 /// A directory of results that is being filled. Threads that run experiments share it.
 #[derive(Debug)]
@@ -204,6 +207,18 @@ impl Store {
             runs.iter().try_for_each(|rows| table.write(rows.rows()).map(drop))?;
             table.finish()?;
             manifest.write(&self.directory)
+        };
+        write().map_err(|error| self.failed(error))
+    }
+
+    /// Writes controllers compared: their lines, and a board of them as text.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_comparison(&self, lines: &[u8], text: &str) -> Result<(), StoreError> {
+        let write = || {
+            fs::write(self.directory.join(COMPARISON), lines)?;
+            fs::write(self.directory.join(BOARD), text)
         };
         write().map_err(|error| self.failed(error))
     }

@@ -130,6 +130,10 @@ impl Document {
             None => (&[] as &[Axis], &section.sweep[..]),
             Some(place) => (&section.sweep[..place], &section.sweep[place + 1..]),
         };
+        let is_compared = section.only_schemes.is_empty() && section.values.iter().any(|value| value.primary);
+        if self.effort.compares && !is_compared {
+            return Ok(Vec::new());
+        }
         let alone = section.schemes.iter().map(|scheme| (None, vec![scheme.name.clone()]));
         let mixed = section.mixes.iter().map(|Mix { name, schemes }| (Some(name.clone()), schemes.clone()));
         let runs: Vec<_> = alone.chain(mixed).collect();
@@ -160,6 +164,9 @@ impl Document {
 
     /// Those that are to be run, in their order.
     fn chosen(&self, mut cells: Vec<(usize, Cell)>, sections: &[Scenario]) -> Result<Vec<Cell>, ScenarioError> {
+        if self.effort.compares && cells.is_empty() {
+            return Err(nothing_compared(sections));
+        }
         for (axis, wanted) in &self.effort.only {
             let known: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
             if !known.iter().any(|label| matches_any(wanted, label)) {
@@ -188,6 +195,11 @@ impl Document {
         let number = self.effort.replications(scenario.replications.get(), scenario.quick.replications.get());
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
+        if self.effort.compares {
+            // What is said of the scenario's own schemes is not said of controllers that happen to have their names.
+            scenario.mixes.clear();
+            scenario.claims.clear();
+        }
         if !scenario.only_schemes.is_empty() {
             scenario.known_schemes("only_schemes", &scenario.only_schemes)?;
             let only = scenario.schemes.iter().filter(|scheme| scenario.only_schemes.contains(&scheme.name));
@@ -201,6 +213,22 @@ impl Document {
         }
         Ok(scenario)
     }
+}
+
+/// There is nothing by which controllers could be compared.
+fn nothing_compared(sections: &[Scenario]) -> ScenarioError {
+    let of_all = || sections.iter().filter(|section| section.only_schemes.is_empty());
+    let columns: BTreeSet<&str> =
+        of_all().flat_map(|section| &section.values).map(|value| value.column.as_str()).collect();
+    let problem = match of_all().next() {
+        None => "all parts have schemes of their own, `only_schemes`".to_owned(),
+        Some(_) => {
+            let columns: Vec<&str> = columns.into_iter().collect();
+            let name = sections.first().map(|section| section.name.as_str()).unwrap_or_default();
+            format!("none of {name} is primary; say `primary = true` of those that count, of {}", columns.join(", "))
+        }
+    };
+    ScenarioError::new("values", problem)
 }
 
 /// No cell is left of those that an axis and its labels choose.

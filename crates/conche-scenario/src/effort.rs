@@ -15,6 +15,9 @@ pub struct Effort {
     pub also: Vec<String>,
     /// Other values than the scenario's, by their paths, in TOML or as plain text; those of a sweep's points come after.
     pub set: Vec<(String, String)>,
+    /// To compare controllers: each as the program knows it, whatever scheme of the scenario has its name, and only cells that
+    /// all of them run. Mixes have none, nor have parts with `only_schemes`.
+    pub compares: bool,
     /// Only the cells that have, on this axis, one of these labels; a `*` stands for anything.
     pub only: Vec<(String, Vec<String>)>,
 }

@@ -12,6 +12,7 @@
 //!   values -> items, tables, figure, claims    what is measured of each cell, and shown
 //! ```
 
+mod better;
 mod bounds;
 mod cell;
 mod change;
@@ -41,6 +42,7 @@ mod value;
 
 use serde::Deserialize;
 
+pub use better::Better;
 pub use bounds::{AtLeastOne, NonEmpty, Range, Texts};
 pub use cell::Cell;
 pub use change::{Change, Happening};

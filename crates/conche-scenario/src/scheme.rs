@@ -53,7 +53,8 @@ pub struct ControllerName {
     controller: AnyController,
 }
 
-/// The schemes that an effort asks for, if it does: a scenario's own, and otherwise any controller by its name.
+/// The schemes that an effort asks for, if it does: a scenario's own, and otherwise any controller by its name; if it compares,
+/// any controller, and otherwise a scenario's own scheme.
 ///
 /// # Errors
 /// If a name is unknown; the error lists the valid ones.
@@ -67,9 +68,13 @@ pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>
         let also = effort.also.iter().map(String::as_str).filter(|name| own.iter().all(|scheme| scheme.name != *name));
         names.extend(also);
     }
-    let scheme = |name: &str| match own.iter().find(|scheme| scheme.name == name) {
-        Some(own) => Ok(own.clone()),
-        None => Scheme::of_controller(name).map_err(|error| ScenarioError::new("controllers", error)),
+    let scheme = |name: &str| {
+        let (own, controller) = (own.iter().find(|scheme| scheme.name == name), Scheme::of_controller(name));
+        match (own, controller) {
+            (Some(own), Err(_)) => Ok(own.clone()),
+            (Some(own), Ok(_)) if !effort.compares => Ok(own.clone()),
+            (_, controller) => controller.map_err(|error| ScenarioError::new("controllers", error)),
+        }
     };
     Ok(NonEmpty::new(names.into_iter().map(scheme).collect::<Result<_, _>>()?))
 }

@@ -377,3 +377,49 @@ fn values_can_be_set_and_cells_chosen_from_outside() {
     assert_eq!(refused(&[], &[("links.x.wire.rate", "1")]).split(':').next(), Some("links.x.wire.rate"));
     assert!(refused(&[], &[("endpoint.retries", "1")]).contains("max_retransmit"));
 }
+
+#[test]
+fn to_compare_a_name_is_a_controllers_before_a_schemes_and_mixes_and_pinned_parts_stay_out() {
+    let text = |values: &str| {
+        format!(
+            r#"
+            schema = 1
+            name = "n"
+            title = "t"
+            replications = 1
+            seed = 1
+            duration = "1s"
+            nodes = [{{ name = "a", count = 2 }}, {{ name = "b" }}]
+            links = [{{ name = "l", between = ["a", "b"] }}]
+            traffic = [{{ name = "t", from = "a", to = "b" }}]
+            schemes = [
+                {{ name = "cocoa", controller = "default" }},
+                {{ name = "own", controller = "linux" }},
+            ]
+            mixes = [{{ name = "both", schemes = ["own", "cocoa"] }}]
+            parts = [
+                {{ name = "free", {values} }},
+                {{ name = "pinned", only_schemes = ["own", "cocoa"] }},
+            ]
+            "#
+        )
+    };
+    let compared = |values: &str, controllers: &[&str]| -> Result<Document, ScenarioError> {
+        let mut document = Document::from_toml(&text(values))?;
+        let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
+        document.adjust(&Effort { controllers, compares: true, ..Effort::default() }).map(|()| document)
+    };
+    let document = compared("", &["cocoa", "own"]).expect("both are known");
+    let run: Vec<_> = document.cells().iter().map(|cell| (cell.part.as_deref(), &cell.schemes[..])).collect();
+    assert_eq!(run, [(Some("free"), &["cocoa".to_owned()][..]), (Some("free"), &["own".to_owned()][..])]);
+    let names: Vec<_> = document.scenario().schemes.iter().map(|scheme| scheme.named().map(|of| of.name)).collect();
+    assert_eq!(names, [Some("cocoa"), Some("linux")]);
+    let refused = |values: &str, expected: &str| {
+        let problem = compared(values, &["cocoa"]).expect_err(expected).to_string();
+        assert!(problem.contains(expected), "{expected}: {problem}");
+    };
+    refused("values = [{ column = \"loss\", metric = \"loss\" }]", "none of n is primary");
+    refused("values = [{ column = \"rto\", metric = \"rto\", primary = true }]", "say which is `better`");
+    let told = "values = [{ column = \"rto\", metric = \"rto\", primary = true, better = \"lower\" }]";
+    assert_eq!(compared(told, &["cocoa"]).map(|of| of.cells().len()), Ok(1));
+}

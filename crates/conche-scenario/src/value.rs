@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{ScenarioError, Texts, ensure, once};
 use crate::units::Span;
-use crate::{Metric, Statistic, Unit};
+use crate::{Better, Metric, Statistic, Unit};
 
 /// A value of each cell: a metric of its flows, and what is made of the replications.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -40,6 +40,11 @@ pub struct Value {
     pub than: BTreeMap<String, Pick>,
     /// How it is compared.
     pub by: Option<By>,
+    /// Whether controllers are compared by it.
+    #[serde(default)]
+    pub primary: bool,
+    /// Which of two values is the better one, where the metric does not tell.
+    pub better: Option<Better>,
 }
 
 /// What is measured where a scenario does not say what.
@@ -96,7 +101,18 @@ impl Value {
             let problem = format_args!("there is no traffic `{of}`; there is {}", traffic.join(", "));
             ensure(traffic.contains(&of.as_str()), format_args!("{}.traffic", place()), problem)?;
         }
+        self.validate_primary().map_err(|problem| ScenarioError::new(place(), problem))?;
         self.metric.validate(self.statistic, longest).map_err(|problem| ScenarioError::new(place(), problem))
+    }
+
+    /// Refuses what controllers cannot be compared by.
+    fn validate_primary(&self) -> Result<(), &'static str> {
+        match self.better() {
+            _ if !self.primary => Ok(()),
+            _ if self.is_across_cells() => Err("it comes from several cells, and what is `primary` is of one"),
+            None => Err("whether more of it is good is not known; say which is `better`, \"higher\" or \"lower\""),
+            Some(_) => Ok(()),
+        }
     }
 
     /// Refuses comparisons that say nothing.
@@ -121,6 +137,12 @@ impl Value {
     #[must_use]
     pub fn is_across_cells(&self) -> bool {
         !(self.over.is_empty() && self.of.is_empty() && self.than.is_empty())
+    }
+
+    /// Which of two values is the better one, if that is known.
+    #[must_use]
+    pub fn better(&self) -> Option<Better> {
+        self.better.or(self.metric.better())
     }
 
     /// What it counts.

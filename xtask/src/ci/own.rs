@@ -1,5 +1,5 @@
 //! A controller of one's own: the crate that `conche new-controller` writes passes its tests, and the command with such a
-//! controller in it has its row in every paper.
+//! controller in it has its row in every paper, and its line on the board.
 
 use std::fs;
 
@@ -14,7 +14,8 @@ const PAPERS: [&str; 5] = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
 /// Writes the crate below the target directory, tests it and asks it for its controller; then the papers with one.
 pub fn run(project: &Project) -> Result<()> {
     written(project)?;
-    in_every_paper(project)
+    in_every_paper(project)?;
+    on_the_board(project)
 }
 
 /// The programs are those that the tests were compiled for.
@@ -58,4 +59,16 @@ fn in_every_paper(project: &Project) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The same example compares it with others in a small scenario.
+fn on_the_board(project: &Project) -> Result<()> {
+    let example = project.target().join("debug/examples/twice_peak");
+    let arguments = ["compare", "docs/guide/yard.toml", "--json", "--runs", "2", "--controllers", "default,twice-peak"];
+    let lines = Command::new(&example.to_string_lossy(), arguments).output(project)?;
+    let own = r#""kind":"controller","controller":"twice-peak""#;
+    match lines.lines().filter(|line| line.contains(own)).count() {
+        1 => Ok(()),
+        number => bail!("a program's own controller has {number} lines on the board"),
+    }
 }

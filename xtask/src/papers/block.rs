@@ -13,6 +13,10 @@ pub const CLAIMS: Block =
 pub const OVERVIEW: Block =
     Block(["<!-- papers, written by `cargo xtask papers --pages DIR` -->\n", "<!-- end of papers -->"]);
 
+/// Controllers compared.
+pub const COMPARISON: Block =
+    Block(["<!-- comparison, written by `cargo xtask papers --pages DIR` -->\n", "<!-- end of comparison -->"]);
+
 impl Block {
     /// What stands between the comments of a page.
     pub fn of<'a>(&self, page: &'a str) -> Result<&'a str> {

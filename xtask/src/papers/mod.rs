@@ -6,12 +6,14 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`block`] | a stretch of a page that is written from results |
+//! | [`comparison`] | the board of controllers compared |
 //! | [`pages`] | the claims on the papers' pages |
 //! | [`overview`] | all papers in the README, and whether it says what their pages do |
 //! | [`recorded`] | figures as they are recorded, and which of them moved |
 //! | [`whole`] | whether results are of whole papers |
 
 mod block;
+mod comparison;
 pub mod overview;
 mod pages;
 mod recorded;
@@ -26,6 +28,7 @@ use conche_results::Manifest;
 use crate::ci::command::Command;
 use crate::project::Project;
 use recorded::Recorded;
+use whole::Gaps;
 
 /// Where the figures of a first impression (`conche reproduce`) are recorded, a file for each paper.
 const DIRECTORY: &str = "scenarios/recorded";
@@ -40,19 +43,28 @@ pub struct Options {
     #[arg(long)]
     record: bool,
     /// Write the claims of docs/papers and the README's overview from this directory, which `conche reproduce --full -o DIR`
-    /// has written; with some papers instead of `--full`, what is said of the others stays.
+    /// has written; with some papers instead of `--full`, what is said of the others stays. From one that `conche compare --full
+    /// -o DIR` has written, the board of controllers in docs/comparison.md.
     #[arg(long, value_name = "DIR", conflicts_with = "record")]
     pages: Option<PathBuf>,
 }
 
-/// Writes the pages and the README from a directory of results.
+/// Writes the pages and the README, or the board of controllers, from a directory of results.
 fn write(project: &Project, directory: &Path) -> Result<()> {
     let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
     let path = directory.join(Manifest::FILE);
     let manifest = Manifest::from_json(&read(&path)?).with_context(|| path.display().to_string())?;
-    // Nothing is written of what has no place in both.
-    whole::check(&manifest, |paper| project.read(&format!("scenarios/{paper}.toml")))
+    let compared = comparison::read(directory)?;
+    // Nothing is written of what has no place in both. A board tells who has no value where.
+    let gaps = if compared.is_some() { Gaps::Told } else { Gaps::Refused };
+    whole::check(&manifest, gaps, |paper| project.read(&format!("scenarios/{paper}.toml")))
         .with_context(|| path.display().to_string())?;
+    // Controllers that have the names of a paper's schemes are not those: nothing is said of the paper.
+    if let Some(rows) = compared {
+        let number = comparison::write(project, &manifest, &rows)?;
+        println!("{number} controllers on the board");
+        return Ok(());
+    }
     let readme = overview::of(project, &manifest)?;
     let claims = pages::write(project, &read(&directory.join("figures.ndjson"))?)?;
     fs::write(project.root.join(overview::README), readme).context(overview::README)?;

@@ -5,18 +5,28 @@ use conche_results::{Manifest, State};
 use serde::Deserialize;
 
 /// Options that run something else than the paper's scenario says. With them, as many replications may be other ones.
-const OTHERWISE: [&str; 6] = ["--quick", "--runs", "--seed", "--controllers", "--set", "--only"];
+const OTHERWISE: [&str; 7] = ["--quick", "--runs", "--seed", "--controllers", "--baseline", "--set", "--only"];
 
 #[derive(Deserialize)]
 struct Scenario {
     replications: u32,
 }
 
+/// What becomes of results some of whose runs failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Gaps {
+    /// They are refused.
+    Refused,
+    /// What is written tells where they are.
+    Told,
+}
+
 /// Refuses results that are not over, or not as full as the scenarios of their papers.
-pub fn check(manifest: &Manifest, scenario: impl Fn(&str) -> Result<String>) -> Result<()> {
+pub fn check(manifest: &Manifest, gaps: Gaps, scenario: impl Fn(&str) -> Result<String>) -> Result<()> {
     match manifest.state {
         State::Complete => {}
         State::Running => bail!("these results are not complete: they go on, or were interrupted"),
+        State::Failed if gaps == Gaps::Told => {}
         State::Failed => bail!("these results are not complete: {} runs failed", manifest.failures.len()),
     }
     if manifest.scenarios.is_empty() {
@@ -65,7 +75,7 @@ mod tests {
     fn checked(change: impl FnOnce(&mut Manifest)) -> Result<()> {
         let mut manifest = manifest();
         change(&mut manifest);
-        check(&manifest, |_| Ok("replications = 10\n[quick]\nreplications = 2\n".to_owned()))
+        check(&manifest, Gaps::Refused, |_| Ok("replications = 10\n[quick]\nreplications = 2\n".to_owned()))
     }
 
     #[test]
@@ -91,8 +101,14 @@ mod tests {
     }
 
     #[test]
+    fn runs_that_failed_are_no_reason_where_gaps_are_told() {
+        let failed = Manifest { state: State::Failed, scenarios: vec![manifest().scenarios.remove(0)], ..manifest() };
+        check(&failed, Gaps::Told, |_| Ok("replications = 10\n".to_owned())).expect("all else is whole");
+    }
+
+    #[test]
     fn what_is_no_paper_is_refused() {
-        let problem = check(&manifest(), |name| bail!("there is no {name}")).expect_err("no scenario");
+        let problem = check(&manifest(), Gaps::Refused, |name| bail!("there is no {name}")).expect_err("no scenario");
         assert_eq!(problem.to_string(), "there is no p");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, Width};
 use conche::codec::Escaped;
-use conche_lab::report::ruled;
+use conche_lab::report::{self, ruled};
 use console::{Style, Term};
 
 /// Columns of text where there is no terminal to ask, as in a pipe.
@@ -31,6 +31,18 @@ pub fn table() -> Table {
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(Term::stdout().size_checked().map_or(WIDTH, |(_, columns)| columns));
     table
+}
+
+/// A table with its title and remarks, as wide as the terminal at most.
+pub fn fitted(of: &report::Table) -> String {
+    let mut table = table();
+    table.set_header(&of.header).add_rows(&of.rows);
+    for column in table.column_iter_mut().skip(of.names) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    keep_words(&mut table);
+    let notes: String = of.notes.iter().map(|note| format!("  {note}\n")).collect();
+    format!("{}\n{table}\n{notes}", of.title)
 }
 
 /// Makes each column at least as wide as its longest word, so that none is broken even if the terminal is narrow. To be

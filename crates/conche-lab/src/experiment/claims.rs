@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::contests::Contest;
 use crate::results::{Figure, Unit, Verdict};
 use crate::scenario::{Claim, Compare, Operand, Scenario, filled, matches_any};
-use crate::stats::{Interval, half_width, spread_ratio};
+use crate::stats::{Interval, estimate, spread_ratio};
 
 /// The item of claims: what was compared, and in the column that ends in `_holds` the verdict.
 pub(super) const CLAIMS: &str = "claims";
@@ -14,6 +15,8 @@ pub(super) const CLAIMS: &str = "claims";
 pub(super) struct Series {
     pub(super) figure: Figure,
     pub(super) of_runs: Vec<f64>,
+    /// Where controllers are compared by it.
+    pub(super) contest: Option<Contest>,
 }
 
 /// A claim that is made, and what it compares.
@@ -30,7 +33,7 @@ pub struct Compared<'a> {
 /// All claims that are made of these figures.
 #[must_use]
 pub fn compared<'a>(scenario: &'a Scenario, figures: &[Figure]) -> Vec<Compared<'a>> {
-    let series = figures.iter().map(|figure| Series { figure: figure.clone(), of_runs: Vec::new() });
+    let series = figures.iter().map(|figure| Series { figure: figure.clone(), of_runs: Vec::new(), contest: None });
     let series: Vec<Series> = series.collect();
     let known = Known::new(&series);
     let of_claim = |claim: &'a Claim| {
@@ -172,9 +175,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
     let means: Vec<f64> = places.iter().map(|place| found[*place].figure.measured).collect();
     let of_runs: Vec<&[f64]> = places.iter().map(|place| found[*place].of_runs.as_slice()).collect();
     let by = |function: &dyn Fn(&[f64]) -> Option<f64>| {
-        let shown = function(&means)?;
-        let half = half_width(&of_runs, function);
-        let interval = half.map(|half| Interval { low: shown - half, high: shown + half });
+        let (shown, interval) = estimate(&means, &of_runs, function)?;
         Some(Outcome { shown, interval, decides: interval })
     };
     let difference = |means: &[f64]| Some(means[0] - means[1]);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::across::Cells;
 use super::cells::{Samples, View};
 use super::claims::Series;
+use super::contests::Contest;
 use super::published::Published;
 use crate::metrics::Sample;
 use crate::metrics::statistic::{self, Measured, percentiles};
@@ -49,7 +50,7 @@ fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &P
         let series = |measured: Measured| {
             let (first_run, of_runs) = (measured.first_run, measured.of_runs.clone());
             let figure = figure(view, published, value, measured);
-            (first_run, Series { figure, of_runs })
+            (first_run, Series { figure, of_runs, contest: Contest::of(view, value, outcomes.len()) })
         };
         measured.into_iter().map(series).collect()
     };

@@ -9,12 +9,14 @@
 //! | `figures` | what is made of the replications, under the tables and figures that values belong to |
 //! | `features` | what distinguishes the schemes before any run |
 //! | `claims` | what is said in words, put to the test |
+//! | `contests` | which values controllers are compared by |
 //! | `tables` | tables of text |
 //! | `published` | the values of a paper, from CSV |
 
 mod across;
 mod cells;
 mod claims;
+mod contests;
 mod features;
 mod figures;
 mod kept;
@@ -30,6 +32,7 @@ use conche_results::{Origin as Source, fingerprint};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::campaign::{self, Completion, ExperimentError, RunOptions, Watch};
+use crate::comparison;
 use crate::papers::{Origin, closeness_table};
 use crate::report::Table;
 use crate::results::Figure;
@@ -52,6 +55,17 @@ pub struct Experiment {
     files: Vec<(String, String)>,
     /// Stands for these, and for all that was changed of it.
     settings: String,
+}
+
+/// What an experiment gave.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The measured values.
+    pub figures: Vec<Figure>,
+    /// The values that controllers are compared by, cell by cell.
+    pub cells: Vec<comparison::Cell>,
+    /// How it ended.
+    pub completion: Completion,
 }
 
 impl Experiment {
@@ -121,6 +135,11 @@ impl Experiment {
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         self.document.adjust(effort)?;
         // Which cells, which schemes and how often, runs say themselves.
+        if effort.compares {
+            // Controllers are others than those of its schemes that have their names.
+            self.published = Published::default();
+            self.settings = fingerprint(&[self.settings.as_str(), "compares"]);
+        }
         if effort.quick {
             self.settings = fingerprint(&[self.settings.as_str(), "quick"]);
         }
@@ -150,11 +169,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If it cannot be run.
-    pub fn measure(
-        &self,
-        options: RunOptions<'_>,
-        watch: Watch<'_>,
-    ) -> Result<(Vec<Figure>, Completion), ExperimentError> {
+    pub fn measure(&self, options: RunOptions<'_>, watch: Watch<'_>) -> Result<Measured, ExperimentError> {
         let scenario = self.scenario();
         let routes = Arc::default();
         let cells = self.document.cells().iter().map(|cell| CellRuns::new(cell.clone(), Arc::clone(&routes)));
@@ -177,12 +192,16 @@ impl Experiment {
         let measured = campaign::threads(options)?.install(measure);
         let series: Vec<Series> = measured.into_iter().flatten().collect();
         let claims = claims::figures(scenario, &series);
+        // Those that no cell is left of were not asked for.
+        let is_run = |name: &&str| self.document.cells().iter().any(|cell| cell.schemes.iter().any(|of| of == name));
+        let schemes: Vec<&str> = scenario.schemes.iter().map(|of| of.name.as_str()).filter(is_run).collect();
+        let compared = contests::cells(&series, &schemes);
         let mut figures = features::figures(scenario);
         figures.extend(series.into_iter().map(|series| series.figure));
         // Stable, so that the values of an item stay in the order of cells.
         figures.sort_by_key(|figure| figures::rank(scenario, figure));
         figures.extend(claims);
-        Ok((figures, completion))
+        Ok(Measured { figures, cells: compared, completion })
     }
 
     /// Its figures as tables of text.

@@ -46,7 +46,7 @@ fn jobs(number: usize) -> RunOptions<'static> {
 }
 
 fn measured(experiment: &Experiment) -> Vec<Figure> {
-    experiment.measure(jobs(2), &|_| {}).expect("runs").0
+    experiment.measure(jobs(2), &|_| {}).expect("runs").figures
 }
 
 fn json(figures: &[Figure]) -> String {
@@ -153,7 +153,7 @@ fn failed_exchanges_do_not_count_towards_the_fifty() {
 #[test]
 fn a_run_that_does_not_end_names_its_cell_and_says_how_far_it_came() {
     let experiment = anrw18(&[10], &["inf"], &["default"], 1).with("time_limit", "10s").expect("a time");
-    let (figures, completion) = experiment.measure(jobs(1), &|_| {}).expect("the others could run");
+    let Measured { figures, completion, .. } = experiment.measure(jobs(1), &|_| {}).expect("the others could run");
     let [failure, _] = &completion.failures[..] else { panic!("50 exchanges take 33 s: {completion:?}") };
     let error = failure.to_string();
     let begin = "default/continuous/10/inf, replication 0: after 10s of virtual time client 0 has completed 1";
@@ -167,7 +167,7 @@ fn a_run_that_does_not_end_names_its_cell_and_says_how_far_it_came() {
 #[test]
 fn results_depend_on_the_seed_and_not_on_the_number_of_threads() {
     let experiment = anrw18(&[10, 60], &["2500", "inf"], &["default", "cocoa"], 3);
-    let [one, two] = [1, 2].map(|threads| json(&experiment.measure(jobs(threads), &|_| {}).expect("runs").0));
+    let [one, two] = [1, 2].map(|threads| json(&experiment.measure(jobs(threads), &|_| {}).expect("runs").figures));
     assert_eq!(one, two);
     let other = experiment.with("seed", 2).expect("a seed");
     assert_ne!(json(&measured(&other)), one);

@@ -51,7 +51,7 @@ fn measured(experiment: &Experiment, jobs: usize) -> Vec<Figure> {
     experiment
         .measure(RunOptions { jobs: NonZeroUsize::new(jobs), ..RunOptions::default() }, &|_| {})
         .expect("it runs")
-        .0
+        .figures
 }
 
 fn value(figures: &[Figure], row: &str, column: &str) -> f64 {

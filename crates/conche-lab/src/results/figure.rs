@@ -2,6 +2,7 @@
 
 use std::io;
 
+use conche_results::comparison::rounded;
 use conche_scenario::Unit;
 use serde::{Serialize, Serializer};
 
@@ -70,7 +71,7 @@ struct Number(f64);
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         const EXACT: f64 = 9_007_199_254_740_992.0;
-        let rounded = (self.0 * 1e6).round() / 1e6;
+        let rounded = rounded(self.0);
         if rounded.fract() == 0.0 && rounded.abs() < EXACT {
             #[allow(clippy::cast_possible_truncation)]
             return serializer.serialize_i64(rounded as i64);

@@ -2,6 +2,7 @@
 
 mod figure;
 
+pub use conche_results::comparison;
 pub use conche_results::{Begin, Build, Finished, Origin, Program, StoreError, Verdict};
 pub use conche_scenario::Unit;
 pub use figure::{Figure, SCHEMA, write_json};

@@ -9,7 +9,7 @@ mod paired;
 mod pooled;
 
 pub use interval::{Interval, mean_interval};
-pub use paired::{half_width, spread_ratio};
+pub use paired::{estimate, half_width, spread_ratio};
 pub use pooled::{Pooled, percentile};
 
 use statrs::distribution::{ContinuousCDF, Normal};

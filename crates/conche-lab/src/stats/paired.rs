@@ -29,6 +29,20 @@ pub fn half_width(of_runs: &[&[f64]], function: impl Fn(&[f64]) -> Option<f64>) 
     mean_interval(&pseudo_values).1.map(|interval| (interval.high - interval.low) / 2.0)
 }
 
+/// A function of means, and its 95 % interval by [`half_width`], if it has one. `None` where the function has no value.
+///
+/// The means are given: those of percentiles over all replications are not the means of what these are in each.
+#[must_use]
+pub fn estimate(
+    means: &[f64],
+    of_runs: &[&[f64]],
+    function: impl Fn(&[f64]) -> Option<f64>,
+) -> Option<(f64, Option<Interval>)> {
+    let value = function(means)?;
+    let interval = half_width(of_runs, function).map(|half| Interval { low: value - half, high: value + half });
+    Some((value, interval))
+}
+
 /// How much more the first differs from replication to replication than the second: the ratio of their standard deviations,
 /// and its 95 % interval by the F distribution. `None` with fewer than two values of either, or where one does not differ.
 #[must_use]

@@ -1,6 +1,6 @@
 'use strict';
-// What the page does beyond being read: light or dark, a word on what is pointed at, exchanges chosen, and two schemes
-// compared.
+// What the page does beyond being read: light or dark, a word on what is pointed at, exchanges chosen, the runs of a cell,
+// and two schemes compared.
 (() => {
   const $ = (id) => document.getElementById(id);
 
@@ -27,8 +27,9 @@
   const tip = $('tip');
   const hide = () => { tip.hidden = true; };
   document.addEventListener('pointerover', (event) => {
-    const mark = event.target.closest && event.target.closest('.m');
+    const mark = event.target.closest && event.target.closest('.m, .heat td[tabindex]');
     if (!mark) return hide();
+    if (mark.tagName === 'TD') mark.dataset.told = told(mark);
     const title = mark.querySelector('title');
     if (title) {
       mark.dataset.told = title.textContent;
@@ -54,6 +55,96 @@
     });
     cell.onchange = which.onchange = show;
     show();
+  });
+
+  // Controllers compared: the runs of the cell that is chosen, a lane for each controller.
+  const grids = $('fields') ? JSON.parse($('fields').textContent) : [];
+  const close = () => { $('field').hidden = true; };
+  const space = new DOMParser().parseFromString('<svg/>', 'text/html').querySelector('svg').namespaceURI;
+  const drawn = (tag, attributes, text) => {
+    const element = document.createElementNS(space, tag);
+    Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
+    if (text) element.textContent = text;
+    return element;
+  };
+  const spread = (grid, cell, chosen) => {
+    const [left, right, lane] = [130, 760, 17];
+    const height = cell.of.length * lane + 26;
+    const svg = drawn('svg', { viewBox: `0 0 1000 ${height}`, role: 'img', 'aria-label': cell.title });
+    const all = cell.of.flatMap((of) => of && of[0] !== null ? [of[0], ...of[4]] : []);
+    const least = Math.min(...all), most = Math.max(...all);
+    // What differs by much more than its least value is seen on a logarithmic axis only.
+    const log = least > 0 && most > 20 * least;
+    const on = (value) => log ? Math.log(value) : value;
+    const [from, to] = [on(least), on(most)];
+    const at = (value) => left + (right - left) * (to > from ? (on(value) - from) / (to - from) : 0.5);
+    cell.of.forEach((of, place) => {
+      const y = place * lane + 12;
+      svg.append(drawn('text', { x: left - 12, y: y + 4, 'text-anchor': 'end', class: place === chosen ? 'chosen' : '' }, grid.controllers[place]));
+      svg.append(drawn('path', { class: 'grid', d: `M${left} ${y}H${right}` }));
+      if (!of || of[0] === null) {
+        svg.append(drawn('text', { x: right + 20, y: y + 4 }, 'no value'));
+        return;
+      }
+      of[4].forEach((run) => svg.append(drawn('circle', { class: 'run', cx: at(run), cy: y, r: 4 })));
+      svg.append(drawn('path', { class: 'meant', d: `M${at(of[0])} ${y - 6}V${y + 6}` }));
+      svg.append(drawn('text', { x: right + 20, y: y + 4, class: place === chosen ? 'chosen' : '' }, `${of[0].toPrecision(4)} ${ratio_of(of)}`));
+    });
+    const y = height - 4;
+    svg.append(drawn('text', { x: left, y }, least.toPrecision(3)), drawn('text', { x: right, y, 'text-anchor': 'end' }, most.toPrecision(3)));
+    svg.append(drawn('text', { x: (left + right) / 2, y, 'text-anchor': 'middle' }, log ? 'logarithmic' : ''));
+    return svg;
+  };
+  const found = (field) => {
+    const grid = grids[field.closest('table').dataset.of];
+    return [grid, grid.cells[field.dataset.at], field.cellIndex - 2];
+  };
+  const interval = (of) => of[2] === null ? '' : ` (${of[2].toPrecision(3)} … ${of[3].toPrecision(3)})`;
+  const ratio_of = (of) => !of || of[1] === null ? 'no value' : `×${of[1].toPrecision(3)}${interval(of)}`;
+  const told = (field) => {
+    const [grid, cell, column] = found(field);
+    return `${grid.controllers[column]}, ${cell.title}: ${ratio_of(cell.of[column])}`;
+  };
+  const open = (field) => {
+    const [grid, cell, column] = found(field);
+    const title = document.createElement('h4');
+    title.textContent = cell.title + (cell.unit ? ` (${cell.unit})` : '') + `, ${cell.better} is better`;
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.textContent = 'close';
+    button.onclick = close;
+    const scroll = document.createElement('div');
+    scroll.className = 'scroll';
+    scroll.append(spread(grid, cell, column));
+    $('field').replaceChildren(button, title, scroll);
+    $('field').hidden = false;
+  };
+  const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  document.querySelectorAll('.heat').forEach((heat) => {
+    const rows = [...heat.rows].filter((row) => row.querySelector('td[tabindex]'));
+    heat.onclick = (event) => {
+      const field = event.target.closest('td[tabindex]');
+      if (field) { field.focus(); open(field); }
+    };
+    heat.addEventListener('focusin', (event) => {
+      heat.querySelectorAll('td[tabindex="0"]').forEach((it) => { it.tabIndex = -1; });
+      event.target.tabIndex = 0;
+    });
+    heat.onkeydown = (event) => {
+      const field = event.target;
+      if (event.key === 'Enter' || event.key === ' ') {
+        event.preventDefault();
+        open(field);
+      } else if (event.key === 'Escape') {
+        close();
+      } else if (steps[event.key]) {
+        const [down, right] = steps[event.key];
+        const row = rows[rows.indexOf(field.parentElement) + down];
+        const next = row && row.cells[field.cellIndex + right];
+        event.preventDefault();
+        if (next && next.hasAttribute('tabindex')) next.focus();
+      }
+    };
   });
 
   // Two schemes compared.

@@ -127,7 +127,7 @@ fn of_study(section: &Section<'_>, cells: &[Cell<'_>], html: &mut Html) {
 }
 
 /// A number with five digits, as JSON has it.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();
     }
@@ -135,7 +135,7 @@ fn short(value: f64) -> String {
     format!("{rounded}")
 }
 
-fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(super) fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for name in all {
         if !names.contains(&name) {

@@ -7,9 +7,11 @@
 //! | `exchanges` | some exchanges copy by copy |
 //! | `tables` | tables of text |
 //! | `compare` | the values that the reader's comparison is made of |
+//! | `comparison` | all controllers over all cells: board and heat map |
 
 mod claims;
 mod compare;
+mod comparison;
 mod exchanges;
 mod overview;
 mod tables;
@@ -44,12 +46,14 @@ pub fn page(results: &[Results]) -> String {
     html.text(&names.join(", ")).raw(" – conche report</title>\n<style>").raw(STYLE).raw("</style>\n");
     html.raw(WITHOUT_SCRIPT).raw("</head>\n<body>\n");
     html.raw("<header class=top><a class=brand href=\"#overview\">conche <span>report</span></a><nav>");
+    html.raw(if comparison::is_there(results) { "<a href=\"#comparison\">comparison</a>" } else { "" });
     for section in &sections {
         html.raw("<a href=\"#").raw(&section.id).raw("\">").text(&section.name).raw("</a>");
     }
     html.raw("<a href=\"#compare\">compare</a></nav>");
     html.raw("<button id=theme type=button title=\"light or dark\" aria-label=\"light or dark\">◐</button></header>\n<main>\n");
     overview::write(results, &sections, &mut html);
+    comparison::write(results, &mut html);
     for section in &sections {
         experiment(section, &mut html);
     }

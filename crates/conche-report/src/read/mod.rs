@@ -5,7 +5,9 @@
 //! | `manifest` | what was run, when, and by which program |
 //! | `figures` | the measured values, a line each |
 //! | `runs` | what each run gave |
+//! | `comparison` | controllers compared, if they were |
 
+mod comparison;
 mod figures;
 mod manifest;
 mod runs;
@@ -17,6 +19,7 @@ use std::path::{Component, Path, PathBuf};
 use conche_lab::experiment::Experiment;
 use conche_lab::papers;
 use conche_lab::results::Figure;
+use conche_results::comparison::Row;
 use conche_results::{Line, Manifest, Scenario};
 
 pub use runs::Runs;
@@ -80,6 +83,8 @@ pub struct Results {
     pub manifest: Manifest,
     /// Each experiment.
     pub studies: Vec<Study>,
+    /// Controllers compared, as `conche compare` has written it; empty if it was another command.
+    pub comparison: Vec<Row>,
 }
 
 /// One experiment with its results.
@@ -103,7 +108,7 @@ impl std::fmt::Debug for Study {
 }
 
 impl Results {
-    /// Reads a directory that `conche reproduce -o` or `conche run -o` has written.
+    /// Reads a directory that `conche reproduce -o`, `conche run -o` or `conche compare -o` has written.
     ///
     /// # Errors
     /// If it is none, or a file in it is not what it must be; the error names file and line.
@@ -131,7 +136,8 @@ impl Results {
             studies.push(Study { about, experiment, figures: own, runs: Runs::default(), timelines: Vec::new() });
         }
         runs::read(&directory.join(Line::FILE), &mut studies)?;
-        Ok(Self { directory: directory.to_owned(), manifest, studies })
+        let comparison = comparison::read(&directory.join(Row::FILE))?;
+        Ok(Self { directory: directory.to_owned(), manifest, studies, comparison })
     }
 }
 

@@ -5,8 +5,11 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use conche_lab::comparison::{Cell, Entry, rows};
 use conche_lab::papers::{PAPERS, Paper};
-use conche_lab::scenario::{Scenario, Value, matches_any};
+use conche_lab::results::Unit;
+use conche_lab::results::comparison::to_ndjson;
+use conche_lab::scenario::{Better, Scenario, Value, matches_any};
 
 /// A directory with all values that these papers' scenarios ask for, and their runs.
 pub fn write(directory: &Path, papers: &[&str]) {
@@ -59,6 +62,28 @@ fn of_paper(paper: &Paper, figures: &mut String, runs: &mut String) {
             }
         }
     }
+}
+
+/// Three controllers over two cells of each of these papers, the last of them with a gap.
+#[allow(dead_code, reason = "not all tests need them")]
+pub fn compare(directory: &Path, papers: &[&str]) {
+    let entry = |controller: &str, runs: &[f64]| Entry {
+        controller: controller.to_owned(),
+        value: runs.first().map(|_| runs.iter().sum::<f64>() / runs.len() as f64),
+        of_runs: runs.to_vec(),
+    };
+    let cell = |paper: &str, name: &str, other: &[f64]| Cell {
+        paper: paper.to_owned(),
+        name: name.to_owned(),
+        metric: "fct_median_s".to_owned(),
+        unit: Unit::Seconds,
+        better: Better::Lower,
+        entries: vec![entry("cocoa", &[1.0, 1.1, 1.2]), entry("default", &[3.0, 3.2, 3.4]), entry("<own>", other)],
+    };
+    let of_paper = |paper: &&str| [cell(paper, "random/400", &[1.0, 1.1, 1.3]), cell(paper, "random/1", &[])];
+    let cells: Vec<Cell> = papers.iter().flat_map(of_paper).collect();
+    let lines = to_ndjson(&rows(&cells, None)).expect("memory");
+    fs::write(directory.join("comparison.ndjson"), lines).expect("written");
 }
 
 /// A value, and the three runs that it is the mean of.

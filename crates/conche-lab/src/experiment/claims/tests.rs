@@ -19,7 +19,7 @@ fn series(row: &str, column: &str, of_runs: &[f64]) -> Series {
         ci95,
         runs: u32::try_from(of_runs.len()).expect("few"),
     };
-    Series { figure, of_runs: of_runs.to_vec() }
+    Series { figure, of_runs: of_runs.to_vec(), contest: None }
 }
 
 /// The claims of the paper that these values allow: name, value, verdict.

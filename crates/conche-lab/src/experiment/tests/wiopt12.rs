@@ -37,7 +37,7 @@ fn reduced() -> Experiment {
 }
 
 fn measured(experiment: &Experiment, threads: usize) -> Vec<Figure> {
-    experiment.measure(jobs(threads), &|_| {}).expect("it runs").0
+    experiment.measure(jobs(threads), &|_| {}).expect("it runs").figures
 }
 
 /// A segment and its acknowledgment over one hop: loading, backoff, CCA, 7 jiffies, airtime and unloading of both.
@@ -160,7 +160,7 @@ fn a_scenario_that_makes_no_sense_is_refused() {
 fn too_few_routes_are_a_failure_that_says_how_many_there_are() {
     let one = toml::Value::from(vec![40]);
     let experiment = with(&[("parts.static.sweep.hops.values", one), ("nodes.mote.count", 6.into())], 1);
-    let (_, completion) = experiment.measure(jobs(2), &|_| {}).expect("the other cells run");
+    let completion = experiment.measure(jobs(2), &|_| {}).expect("the other cells run").completion;
     let of_40 =
         completion.failures.iter().filter(|failure| failure.cell.contains("/40/")).map(|failure| &failure.problem);
     let of_40: Vec<_> = of_40.collect();

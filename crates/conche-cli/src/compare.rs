@@ -1,0 +1,113 @@
+//! `conche compare [PAPER|SCENARIO.toml]...`: every controller over every cell, and one board that says who loses least.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+use conche_lab::comparison::{self, Cell, board};
+use conche_lab::experiment::Experiment;
+use conche_lab::papers::{PAPERS, Paper};
+use conche_lab::results::comparison::{Row, to_ndjson};
+
+use crate::Global;
+use crate::exit::UsageError;
+use crate::experiment::{Done, Options};
+use crate::names::{self, Source};
+use crate::saving;
+use crate::show;
+
+/// The end of its help.
+const EXAMPLES: &str = "\
+Examples:
+  conche compare                                    all controllers, all papers, a first impression
+  conche compare --full -o results                  as often as the papers ran; goes on after Ctrl-C
+  conche compare anrw18 --controllers default,cocoa,fasor
+  conche compare mine.toml --baseline default --runs 20 --json
+  conche report results                             the same as a page: cells by controllers, run by run";
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("controllers", |arg| arg.help("These controllers only, of `conche controllers`, or schemes of the scenario; by default all controllers"))
+)]
+pub struct Args {
+    /// Papers and scenario files; without any all papers. A first impression, unless --full or --runs is given.
+    #[arg(value_name = "PAPER|SCENARIO.toml", value_parser = names::Sources, hide_possible_values = true)]
+    sources: Vec<Source>,
+    /// Ratios to this controller, instead of to the best one of each cell.
+    #[arg(long, value_name = "NAME", value_parser = names::Schemes, hide_possible_values = true)]
+    baseline: Option<String>,
+    /// As often and as long as the papers and scenarios say.
+    #[arg(long, conflicts_with_all = ["quick", "runs"])]
+    full: bool,
+    #[command(flatten)]
+    options: Options,
+}
+
+pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
+    let Args { sources, baseline, full, options } = args;
+    let options = options.comparing();
+    let options = if full { options } else { options.quick() };
+    let controllers = options.controllers();
+    if let Some(name) = baseline.as_ref().filter(|name| !controllers.contains(name)) {
+        let compared = controllers.join(", ");
+        return Err(UsageError(format!("the baseline `{name}` is not compared; compared are {compared}")).into());
+    }
+    if let Some(twice) = twice(controllers) {
+        return Err(UsageError(format!("the controller `{twice}` is there twice; name it once")).into());
+    }
+    let (done, store) = options.execute_all(experiments(&sources)?, global)?;
+    let cells: Vec<Cell> = done.iter().flat_map(|done| done.cells.iter().cloned()).collect();
+    let rows = comparison::rows(&cells, baseline.as_deref());
+    let lines = to_ndjson(&rows)?;
+    if let Some(store) = &store {
+        saving::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), board(&rows)))?;
+    }
+    print(&done, &rows, &lines, global).context("cannot write to standard output")?;
+    // A controller under which runs do not end is nothing unheard of: the board tells where.
+    let failed = options.close(&done, store, global)?.filter(|_| !global.quiet);
+    failed.iter().for_each(|failed| eprintln!("{}", show::escape_lines(failed)));
+    Ok(())
+}
+
+/// What is compared, each once.
+fn experiments(sources: &[Source]) -> anyhow::Result<Vec<Experiment>> {
+    let paper = |paper: &Paper| paper.experiment();
+    let mut experiments: Vec<Experiment> = Vec::new();
+    for source in sources {
+        let experiment = match source {
+            Source::Paper(of) => paper(of),
+            Source::File(file) => crate::run::read(file)?,
+        };
+        if let Some(known) = experiments.iter().find(|known| known.name() == experiment.name()) {
+            let name = known.name();
+            return Err(
+                UsageError(format!("two scenarios are called `{name}`; results could not be told apart")).into()
+            );
+        }
+        experiments.push(experiment);
+    }
+    if sources.is_empty() {
+        experiments.extend(PAPERS.iter().map(paper));
+    }
+    Ok(experiments)
+}
+
+/// A name that is there more than once.
+fn twice(names: &[String]) -> Option<&String> {
+    names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)).map(|(_, name)| name)
+}
+
+/// What was run, with replications and seeds.
+fn origins(done: &[Done]) -> String {
+    done.iter().map(|done| format!("{}\n", done.origin())).collect()
+}
+
+fn print(done: &[Done], rows: &[Row], lines: &[u8], global: &Global) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if global.json {
+        out.write_all(lines)?;
+    } else {
+        write!(out, "{}\n{}", origins(done), show::fitted(&board(rows)))?;
+    }
+    out.flush()
+}

@@ -1,0 +1,211 @@
+//! `conche compare`: controllers over all cells, as a user meets it.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{Ended, conche, run};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Runs of some milliseconds: clients before a slow uplink; a mix, and a part with a scheme of its own, are not compared.
+const SCENARIO: &str = r#"
+schema = 1
+name = "small"
+title = "Some clients"
+replications = 4
+seed = 1
+nodes = [{ name = "client", count = 2 }, { name = "hub" }, { name = "server" }]
+mixes = [{ name = "both", schemes = ["mine", "cocoa"] }]
+
+[[links]]
+name = "access"
+between = ["client", "hub"]
+
+[[links]]
+name = "uplink"
+between = ["hub", "server"]
+wire = { rate = "30kbit/s", delay = "200ms", jitter = { uniform = ["0ms", "40ms"] }, loss = 0.1 }
+
+[[traffic]]
+name = "gets"
+from = "client"
+to = "server"
+
+[[schemes]]
+name = "mine"
+controller = "cocoa"
+ack_timeout = "5s"
+
+[[schemes]]
+name = "cocoa" # not what the program calls so
+controller = "default"
+
+[[parts]]
+name = "all"
+duration = "60s"
+sweep = [{ name = "clients", path = "nodes.client.count", values = [2, 3] }]
+values = [
+    { column = "throughput", metric = "throughput", primary = true },
+    { column = "loss", metric = "loss", primary = true },
+    { column = "rto", metric = "rto" },
+]
+
+[[parts]]
+name = "pinned"
+duration = "60s"
+only_schemes = ["mine", "cocoa"]
+row = "{scheme}/pinned"
+values = [{ column = "throughput", metric = "throughput", primary = true }]
+"#;
+
+struct Files(TempDir);
+
+impl Files {
+    fn with(scenario: &str) -> Self {
+        let files = Self(TempDir::new().expect("a temporary directory"));
+        fs::write(files.path("scenario.toml"), scenario).expect("it can be written");
+        files
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn compare(&self, arguments: &[&str]) -> Ended {
+        run(conche().arg("compare").arg(self.path("scenario.toml")).args(arguments))
+    }
+
+    fn succeeds(&self, arguments: &[&str]) -> Ended {
+        let ended = self.compare(arguments);
+        assert_eq!(ended.status, Some(0), "{arguments:?}: {}", ended.stderr);
+        ended
+    }
+
+    /// Into a directory of this name.
+    fn keeps(&self, name: &str, arguments: &[&str]) -> Ended {
+        let directory = self.path(name).display().to_string();
+        self.succeeds(&[arguments, &["-o", &directory]].concat())
+    }
+
+    fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+#[test]
+fn every_controller_has_a_line_in_every_cell_and_a_place_on_the_board() {
+    let files = Files::with(SCENARIO);
+    let json = lines(&files.succeeds(&["--json", "--runs", "2"]).stdout);
+    let known = lines(&run(conche().args(["controllers", "--json"])).stdout);
+    let of = |kind: &str| json.iter().filter(|line| line["kind"] == kind).collect::<Vec<_>>();
+    let names = |lines: &[&Value], member: &str| -> Vec<String> {
+        let mut names: Vec<_> = lines.iter().map(|line| line[member].as_str().expect("a name").to_owned()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    };
+    assert_eq!(of("cell").len(), 2 * 2 * known.len(), "clients, metrics, controllers");
+    assert_eq!(names(&of("controller"), "controller"), names(&known.iter().collect::<Vec<_>>(), "name"));
+    assert_eq!(names(&of("cell"), "cell"), ["2", "3"], "neither the mix nor the part that is pinned");
+    assert_eq!(names(&of("cell"), "metric"), ["loss", "throughput"]);
+    assert!(of("cell").iter().all(|line| line["runs"].as_array().is_some_and(|runs| runs.len() == 2)));
+    let best = |cell: &str| {
+        let ratios = of("cell").into_iter().filter(|of| of["cell"] == cell && of["metric"] == "throughput");
+        ratios.map(|of| of["ratio"].as_f64().expect("a ratio")).fold(f64::INFINITY, f64::min)
+    };
+    assert!(["2", "3"].iter().all(|cell| (best(cell) - 1.0).abs() < 1e-9), "somebody is the best of each cell");
+    let regrets: Vec<f64> = of("controller").iter().map(|of| of["regret"].as_f64().expect("a regret")).collect();
+    assert!(regrets.is_sorted(), "{regrets:?}");
+    let board = files.succeeds(&["--runs", "2"]).stdout;
+    assert!(board.contains("Some clients: 2 replications of 1min, seed 1"), "{board}");
+    assert!(board.contains("Values in 4 cells") && board.contains("2 replications tell little apart"), "{board}");
+}
+
+#[test]
+fn a_name_is_that_of_a_controller_before_that_of_a_scheme() {
+    let files = Files::with(SCENARIO);
+    let throughput = |name: &str| {
+        let json = lines(&files.succeeds(&["--json", "--controllers", &format!("basic,{name}")]).stdout);
+        let of =
+            json.into_iter().find(|of| of["controller"] == *name && of["metric"] == "throughput" && of["cell"] == "3");
+        of.expect("it is compared")["runs"].clone()
+    };
+    assert_ne!(throughput("cocoa"), throughput("default"), "not the scheme of this name, which is the default");
+    assert_ne!(throughput("mine"), throughput("cocoa"), "a scheme has its own configuration");
+}
+
+#[test]
+fn the_same_bytes_come_from_any_threads_and_from_a_campaign_that_goes_on() {
+    let files = Files::with(SCENARIO);
+    let some = ["--controllers", "default,cocoa,mine", "--full"];
+    files.keeps("one", &[&some[..], &["-j", "1"]].concat());
+    files.keeps("two", &[&some[..], &["-j", "2"]].concat());
+    files.keeps("resumed", &[&some[..2], &["--runs", "2"]].concat());
+    let told = files.keeps("resumed", &some).stderr;
+    assert!(told.contains("12 of 24 runs taken"), "{told}");
+    let comparison = files.file("one/comparison.ndjson");
+    for file in ["comparison.ndjson", "figures.ndjson"] {
+        for other in ["two", "resumed"] {
+            assert_eq!(files.file(&format!("{other}/{file}")), files.file(&format!("one/{file}")), "{other} {file}");
+        }
+    }
+    let printed = files.succeeds(&[&some[..], &["--json"]].concat()).stdout;
+    assert_eq!(printed, comparison, "the lines that --json prints");
+    assert!(files.file("one/comparison.txt").contains("regret"));
+}
+
+#[test]
+fn ratios_are_to_the_baseline_if_there_is_one() {
+    let files = Files::with(SCENARIO);
+    let json = lines(&files.succeeds(&["--json", "--controllers", "default,cocoa", "--baseline", "cocoa"]).stdout);
+    let of_baseline: Vec<_> = json.iter().filter(|of| of["kind"] == "cell" && of["controller"] == "cocoa").collect();
+    assert!(!of_baseline.is_empty() && of_baseline.iter().all(|of| of["ratio"] == 1.0));
+    let controllers = |json: &[Value]| json.iter().filter(|of| of["kind"] == "controller").count();
+    assert!(json.iter().all(|of| of["kind"] == "cell" || of["baseline"] == "cocoa"));
+    assert_eq!(controllers(&json), 2);
+    let some = lines(&files.succeeds(&["--json", "--only", "scheme=default,cocoa,linux"]).stdout);
+    assert_eq!(controllers(&some), 3, "none has a gap that was not asked for");
+}
+
+#[test]
+fn mistakes_say_what_would_be_right() {
+    let files = Files::with(SCENARIO);
+    let path = files.path("scenario.toml").display().to_string();
+    let none = SCENARIO.replace(", primary = true", "");
+    let without = Files::with(&none);
+    let refused = |ended: Ended, expected: &[&str]| {
+        assert_eq!(ended.status, Some(2), "{}", ended.stderr);
+        expected.iter().for_each(|of| assert!(ended.stderr.contains(of), "{of}: {}", ended.stderr));
+    };
+    refused(files.compare(&["--controllers", "cocao"]), &["cocao", "did you mean cocoa"]);
+    refused(
+        files.compare(&["--controllers", "default", "--baseline", "cocoa"]),
+        &["`cocoa` is not compared", "default"],
+    );
+    refused(files.compare(&["--controllers", "default,default"]), &["`default` is there twice"]);
+    refused(files.compare(&[&path]), &["two scenarios are called `small`"]);
+    refused(run(conche().args(["compare", "anrw19"])), &["there is no paper `anrw19`", "anrw18"]);
+    refused(run(conche().args(["compare", "none.toml"])), &["cannot read none.toml"]);
+    refused(without.compare(&[]), &["none of small is primary", "`primary = true`", "loss, rto, throughput"]);
+    let neither = SCENARIO.replace("metric = \"rto\"", "metric = \"rto\", primary = true");
+    refused(Files::with(&neither).compare(&[]), &["values.rto", "which is `better`"]);
+}
+
+#[test]
+fn a_run_that_fails_leaves_a_gap_that_is_told() {
+    // Under the default a lost message takes seconds, for which there is no time.
+    let scenario = SCENARIO.replace("duration = \"60s\"\nsweep", "time_limit = \"11s\"\nsweep");
+    let scenario = scenario.replace("to = \"server\"\n\n[[schemes]]", "to = \"server\"\nexchanges = 5\n\n[[schemes]]");
+    let ended = Files::with(&scenario).compare(&["--controllers", "default,cocoa", "--runs", "3"]);
+    assert_eq!(ended.status, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("no value in") && ended.stdout.contains("–"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("runs failed"), "{}", ended.stderr);
+}

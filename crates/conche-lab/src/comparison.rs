@@ -1,0 +1,296 @@
+//! Controllers side by side: who loses least over many cells, and where.
+//!
+//! A *cell* is a row of an experiment and one of its primary metrics. All controllers have the same random numbers in it, so
+//! their *ratio* is known better than their values: how many times a controller is worse than the best one, or than a baseline.
+//! Values below the [floor](crate::scenario::Unit::floor) of what they count are taken for the floor, on both sides, so that 0
+//! has a ratio and next to nothing is no better than nothing. A ratio is *apart* if its 95 % interval has no 1; it is that of
+//! the jackknife over replications, in each of which the best one is looked for anew. *Regret* is the worst ratio that is
+//! apart.
+//!
+//! Means over cells are geometric. The cells of an experiment share the random numbers of their replications, and the jackknife
+//! leaves out one replication of all of them; several experiments are independent of one another, and the squares of what their
+//! intervals reach add up.
+//!
+//! A controller without a value in a cell, since a run failed or measured nothing, has no mean over cells with that one, and its
+//! regret is at least what its other cells tell. It stands below all that have values everywhere, who lose no cell by it.
+
+use std::borrow::Cow;
+
+use conche_results::comparison::{Compared, InCell, OfPaper, Row, Standing, Tally, rounded, shown};
+
+use crate::report::Table;
+use crate::scenario::{Better, Unit};
+use crate::stats::{Interval, estimate};
+
+/// A row of an experiment and a metric, and what each controller gave there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The paper or scenario.
+    pub paper: String,
+    /// The row but for the scheme.
+    pub name: String,
+    /// The column.
+    pub metric: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// Which values are better.
+    pub better: Better,
+    /// All controllers.
+    pub entries: Vec<Entry>,
+}
+
+/// What a controller gave in a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The controller.
+    pub controller: String,
+    /// What was measured; `None` if not every replication has a value.
+    pub value: Option<f64>,
+    /// What it was in each replication.
+    pub of_runs: Vec<f64>,
+}
+
+impl Entry {
+    /// Of a controller that gave nothing.
+    #[must_use]
+    pub fn missing(controller: &str) -> Self {
+        Self { controller: controller.to_owned(), value: None, of_runs: Vec::new() }
+    }
+}
+
+/// A cell whose values are compared: those that are there.
+struct Contest<'a> {
+    cell: &'a Cell,
+    there: Vec<&'a Entry>,
+    /// The place of the baseline among them.
+    baseline: Option<usize>,
+}
+
+impl<'a> Contest<'a> {
+    /// `None` where nothing can be compared: without any value, or without that of the baseline.
+    fn new(cell: &'a Cell, baseline: Option<&str>) -> Option<Self> {
+        let there: Vec<&Entry> = cell.entries.iter().filter(|entry| entry.value.is_some()).collect();
+        let place = |name: &str| there.iter().position(|entry| entry.controller == name);
+        let baseline = match baseline {
+            None => None,
+            Some(name) => Some(place(name)?),
+        };
+        (!there.is_empty()).then_some(Self { cell, there, baseline })
+    }
+
+    fn place(&self, controller: &str) -> Option<usize> {
+        self.there.iter().position(|entry| entry.controller == controller)
+    }
+
+    fn means(&self) -> impl Iterator<Item = f64> {
+        self.there.iter().filter_map(|entry| entry.value)
+    }
+
+    fn of_runs(&self) -> impl Iterator<Item = &'a [f64]> {
+        self.there.iter().map(|entry| entry.of_runs.as_slice())
+    }
+
+    /// By how many times one of these means is worse.
+    fn ratio(&self, means: &[f64], own: usize) -> f64 {
+        let floor = self.cell.unit.floor();
+        let value = |place: usize| means[place].max(floor);
+        let all = || (0..means.len()).map(value);
+        let other = match (self.baseline, self.cell.better) {
+            (Some(baseline), _) => value(baseline),
+            (None, Better::Lower) => all().fold(f64::INFINITY, f64::min),
+            (None, Better::Higher) => all().fold(0.0, f64::max),
+        };
+        match self.cell.better {
+            Better::Lower => value(own) / other,
+            Better::Higher => other / value(own),
+        }
+    }
+
+    /// The line of one of the cell's controllers, its ratio and interval not rounded yet.
+    fn line(&self, entry: &Entry) -> InCell {
+        let (means, of_runs) = (self.means().collect::<Vec<_>>(), self.of_runs().collect::<Vec<_>>());
+        let found = self.place(&entry.controller).and_then(|own| {
+            let ratio = |means: &[f64]| Some(self.ratio(means, own));
+            estimate(&means, &of_runs, ratio)
+        });
+        let Cell { paper, name, metric, unit, better, .. } = self.cell;
+        let interval = found.and_then(|(_, interval)| interval);
+        InCell {
+            paper: paper.clone(),
+            cell: name.clone(),
+            metric: metric.clone(),
+            unit: unit.name(),
+            better: if *better == Better::Lower { "lower" } else { "higher" }.to_owned(),
+            controller: entry.controller.clone(),
+            value: entry.value.map(rounded),
+            ratio: found.map(|(ratio, _)| rounded(ratio)),
+            ci95: interval.map(bounds),
+            apart: interval.is_some_and(|interval| !interval.contains(1.0)),
+            runs: entry.of_runs.iter().map(|value| rounded(*value)).collect(),
+        }
+    }
+}
+
+fn bounds(interval: Interval) -> [f64; 2] {
+    [rounded(interval.low), rounded(interval.high)]
+}
+
+/// All lines of a comparison: each controller in each cell, and then each over all cells, the one that loses least first.
+/// Ratios are to the baseline or, without one, to the best of each cell.
+#[must_use]
+pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
+    let contests: Vec<Contest<'_>> = cells.iter().filter_map(|cell| Contest::new(cell, baseline)).collect();
+    let of_contest =
+        |contest: &Contest<'_>| contest.cell.entries.iter().map(|entry| contest.line(entry)).collect::<Vec<InCell>>();
+    let lines: Vec<InCell> = contests.iter().flat_map(of_contest).collect();
+    let controllers = distinct(cells.iter().flat_map(|cell| &cell.entries).map(|entry| entry.controller.as_str()));
+    let papers = distinct(contests.iter().map(|contest| contest.cell.paper.as_str()));
+    let standing = |controller: &&str| {
+        let of = |paper: &&str| {
+            let is_of = |name: &str| name == *paper;
+            OfPaper { paper: (*paper).to_owned(), of: tally(controller, &contests, &lines, is_of) }
+        };
+        Standing {
+            controller: (*controller).to_owned(),
+            baseline: baseline.map(str::to_owned),
+            all: tally(controller, &contests, &lines, |_| true),
+            papers: papers.iter().map(of).collect(),
+        }
+    };
+    let mut standings: Vec<Standing> = controllers.iter().map(standing).collect();
+    let key = |of: &Tally| (of.missing, of.regret.unwrap_or(f64::INFINITY), of.mean.unwrap_or(f64::INFINITY));
+    // Stable: controllers that are alike stay in their order.
+    standings.sort_by(|one, other| {
+        let (one, other) = (key(&one.all), key(&other.all));
+        one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.total_cmp(&other.2))
+    });
+    let lines = lines.into_iter().map(Compared::Cell);
+    lines.chain(standings.into_iter().map(Compared::Controller)).map(Row::new).collect()
+}
+
+/// What the cells of these papers make of a controller.
+fn tally(controller: &str, contests: &[Contest<'_>], lines: &[InCell], is_of: impl Fn(&str) -> bool) -> Tally {
+    let contests: Vec<&Contest<'_>> = contests.iter().filter(|contest| is_of(&contest.cell.paper)).collect();
+    let own: Vec<&InCell> = lines.iter().filter(|line| line.controller == controller && is_of(&line.paper)).collect();
+    let missing = own.iter().filter(|line| line.ratio.is_none()).count();
+    let apart = || own.iter().filter(|line| line.apart).filter_map(|line| line.ratio);
+    let has_intervals = own.iter().any(|line| line.ci95.is_some());
+    let whole = missing == 0 && !own.is_empty();
+    let mean = whole.then(|| mean(controller, &contests));
+    Tally {
+        cells: own.len(),
+        missing,
+        regret: has_intervals.then(|| apart().fold(1.0, f64::max)),
+        mean: mean.map(|(mean, _)| rounded(mean)),
+        ci95: mean.and_then(|(_, interval)| interval).map(bounds),
+        behind: apart().filter(|ratio| *ratio > 1.0).count(),
+        ahead: apart().filter(|ratio| *ratio < 1.0).count(),
+    }
+}
+
+/// The geometric mean of a controller's ratios, with its interval; it has one in each of these cells.
+fn mean(controller: &str, contests: &[&Contest<'_>]) -> (f64, Option<Interval>) {
+    let replications = |of: &&Contest<'_>| of.there.first().map_or(0, |entry| entry.of_runs.len());
+    // Cells with as many replications of one experiment share their random numbers.
+    let mut groups: Vec<Vec<&Contest<'_>>> = Vec::new();
+    for contest in contests {
+        let is_alike = |group: &&mut Vec<&Contest<'_>>| {
+            group[0].cell.paper == contest.cell.paper && replications(&group[0]) == replications(contest)
+        };
+        match groups.iter_mut().find(is_alike) {
+            Some(group) => group.push(contest),
+            None => groups.push(vec![contest]),
+        }
+    }
+    let (mut sum, mut squares) = (0.0, Some(0.0));
+    for group in &groups {
+        let means: Vec<f64> = group.iter().flat_map(|contest| contest.means()).collect();
+        let of_runs: Vec<&[f64]> = group.iter().flat_map(|contest| contest.of_runs()).collect();
+        let logarithms = |means: &[f64]| {
+            let (mut rest, mut sum) = (means, 0.0);
+            for contest in group {
+                let (own, behind) = rest.split_at(contest.there.len());
+                sum += libm::log(contest.ratio(own, contest.place(controller)?));
+                rest = behind;
+            }
+            Some(sum)
+        };
+        let Some((of_group, interval)) = estimate(&means, &of_runs, logarithms) else { continue };
+        sum += of_group;
+        let reach = interval.map(|interval| (interval.high - interval.low) / 2.0);
+        squares = squares.zip(reach).map(|(squares, reach)| squares + reach * reach);
+    }
+    let count = contests.len() as f64;
+    let around = |squares: f64| {
+        let reach = squares.sqrt();
+        Interval { low: libm::exp((sum - reach) / count), high: libm::exp((sum + reach) / count) }
+    };
+    (libm::exp(sum / count), squares.map(around))
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut distinct: Vec<&str> = Vec::new();
+    for name in names {
+        if !distinct.contains(&name) {
+            distinct.push(name);
+        }
+    }
+    distinct
+}
+
+/// With fewer replications than these, a reader is told so.
+const FEW: usize = 5;
+
+/// The board: a line for each controller, the one that loses least first.
+#[must_use]
+pub fn board(rows: &[Row]) -> Table {
+    let standings: Vec<&Standing> = rows.iter().filter_map(|row| standing(&row.of)).collect();
+    let baseline = standings.iter().find_map(|of| of.baseline.as_deref());
+    let papers: Vec<&str> = standings.first().map_or(Vec::new(), |of| of.papers.iter().map(|of| &*of.paper).collect());
+    let against = baseline.map_or(Cow::from("the best of each cell"), |name| format!("those of {name}").into());
+    let cells = standings.first().map_or(0, |of| of.all.cells);
+    let mut header = vec!["controller", "regret", "mean", "95 %", "behind"];
+    header.extend(baseline.map(|_| "ahead"));
+    let one = |of: &&&Standing| {
+        let all = &of.all;
+        let numbers = [all.shown_regret(), shown(all.mean), all.shown_interval(), all.shown_share(all.behind)];
+        let mut line: Vec<String> = std::iter::once(of.controller.clone()).chain(numbers).collect();
+        line.extend(baseline.map(|_| all.shown_share(all.ahead)));
+        // Of a single one it would be the same once more.
+        line.extend(of.papers.iter().filter(|_| papers.len() > 1).map(|of| of.of.shown_in_short()));
+        line
+    };
+    let by_paper = papers.iter().filter(|_| papers.len() > 1).map(|paper| format!("{paper} regret (mean)"));
+    let gaps = standings.iter().filter(|of| of.all.missing > 0).map(|of| gap(of, rows));
+    let explained =
+        ["regret: the worst ratio whose 95 % interval is above 1; behind: the cells with one; mean: the geometric one"];
+    let most = cells_of(rows).map(|of| of.runs.len()).max().unwrap_or(0);
+    let few = (most < FEW).then(|| format!("{most} replication{} tell little apart", if most == 1 { "" } else { "s" }));
+    Table {
+        title: format!("Values in {cells} cells, as ratios to {against}: 1 is as good, 2 is twice as bad"),
+        header: header.into_iter().map(String::from).chain(by_paper).collect(),
+        names: 1,
+        rows: standings.iter().map(|of| one(&of)).collect(),
+        notes: explained.map(str::to_owned).into_iter().chain(few).chain(gaps).collect(),
+    }
+}
+
+fn standing(of: &Compared) -> Option<&Standing> {
+    if let Compared::Controller(standing) = of { Some(standing) } else { None }
+}
+
+/// Where a controller has no value.
+fn gap(of: &Standing, rows: &[Row]) -> String {
+    let is_gap = |row: &&InCell| row.controller == of.controller && row.ratio.is_none();
+    let first = cells_of(rows).filter(is_gap).map(|of| format!("{}/{} {}", of.paper, of.cell, of.metric)).next();
+    let Tally { missing, cells, .. } = of.all;
+    let and = if missing > 1 { "first " } else { "" };
+    format!("{}: no value in {missing} of {cells} cells, {and}{}", of.controller, first.unwrap_or_default())
+}
+
+fn cells_of(rows: &[Row]) -> impl Iterator<Item = &InCell> {
+    rows.iter().filter_map(|row| if let Compared::Cell(cell) = &row.of { Some(cell) } else { None })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! Which values controllers are compared by, and what each controller gave.
+
+use super::cells::View;
+use super::claims::Series;
+use crate::comparison::{Cell, Entry};
+use crate::scenario::{Better, Value};
+
+/// Where a value stands beside those of the other controllers.
+#[derive(Clone, Debug)]
+pub(super) struct Contest {
+    /// The row but for the scheme.
+    cell: String,
+    scheme: String,
+    better: Better,
+    replications: usize,
+}
+
+impl Contest {
+    /// `None` of what is not primary, is of a stretch of a run only, or of several schemes that share a network.
+    pub(super) fn of(view: View<'_>, value: &Value, replications: usize) -> Option<Self> {
+        let is_compared = value.primary && view.phase.is_none() && view.runs.cell.mix.is_none();
+        let better = value.better().filter(|_| is_compared)?;
+        let row = view.runs.cell.row(value.row.as_deref(), "");
+        let labels: Vec<&str> = row.split('/').filter(|label| !label.is_empty()).collect();
+        Some(Self { cell: labels.join("/"), scheme: view.scheme.to_owned(), better, replications })
+    }
+}
+
+/// What these schemes gave, cell by cell.
+pub(super) fn cells(series: &[Series], schemes: &[&str]) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
+    for Series { figure, of_runs, contest } in series {
+        let Some(Contest { cell, scheme, better, replications }) = contest else { continue };
+        let is_it = |known: &Cell| known.name == *cell && known.metric == figure.column;
+        let place = cells.iter().position(is_it).unwrap_or_else(|| {
+            cells.push(Cell {
+                paper: figure.paper.clone(),
+                name: cell.clone(),
+                metric: figure.column.clone(),
+                unit: figure.unit,
+                better: *better,
+                entries: schemes.iter().map(|scheme| Entry::missing(scheme)).collect(),
+            });
+            cells.len() - 1
+        });
+        // What only some replications have is of others than those that the rest of the controllers have had.
+        let is_whole = of_runs.len() == *replications && of_runs.iter().all(|value| value.is_finite());
+        if let Some(entry) = cells[place].entries.iter_mut().find(|entry| entry.controller == *scheme) {
+            entry.value = Some(figure.measured).filter(|value| is_whole && value.is_finite());
+            entry.of_runs = if is_whole { of_runs.clone() } else { Vec::new() };
+        }
+    }
+    cells
+}

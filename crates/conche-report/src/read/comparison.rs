@@ -1,0 +1,21 @@
+//! Controllers compared: the lines that `conche compare --json` prints.
+
+use std::path::Path;
+
+use conche_results::comparison::Row;
+
+use super::{ReadError, lines};
+
+/// All lines; none if nothing is compared, or not yet.
+pub(super) fn read(file: &Path) -> Result<Vec<Row>, ReadError> {
+    let mut rows = Vec::new();
+    if !file.exists() {
+        return Ok(rows);
+    }
+    lines(file, |line, text| {
+        let wrong = |problem| ReadError::Line { file: file.to_owned(), line, problem };
+        rows.push(Row::from_json(text).map_err(wrong)?);
+        Ok(())
+    })?;
+    Ok(rows)
+}
