@@ -147,12 +147,8 @@ impl Controller for Bdp {
 
     #[allow(clippy::useless_conversion, reason = "without a heap, samples lie where they are made")]
     fn peer(&self, now: Instant) -> BdpPeer {
-        let samples = Samples {
-            cocoa: self.cocoa.peer(now),
-            window: Window::default(),
-            delivered_at: now,
-            delivered: 0,
-        };
+        let samples =
+            Samples { cocoa: self.cocoa.peer(now), window: Window::default(), delivered_at: now, delivered: 0 };
         BdpPeer {
             samples: samples.into(),
             next_send: now,

@@ -7,7 +7,8 @@
 //! upper bound of the round-trip time.
 //!
 //! Source: this crate; `docs/controllers/temper.md` has the reasons, what each part is worth, and the requirements of RFC 8085 and RFC 8961 one
-//! by one. Divergence from RFC 8961 §4 (3): backoff is let go after *one* ambiguous exchange, see [`Temper::grace`].
+//! by one. Divergences: backoff is let go after *one* ambiguous exchange (RFC 8961 §4 (4)), see [`Temper::grace`]; and a late
+//! answer enters the estimate as an upper bound (§4 (2d)), see [`Ambiguity`].
 
 mod peer;
 
@@ -66,7 +67,7 @@ pub struct Temper {
     /// What an acknowledgement after a retransmission is taken for.
     pub ambiguity: Ambiguity,
     /// So many ambiguous exchanges in a row are forgiven before the next one's RTO doubles. One loss is noise; zero keeps to
-    /// RFC 8961 §4 (3).
+    /// RFC 8961 §4 (4).
     pub grace: u8,
     /// The RTO doubles up to this often, less the grace.
     pub max_doubt: u8,
@@ -119,7 +120,8 @@ impl Temper {
     /// What loss and inflation together hold the RTO at.
     fn floor(&self, peer: &TemperPeer) -> Micros {
         let floor = peer.copies.times(self.floor.into());
-        if self.floor_follows_inflation { peer.inflation().of(floor) } else { floor }
+        let in_full = floor == Micros::ZERO || !self.floor_follows_inflation;
+        if in_full { floor } else { peer.inflation().of(floor) }
     }
 
     /// The RTO that the next exchange starts from, before dithering.
@@ -147,7 +149,11 @@ impl Temper {
 
     /// How far apart exchanges start, of which `others` are under way beside the one that is to.
     fn gap(&self, peer: &TemperPeer, others: u16) -> Micros {
-        let gap = peer.queueing_delay().scaled(self.gate).min(self.timer(peer).scaled(self.gate_limit));
+        let queueing_delay = peer.queueing_delay();
+        if queueing_delay == Micros::ZERO {
+            return Micros::ZERO;
+        }
+        let gap = queueing_delay.scaled(self.gate).min(self.timer(peer).scaled(self.gate_limit));
         let exchanges = u32::from(others) + 1;
         gap.divided(exchanges.saturating_pow(2))
     }
@@ -222,8 +228,11 @@ impl Controller for Temper {
             return paced_by_rto(now, message, &load.non, self.rto(peer));
         }
         let gap = self.gap(peer, load.exchanges);
+        if gap == Micros::ZERO {
+            return Admission::Send;
+        }
         let earliest = peer.last_start.instant(now) + Duration::from(gap);
-        if gap == Micros::ZERO || now >= earliest { Admission::Send } else { Admission::At(earliest) }
+        if now >= earliest { Admission::Send } else { Admission::At(earliest) }
     }
 
     fn sent(&self, peer: &mut TemperPeer, flight: &mut TemperFlight, event: &Sent) -> Duration {
