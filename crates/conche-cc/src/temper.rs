@@ -58,7 +58,10 @@ pub struct Temper {
     pub gate_limit: Factor,
     /// The RTO is this for every copy that a mean exchange needs beyond the first; zero takes the floor away.
     pub floor: Duration,
-    /// The floor counts in proportion to the inflation of the round-trip time over its least, from 0 to 1.
+    /// The floor is this even where nothing is lost. Zero is the default; 2 s pay where collisions look like queues, as in a busy
+    /// mesh of radios.
+    pub queue_floor: Duration,
+    /// Both floors count in proportion to the inflation of the round-trip time over its least, from 0 to 1.
     pub floor_follows_inflation: bool,
     /// The timer of an exchange's first copy is no shorter: a second loss in a row is a fade or a collision.
     pub first_copy: Duration,
@@ -85,6 +88,7 @@ impl Default for Temper {
             gate: Factor::from_permille(4_000),
             gate_limit: Factor::from_permille(4_000),
             floor: Duration::from_secs(4),
+            queue_floor: Duration::ZERO,
             floor_follows_inflation: true,
             first_copy: Duration::from_millis(750),
             later_copies: Duration::from_secs(3),
@@ -119,7 +123,7 @@ impl Temper {
 
     /// What loss and inflation together hold the RTO at.
     fn floor(&self, peer: &TemperPeer) -> Micros {
-        let floor = peer.copies.times(self.floor.into());
+        let floor = peer.copies.times(self.floor.into()).plus(self.queue_floor.into());
         let in_full = floor == Micros::ZERO || !self.floor_follows_inflation;
         if in_full { floor } else { peer.inflation().of(floor) }
     }
