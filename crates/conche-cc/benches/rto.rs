@@ -17,6 +17,7 @@ use conche_cc::full_backoff::{CocoaFullBackoff, DefaultFullBackoff};
 use conche_cc::linux::Linux;
 use conche_cc::non::PROBING_RATE;
 use conche_cc::peak_hopper::PeakHopper;
+use conche_cc::temper::Temper;
 use conche_cc::wiopt::{Rfc6298, SemiDynamic};
 use conche_cc::{Controller, Instant};
 use criterion::{BatchSize, BenchmarkGroup, Criterion, criterion_group, criterion_main, measurement::WallTime};
@@ -123,6 +124,7 @@ fn by_type(c: &mut Criterion) {
     measure(group, "bdp", &Bdp::default());
     measure(group, "semi-dynamic", &SemiDynamic::default());
     measure(group, "rfc6298", &Rfc6298::default());
+    measure(group, "temper", &Temper::default());
 }
 
 fn by_name(c: &mut Criterion) {

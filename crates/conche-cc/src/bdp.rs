@@ -112,9 +112,9 @@ impl Bdp {
 
     fn update_rtprop(&self, peer: &mut BdpPeer, rtt: Micros, now: Stamp) {
         let window_ms = Micros::from(self.rtprop_window).get() / 1_000;
-        let expired = peer.samples.rtprop_at.age_ms(now) > window_ms;
+        let expired = peer.rtprop_at.age_ms(now) > window_ms;
         if peer.rtprop == Micros::ZERO || rtt <= peer.rtprop || expired {
-            (peer.rtprop, peer.samples.rtprop_at) = (rtt, now);
+            (peer.rtprop, peer.rtprop_at) = (rtt, now);
         }
     }
 }
@@ -148,19 +148,15 @@ impl Controller for Bdp {
 
     #[allow(clippy::useless_conversion, reason = "without a heap, samples lie where they are made")]
     fn peer(&self, now: Instant) -> BdpPeer {
-        let samples = Samples {
-            cocoa: self.cocoa.peer(now),
-            window: Window::default(),
-            delivered_at: now,
-            delivered: 0,
-            throughput: BytesPerSecond::ZERO,
-            rtprop_at: Stamp::at(now),
-        };
+        let samples =
+            Samples { cocoa: self.cocoa.peer(now), window: Window::default(), delivered_at: now, delivered: 0 };
         BdpPeer {
             samples: samples.into(),
             next_send: now,
             bandwidth: BytesPerSecond::ZERO,
             rtprop: Micros::ZERO,
+            rtprop_at: Stamp::at(now),
+            throughput: BytesPerSecond::ZERO,
             app_limited_until: 0,
             cycle: 1,
             is_first: true,
@@ -228,10 +224,10 @@ impl Controller for Bdp {
         let samples: &mut Samples = &mut peer.samples;
         samples.delivered = samples.delivered.wrapping_add(flight.bytes);
         let delivered = samples.delivered.wrapping_sub(flight.delivered);
-        samples.throughput = BytesPerSecond::of(delivered, Micros::between(flight.delivered_at, event.now));
+        peer.throughput = BytesPerSecond::of(delivered, Micros::between(flight.delivered_at, event.now));
         samples.delivered_at = event.now;
         if strong_rtt.is_some() && !flight.app_limited && !flight.first {
-            samples.window.record(flight.slot, samples.throughput);
+            samples.window.record(flight.slot, peer.throughput);
         }
         self.update_bandwidth(peer, flight.bytes);
         peer.app_limited_until = peer.app_limited_until.saturating_sub(flight.bytes);

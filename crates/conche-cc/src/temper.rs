@@ -7,7 +7,8 @@
 //! upper bound of the round-trip time.
 //!
 //! Source: this crate; `docs/controllers/temper.md` has the reasons, what each part is worth, and the requirements of RFC 8085 and RFC 8961 one
-//! by one. Divergence from RFC 8961 §4 (3): backoff is let go after *one* ambiguous exchange, see [`Temper::grace`].
+//! by one. Divergences: backoff is let go after *one* ambiguous exchange (RFC 8961 §4 (4)), see [`Temper::grace`]; and a late
+//! answer enters the estimate as an upper bound (§4 (2d)), see [`Ambiguity`].
 
 use core::time::Duration;
 
@@ -53,7 +54,10 @@ pub struct Temper {
     pub gate_limit: Factor,
     /// The RTO is this for every copy that a mean exchange needs beyond the first; zero takes the floor away.
     pub floor: Duration,
-    /// The floor counts in proportion to the inflation of the round-trip time over its least, from 0 to 1.
+    /// The floor is this even where nothing is lost. Zero is the default; 2 s pay where collisions look like queues, as in a busy
+    /// mesh of radios.
+    pub queue_floor: Duration,
+    /// Both floors count in proportion to the inflation of the round-trip time over its least, from 0 to 1.
     pub floor_follows_inflation: bool,
     /// The timer of an exchange's first copy is no shorter: a second loss in a row is a fade or a collision.
     pub first_copy: Duration,
@@ -62,7 +66,7 @@ pub struct Temper {
     /// What an acknowledgement after a retransmission is taken for.
     pub ambiguity: Ambiguity,
     /// So many ambiguous exchanges in a row are forgiven before the next one's RTO doubles. One loss is noise; zero keeps to
-    /// RFC 8961 §4 (3).
+    /// RFC 8961 §4 (4).
     pub grace: u8,
     /// The RTO doubles up to this often, less the grace.
     pub max_doubt: u8,
@@ -80,6 +84,7 @@ impl Default for Temper {
             gate: Factor::from_permille(4_000),
             gate_limit: Factor::from_permille(4_000),
             floor: Duration::from_secs(4),
+            queue_floor: Duration::ZERO,
             floor_follows_inflation: true,
             first_copy: Duration::from_millis(750),
             later_copies: Duration::from_secs(3),
@@ -105,8 +110,9 @@ impl Temper {
 
     /// What loss and inflation together hold the RTO at.
     fn floor(&self, peer: &TemperPeer) -> Micros {
-        let floor = peer.copies.times(self.floor.into());
-        if self.floor_follows_inflation { peer.inflation().of(floor) } else { floor }
+        let floor = peer.copies.times(self.floor.into()).plus(self.queue_floor.into());
+        let in_full = floor == Micros::ZERO || !self.floor_follows_inflation;
+        if in_full { floor } else { peer.inflation().of(floor) }
     }
 
     /// The RTO that the next exchange starts from, before dithering.
@@ -134,7 +140,11 @@ impl Temper {
 
     /// How far apart exchanges start, of which `others` are under way beside the one that is to.
     fn gap(&self, peer: &TemperPeer, others: u16) -> Micros {
-        let gap = peer.queueing_delay().scaled(self.gate).min(self.timer(peer).scaled(self.gate_limit));
+        let queueing_delay = peer.queueing_delay();
+        if queueing_delay == Micros::ZERO {
+            return Micros::ZERO;
+        }
+        let gap = queueing_delay.scaled(self.gate).min(self.timer(peer).scaled(self.gate_limit));
         let exchanges = u32::from(others) + 1;
         gap.divided(exchanges.saturating_pow(2))
     }
@@ -188,8 +198,11 @@ impl Controller for Temper {
             return paced_by_rto(now, message, &load.non, self.rto(peer));
         }
         let gap = self.gap(peer, load.exchanges);
+        if gap == Micros::ZERO {
+            return Admission::Send;
+        }
         let earliest = peer.last_start.instant(now) + Duration::from(gap);
-        if gap == Micros::ZERO || now >= earliest { Admission::Send } else { Admission::At(earliest) }
+        if now >= earliest { Admission::Send } else { Admission::At(earliest) }
     }
 
     fn sent(&self, peer: &mut TemperPeer, flight: &mut TemperFlight, event: &Sent) -> Duration {

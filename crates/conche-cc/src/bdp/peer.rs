@@ -25,6 +25,10 @@ pub struct BdpPeer {
     pub(super) bandwidth: BytesPerSecond,
     /// The least round-trip time; zero until the first sample.
     pub(super) rtprop: Micros,
+    /// When that was measured.
+    pub(super) rtprop_at: Stamp,
+    /// The throughput of the last acknowledged message, recorded or not.
+    pub(super) throughput: BytesPerSecond,
     /// Messages are application-limited until this many bytes have been acknowledged.
     pub(super) app_limited_until: u32,
     /// The position in the cycle of pacing gains.
@@ -43,10 +47,6 @@ pub(super) struct Samples {
     pub(super) delivered_at: Instant,
     /// Bytes acknowledged so far, wrapping.
     pub(super) delivered: u32,
-    /// The throughput of the last acknowledged message, recorded or not.
-    pub(super) throughput: BytesPerSecond,
-    /// When [`BdpPeer::rtprop`] was measured.
-    pub(super) rtprop_at: Stamp,
 }
 
 /// The length of the cycle of pacing gains.
@@ -83,7 +83,7 @@ impl BdpPeer {
         BdpState {
             pacing_gain: self.pacing_gain(),
             next_send: (self.bandwidth != BytesPerSecond::ZERO).then_some(self.next_send),
-            throughput: self.samples.throughput,
+            throughput: self.throughput,
             retransmitted: self.samples.window.retransmitted(),
             alpha: self.samples.window.alpha(),
             bandwidth: (self.bandwidth != BytesPerSecond::ZERO).then_some(self.bandwidth),

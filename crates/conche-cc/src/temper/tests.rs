@@ -178,6 +178,20 @@ mod floor {
     }
 
     #[test]
+    fn a_queue_floor_waits_for_seconds_without_any_loss() {
+        let temper = Temper { queue_floor: Duration::from_secs(2), ..Temper::default() };
+        let after = |rtt_ms| {
+            let mut drive = settled(&temper, 100, 1);
+            for _ in 0..60 {
+                drive.clean(rtt_ms);
+            }
+            drive.base()
+        };
+        assert_eq!(after(210), 2_000);
+        assert!(after(100) < 120 && (900..=1_010).contains(&after(150)), "{}, {} ms", after(100), after(150));
+    }
+
+    #[test]
     fn clean_exchanges_bring_it_down_again() {
         let temper = Temper::default();
         let mut drive = settled(&temper, 100, 1);
