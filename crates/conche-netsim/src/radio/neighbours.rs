@@ -1,5 +1,7 @@
 //! Who hears whom: for each station, the links to all that its signal reaches above the interference floor.
 
+use std::ops::Range;
+
 use super::power::Power;
 
 /// A station's number within its radio network. 16 bits, so that an event of the radio is no larger than the others.
@@ -24,7 +26,7 @@ pub(crate) struct RadioLink {
 pub(crate) struct Neighbours {
     links: Vec<RadioLink>,
     /// Where the links of each station begin, and at last where those of the last one end.
-    starts: Vec<usize>,
+    starts: Vec<u32>,
 }
 
 impl Neighbours {
@@ -33,7 +35,7 @@ impl Neighbours {
         let mut neighbours = Self { links: Vec::with_capacity(stations.iter().map(Vec::len).sum()), starts: vec![0] };
         for links in stations {
             neighbours.links.extend(links);
-            neighbours.starts.push(neighbours.links.len());
+            neighbours.end_station();
         }
         neighbours
     }
@@ -44,15 +46,26 @@ impl Neighbours {
         let mut neighbours = Self { links: Vec::new(), starts: vec![0] };
         for from in 0..stations {
             neighbours.links.extend((0..stations).filter(|to| *to != from).filter_map(|to| link(from, to)));
-            neighbours.starts.push(neighbours.links.len());
+            neighbours.end_station();
         }
         neighbours
     }
 
     /// The links from a station, with their numbers.
-    pub(crate) fn from(&self, station: Station) -> impl Iterator<Item = (usize, RadioLink)> + '_ {
-        let (start, end) = (self.starts[usize::from(station)], self.starts[usize::from(station) + 1]);
-        (start..end).zip(self.links[start..end].iter().copied())
+    pub(crate) fn from(&self, station: Station) -> impl Iterator<Item = (u32, RadioLink)> + '_ {
+        let numbers = self.numbers(station);
+        let links = &self.links[numbers.start as usize..numbers.end as usize];
+        numbers.zip(links.iter().copied())
+    }
+
+    /// The numbers of the links from a station.
+    pub(crate) fn numbers(&self, station: Station) -> Range<u32> {
+        self.starts[usize::from(station)]..self.starts[usize::from(station) + 1]
+    }
+
+    /// The link of this number.
+    pub(crate) fn link(&self, number: u32) -> RadioLink {
+        self.links[number as usize]
     }
 
     /// All links in the order of their numbers.
@@ -63,6 +76,10 @@ impl Neighbours {
     /// How many links there are.
     pub(crate) fn len(&self) -> usize {
         self.links.len()
+    }
+
+    fn end_station(&mut self) {
+        self.starts.push(u32::try_from(self.links.len()).expect("fewer than 2^32 links fit into memory"));
     }
 }
 

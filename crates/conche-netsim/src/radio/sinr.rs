@@ -130,6 +130,9 @@ impl SinrMedium {
                 heard[from].push(RadioLink { to, decodable: power >= sensitivity, power });
             }
         });
+        // Those that can receive a station come before the many that it only disturbs, so that the two are not told apart link
+        // by link for each frame.
+        heard.iter_mut().for_each(|links| links.sort_by_key(|link| !link.decodable));
         let neighbours = Neighbours::of_stations(heard);
         let fading = config.fading.map(|gilbert| Fading::new(gilbert, neighbours.len()));
         Ok(Self {
@@ -156,7 +159,11 @@ impl Medium for SinrMedium {
         &self.neighbours
     }
 
-    fn arrive(&self, _: usize, link: RadioLink, ear: Hearing, _: &mut Stream) -> Arrival {
+    fn reach(&self, from: Station, _: &mut [Stream], reached: &mut Vec<u32>) {
+        reached.extend(self.neighbours.numbers(from));
+    }
+
+    fn arrive(&self, link: RadioLink, ear: Hearing) -> Arrival {
         if !ear.listening || !link.decodable {
             return Arrival::Noise;
         }
@@ -172,11 +179,11 @@ impl Medium for SinrMedium {
         self.curve.success(signal, interference.plus(self.noise), stretch)
     }
 
-    fn passes(&mut self, number: usize, now: Instant, stream: &mut Stream) -> f64 {
-        self.fading.as_mut().map_or(1.0, |fading| fading.passes(number, now, stream))
+    fn passes(&mut self, number: u32, now: Instant, stream: &mut Stream) -> f64 {
+        self.fading.as_mut().map_or(1.0, |fading| fading.passes(number as usize, now, stream))
     }
 
-    fn reception_ratio(&self, _: usize, link: RadioLink, octets: u32) -> f64 {
+    fn reception_ratio(&self, _: u32, link: RadioLink, octets: u32) -> f64 {
         let snr = link.power.ratio(self.noise);
         if !link.decodable || snr <= self.synchronisation {
             return 0.0;

@@ -6,7 +6,7 @@
 //! transmission range.
 
 use super::medium::{Arrival, Hearing, Medium, RadioError, check};
-use super::neighbours::{Neighbours, RadioLink};
+use super::neighbours::{Neighbours, RadioLink, Station};
 use super::position::Position;
 use super::power::Power;
 use super::reception::Stretch;
@@ -80,7 +80,11 @@ impl Medium for UdgmMedium {
         &self.neighbours
     }
 
-    fn arrive(&self, _: usize, link: RadioLink, ear: Hearing, _: &mut Stream) -> Arrival {
+    fn reach(&self, from: Station, _: &mut [Stream], reached: &mut Vec<u32>) {
+        reached.extend(self.neighbours.numbers(from));
+    }
+
+    fn arrive(&self, link: RadioLink, ear: Hearing) -> Arrival {
         if ear.listening && link.decodable && ear.level == Power::ZERO { Arrival::Receive } else { Arrival::Noise }
     }
 
@@ -88,12 +92,12 @@ impl Medium for UdgmMedium {
         if interference == Power::ZERO { 1.0 } else { 0.0 }
     }
 
-    fn passes(&mut self, number: usize, _: Instant, _: &mut Stream) -> f64 {
-        self.success[number]
+    fn passes(&mut self, number: u32, _: Instant, _: &mut Stream) -> f64 {
+        self.success[number as usize]
     }
 
-    fn reception_ratio(&self, number: usize, link: RadioLink, _: u32) -> f64 {
-        if link.decodable { self.success[number] } else { 0.0 }
+    fn reception_ratio(&self, number: u32, link: RadioLink, _: u32) -> f64 {
+        if link.decodable { self.success[number as usize] } else { 0.0 }
     }
 
     fn is_busy(&self, level: Power) -> bool {
