@@ -65,7 +65,7 @@ struct Reception {
 /// A station's transmitter. It sends one frame at a time.
 #[derive(Debug, Default)]
 struct Voice {
-    /// The numbers of the links over which its frame is heard.
+    /// The numbers of the links over which its frame is heard and not only disturbs.
     heard_over: Vec<u32>,
 }
 
@@ -163,6 +163,11 @@ impl Signals {
         let mut heard_over = std::mem::take(&mut self.voices[usize::from(from)].heard_over);
         medium.reach(from, &mut self.streams, &mut heard_over);
         let neighbours = medium.neighbours();
+        for link in neighbours.faint(from) {
+            let ear = &mut self.ears[usize::from(link.to)];
+            ear.settle(medium, now);
+            ear.change(now, ear.level.plus(link.power));
+        }
         heard_over.retain(|number| {
             let link = neighbours.link(*number);
             let ear = &mut self.ears[usize::from(link.to)];
@@ -187,6 +192,11 @@ impl Signals {
     }
 
     fn finish<M: Medium>(&mut self, medium: &mut M, from: Station, now: Instant, mut received: impl FnMut(Via)) {
+        for link in medium.neighbours().faint(from) {
+            let ear = &mut self.ears[usize::from(link.to)];
+            ear.settle(&*medium, now);
+            ear.change(now, ear.level.minus(link.power));
+        }
         let mut heard_over = std::mem::take(&mut self.voices[usize::from(from)].heard_over);
         for number in heard_over.drain(..) {
             let link = medium.neighbours().link(number);
@@ -244,11 +254,17 @@ impl Ear {
     }
 
     /// The interference is about to change: accounts for the stretch that ends.
+    #[inline]
     fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
         // A frame that begins in the very instant in which another ends does not overlap it.
-        if self.unsettled >= now {
-            return;
+        if self.unsettled < now {
+            self.account(medium, now);
         }
+    }
+
+    // Out of line, so that the loop over all those whom a frame only disturbs is a few instructions for most of them.
+    #[inline(never)]
+    fn account<M: Medium>(&mut self, medium: &M, now: Instant) {
         let Some(reception) = &mut self.reception else { return };
         let bits = nanos(now - self.unsettled) as f64 / nanos(BIT) as f64;
         let interference = self.level.minus(reception.signal);

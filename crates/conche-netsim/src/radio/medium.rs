@@ -17,8 +17,8 @@ pub(crate) trait Medium {
     /// Who hears whom.
     fn neighbours(&self) -> &Neighbours;
 
-    /// A frame begins: adds the links over which it is heard unless something else is on the air. Each station that hears
-    /// the sender has its own stream.
+    /// A frame begins: adds the links, of those whose frames can be received, over which it is heard unless something else is on
+    /// the air. Each station has its own stream. Over all others it is noise.
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>);
 
     /// What becomes of it at a station that it reaches.

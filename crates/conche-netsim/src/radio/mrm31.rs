@@ -130,7 +130,7 @@ impl Medium for Mrm31Medium {
         // Who hears it cannot be foretold: each number is written without a branch, and the next one over it if this one does
         // not hear.
         let mut end = reached.len();
-        reached.resize(end + self.neighbours.numbers(from).len(), 0);
+        reached.resize(end + self.neighbours.decodable(from).len(), 0);
         for (number, link) in self.neighbours.from(from) {
             reached[end] = number;
             end += usize::from(streams[usize::from(link.to)].happens(self.chance[number as usize]));

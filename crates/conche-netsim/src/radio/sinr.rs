@@ -130,9 +130,6 @@ impl SinrMedium {
                 heard[from].push(RadioLink { to, decodable: power >= sensitivity, power });
             }
         });
-        // Those that can receive a station come before the many that it only disturbs, so that the two are not told apart link
-        // by link for each frame.
-        heard.iter_mut().for_each(|links| links.sort_by_key(|link| !link.decodable));
         let neighbours = Neighbours::of_stations(heard);
         let fading = config.fading.map(|gilbert| Fading::new(gilbert, neighbours.len()));
         Ok(Self {
@@ -160,11 +157,11 @@ impl Medium for SinrMedium {
     }
 
     fn reach(&self, from: Station, _: &mut [Stream], reached: &mut Vec<u32>) {
-        reached.extend(self.neighbours.numbers(from));
+        reached.extend(self.neighbours.decodable(from));
     }
 
     fn arrive(&self, link: RadioLink, ear: Hearing) -> Arrival {
-        if !ear.listening || !link.decodable {
+        if !ear.listening {
             return Arrival::Noise;
         }
         let threshold = match ear.receiving {
