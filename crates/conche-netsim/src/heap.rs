@@ -83,7 +83,8 @@ impl<E: Copy> Heap<E> {
     fn sift_down(&mut self, mut hole: usize, entry: Entry<E>) {
         loop {
             let first = hole * CHILDREN + 1;
-            let Some((offset, smallest)) = self.smallest_child(first) else { break };
+            let Some(offset) = self.smallest_child(first) else { break };
+            let smallest = self.entries[first + offset];
             if entry.key <= smallest.key {
                 break;
             }
@@ -93,15 +94,17 @@ impl<E: Copy> Heap<E> {
         self.entries[hole] = entry;
     }
 
-    fn smallest_child(&self, first: usize) -> Option<(usize, Entry<E>)> {
-        // The full case is apart so that the compiler unrolls it and checks bounds once.
+    /// Which of the children that begin at `first` has the smallest key, counted from there.
+    fn smallest_child(&self, first: usize) -> Option<usize> {
+        // The full case is apart so that the compiler checks bounds once, and computes a place instead of branching to it:
+        // which child is the smallest cannot be foretold.
         if let Some([a, b, c, d]) = self.entries.get(first..first + CHILDREN) {
-            let (low, left) = if a.key <= b.key { (0, a) } else { (1, b) };
-            let (high, right) = if c.key <= d.key { (2, c) } else { (3, d) };
-            return Some(if left.key <= right.key { (low, *left) } else { (high, *right) });
+            let (low, high) = (usize::from(b.key < a.key), usize::from(d.key < c.key));
+            let (left, right) = ([a.key, b.key][low], [c.key, d.key][high]);
+            return Some(if right < left { 2 + high } else { low });
         }
         let rest = self.entries.get(first..)?;
-        rest.iter().copied().enumerate().min_by_key(|(_, entry)| entry.key)
+        rest.iter().enumerate().min_by_key(|(_, entry)| entry.key).map(|(offset, _)| offset)
     }
 }
 

@@ -10,6 +10,10 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::{LinkId, NodeId};
 
+/// A probability, as that many of the 2⁵³ draws of [`Stream::unit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chance(u64);
+
 /// Makes the streams of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
@@ -77,6 +81,18 @@ impl Purpose {
     }
 }
 
+impl Chance {
+    /// The same as the number; 0 for what is none.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float becomes the integer, and saturates"
+    )]
+    pub(crate) fn of(probability: f64) -> Self {
+        Self(libm::ceil(probability * (1_u64 << 53) as f64) as u64)
+    }
+}
+
 impl Stream {
     /// A number from `0..bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
@@ -98,6 +114,11 @@ impl Stream {
     /// `true` with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
+    }
+
+    /// The answer of [`Stream::chance`] from the same draw, without floating point.
+    pub(crate) fn happens(&mut self, chance: Chance) -> bool {
+        (self.next_u64() >> 11) < chance.0
     }
 
     /// An exponentially distributed number with mean 1.
@@ -176,6 +197,20 @@ mod tests {
         starts.dedup();
         assert_eq!(starts.len(), 6);
         assert_eq!(first(1, node, LOSS), first(1, node, LOSS));
+    }
+
+    #[test]
+    fn a_chance_is_its_probability_to_the_last_draw() {
+        let tiny = 1.0 / (1_u64 << 53) as f64;
+        for probability in [0.0, tiny / 3.0, tiny, 1e-6, 0.3, 0.5, 1.0 - tiny, 1.0, 2.0, -1.0, f64::NAN] {
+            let Chance(draws) = Chance::of(probability);
+            let unit = |draw: u64| draw as f64 * tiny;
+            assert!(draws == 0 || unit(draws - 1) < probability, "{probability}");
+            assert!(probability > 1.0 || !(unit(draws) < probability), "{probability}");
+        }
+        let (mut one, mut other) =
+            (Streams::new(1).stream(Entity::Run, LOSS), Streams::new(1).stream(Entity::Run, LOSS));
+        assert!((0..1000).all(|_| one.chance(0.3) == other.happens(Chance::of(0.3))));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub(crate) struct Via {
 #[derive(Debug)]
 struct Signals {
     ears: Vec<Ear>,
+    /// Each receiver's randomness.
+    streams: Vec<Stream>,
     voices: Vec<Voice>,
 }
 
@@ -45,7 +47,8 @@ struct Ear {
     /// Until then it transmits or switches.
     deaf_until: Instant,
     reception: Option<Reception>,
-    stream: Stream,
+    /// Since when what the interference does to the reception is to be computed; never, if it does not matter.
+    unsettled: Instant,
 }
 
 /// A frame that a receiver has synchronised with.
@@ -55,24 +58,15 @@ struct Reception {
     signal: Power,
     /// Bits in the frame.
     bits: f64,
-    /// The probability that all went well before `since`, when the interference changed last.
+    /// The probability that all went well before the interference changed last.
     success: f64,
-    since: Instant,
 }
 
 /// A station's transmitter. It sends one frame at a time.
 #[derive(Debug, Default)]
 struct Voice {
-    heard_by: Vec<Heard>,
-}
-
-/// One who hears a frame.
-#[derive(Clone, Copy, Debug)]
-struct Heard {
-    station: Station,
-    /// The number of the link to it.
-    link: u32,
-    power: Power,
+    /// The numbers of the links over which its frame is heard and not only disturbs.
+    heard_over: Vec<u32>,
 }
 
 /// Takes the medium apart, so that `$call` is compiled for each of them.
@@ -90,18 +84,11 @@ macro_rules! with_medium {
 impl Air {
     /// Silence. Each station draws from a stream of its own.
     pub(crate) fn new(medium: AnyMedium, streams: impl Iterator<Item = Stream>) -> Self {
-        let ears: Vec<Ear> = streams
-            .map(|stream| Ear {
-                level: Power::ZERO,
-                changed: (Instant::ZERO, Power::ZERO),
-                deaf_until: Instant::ZERO,
-                reception: None,
-                stream,
-            })
-            .collect();
-        let voices = ears.iter().map(|_| Voice::default()).collect();
+        let streams: Vec<Stream> = streams.collect();
+        let ears = streams.iter().map(|_| Ear::new()).collect();
+        let voices = streams.iter().map(|_| Voice::default()).collect();
         let snr_db = medium.snr_db();
-        Self { medium, signals: Signals { ears, voices }, snr_db }
+        Self { medium, signals: Signals { ears, streams, voices }, snr_db }
     }
 
     /// What clear channel assessment says. It measures what was there up to now, not what begins or ends in this instant:
@@ -141,7 +128,7 @@ impl Air {
     /// The receiver is off until then; a reception under way is lost.
     pub(crate) fn deafen(&mut self, station: Station, until: Instant) {
         let ear = &mut self.signals.ears[usize::from(station)];
-        ear.reception = None;
+        ear.end_reception();
         ear.deaf_until = until;
     }
 
@@ -173,54 +160,80 @@ impl Signals {
         wants: impl Fn(Station) -> bool,
     ) {
         let bits = nanos(airtime) as f64 / nanos(BIT) as f64;
-        let mut heard_by = std::mem::take(&mut self.voices[usize::from(from)].heard_by);
-        for (number, link) in medium.neighbours().from(from) {
+        let mut heard_over = std::mem::take(&mut self.voices[usize::from(from)].heard_over);
+        medium.reach(from, &mut self.streams, &mut heard_over);
+        let neighbours = medium.neighbours();
+        for link in neighbours.faint(from) {
             let ear = &mut self.ears[usize::from(link.to)];
-            let hearing = Hearing {
-                level: ear.level,
-                receiving: ear.reception.map(|reception| reception.signal),
-                listening: now >= ear.deaf_until,
-            };
-            let arrival = medium.arrive(number, link, hearing, &mut ear.stream);
-            match arrival {
-                Arrival::Unheard => continue,
+            ear.settle(medium, now);
+            ear.change(now, ear.level.plus(link.power));
+        }
+        heard_over.retain(|number| {
+            let link = neighbours.link(*number);
+            let ear = &mut self.ears[usize::from(link.to)];
+            match medium.arrive(link, ear.hearing(now)) {
+                Arrival::Unheard => return false,
                 Arrival::Noise => ear.settle(medium, now),
                 Arrival::Receive => ear.receive(from, link.power, bits, now, wants(link.to)),
                 Arrival::Replace => {
                     if let Some(lost) = ear.reception {
                         ear.change(now, ear.level.minus(lost.signal));
                         // Two stations transmit and a third hears both, so that `from` is not the one that is lost.
-                        self.voices[usize::from(lost.from)].heard_by.retain(|heard| heard.station != link.to);
+                        let lost_over = &mut self.voices[usize::from(lost.from)].heard_over;
+                        lost_over.retain(|other| neighbours.link(*other).to != link.to);
                     }
                     ear.receive(from, link.power, bits, now, wants(link.to));
                 }
             }
             ear.change(now, ear.level.plus(link.power));
-            let number = u32::try_from(number).expect("fewer than 2^32 links fit into memory");
-            heard_by.push(Heard { station: link.to, link: number, power: link.power });
-        }
-        self.voices[usize::from(from)].heard_by = heard_by;
+            true
+        });
+        self.voices[usize::from(from)].heard_over = heard_over;
     }
 
     fn finish<M: Medium>(&mut self, medium: &mut M, from: Station, now: Instant, mut received: impl FnMut(Via)) {
-        let mut heard_by = std::mem::take(&mut self.voices[usize::from(from)].heard_by);
-        for heard in heard_by.drain(..) {
-            let ear = &mut self.ears[usize::from(heard.station)];
+        for link in medium.neighbours().faint(from) {
+            let ear = &mut self.ears[usize::from(link.to)];
+            ear.settle(&*medium, now);
+            ear.change(now, ear.level.minus(link.power));
+        }
+        let mut heard_over = std::mem::take(&mut self.voices[usize::from(from)].heard_over);
+        for number in heard_over.drain(..) {
+            let link = medium.neighbours().link(number);
+            let (ear, stream) = (&mut self.ears[usize::from(link.to)], &mut self.streams[usize::from(link.to)]);
             if ear.reception.is_some_and(|reception| reception.from == from) {
-                if ear.succeeds(medium, heard.link as usize, now) {
-                    received(Via { station: heard.station, link: heard.link });
+                if ear.succeeds(medium, number, now, stream) {
+                    received(Via { station: link.to, link: number });
                 }
-                ear.reception = None;
+                ear.end_reception();
             } else {
                 ear.settle(medium, now);
             }
-            ear.change(now, ear.level.minus(heard.power));
+            ear.change(now, ear.level.minus(link.power));
         }
-        self.voices[usize::from(from)].heard_by = heard_by;
+        self.voices[usize::from(from)].heard_over = heard_over;
     }
 }
 
 impl Ear {
+    fn new() -> Self {
+        Self {
+            level: Power::ZERO,
+            changed: (Instant::ZERO, Power::ZERO),
+            deaf_until: Instant::ZERO,
+            reception: None,
+            unsettled: Instant::FAR_FUTURE,
+        }
+    }
+
+    fn hearing(&self, now: Instant) -> Hearing {
+        Hearing {
+            level: self.level,
+            receiving: self.reception.map(|reception| reception.signal),
+            listening: now >= self.deaf_until,
+        }
+    }
+
     fn change(&mut self, now: Instant, level: Power) {
         if self.changed.0 != now {
             self.changed = (now, self.level);
@@ -230,31 +243,44 @@ impl Ear {
 
     fn receive(&mut self, from: Station, signal: Power, bits: f64, now: Instant, wanted: bool) {
         // What nobody looks at has no chance, so that nothing of it is computed or drawn.
-        let success = if wanted { 1.0 } else { 0.0 };
-        self.reception = Some(Reception { from, signal, bits, success, since: now });
+        let (success, unsettled) = if wanted { (1.0, now) } else { (0.0, Instant::FAR_FUTURE) };
+        self.reception = Some(Reception { from, signal, bits, success });
+        self.unsettled = unsettled;
+    }
+
+    fn end_reception(&mut self) {
+        self.reception = None;
+        self.unsettled = Instant::FAR_FUTURE;
     }
 
     /// The interference is about to change: accounts for the stretch that ends.
+    #[inline]
     fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
-        let level = self.level;
         // A frame that begins in the very instant in which another ends does not overlap it.
-        let open = |reception: &&mut Reception| reception.since < now && reception.success > 0.0;
-        let Some(reception) = self.reception.as_mut().filter(open) else { return };
-        let bits = (now - reception.since).as_nanos() as f64 / nanos(BIT) as f64;
-        let interference = level.minus(reception.signal);
+        if self.unsettled < now {
+            self.account(medium, now);
+        }
+    }
+
+    // Out of line, so that the loop over all those whom a frame only disturbs is a few instructions for most of them.
+    #[inline(never)]
+    fn account<M: Medium>(&mut self, medium: &M, now: Instant) {
+        let Some(reception) = &mut self.reception else { return };
+        let bits = nanos(now - self.unsettled) as f64 / nanos(BIT) as f64;
+        let interference = self.level.minus(reception.signal);
         reception.success *= medium.survives(reception.signal, interference, Stretch { bits, of: reception.bits });
-        reception.since = now;
+        self.unsettled = if reception.success > 0.0 { now } else { Instant::FAR_FUTURE };
     }
 
     /// Whether the frame that ends now was received.
-    fn succeeds<M: Medium>(&mut self, medium: &mut M, link: usize, now: Instant) -> bool {
+    fn succeeds<M: Medium>(&mut self, medium: &mut M, link: u32, now: Instant, stream: &mut Stream) -> bool {
         self.settle(medium, now);
         let success = self.reception.map_or(0.0, |reception| reception.success);
         if success <= 0.0 {
             return false;
         }
-        let probability = success * medium.passes(link, now, &mut self.stream);
+        let probability = success * medium.passes(link, now, stream);
         // What is certain needs no draw.
-        probability >= 1.0 || self.stream.chance(probability)
+        probability >= 1.0 || stream.chance(probability)
     }
 }

@@ -17,17 +17,21 @@ pub(crate) trait Medium {
     /// Who hears whom.
     fn neighbours(&self) -> &Neighbours;
 
-    /// A frame begins: what becomes of it at a station that hears it.
-    fn arrive(&self, number: usize, link: RadioLink, ear: Hearing, stream: &mut Stream) -> Arrival;
+    /// A frame begins: adds the links, of those whose frames can be received, over which it is heard unless something else is on
+    /// the air. Each station has its own stream. Over all others it is noise.
+    fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>);
+
+    /// What becomes of it at a station that it reaches.
+    fn arrive(&self, link: RadioLink, ear: Hearing) -> Arrival;
 
     /// The probability that a stretch of a frame survives beside this interference.
     fn survives(&self, signal: Power, interference: Power, stretch: Stretch) -> f64;
 
     /// The probability that a link lets a whole frame through, interference apart.
-    fn passes(&mut self, number: usize, now: Instant, stream: &mut Stream) -> f64;
+    fn passes(&mut self, number: u32, now: Instant, stream: &mut Stream) -> f64;
 
     /// The probability that a frame of this many octets, SHR and PHR included, is received over a link in silence.
-    fn reception_ratio(&self, number: usize, link: RadioLink, octets: u32) -> f64;
+    fn reception_ratio(&self, number: u32, link: RadioLink, octets: u32) -> f64;
 
     /// What clear channel assessment says of this much power.
     fn is_busy(&self, level: Power) -> bool;
@@ -148,7 +152,7 @@ impl AnyMedium {
 }
 
 fn reception_ratios<M: Medium>(medium: &M, stations: usize, octets: u32) -> Vec<Vec<(Station, f64)>> {
-    let ratio = |(number, link): (usize, RadioLink)| (link.to, medium.reception_ratio(number, link, octets));
+    let ratio = |(number, link): (u32, RadioLink)| (link.to, medium.reception_ratio(number, link, octets));
     let of = |from| medium.neighbours().from(from).map(ratio).filter(|(_, ratio)| *ratio > 0.0).collect();
     (0..).take(stations).map(of).collect()
 }

@@ -15,12 +15,12 @@
 use std::f64::consts::FRAC_1_SQRT_2;
 
 use super::medium::{Arrival, Hearing, Medium, RadioError, check};
-use super::neighbours::{Neighbours, RadioLink};
+use super::neighbours::{Neighbours, RadioLink, Station};
 use super::position::Position;
 use super::power::{Power, from_db};
 use super::reception::Stretch;
 use crate::Instant;
-use crate::rng::Stream;
+use crate::rng::{Chance, Stream};
 
 /// Free space with random gain, and capture as Contiki 3.1 has it.
 ///
@@ -83,6 +83,7 @@ impl Mrm31 {
 pub(crate) struct Mrm31Medium {
     neighbours: Neighbours,
     probability: Vec<f64>,
+    chance: Vec<Chance>,
     /// 3 dB as a number.
     capture: f64,
     cca: Power,
@@ -112,6 +113,7 @@ impl Mrm31Medium {
         });
         Ok(Self {
             neighbours,
+            chance: probabilities.iter().map(|probability| Chance::of(*probability)).collect(),
             probability: probabilities,
             capture: from_db(config.capture_threshold_db),
             cca: Power::from_dbm(config.cca_threshold_dbm),
@@ -124,10 +126,20 @@ impl Medium for Mrm31Medium {
         &self.neighbours
     }
 
-    fn arrive(&self, number: usize, link: RadioLink, ear: Hearing, stream: &mut Stream) -> Arrival {
-        if !stream.chance(self.probability[number]) {
-            Arrival::Unheard
-        } else if !ear.listening {
+    fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>) {
+        // Who hears it cannot be foretold: each number is written without a branch, and the next one over it if this one does
+        // not hear.
+        let mut end = reached.len();
+        reached.resize(end + self.neighbours.decodable(from).len(), 0);
+        for (number, link) in self.neighbours.from(from) {
+            reached[end] = number;
+            end += usize::from(streams[usize::from(link.to)].happens(self.chance[number as usize]));
+        }
+        reached.truncate(end);
+    }
+
+    fn arrive(&self, link: RadioLink, ear: Hearing) -> Arrival {
+        if !ear.listening {
             Arrival::Noise
         } else if ear.level == Power::ZERO {
             Arrival::Receive
@@ -142,12 +154,12 @@ impl Medium for Mrm31Medium {
         1.0
     }
 
-    fn passes(&mut self, _: usize, _: Instant, _: &mut Stream) -> f64 {
+    fn passes(&mut self, _: u32, _: Instant, _: &mut Stream) -> f64 {
         1.0
     }
 
-    fn reception_ratio(&self, number: usize, _: RadioLink, _: u32) -> f64 {
-        self.probability[number]
+    fn reception_ratio(&self, number: u32, _: RadioLink, _: u32) -> f64 {
+        self.probability[number as usize]
     }
 
     fn is_busy(&self, level: Power) -> bool {

@@ -156,8 +156,12 @@ impl Medium for SinrMedium {
         &self.neighbours
     }
 
-    fn arrive(&self, _: usize, link: RadioLink, ear: Hearing, _: &mut Stream) -> Arrival {
-        if !ear.listening || !link.decodable {
+    fn reach(&self, from: Station, _: &mut [Stream], reached: &mut Vec<u32>) {
+        reached.extend(self.neighbours.decodable(from));
+    }
+
+    fn arrive(&self, link: RadioLink, ear: Hearing) -> Arrival {
+        if !ear.listening {
             return Arrival::Noise;
         }
         let threshold = match ear.receiving {
@@ -172,11 +176,11 @@ impl Medium for SinrMedium {
         self.curve.success(signal, interference.plus(self.noise), stretch)
     }
 
-    fn passes(&mut self, number: usize, now: Instant, stream: &mut Stream) -> f64 {
-        self.fading.as_mut().map_or(1.0, |fading| fading.passes(number, now, stream))
+    fn passes(&mut self, number: u32, now: Instant, stream: &mut Stream) -> f64 {
+        self.fading.as_mut().map_or(1.0, |fading| fading.passes(number as usize, now, stream))
     }
 
-    fn reception_ratio(&self, _: usize, link: RadioLink, octets: u32) -> f64 {
+    fn reception_ratio(&self, _: u32, link: RadioLink, octets: u32) -> f64 {
         let snr = link.power.ratio(self.noise);
         if !link.decodable || snr <= self.synchronisation {
             return 0.0;

@@ -6,7 +6,7 @@
 //! transmission range.
 
 use super::medium::{Arrival, Hearing, Medium, RadioError, check};
-use super::neighbours::{Neighbours, RadioLink};
+use super::neighbours::{Neighbours, RadioLink, Station};
 use super::position::Position;
 use super::power::Power;
 use super::reception::Stretch;
@@ -59,19 +59,23 @@ impl UdgmMedium {
         check("interference_range_m", config.interference_range_m, config.transmission_range_m, f64::MAX, wider)?;
         check("carrier_range_m", config.carrier_range_m, 0.0, f64::MAX, distance)?;
         check("success_ratio", config.success_ratio, 0.0, 1.0, "a probability")?;
-        let mut success = Vec::new();
-        let neighbours = Neighbours::new(positions.len(), |from, to| {
-            let distance = positions[usize::from(from)].distance_m(positions[usize::from(to)]);
+        let distance_m = |from, to| positions[usize::from(from)].distance_m(positions[usize::from(to)]);
+        let neighbours = Neighbours::new(positions.len(), |from: Station, to: Station| {
+            let distance = distance_m(from, to);
             let carrier = distance <= config.carrier_range_m;
             if distance > config.interference_range_m && !carrier {
                 return None;
             }
-            let relative = distance / config.transmission_range_m;
-            success.push(1.0 - relative * relative * (1.0 - config.success_ratio));
             let power = if carrier { CARRIER } else { DISTURBANCE };
             Some(RadioLink { to, decodable: distance <= config.transmission_range_m, power })
         });
-        Ok(Self { neighbours, success })
+        let stations = (0..).take(positions.len());
+        let links = stations.flat_map(|from| neighbours.from(from).map(move |(_, link)| distance_m(from, link.to)));
+        let success = links.map(|distance| {
+            let relative = distance / config.transmission_range_m;
+            1.0 - relative * relative * (1.0 - config.success_ratio)
+        });
+        Ok(Self { success: success.collect(), neighbours })
     }
 }
 
@@ -80,20 +84,24 @@ impl Medium for UdgmMedium {
         &self.neighbours
     }
 
-    fn arrive(&self, _: usize, link: RadioLink, ear: Hearing, _: &mut Stream) -> Arrival {
-        if ear.listening && link.decodable && ear.level == Power::ZERO { Arrival::Receive } else { Arrival::Noise }
+    fn reach(&self, from: Station, _: &mut [Stream], reached: &mut Vec<u32>) {
+        reached.extend(self.neighbours.decodable(from));
+    }
+
+    fn arrive(&self, _: RadioLink, ear: Hearing) -> Arrival {
+        if ear.listening && ear.level == Power::ZERO { Arrival::Receive } else { Arrival::Noise }
     }
 
     fn survives(&self, _: Power, interference: Power, _: Stretch) -> f64 {
         if interference == Power::ZERO { 1.0 } else { 0.0 }
     }
 
-    fn passes(&mut self, number: usize, _: Instant, _: &mut Stream) -> f64 {
-        self.success[number]
+    fn passes(&mut self, number: u32, _: Instant, _: &mut Stream) -> f64 {
+        self.success[number as usize]
     }
 
-    fn reception_ratio(&self, number: usize, link: RadioLink, _: u32) -> f64 {
-        if link.decodable { self.success[number] } else { 0.0 }
+    fn reception_ratio(&self, number: u32, link: RadioLink, _: u32) -> f64 {
+        if link.decodable { self.success[number as usize] } else { 0.0 }
     }
 
     fn is_busy(&self, level: Power) -> bool {
