@@ -119,7 +119,7 @@ impl<C: Controller> Exchanges<C> {
             peers.acknowledged(exchange.peer, &exchange.flight, &event);
             if kind != AckKind::Separate {
                 let after = exchange.since_first(now);
-                exchange.leave_path(peers, Fate::Acknowledged { now, peer: exchange.peer, after });
+                exchange.leave_path(peers, Fate::Acknowledged { peer: exchange.peer, after });
             }
         }
         exchange.acknowledged.get_or_insert(now);
@@ -183,7 +183,7 @@ impl<C: Controller> Exchanges<C> {
     fn acknowledgement_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         let attempt = exchange.attempt();
-        exchange.leave_path(peers, Fate::Lost { now });
+        exchange.leave_path(peers, Fate::Lost);
         let (peer, controller) = peers.controlled(exchange.peer);
         let span = self.config.times().max_transmit_span;
         let departure = (attempt < self.config.transmission.max_retransmit && exchange.since_first(now) <= span)

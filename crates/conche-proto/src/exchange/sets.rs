@@ -221,7 +221,7 @@ impl<C: Controller> Exchanges<C> {
 
     fn send_set_again<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
-        exchange.leave_path(peers, Fate::Lost { now });
+        exchange.leave_path(peers, Fate::Lost);
         if exchange.holds_slot {
             let attempt = exchange.attempt();
             let (peer, controller) = peers.controlled(exchange.peer);

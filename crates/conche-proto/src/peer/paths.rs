@@ -81,10 +81,10 @@ pub(crate) enum Entry {
 
 /// What became of the first copy of a message.
 pub(crate) enum Fate {
-    /// It was acknowledged by this peer, this time after it left.
-    Acknowledged { now: Instant, peer: u32, after: Duration },
+    /// It was acknowledged by this peer after this time.
+    Acknowledged { peer: u32, after: Duration },
     /// Its timer is over.
-    Lost { now: Instant },
+    Lost,
     /// Nothing is known: it was cancelled, or never left.
     Unknown,
 }
@@ -156,8 +156,7 @@ impl<P> Paths<P> {
                 if self.slots.len() >= self.capacity {
                     return None;
                 }
-                let group = new();
-                let path = Path { key, group, gate: Gate::new(group.heard()), links: Links::default() };
+                let path = Path { key, group: new(), gate: Gate::new(), links: Links::default() };
                 let index = self.slots.insert(path)?;
                 self.index.insert(hash, index);
                 index
@@ -193,8 +192,8 @@ impl<P> Paths<P> {
         self.change(index, |gate| {
             gate.leave();
             match fate {
-                Fate::Acknowledged { now, peer, after } => gate.acknowledged(now, peer, after),
-                Fate::Lost { now } => gate.lost(now),
+                Fate::Acknowledged { peer, after } => gate.acknowledged(peer, after),
+                Fate::Lost => gate.lost(),
                 Fate::Unknown => {}
             }
         });
