@@ -125,6 +125,8 @@ pub mod client;
 mod driver;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+mod paths;
+mod prefixes;
 mod problem;
 pub mod server;
 mod settings;

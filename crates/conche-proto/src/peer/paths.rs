@@ -104,6 +104,15 @@ impl<P> Paths<P> {
         }
     }
 
+    /// Forgets the path to a peer.
+    pub(crate) fn forget(&mut self, peer: &P) {
+        let Some(key) = (self.choose)(peer) else { return };
+        let hash = self.hash.hash(&key);
+        if let Some(index) = self.index.find(&self.slots, hash, |path: &Path| path.key == key) {
+            self.remove(index);
+        }
+    }
+
     /// The group of this path, which becomes the youngest; if there is none, a new one.
     fn renew(&mut self, key: PathKey, new: impl FnOnce() -> Group) -> Option<&mut Group> {
         let hash = self.hash.hash(&key);
@@ -128,10 +137,14 @@ impl<P> Paths<P> {
         while self.slots.len() >= self.capacity
             && let Some(oldest) = self.oldest.first()
         {
-            self.oldest.remove(&mut self.slots, oldest);
-            self.index.remove(oldest);
-            self.slots.remove(oldest);
+            self.remove(oldest);
         }
+    }
+
+    fn remove(&mut self, index: u32) {
+        self.oldest.remove(&mut self.slots, index);
+        self.index.remove(index);
+        self.slots.remove(index);
     }
 
     /// All of them, in no order that means anything.

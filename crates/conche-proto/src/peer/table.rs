@@ -208,11 +208,23 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
+    /// What is known of the path to a peer.
+    pub(crate) fn path(&self, key: &P) -> Option<&PathGroup> {
+        self.paths.as_ref().and_then(|paths| paths.to(key))
+    }
+
+    /// Forgets what the peers of a path have found out.
+    pub(crate) fn forget_path(&mut self, key: &P) {
+        if let Some(paths) = &mut self.paths {
+            paths.forget(key);
+        }
+    }
+
     /// The controller of a destination of which nothing is known but its path, its state, and whether that says anything.
     fn begin(&self, now: Instant, key: &P) -> (ControllerId, C::Peer, bool) {
         let id = self.controllers.of(key);
         let controller = self.controllers.get(id);
-        match self.paths.as_ref().and_then(|paths| paths.to(key)) {
+        match self.path(key) {
             Some(group) => (id, controller.seed(now, group), true),
             None => (id, controller.peer(now), false),
         }
