@@ -222,14 +222,11 @@ async fn of_two_that_write_the_same_file_at_once_each_leaves_it_whole() {
     let file = directory.path().join("paths");
     let stores: Vec<_> = (0..8).map(|_| PathStore::new(file.clone())).collect();
     for round in 0..10 {
-        let writing: Vec<_> = stores
-            .iter()
-            .enumerate()
-            .map(|(host, store)| {
-                learn(store, [host as u8 + 8 * round]);
-                store.write(MOST)
-            })
-            .collect();
+        let mut writing = Vec::new();
+        for (host, store) in (8 * round..).zip(&stores) {
+            learn(store, [host]);
+            writing.push(store.write(MOST));
+        }
         assert!(read(&file, MOST).is_ok_and(|read| read.wrong == 0));
         for writing in writing {
             writing.await.expect("it does not panic");
