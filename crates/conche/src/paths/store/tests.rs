@@ -1,3 +1,5 @@
+//! A store of paths: what is recalled of it, and which files it leaves alone.
+
 use super::*;
 use conche_proto::cc::group::Members;
 
