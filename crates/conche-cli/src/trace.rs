@@ -1,7 +1,7 @@
 //! `-v`: what was known of a path, and every message sent and received, as a person reads it, on standard error.
 //!
 //! ```text
-//! * known of the path to 127.0.0.1:5683, 12s ago: a round trip takes 1.204ms ± 310µs, with 0.03 copies beyond the first
+//! * known of the path to 127.0.0.1:5683, 12 s ago: a round trip takes 1.204ms ± 310µs, with 0.03 copies beyond the first
 //! > 0.001 s  CON GET [0x3a4b] token 8f21a09c to 127.0.0.1:5683, 21 bytes
 //! >   Uri-Path: "test"
 //! < 0.002 s  ACK 2.05 Content [0x3a4b] token 8f21a09c from 127.0.0.1:5683, 25 bytes
@@ -58,7 +58,7 @@ struct Known {
     srtt: String,
     rttvar: String,
     copies: f64,
-    age: String,
+    age_s: u64,
 }
 
 impl Visit for Known {
@@ -66,12 +66,15 @@ impl Visit for Known {
         self.copies = value;
     }
 
+    fn record_u64(&mut self, _: &Field, value: u64) {
+        self.age_s = value;
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let text = match field.name() {
             "peer" => &mut self.peer,
             "srtt" => &mut self.srtt,
             "rttvar" => &mut self.rttvar,
-            "age" => &mut self.age,
             _ => return,
         };
         *text = format!("{value:?}");
@@ -86,9 +89,9 @@ impl Known {
     }
 
     fn told(&self) -> String {
-        let Self { peer, srtt, rttvar, copies, age } = self;
+        let Self { peer, srtt, rttvar, copies, age_s } = self;
         format!(
-            "* known of the path to {peer}, {age} ago: a round trip takes {srtt} ± {rttvar}, with {copies:.2} copies beyond the first\n"
+            "* known of the path to {peer}, {age_s} s ago: a round trip takes {srtt} ± {rttvar}, with {copies:.2} copies beyond the first\n"
         )
     }
 }

@@ -92,7 +92,7 @@
 //! - DEBUG: a span for each exchange, with its transmissions, the RTO and how long it was queued; a span for each request
 //!   that is handled, in which the handler runs.
 //! - DEBUG, target `conche::path`: what is known of the path to a peer of which nothing else is (`srtt`, `rttvar`, `copies` beyond
-//!   the first, `age`), before a request to it leaves.
+//!   the first, `age_s` in seconds), before a request to it leaves.
 //! - TRACE, target `conche::message`: each datagram that is sent or received, as bytes (`datagram`) and decoded (`decoded`), with its
 //!   `peer` and, if it is sent, its `attempt`: 0 for the first copy.
 //! - WARN: a setting that is legal but unwise; requests that are refused and responses that cannot be sent.

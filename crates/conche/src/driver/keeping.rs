@@ -95,7 +95,7 @@ impl<C: SharedController> Driver<C> {
         }
         let known = self.endpoint.path(peer).and_then(|group| Some((group.learnt()?, self.now - group.heard())));
         let Some(((srtt, rttvar, copies), age)) = known else { return };
-        let (copies, age) = (f64::from(copies) / 32.0, Duration::from_secs(age.as_secs()));
-        debug!(target: TARGET, %peer, ?srtt, ?rttvar, copies, ?age, "known of the path");
+        let (copies, age_s) = (f64::from(copies) / 32.0, age.as_secs());
+        debug!(target: TARGET, %peer, ?srtt, ?rttvar, copies, age_s, "known of the path");
     }
 }
