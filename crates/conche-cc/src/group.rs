@@ -58,7 +58,7 @@ const MOST_DOUBT: u8 = 5;
 
 impl Group {
     /// What was learnt longer ago says nothing any more. Up to this age, and after a few minutes, it counts as much as a first sample
-    /// would [assumption].
+    /// would, which is an assumption.
     pub const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// A path of which nothing is known.
