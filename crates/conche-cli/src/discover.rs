@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table};
+use conche::client::Response;
 use conche::codec::link_format::{Attribute, Link, Links};
 use conche::watch::EventLog;
 use conche::{Client, ContentFormat, Error, OptionNumber, Uri};
@@ -42,7 +43,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
     let outcome = runtime.block_on(async {
-        let client = Client::builder().controller(args.control.cc).body_limit(LARGEST);
+        let client = args.control.of(Client::builder()).body_limit(LARGEST);
         let client = records.watch(client).build().map_err(Error::from)?;
         let uri: Uri = args.uri.parse().map_err(Error::from)?;
         let mut request = client.get(&uri).accept(ContentFormat::LINK_FORMAT);
@@ -55,12 +56,14 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         if let Some(timeout) = args.timeout {
             request = request.timeout(timeout);
         }
-        tokio::select! {
-            response = request.send() => Ok(response?.successful()?),
+        let outcome = tokio::select! {
+            response = request.send() => response.and_then(Response::successful).map_err(Into::into),
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted.context("Ctrl-C cannot be caught").and_then(|()| Err(Interrupted.into()))
             }
-        }
+        };
+        client.keep_paths().await;
+        outcome
     });
     let response = runtime.block_on(records.finish(outcome))?;
     let text = response.text().context("the server's list of resources is not UTF-8")?;

@@ -62,7 +62,7 @@ struct Cli {
 /// What every subcommand takes.
 #[derive(Debug, clap::Args)]
 struct Global {
-    /// Show on standard error every message sent and received; twice for what the client does, too.
+    /// Show on standard error every message sent and received, and what was known of the path; twice for what the client does, too.
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
     /// Say nothing on standard error but errors.

@@ -23,9 +23,9 @@ pub fn start(global: &Global, progress: Option<Progress>) -> Result<(), UsageErr
     let printed = match (global.quiet, global.verbose) {
         (true, _) => only(LevelFilter::ERROR),
         (_, 0 | 1) => only(LevelFilter::WARN),
-        (_, 2) => only(LevelFilter::WARN).with_target("conche", LevelFilter::DEBUG),
-        // Messages are traced in a form of their own.
-        _ => only(LevelFilter::TRACE).with_target(trace::TARGET, LevelFilter::OFF),
+        // Messages and paths are traced in a form of their own.
+        (_, 2) => untraced(only(LevelFilter::WARN).with_target("conche", LevelFilter::DEBUG)),
+        _ => untraced(only(LevelFilter::TRACE)),
     };
     let chosen = chosen()?;
     let printed = tracing_subscriber::fmt::layer()
@@ -35,9 +35,14 @@ pub fn start(global: &Global, progress: Option<Progress>) -> Result<(), UsageErr
         .with_filter(chosen.unwrap_or(printed));
     let messages = || Targets::new().with_target(trace::TARGET, LevelFilter::TRACE);
     let heard = progress.map(|progress| progress.with_filter(messages().with_target("conche", LevelFilter::DEBUG)));
-    let traced = (global.verbose > 0).then(|| Trace::start().with_filter(messages()));
+    let told = messages().with_target(trace::PATHS, LevelFilter::DEBUG);
+    let traced = (global.verbose > 0).then(|| Trace::start().with_filter(told));
     registry().with(printed).with(heard).with(traced).init();
     Ok(())
+}
+
+fn untraced(targets: Targets) -> Targets {
+    targets.with_target(trace::TARGET, LevelFilter::OFF).with_target(trace::PATHS, LevelFilter::OFF)
 }
 
 fn only(level: LevelFilter) -> Targets {

@@ -1,4 +1,4 @@
-//! Names that arguments are checked against and that completions offer: of controllers, with the argument that takes one,
+//! Names that arguments are checked against and that completions offer: of controllers, with the arguments of congestion control,
 //! and of papers.
 
 use std::ffi::OsStr;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, Command};
-use conche::AnyController;
 use conche::cc::any::Named;
+use conche::{AnyController, Builder};
 use conche_lab::controllers::known;
 use conche_lab::papers::{PAPERS, Paper};
 
-/// The argument that chooses a controller.
+/// The arguments of congestion control.
 #[derive(Debug, clap::Args)]
 pub struct Control {
     /// Congestion control: when a message is sent again; `conche controllers` lists the names.
@@ -24,7 +24,24 @@ pub struct Control {
         value_parser = Choice,
         hide_possible_values = true
     )]
-    pub cc: AnyController,
+    cc: AnyController,
+    /// Begin with what earlier commands have found out of the path, as this file tells, and write to it what this one finds out.
+    #[arg(long, value_name = "FILE", env = "CONCHE_PATH_STORE", conflicts_with = "no_shared_paths")]
+    path_store: Option<PathBuf>,
+    /// Have each peer find out everything by itself, whatever others of its address or IPv6 /64 have.
+    #[arg(long)]
+    no_shared_paths: bool,
+}
+
+impl Control {
+    /// A client or server that has it.
+    pub fn of<R: Default>(&self, builder: Builder<R>) -> Builder<R> {
+        let builder = builder.controller(self.cc.clone()).share_paths(!self.no_shared_paths);
+        match &self.path_store {
+            Some(file) => builder.path_store(file),
+            None => builder,
+        }
+    }
 }
 
 /// Reads the name of a controller, with the tolerance and the advice of [`AnyController::by_name`].

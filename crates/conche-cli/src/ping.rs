@@ -44,12 +44,13 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let runtime = runtime::start()?;
     let mut statistics = Statistics::default();
     let outcome = runtime.block_on(async {
-        let client =
-            records.watch(Client::builder().controller(args.control.cc.clone())).build().map_err(Error::from)?;
-        tokio::select! {
+        let client = records.watch(args.control.of(Client::builder())).build().map_err(Error::from)?;
+        let outcome = tokio::select! {
             done = ping(&client, &args, global, &mut statistics) => done,
             stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be caught"),
-        }
+        };
+        client.keep_paths().await;
+        outcome
     });
     runtime.block_on(records.finish(outcome))?;
     if global.json {

@@ -1,6 +1,7 @@
-//! `-v`: every message sent and received, as a person reads it, on standard error.
+//! `-v`: what was known of a path, and every message sent and received, as a person reads it, on standard error.
 //!
 //! ```text
+//! * known of the path to 127.0.0.1:5683, 12 s ago: a round trip takes 1.204ms ± 310µs, with 0.03 copies beyond the first
 //! > 0.001 s  CON GET [0x3a4b] token 8f21a09c to 127.0.0.1:5683, 21 bytes
 //! >   Uri-Path: "test"
 //! < 0.002 s  ACK 2.05 Content [0x3a4b] token 8f21a09c from 127.0.0.1:5683, 25 bytes
@@ -23,6 +24,9 @@ use crate::show::{option_value, payload_summary};
 /// The target of the events that it shows.
 pub const TARGET: &str = "conche::message";
 
+/// The target of those that tell what was known of a path before the first message.
+pub const PATHS: &str = "conche::path";
+
 /// A layer that prints the messages that the library's events carry.
 #[derive(Debug)]
 pub struct Trace {
@@ -38,9 +42,57 @@ impl Trace {
 
 impl<S: Subscriber> Layer<S> for Trace {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let text = Traced::of(event).told(self.start.elapsed());
+        let text = match event.metadata().target() {
+            PATHS => Known::of(event).told(),
+            _ => Traced::of(event).told(self.start.elapsed()),
+        };
         // Without standard error there is nobody to tell.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+/// What an event of [`PATHS`] says.
+#[derive(Debug, Default)]
+struct Known {
+    peer: String,
+    srtt: String,
+    rttvar: String,
+    copies: f64,
+    age_s: u64,
+}
+
+impl Visit for Known {
+    fn record_f64(&mut self, _: &Field, value: f64) {
+        self.copies = value;
+    }
+
+    fn record_u64(&mut self, _: &Field, value: u64) {
+        self.age_s = value;
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let text = match field.name() {
+            "peer" => &mut self.peer,
+            "srtt" => &mut self.srtt,
+            "rttvar" => &mut self.rttvar,
+            _ => return,
+        };
+        *text = format!("{value:?}");
+    }
+}
+
+impl Known {
+    fn of(event: &Event<'_>) -> Self {
+        let mut known = Self::default();
+        event.record(&mut known);
+        known
+    }
+
+    fn told(&self) -> String {
+        let Self { peer, srtt, rttvar, copies, age_s } = self;
+        format!(
+            "* known of the path to {peer}, {age_s} s ago: a round trip takes {srtt} ± {rttvar}, with {copies:.2} copies beyond the first\n"
+        )
     }
 }
 

@@ -48,6 +48,53 @@ fn a_resource_is_written_counted_and_removed() {
 }
 
 #[test]
+fn a_command_begins_with_what_an_earlier_one_found_out_of_the_path_and_says_so() {
+    let (_server, address) = serve();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("paths");
+    let file = file.to_str().expect("a UTF-8 path");
+    let known = format!("* known of the path to {address}, ");
+    let test = uri(address, "/test");
+    for knows in [false, true, true] {
+        let ended = ask(&["get", &test, "--path-store", file, "-v"]);
+        assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), "hello"));
+        assert_eq!(ended.stderr.contains(&known), knows, "{}", ended.stderr);
+    }
+    for others in [&["get", "--no-shared-paths"][..], &["get"]] {
+        let ended = run(conche().args(others).args([&test, "-v"]));
+        assert!(!ended.stderr.contains(&known), "{}", ended.stderr);
+    }
+    assert_eq!(ask(&["get", &test, "--path-store", file, "--no-shared-paths"]).status, Some(2));
+}
+
+#[test]
+fn every_command_that_requests_keeps_what_it_finds_out_of_the_path() {
+    let (_server, address) = serve();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("paths");
+    let store = file.to_str().expect("a UTF-8 path");
+    let test = uri(address, "/test");
+    let commands = [&["discover"][..], &["put", "-e", "x"], &["observe", "-c", "1"], &["get", "-s", "0.1"]];
+    for arguments in commands {
+        let ended = run(conche().args(arguments).args([&test, "--path-store", store]));
+        assert!(file.exists(), "{arguments:?}: {}", ended.stderr);
+        fs::remove_file(&file).expect("it is there");
+    }
+}
+
+#[test]
+fn a_store_that_is_no_store_is_a_warning_and_is_left_as_it_is() {
+    let (_server, address) = serve();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("letter");
+    fs::write(&file, "a letter").expect("it can be written");
+    let ended = ask(&["get", &uri(address, "/test"), "--path-store", file.to_str().expect("a UTF-8 path")]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), "hello"));
+    assert!(ended.stderr.contains("does not begin with `conche paths 1`"), "{}", ended.stderr);
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), "a letter");
+}
+
+#[test]
 fn what_could_not_be_read_again_is_not_written() {
     let (_server, address) = serve();
     let test = uri(address, "/test");

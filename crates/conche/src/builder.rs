@@ -1,11 +1,14 @@
 //! [`Builder`]: the settings that clients and servers have in common.
 
+use std::path::PathBuf;
+
 use conche_proto::cc::AnyController;
 use conche_proto::codec::BlockSize;
 use conche_proto::{EndpointConfig, QBlock};
 use ipnet::IpNet;
 
 use crate::driver::Waiting;
+use crate::paths::PathStore;
 use crate::settings::{Settings, SharedController};
 use crate::watch::Watcher;
 
@@ -61,6 +64,63 @@ impl<R, C: SharedController> Builder<R, C> {
     /// ```
     pub fn own_controller<D: SharedController>(self, controller: D) -> Builder<R, D> {
         Builder { settings: self.settings.with_controller(controller), role: self.role }
+    }
+
+    /// Whether a peer of which nothing is known starts from what others of its path have found out: how long a round trip takes, and how
+    /// many copies an exchange needs (RFC 9040; RFC 3124). `true` by default. Otherwise each peer finds out everything by itself.
+    ///
+    /// Of one path are all ports of one IPv4 address, and all hosts of one IPv6 /64, which is what a site has;
+    /// [`path_length_for`](Self::path_length_for) says otherwise for prefixes. A peer that returns, on another port or after it was
+    /// forgotten, is such a one, and so is the next device behind a border router. Up to [`Limits::paths`](crate::Limits::paths) paths
+    /// are remembered for a day, over a restart with a [`path_store`](Self::path_store).
+    ///
+    /// Nobody can do harm with it: whatever others have found out, the first timeout of a peer is no less than 1 s until it was measured
+    /// itself (RFC 8085 §3.1.1), and what several hosts have found out, of whom one may lie, makes it no more than twice as long as
+    /// RFC 7252 has it.
+    ///
+    /// [`reset_path`](crate::Client::reset_path) has a path forgotten, as after a change of the network.
+    pub fn share_paths(mut self, share: bool) -> Self {
+        self.settings.sharing.on = share;
+        self
+    }
+
+    /// How many bits peers of this prefix have in common if they are of one path, up to 32 for IPv4 and 128 for IPv6. The longest prefix
+    /// decides. By default they are 32 and 64, which `0.0.0.0/0` and `::/0` change, and 128 where one /64 is many sites: in
+    /// `64:ff9b::/96` and `64:ff9b:1::/48` (NAT64) and in `2001::/32` (Teredo). Link-local addresses are of one path only
+    /// if they are of one interface.
+    ///
+    /// ```
+    /// // A site's own network has a /48; its constrained devices share one uplink.
+    /// let client = conche::Client::builder().path_length_for("2001:db8::/48".parse()?, 48).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn path_length_for(mut self, prefix: IpNet, length: u8) -> Self {
+        self.settings.sharing.set_length(prefix, length);
+        self
+    }
+
+    /// Keeps what is known of [shared](Self::share_paths) paths in a file, for the next start. It is read when the first socket opens, and
+    /// written each minute in which something was learnt, when a server is [shut down](crate::Server::shutdown), when the last clone of a
+    /// client is dropped and the runtime goes on, and when [`Client::keep_paths`](crate::Client::keep_paths) asks for it.
+    /// What is up to a day old is used, by the clock of [`SystemTime`](std::time::SystemTime): after some minutes it counts as much
+    /// as one measurement would.
+    ///
+    /// The file is text, a line for each path, and tells whom this program talks to. So on Unix only its owner may read it. It is replaced
+    /// as a whole, through a file beside it whose name ends in `.tmp`; of several programs with one file the last that writes wins.
+    /// Of it up to [`Limits::paths`](crate::Limits::paths) lines are read and written, the youngest, and 128 bytes for each.
+    /// Link-local paths are not kept: the number of their interface names it until the next boot.
+    ///
+    /// Nothing that is wrong with it is an error. Lines that are not right, as those of the future, are left out. A file that is
+    /// not ours, of a newer version, or unreadable is left as it is: then paths begin anew, nothing is written, and a warning says so.
+    /// An empty file is as good as none.
+    ///
+    /// ```
+    /// let client = conche::Client::builder().path_store("/var/lib/gateway/paths").build()?;
+    /// # Ok::<(), conche::ConfigError>(())
+    /// ```
+    pub fn path_store(mut self, file: impl Into<PathBuf>) -> Self {
+        self.settings.store = Some(PathStore::new(file.into()));
+        self
     }
 
     /// Transmission parameters, limits and the safety envelope.

@@ -62,6 +62,9 @@
 //! [`own_controller`](client::ClientBuilder::own_controller); the endpoint holds its [`Envelope`] around every controller.
 //! [`Client::snapshot`] shows what a controller knows of a path, [`Client::reset_path`] has it forget that.
 //!
+//! A peer of which nothing is known begins with what others of its path, which is its host or its network, have
+//! [found out](client::ClientBuilder::share_paths). A [file](client::ClientBuilder::path_store) keeps that over a restart.
+//!
 //! # Observing
 //!
 //! [`Client::observe`] gives an [`Observation`](client::Observation), a stream of a resource's states; a server's resource
@@ -88,6 +91,8 @@
 //!
 //! - DEBUG: a span for each exchange, with its transmissions, the RTO and how long it was queued; a span for each request
 //!   that is handled, in which the handler runs.
+//! - DEBUG, target `conche::path`: what is known of the path to a peer of which nothing else is (`srtt`, `rttvar`, `copies` beyond
+//!   the first, `age_s` in seconds), before a request to it leaves.
 //! - TRACE, target `conche::message`: each datagram that is sent or received, as bytes (`datagram`) and decoded (`decoded`), with its
 //!   `peer` and, if it is sent, its `attempt`: 0 for the first copy.
 //! - WARN: a setting that is legal but unwise; requests that are refused and responses that cannot be sent.
@@ -125,6 +130,8 @@ pub mod client;
 mod driver;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+mod paths;
+mod prefixes;
 mod problem;
 pub mod server;
 mod settings;

@@ -1,6 +1,7 @@
 //! What client and server have in common: the endpoint's configuration, and which controller is for whom.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use conche_proto::cc::cocoa::Cocoa;
 use conche_proto::cc::{AnyController, Controller};
@@ -11,6 +12,8 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use crate::driver::{Address, Binding, Driver, Handle, Handlers, Role, Start, Waiting};
+use crate::paths::{PathStore, Sharing};
+use crate::prefixes::Prefixes;
 use crate::server::Router;
 use crate::watch::Watchers;
 
@@ -24,8 +27,10 @@ impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> Sh
 pub(crate) struct Settings<C = AnyController> {
     pub(crate) config: EndpointConfig,
     pub(crate) controller: C,
-    /// Longest prefix first.
-    prefixes: Vec<(IpNet, C)>,
+    /// Controllers for prefixes.
+    prefixes: Prefixes<C>,
+    pub(crate) sharing: Sharing,
+    pub(crate) store: Option<PathStore>,
     pub(crate) waiting: Waiting,
     /// The name of the only network interface to use.
     pub(crate) interface: Option<String>,
@@ -42,7 +47,9 @@ impl Default for Settings {
         Self {
             config: EndpointConfig::default(),
             controller: Cocoa::draft03().into(),
-            prefixes: Vec::new(),
+            prefixes: Prefixes::default(),
+            sharing: Sharing::default(),
+            store: None,
             waiting: Waiting::default(),
             interface: None,
             groups: Vec::new(),
@@ -55,16 +62,24 @@ impl Default for Settings {
 impl<C> Settings<C> {
     /// The same settings with a controller of another type; those for prefixes are forgotten.
     pub(crate) fn with_controller<D>(self, controller: D) -> Settings<D> {
-        let Self { config, waiting, interface, groups, retry_unreachable, watchers, .. } = self;
-        Settings { config, controller, prefixes: Vec::new(), waiting, interface, groups, retry_unreachable, watchers }
+        let Self { config, sharing, store, waiting, interface, groups, retry_unreachable, watchers, .. } = self;
+        let prefixes = Prefixes::default();
+        Settings {
+            config,
+            controller,
+            prefixes,
+            sharing,
+            store,
+            waiting,
+            interface,
+            groups,
+            retry_unreachable,
+            watchers,
+        }
     }
 
     pub(crate) fn set_controller_for(&mut self, prefix: IpNet, controller: C) {
-        // The bits after the prefix say nothing.
-        let prefix = prefix.trunc();
-        self.prefixes.retain(|(other, _)| *other != prefix);
-        self.prefixes.push((prefix, controller));
-        self.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.prefix_len()));
+        self.prefixes.set(prefix, controller);
     }
 }
 
@@ -73,6 +88,9 @@ impl<C: SharedController> Settings<C> {
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if self.prefixes.len() > MOST_PREFIXES {
             return Err(ConfigError::TooManyPrefixes { count: self.prefixes.len() });
+        }
+        if let Some((prefix, length)) = self.sharing.impossible() {
+            return Err(ConfigError::PathLength { prefix, length });
         }
         for controller in self.prefixes.iter().map(|(_, controller)| controller).chain([&self.controller]) {
             for warning in self.config.validate_with(controller)? {
@@ -90,7 +108,8 @@ impl<C: SharedController> Settings<C> {
         router: Router,
         handlers: Handlers,
     ) -> Result<(Handle, JoinHandle<()>), StartError> {
-        let endpoint = self.endpoint()?;
+        let sharing = Arc::new(self.sharing.clone());
+        let endpoint = self.endpoint(&sharing)?;
         let start = Start {
             binding,
             interface: self.interface.clone(),
@@ -101,6 +120,8 @@ impl<C: SharedController> Settings<C> {
             waiting: self.waiting,
             retry_unreachable: self.retry_unreachable,
             watchers: self.watchers.clone(),
+            store: self.store.clone().filter(|_| sharing.on),
+            sharing,
             limits: self.config.limits.clone(),
             queue_lifetime: self.config.queue_lifetime,
         };
@@ -108,7 +129,7 @@ impl<C: SharedController> Settings<C> {
     }
 
     /// An endpoint whose randomness comes from the operating system.
-    fn endpoint(&self) -> Result<Endpoint<Address, C>, ConfigError> {
+    fn endpoint(&self, sharing: &Arc<Sharing>) -> Result<Endpoint<Address, C>, ConfigError> {
         self.validate()?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
@@ -117,15 +138,14 @@ impl<C: SharedController> Settings<C> {
             config.multicast.get_or_insert_default();
         }
         let mut endpoint = Endpoint::new(config, self.controller.clone(), seed)?;
-        let mut prefixes = Vec::new();
-        for (prefix, controller) in &self.prefixes {
-            prefixes.push((*prefix, endpoint.add_controller(controller.clone())?));
-        }
+        let controllers = self.prefixes.try_map(|controller| endpoint.add_controller(controller.clone()))?;
         endpoint.choose_controller(Box::new(move |peer: &Address| {
-            let address = peer.canonical().ip();
-            let chosen = prefixes.iter().find(|(prefix, _)| prefix.contains(&address));
-            chosen.map_or_else(Default::default, |(_, controller)| *controller)
+            controllers.of(peer.canonical().ip()).copied().unwrap_or_default()
         }));
+        if sharing.on {
+            let sharing = Arc::clone(sharing);
+            endpoint.share_paths(Box::new(move |peer| sharing.path(peer)));
+        }
         endpoint.set_source_groups(Box::new(|peer: &Address| peer.prefix()));
         Ok(endpoint)
     }
@@ -156,6 +176,14 @@ pub enum ConfigError {
         /// How many were given.
         count: usize,
     },
+    /// Peers of a path are to have more bits in common than an address has.
+    #[error("paths of {length} bits for {prefix}: its addresses have {}", .prefix.max_prefix_len())]
+    PathLength {
+        /// The prefix that it was said for.
+        prefix: IpNet,
+        /// What was said.
+        length: u8,
+    },
     /// The operating system has no randomness, without which tokens could be guessed.
     #[error("the operating system gives no random bytes: {0}")]
     NoRandomness(String),
@@ -184,7 +212,7 @@ mod tests {
         settings.set_controller_for("10.0.0.0/8".parse().expect("a prefix"), by_name("default"));
         settings.set_controller_for("10.1.0.0/16".parse().expect("a prefix"), by_name("cocoa-s"));
         settings.set_controller_for("2001:db8::/32".parse().expect("a prefix"), by_name("cocoa2014"));
-        let mut endpoint = settings.endpoint().expect("legal settings");
+        let mut endpoint = settings.endpoint(&Arc::default()).expect("legal settings");
         let mut controller = |peer: &str| {
             let peer = Address::from(peer.parse::<SocketAddr>().expect("an address"));
             endpoint.request(Instant::ZERO, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");

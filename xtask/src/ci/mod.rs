@@ -180,7 +180,7 @@ fn embedded(project: &Project) -> Result<()> {
 }
 
 /// Examples that bring both sides with them and fail if something is not as they say.
-const SELF_CONTAINED: [&str; 10] = [
+const SELF_CONTAINED: [&str; 11] = [
     "quickstart",
     "event_log",
     "exposed",
@@ -190,6 +190,7 @@ const SELF_CONTAINED: [&str; 10] = [
     "mistakes",
     "observe",
     "own_controller",
+    "paths",
     "shared_state",
 ];
 

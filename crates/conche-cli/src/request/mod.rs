@@ -106,7 +106,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
     let outcome = runtime.block_on(async {
-        let mut client = Client::builder().controller(args.control.cc).retry_unreachable(args.retry_unreachable);
+        let mut client = args.control.of(Client::builder()).retry_unreachable(args.retry_unreachable);
         client = client.body_limit(LARGEST).block_size(args.block.unwrap_or_default());
         if args.q_block {
             client = client.q_block(QBlock::default());
@@ -143,27 +143,32 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
         for RawOption { number, value } in &args.options {
             request = request.option(*number, value);
         }
-        if let Some(until) = until {
-            return observe(&client, request, until, args.timeout, (global, progress), &shown).await;
-        }
-        let sends = async {
-            match (rest, shown.output) {
-                (Some(rest), _) => shown.response(request.send_stream(rest).await?, true, false, global),
-                // What goes to a file need not fit into memory.
-                (None, Some(path)) if !global.json && !args.q_block => {
-                    shown.save(request.stream().await?, path, global).await
+        let asked = async {
+            if let Some(until) = until {
+                return observe(&client, request, until, args.timeout, (global, progress), &shown).await;
+            }
+            let sends = async {
+                match (rest, shown.output) {
+                    (Some(rest), _) => shown.response(request.send_stream(rest).await?, true, false, global),
+                    // What goes to a file need not fit into memory.
+                    (None, Some(path)) if !global.json && !args.q_block => {
+                        shown.save(request.stream().await?, path, global).await
+                    }
+                    _ => shown.response(request.send().await?, true, false, global),
                 }
-                _ => shown.response(request.send().await?, true, false, global),
+            };
+            tokio::select! {
+                ended = sends => ended,
+                interrupted = tokio::signal::ctrl_c() => {
+                    interrupted.context("Ctrl-C cannot be caught")?;
+                    Err(Interrupted.into())
+                }
+                never = tell_progress(progress, args.timeout, global), if global.tells_progress() => match never {},
             }
         };
-        tokio::select! {
-            ended = sends => ended,
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted.context("Ctrl-C cannot be caught")?;
-                Err(Interrupted.into())
-            }
-            never = tell_progress(progress, args.timeout, global), if global.tells_progress() => match never {},
-        }
+        let outcome = asked.await;
+        client.keep_paths().await;
+        outcome
     });
     runtime.block_on(records.finish(outcome))
 }

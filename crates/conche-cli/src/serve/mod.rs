@@ -69,7 +69,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
             None => (demo::router(), demo::LARGEST),
         };
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
-        let server = Server::builder().router(router).controller(args.control.cc).body_limit(limit);
+        let server = args.control.of(Server::builder()).router(router).body_limit(limit);
         let server = if args.public { server.validate_sources() } else { server };
         let server = if args.q_block { server.q_block(QBlock::default()) } else { server };
         let mut server = records.watch(server).bind(&args.bind).await?;

@@ -232,6 +232,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.peers.remember_path(path, group);
     }
 
+    /// What is known of the [shared](Self::share_paths) path to a peer, which need have no state.
+    #[must_use]
+    pub fn path(&self, peer: &P) -> Option<&Group> {
+        self.peers.path(peer)
+    }
+
+    /// Forgets what the peers of the path to this one have found out. Their own states stay, and this one's, until it is
+    /// [reset](Self::reset_path).
+    pub fn forget_path(&mut self, peer: &P) {
+        self.peers.forget_path(peer);
+    }
+
     /// Tells which sources count as one when memory is short: those whose number here is the same. None of them may then
     /// hold more than is free for all others, so a prefix that one attacker can send from should be one group. Without
     /// it each peer is a group of its own.

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::{Content, Exchanges, Failure, Purpose, State};
 use crate::PeerKey;
-use crate::peer::{Fate, LEAST_UNMEASURED, Peers};
+use crate::peer::{Fate, LEAST_UNMEASURED, Mark, Peers};
 use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
 
@@ -53,7 +53,7 @@ impl<C: Controller> Exchanges<C> {
             load: peer.load_without(exchange.bytes),
         };
         let wanted = controller.sent(&mut peer.control, &mut exchange.flight, &event);
-        let wanted = if peer.seeded { wanted.max(LEAST_UNMEASURED) } else { wanted };
+        let wanted = if peer.marks.has(Mark::Seeded) { wanted.max(LEAST_UNMEASURED) } else { wanted };
         let mut timeout = self.config.envelope.hold(wanted, exchange.timeout);
         if exchange.notifies() && !exchange.confirmable && controller.snapshot(&peer.control).srtt.is_none() {
             timeout = timeout.max(BETWEEN_NOTIFICATIONS);
@@ -142,7 +142,9 @@ impl<C: Controller> Exchanges<C> {
             let load = peers.get(exchange.peer).load_without(exchange.bytes);
             let event = Abandoned { now, why, sent: &exchange.sent, load };
             peers.abandoned(exchange.peer, &exchange.flight, &event);
-            peers.get_mut(exchange.peer).silent |= why == Why::GaveUp;
+            if why == Why::GaveUp {
+                peers.get_mut(exchange.peer).marks.set(Mark::Silent, true);
+            }
         }
     }
 

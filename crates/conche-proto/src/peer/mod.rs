@@ -2,6 +2,7 @@
 
 mod controllers;
 mod gate;
+mod marks;
 mod non;
 mod paths;
 mod survey;
@@ -11,6 +12,7 @@ mod usage;
 
 pub use controllers::ControllerId;
 pub(crate) use controllers::{ChooseController, Controllers};
+pub(crate) use marks::{Mark, Marks};
 pub use paths::PathKey;
 pub(crate) use paths::{ChoosePath, Entry, Fate, LEAST_UNMEASURED};
 pub use survey::Survey;
@@ -33,12 +35,7 @@ pub(crate) struct Peer<P, C: Controller> {
     pub(crate) control: C::Peer,
     pub(crate) ids: MessageIds,
     pub(crate) non: NonSent,
-    /// A Confirmable message was given up, and nothing has been heard since.
-    pub(crate) silent: bool,
-    /// Its congestion state began with what its path's other peers found out, and it has not been measured itself yet.
-    pub(crate) seeded: bool,
-    /// It is to get a turn on its path.
-    pub(crate) waits_for_path: bool,
+    pub(crate) marks: Marks,
     /// Since when a slot has been free and nothing waited for it; [`Instant::FAR_FUTURE`] if that is not so.
     pub(crate) starved_since: Instant,
     pub(crate) trust: Trust,
@@ -70,7 +67,7 @@ impl<P, C: Controller> Peer<P, C> {
     /// A message from the peer arrived that is not malformed.
     #[inline]
     pub(crate) fn heard(&mut self) {
-        self.silent = false;
+        self.marks.set(Mark::Silent, false);
         self.non.heard();
     }
 }

@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use super::Peer;
+use super::{Mark, Peer};
 use conche_cc::control::NonHistory;
 use conche_cc::{Controller, Instant};
 
@@ -62,7 +62,7 @@ impl NonSent {
 impl<P, C: Controller> Peer<P, C> {
     /// The earliest time at which a Non-confirmable message may leave; `None` if the envelope has nothing against now.
     pub(crate) fn probing_allows_at(&self, now: Instant, probing_rate: u32) -> Option<Instant> {
-        let unresponsive = self.silent
+        let unresponsive = self.marks.has(Mark::Silent)
             || self.non.since_confirmable >= UNANSWERED_BEFORE_SILENT
             || self.non.unanswered_bytes >= UNANSWERED_BYTES_BEFORE_SILENT;
         let since = self.non.history().unanswered_since.filter(|_| unresponsive)?;

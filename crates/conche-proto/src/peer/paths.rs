@@ -7,6 +7,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::gate::Gate;
+use super::{Mark, Marks};
 use crate::hash::Keyed;
 use crate::store::{Arena, Index, Linked, Links, List};
 use conche_cc::Instant;
@@ -141,6 +142,19 @@ impl<P> Paths<P> {
         }
     }
 
+    /// Forgets the path to a peer.
+    pub(crate) fn forget(&mut self, peer: &P) {
+        let Some(key) = (self.choose)(peer) else { return };
+        let hash = self.hash.hash(&key);
+        if let Some(index) = self.index.find(&self.slots, hash, |path: &Path| path.key == key) {
+            // What goes on over it goes on, and counts.
+            match &mut self.slots[index] {
+                path if path.gate.is_idle() => self.remove(index),
+                path => path.group = Group::of(key.members(), path.group.heard()),
+            }
+        }
+    }
+
     /// The group of this path, which becomes the youngest; if there is none, a new one.
     fn renew(&mut self, key: PathKey, new: impl FnOnce() -> Group) -> Option<u32> {
         let hash = self.hash.hash(&key);
@@ -167,7 +181,7 @@ impl<P> Paths<P> {
     }
 
     /// Asks for a peer whether an exchange may begin. If it may not, the peer [waits](Self::next) for its turn.
-    pub(crate) fn ask(&mut self, now: Instant, peer: u32, key: &P, waits: &mut bool) -> Entry {
+    pub(crate) fn ask(&mut self, now: Instant, peer: u32, key: &P, marks: &mut Marks) -> Entry {
         let Some(path) = (self.choose)(key).filter(|path| path.members() == Members::Many) else { return Entry::Free };
         let Some(index) = self.renew(path, || Group::of(path.members(), now)) else { return Entry::Free };
         let gate = &mut self.slots[index].gate;
@@ -176,7 +190,7 @@ impl<P> Paths<P> {
             self.turn = None;
             return Entry::Through(index);
         }
-        if !core::mem::replace(waits, true) {
+        if !marks.set(Mark::Waits, true) {
             self.change(index, |gate| gate.wait(peer));
         }
         Entry::Wait
@@ -245,10 +259,14 @@ impl<P> Paths<P> {
         while self.slots.len() >= self.capacity
             && let Some(oldest) = self.oldest.first()
         {
-            self.oldest.remove(&mut self.slots, oldest);
-            self.index.remove(oldest);
-            self.slots.remove(oldest);
+            self.remove(oldest);
         }
+    }
+
+    fn remove(&mut self, index: u32) {
+        self.oldest.remove(&mut self.slots, index);
+        self.index.remove(index);
+        self.slots.remove(index);
     }
 
     /// All of them, in no order that means anything.

@@ -15,7 +15,7 @@ use super::non::NonSent;
 use super::paths::{ChoosePath, Entry, Fate, Paths};
 use super::trust::Trust;
 use super::usage::Usage;
-use super::{ControllerId, Controllers, Idle, PathKey, Peer, PeerSnapshot};
+use super::{ControllerId, Controllers, Idle, Mark, Marks, PathKey, Peer, PeerSnapshot};
 use crate::PeerKey;
 use crate::hash::Keyed;
 use crate::message::MessageIds;
@@ -134,7 +134,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     pub(crate) fn glance(&self) {
         black_box((self.idle.first(), self.index.steps()));
         if let Some(peer) = self.slots.get(self.recent) {
-            black_box((peer.key, peer.starved_since, peer.silent));
+            black_box((peer.key, peer.starved_since, peer.marks));
         }
     }
 
@@ -167,6 +167,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             self.evict(now)?;
         }
         let (controller, control, seeded) = self.begin(now, &key);
+        let mut marks = Marks::default();
+        marks.set(Mark::Seeded, seeded);
         let first_id = random.next_u32().to_le_bytes();
         let peer = Peer {
             key,
@@ -174,9 +176,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             control,
             ids: MessageIds::starting_at(u16::from_le_bytes([first_id[0], first_id[1]])),
             non: NonSent::default(),
-            silent: false,
-            seeded,
-            waits_for_path: false,
+            marks,
             starved_since: Instant::FAR_FUTURE,
             trust: Trust::default(),
             group,
@@ -214,7 +214,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     pub(crate) fn ask_path(&mut self, now: Instant, index: u32) -> Entry {
         let Some(paths) = &mut self.paths else { return Entry::Free };
         let peer = &mut self.slots[index];
-        paths.ask(now, index, &peer.key, &mut peer.waits_for_path)
+        paths.ask(now, index, &peer.key, &mut peer.marks)
     }
 
     /// An exchange begins on this path.
@@ -237,7 +237,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         loop {
             let index = self.paths.as_mut()?.next()?;
             // Its message may have been cancelled, and it may have made room for another peer, since it began to wait.
-            if self.slots.get_mut(index).is_some_and(|peer| core::mem::take(&mut peer.waits_for_path)) {
+            if self.slots.get_mut(index).is_some_and(|peer| peer.marks.set(Mark::Waits, false)) {
                 return Some(index);
             }
         }
@@ -248,11 +248,23 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.paths.as_ref().map_or(0, |paths| paths.outstanding())
     }
 
+    /// What is known of the path to a peer.
+    pub(crate) fn path(&self, key: &P) -> Option<&PathGroup> {
+        self.paths.as_ref().and_then(|paths| paths.to(key))
+    }
+
+    /// Forgets what the peers of a path have found out.
+    pub(crate) fn forget_path(&mut self, key: &P) {
+        if let Some(paths) = &mut self.paths {
+            paths.forget(key);
+        }
+    }
+
     /// The controller of a destination of which nothing is known but its path, its state, and whether that says anything.
     fn begin(&self, now: Instant, key: &P) -> (ControllerId, C::Peer, bool) {
         let id = self.controllers.of(key);
         let controller = self.controllers.get(id);
-        match self.paths.as_ref().and_then(|paths| paths.to(key)) {
+        match self.path(key) {
             Some(group) => (id, controller.seed(now, group), true),
             None => (id, controller.peer(now), false),
         }
@@ -263,7 +275,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         let key = self.get(index).key;
         let (controller, control, seeded) = self.begin(now, &key);
         let peer = self.get_mut(index);
-        (peer.controller, peer.control, peer.seeded) = (controller, control, seeded);
+        (peer.controller, peer.control) = (controller, control);
+        peer.marks.set(Mark::Seeded, seeded);
         peer.starved_since = Instant::FAR_FUTURE;
     }
 
@@ -272,7 +285,9 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     pub(crate) fn acknowledged(&mut self, index: u32, flight: &C::Flight, event: &Acknowledged<'_>) {
         let (peer, controller) = self.controlled(index);
         controller.acknowledged(&mut peer.control, flight, event);
-        peer.seeded &= !matches!(event.copy, AckedCopy::Exact(_));
+        if matches!(event.copy, AckedCopy::Exact(_)) {
+            peer.marks.set(Mark::Seeded, false);
+        }
         let key = peer.key;
         if let Some(group) = self.paths.as_mut().and_then(|paths| paths.heard(event.now, &key)) {
             group.acknowledged(event);

@@ -97,6 +97,19 @@ fn a_peer_that_is_reset_keeps_its_path() {
 }
 
 #[test]
+fn a_path_that_is_forgotten_is_that_of_nobody_and_may_come_again() {
+    let (mut client, mut now) = (client(2), Instant::ZERO + s(1));
+    exchange(&mut client, &mut now, 1, ms(200));
+    exchange(&mut client, &mut now, 101, ms(200));
+    client.forget_path(&2);
+    assert_eq!((client.path(&1), client.paths().count()), (None, 1));
+    assert!(exchange(&mut client, &mut now, 3, ms(200)) >= s(2), "it is blind");
+    assert!(client.path(&1).is_some());
+    client.forget_path(&201);
+    assert_eq!(client.paths().count(), 2);
+}
+
+#[test]
 fn without_shared_paths_each_peer_is_alone() {
     let controller = AnyController::by_name("temper").expect("known");
     let mut client = Endpoint::new(EndpointConfig::default(), controller, [7; 32]).expect("legal");

@@ -205,7 +205,17 @@ impl Client {
         None
     }
 
-    /// Forgets what was learnt of the path to a destination, as after a change of the network that the program knows of.
+    /// Writes what is known of paths to the [`path_store`](ClientBuilder::path_store), if there is one, and waits for that. A program that
+    /// ends right after its last request does this first, or loses up to a minute; one that goes on need not.
+    /// What stands in the way is not an error but a warning.
+    pub async fn keep_paths(&self) {
+        for handle in self.sockets.open() {
+            handle.keep_paths().await;
+        }
+    }
+
+    /// Forgets what was learnt of the path to a destination, as after a change of the network that the program knows of; what its
+    /// neighbours [found out](ClientBuilder::share_paths) of it, too.
     /// Requests that are under way keep their timers.
     pub async fn reset_path(&self, peer: SocketAddr) {
         for handle in self.sockets.open() {

@@ -49,9 +49,10 @@ impl<C: SharedController> Driver<C> {
                 let _ = answer.send(self.endpoint.snapshot(&of));
             }
             Command::ResetPath { to, done } => {
-                self.endpoint.reset_path(self.now, &to);
+                self.reset_path(&to);
                 let _ = done.send(());
             }
+            Command::KeepPaths { done } => self.keep_paths_and_tell(done),
             Command::Shutdown { within } => {
                 self.serving.refuse();
                 self.dismiss_observers();
@@ -68,6 +69,7 @@ impl<C: SharedController> Driver<C> {
         outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
     ) {
         let to = place.destination();
+        self.tell_path(&to);
         // Logs count from 1, as people do.
         let id = ticket + 1;
         let (mut responses, mut told) = (None, None);

@@ -40,6 +40,8 @@ pub(super) enum Command {
     Snapshot { of: Address, answer: oneshot::Sender<Option<PeerSnapshot>> },
     /// Forget what was learnt of the path to a peer.
     ResetPath { to: Address, done: oneshot::Sender<()> },
+    /// Have the store of paths written, and tell when it is.
+    KeepPaths { done: oneshot::Sender<()> },
     /// Take no new requests, finish the running ones within the time, and end.
     Shutdown { within: Duration },
 }
@@ -234,6 +236,12 @@ impl Handle {
             // Without a driver there is nothing to forget.
             let _ = self.ask(|done| Command::ResetPath { to, done }).await;
         }
+    }
+
+    /// Has what is known of paths kept.
+    pub(crate) async fn keep_paths(&self) {
+        // A driver that has ended has kept it.
+        let _ = self.ask(|done| Command::KeepPaths { done }).await;
     }
 
     fn of_body(&self, what: OfBody) {

@@ -11,6 +11,7 @@ mod commands;
 mod exchanges;
 mod feed;
 mod handle;
+mod keeping;
 #[cfg(target_os = "linux")]
 mod linux;
 mod observed;
@@ -43,6 +44,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
+use crate::paths::{PathStore, Sharing};
 use crate::server::{Response, Router};
 use crate::settings::SharedController;
 use crate::watch::Watchers;
@@ -51,6 +53,7 @@ use clock::Clock;
 use closing::Closing;
 use exchanges::Exchanges;
 use handle::{Cancelled, Command};
+use keeping::Keeping;
 use observed::Topics;
 use observing::Observations;
 use serving::{Asker, Serving};
@@ -87,6 +90,8 @@ pub(crate) struct Driver<C: SharedController> {
     observations: Observations,
     topics: Topics,
     bodies: Bodies,
+    sharing: Arc<Sharing>,
+    keeping: Option<Keeping>,
     retry_unreachable: bool,
     closing: Option<Closing>,
     incoming: Box<[u8]>,
@@ -108,6 +113,10 @@ pub(crate) struct Start {
     /// ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
     pub(crate) watchers: Watchers,
+    /// Which peers of the endpoint are of one path.
+    pub(crate) sharing: Arc<Sharing>,
+    /// What keeps what is known of paths.
+    pub(crate) store: Option<PathStore>,
     /// Those of the endpoint.
     pub(crate) limits: Limits,
     /// That of the endpoint.
@@ -133,6 +142,7 @@ impl<C: SharedController> Driver<C> {
         let handle = Handle::new(sender, Arc::clone(&cancelled), Arc::clone(&turns), local, bounds);
         let clock = Clock::start();
         let topics = Topics::new(&router);
+        let keeping = start.store.map(|store| Keeping::new(store, start.limits.paths, clock.now()));
         let driver = Self {
             traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock },
             socket,
@@ -147,6 +157,8 @@ impl<C: SharedController> Driver<C> {
             observations: Observations::default(),
             topics,
             bodies,
+            sharing: start.sharing,
+            keeping,
             retry_unreachable: start.retry_unreachable,
             closing: None,
             incoming: vec![0; LARGEST_DATAGRAM].into(),
@@ -158,6 +170,13 @@ impl<C: SharedController> Driver<C> {
     }
 
     async fn run(mut self) {
+        self.recall_paths().await;
+        self.drive().await;
+        self.now = self.clock.now();
+        self.keep_paths().await;
+    }
+
+    async fn drive(&mut self) {
         let timer = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(timer);
         loop {
@@ -171,7 +190,8 @@ impl<C: SharedController> Driver<C> {
                 }
             }
             let closing = self.closing.as_ref().map(Closing::due);
-            let due = due.into_iter().chain(self.observations.due()).min();
+            let due = due.into_iter().chain(self.observations.due());
+            let due = due.chain(self.keeping.as_ref().map(Keeping::due)).min();
             let wake = [due.and_then(|due| self.clock.wake_up(due)), closing].into_iter().flatten().min();
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
@@ -201,6 +221,7 @@ impl<C: SharedController> Driver<C> {
                 () = timer.as_mut(), if wake.is_some() => {
                     self.now = self.clock.now();
                     self.refresh_again();
+                    self.keep_paths_in_time();
                 }
             }
         }

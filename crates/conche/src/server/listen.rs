@@ -78,7 +78,7 @@ impl Server {
         self.handle.snapshot(peer).await
     }
 
-    /// Forgets what was learnt of the path to a client. Separate responses that are under way keep their timers.
+    /// Forgets what was learnt of the path to a client, by its neighbours, too. Separate responses that are under way keep their timers.
     pub async fn reset_path(&self, peer: SocketAddr) {
         self.handle.reset_path(peer).await;
     }

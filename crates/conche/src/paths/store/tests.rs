@@ -1,0 +1,238 @@
+//! A store of paths: what is recalled of it, and which files it leaves alone.
+
+use super::*;
+use conche_proto::cc::group::Members;
+
+const MOST: usize = 16;
+
+fn instant(seconds: u64) -> Instant {
+    Instant::from_millis(100_000_000 + seconds * 1_000)
+}
+
+fn key(host: u8) -> PathKey {
+    PathKey::new(0xffff_c000_0200 | u128::from(host), 128)
+}
+
+fn group(heard: Instant, srtt: u64) -> Group {
+    Group::remembered(Members::OneHost, heard, (Duration::from_millis(srtt), Duration::from_millis(srtt)), 3)
+}
+
+/// Has a new store keep these hosts, the first one heard of last.
+async fn keep(file: &Path, hosts: impl IntoIterator<Item = u8>) {
+    let store = PathStore::new(file.to_owned());
+    store.recall(instant(0), MOST).await;
+    learn(&store, hosts);
+    store.write(MOST).await.expect("it does not panic");
+}
+
+fn learn(store: &PathStore, hosts: impl IntoIterator<Item = u8>) {
+    let now = instant(0);
+    let groups: Vec<_> =
+        hosts.into_iter().map(|host| (key(host), group(now - Duration::from_secs(host.into()), 40))).collect();
+    store.learn(now, groups.iter().map(|(key, group)| (*key, group)));
+}
+
+/// What a new store knows of paths, in order.
+async fn recall(file: &Path) -> Vec<(PathKey, Group)> {
+    let mut known = PathStore::new(file.to_owned()).recall(instant(0), MOST).await;
+    known.sort_unstable_by_key(|(key, _)| *key);
+    known
+}
+
+async fn recalled_hosts(file: &Path) -> Vec<u8> {
+    recall(file).await.iter().map(|(key, _)| (key.prefix() & 0xff) as u8).collect()
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("it is there");
+    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
+}
+
+#[tokio::test]
+async fn what_was_kept_is_recalled_with_its_age() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("paths");
+    keep(&file, [0, 60]).await;
+    let known = recall(&file).await;
+    assert_eq!(known.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [key(0), key(60)]);
+    for (_, group) in &known {
+        let (srtt, _, copies) = group.learnt().expect("it was measured");
+        assert_eq!((srtt, copies), (Duration::from_millis(40), 3));
+    }
+    let age = known[0].1.heard() - known[1].1.heard();
+    assert!(age >= Duration::from_secs(59) && age <= Duration::from_secs(61), "{age:?}");
+}
+
+#[tokio::test]
+async fn a_file_is_replaced_without_a_trace_and_is_for_its_owner_only() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("paths");
+    keep(&file, [1]).await;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("it is ours");
+    }
+    keep(&file, [2]).await;
+    assert_eq!(names(directory.path()), ["paths"]);
+    assert_eq!(recalled_hosts(&file).await, [1, 2]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(&file).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_ours_or_of_a_newer_version_is_left_as_it_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("paths");
+    for text in ["root:x:0:0\n".to_owned(), "conche paths 2\nanything\n".to_owned(), "x".repeat(1 << 20)] {
+        fs::write(&file, &text).expect("it is written");
+        assert_eq!(recall(&file).await, []);
+        keep(&file, [1]).await;
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+        assert_eq!(names(directory.path()), ["paths"]);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_becomes_another_ones_while_we_run_is_left_as_it_is_until_it_is_gone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("paths");
+    let store = PathStore::new(file.clone());
+    store.recall(instant(0), MOST).await;
+    fs::write(&file, "a letter").expect("it is written");
+    learn(&store, [1]);
+    store.write(MOST).await.expect("it does not panic");
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), "a letter");
+    fs::remove_file(&file).expect("it is there");
+    store.write(MOST).await.expect("it does not panic");
+    assert_eq!(recalled_hosts(&file).await, [1], "nothing was lost meanwhile");
+}
+
+#[tokio::test]
+async fn an_empty_file_is_as_good_as_none() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("paths");
+    fs::write(&file, "").expect("it is written");
+    keep(&file, [1]).await;
+    assert_eq!(recalled_hosts(&file).await, [1]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_file_is_neither_read_nor_written() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let inner = directory.path().join("inner");
+    fs::create_dir(&inner).expect("a directory");
+    for file in [inner.clone(), inner.join("none").join("paths"), PathBuf::from("/"), PathBuf::new()] {
+        keep(&file, [1]).await;
+        assert_eq!(recall(&file).await, []);
+    }
+    assert_eq!(names(directory.path()), ["inner"]);
+    assert_eq!(names(&inner), [""; 0]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_pipe_keeps_nobody_waiting() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("paths");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket has a name");
+    keep(&socket, [1]).await;
+    assert_eq!(recall(&socket).await, []);
+    keep(Path::new("/dev/zero"), [1]).await;
+    assert_eq!(recall(Path::new("/dev/zero")).await, []);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_is_replaced_and_what_it_leads_to_stays() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, link) = (directory.path().join("paths"), directory.path().join("link"));
+    keep(&file, [1]).await;
+    std::os::unix::fs::symlink(&file, &link).expect("a link");
+    keep(&link, [2]).await;
+    assert_eq!(recalled_hosts(&link).await, [1, 2]);
+    assert_eq!(recalled_hosts(&file).await, [1]);
+}
+
+#[tokio::test]
+async fn lines_that_are_not_right_are_left_out() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("paths");
+    keep(&file, [1]).await;
+    let mut bytes = fs::read(&file).expect("it is there");
+    bytes.extend(b"\xff\xfe\n192.0.2.9/32 heard=99999999999s srtt=1us rttvar=1us copies=0/32\n192.0.2.8/32 hea");
+    fs::write(&file, &bytes).expect("it is written");
+    assert_eq!(recalled_hosts(&file).await, [1]);
+}
+
+#[tokio::test]
+async fn of_a_huge_file_the_beginning_is_read_which_has_the_youngest() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("paths");
+    keep(&file, [3, 1]).await;
+    let mut bytes = fs::read(&file).expect("it is there");
+    bytes.extend(b"192.0.2.9/32 ".repeat(1 << 16));
+    fs::write(&file, &bytes).expect("it is written");
+    assert_eq!(recalled_hosts(&file).await, [1, 3]);
+}
+
+#[tokio::test]
+async fn the_youngest_are_kept_and_what_is_too_old_is_not() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("paths");
+    keep(&file, 0..40).await;
+    assert_eq!(recalled_hosts(&file).await, (0..16).collect::<Vec<_>>());
+    let store = PathStore::new(file.clone());
+    let (now, day) = (instant(0), Group::KEPT + Duration::from_secs(2));
+    fs::remove_file(&file).expect("it is there");
+    store.learn(now, [(key(1), &group(now - day, 40))].into_iter());
+    store.write(MOST).await.expect("it does not panic");
+    assert_eq!(recall(&file).await, []);
+}
+
+#[tokio::test]
+async fn a_path_that_is_forgotten_is_not_kept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("paths");
+    let store = PathStore::new(file.clone());
+    learn(&store, [1, 2]);
+    store.write(MOST).await.expect("it does not panic");
+    store.forget(key(1));
+    store.write(MOST).await.expect("it does not panic");
+    assert_eq!(recalled_hosts(&file).await, [2]);
+}
+
+#[tokio::test]
+async fn without_anything_new_nothing_is_written() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("paths");
+    keep(&file, [1]).await;
+    let store = PathStore::new(file.clone());
+    store.recall(instant(0), MOST).await;
+    fs::remove_file(&file).expect("it is there");
+    store.write(MOST).await.expect("it does not panic");
+    assert_eq!(names(directory.path()), [""; 0]);
+}
+
+#[tokio::test]
+async fn of_two_that_write_the_same_file_at_once_each_leaves_it_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("paths");
+    let stores: Vec<_> = (0..8).map(|_| PathStore::new(file.clone())).collect();
+    for round in 0..10 {
+        let mut writing = Vec::new();
+        for (host, store) in (8 * round..).zip(&stores) {
+            learn(store, [host]);
+            writing.push(store.write(MOST));
+        }
+        assert!(read(&file, MOST).is_ok_and(|read| read.wrong == 0));
+        for writing in writing {
+            writing.await.expect("it does not panic");
+        }
+    }
+    assert_eq!(names(directory.path()), ["paths"]);
+}
