@@ -1,3 +1,5 @@
+//! What a group passes on to the next peer, and what it keeps from it.
+
 use std::vec::Vec;
 
 use proptest::prelude::*;

@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn those_that_only_disturb_come_last() {
-        let even = |_, to: Station| Some(RadioLink { to, decodable: to % 2 == 0, power: Power::units(1) });
+        let even = |_, to: Station| Some(RadioLink { to, decodable: to.is_multiple_of(2), power: Power::units(1) });
         let neighbours = Neighbours::new(5, even);
         let decodable: Vec<Station> = neighbours.decodable(0).map(|number| neighbours.link(number).to).collect();
         let faint: Vec<Station> = neighbours.faint(0).iter().map(|link| link.to).collect();
