@@ -57,18 +57,24 @@ impl PathState {
         Self { estimator, copies: self.copies, least: srtt, least_before: srtt, ..Self::default() }
     }
 
-    /// The same for another host, whose least round-trip time is not known, and no longer than this.
+    /// The same for another host, whose least round-trip time and losses are its own, and no longer than this.
     pub(crate) fn of_a_neighbour(&self, longest: RoundTrip) -> Self {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let srtt = srtt.min(longest.srtt);
         let rttvar = self.estimator.rttvar().unwrap_or_default().min(longest.rto.minus(srtt).shifted(2));
         let estimator = Estimator::starting(srtt, rttvar);
-        Self { estimator, copies: self.copies, least: srtt, least_before: srtt, ..Self::default() }
+        Self { estimator, least: srtt, least_before: srtt, ..Self::default() }
     }
 
     /// Smoothed round-trip time, its variation, and copies in 1/32.
     pub(crate) fn learnt(&self) -> Option<(Duration, Duration, u8)> {
         Some((self.estimator.srtt()?.into(), self.estimator.rttvar()?.into(), self.copies.get()))
+    }
+
+    /// Something is known of it.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        !self.estimator.is_blind() || self.provisional().is_some()
     }
 
     /// An exchange began with the first of these copies.
@@ -129,6 +135,8 @@ impl PathState {
     pub(crate) fn sample(&mut self, rtt: Micros, now: Instant) {
         let now = Stamp::at(now);
         if self.samples == 0 {
+            // What others have found out has had its time.
+            self.estimator = Estimator::default();
             (self.least, self.least_before, self.window) = (rtt, rtt, now);
             (self.recent, self.samples) = ([rtt; 2], 1);
         } else {

@@ -74,9 +74,13 @@ impl<R, C: SharedController> Builder<R, C> {
     /// forgotten, is such a one, and so is the next device behind a border router. Up to [`Limits::paths`](crate::Limits::paths) paths
     /// are remembered for a day, over a restart with a [`path_store`](Self::path_store).
     ///
-    /// Nobody can do harm with it: whatever others have found out, the first timeout of a peer is no less than 1 s until it was measured
-    /// itself (RFC 8085 §3.1.1), and what several hosts have found out, of whom one may lie, makes it no more than twice as long as
-    /// RFC 7252 has it.
+    /// Whatever others have found out, the first timeout of a peer is no less than 1 s until it was measured itself (RFC 8085 §3.1.1).
+    /// What several hosts have found out, of whom one may lie, makes it no more than twice as long as RFC 7252 has it, and gives way to
+    /// the peer's own first measurement. One IPv4 address counts as one host: who shares an address with others, behind a NAT, can
+    /// make them begin with timeouts of up to 60 s when they come on a new port, until they have been measured themselves.
+    ///
+    /// All peers of a network have one window for the requests and notifications that we send to them, Confirmable ones, so that many
+    /// devices behind one link do not fill its queue.
     ///
     /// [`reset_path`](crate::Client::reset_path) has a path forgotten, as after a change of the network.
     pub fn share_paths(mut self, share: bool) -> Self {

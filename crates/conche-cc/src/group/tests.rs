@@ -58,6 +58,25 @@ fn a_neighbour_learns_how_long_a_round_trip_takes_but_not_what_is_its_least() {
 }
 
 #[test]
+fn whatever_neighbours_found_out_gives_way_to_a_peers_own_first_sample() {
+    let mut group = Group::of(Members::Many, at(0));
+    acknowledged(&mut group, 60_000, &[30_000]);
+    for failure in 1..=9 {
+        let (now, sent) = (at(60_000 + failure * 50_000), [at(60_000 + failure * 50_000 - 45_000)]);
+        group.abandoned(&Abandoned { now, why: Why::GaveUp, sent: &sent, load: Load::default() });
+    }
+    let (temper, now) = (Temper::default(), at(510_000));
+    let mut peer = temper.seed(now, &group);
+    let mut new = temper.peer(now);
+    for state in [&mut peer, &mut new] {
+        let (copy, kind, sent) = (AckedCopy::Exact(0), AckKind::Piggybacked, [now]);
+        let event = Acknowledged { now: now + ms(50), sent: &sent, copy, kind, load: Load::default() };
+        temper.acknowledged(state, &Default::default(), &event);
+    }
+    assert_eq!(temper.base(&mut peer, now), temper.base(&mut new, now));
+}
+
+#[test]
 fn what_is_old_counts_as_one_sample_and_what_is_a_day_old_as_nothing() {
     let group = known(Members::OneHost);
     let variation = |age: u64| group.path(at(LAST) + Duration::from_secs(age)).learnt().map(|(_, rttvar, _)| rttvar);

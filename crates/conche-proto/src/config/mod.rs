@@ -37,7 +37,8 @@ pub struct EndpointConfig {
     /// [`Failure::QueueExpired`](crate::Failure::QueueExpired).
     pub queue_lifetime: Duration,
     /// How long, from its submission, a request may wait whose turn has come, and that the controller or PROBING_RATE
-    /// holds back until a certain time: a pause that somebody decided on is no queue that stands still. `None`, the
+    /// holds back until a certain time, or that waits for its turn on its [path](crate::Endpoint::share_paths): a pause that somebody
+    /// decided on is no queue that stands still. Those behind it have `queue_lifetime`. `None`, the
     /// default: `queue_lifetime` and EXCHANGE_LIFETIME of these parameters (307 s).
     pub longest_pause: Option<Duration>,
     /// How long to wait for a separate response after the request was acknowledged. `None`, the default: EXCHANGE_LIFETIME

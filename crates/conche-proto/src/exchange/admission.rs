@@ -1,9 +1,9 @@
 //! Admission: which messages may leave now, by NSTART, the peer's message IDs, PROBING_RATE and the controller.
 
 use super::retransmission::BETWEEN_NOTIFICATIONS;
-use super::{ExchangeId, Exchanges, State, Transferring, transfer};
+use super::{ExchangeId, Exchanges, Purpose, State, Transferring, transfer};
 use crate::PeerKey;
-use crate::peer::{Entry, Fate, Peers};
+use crate::peer::{Entry, Fate, Mark, Peers};
 use crate::store::Number;
 use conche_cc::control::{Admission, NonHistory, Submission};
 use conche_cc::{Controller, Instant};
@@ -176,16 +176,21 @@ impl<C: Controller> Exchanges<C> {
         };
         // Converted or not, what was submitted as Non-confirmable keeps to PROBING_RATE.
         match state.probing_allows_at(now, probing_rate).filter(|_| !exchange.confirmable) {
-            Some(_) if asks => Self::on_path(now, peers, peer),
+            Some(_) if asks => self.on_path(now, peers, peer, index),
             Some(at) => Turn::Until(or_asks(at)),
-            None if confirmable => Self::on_path(now, peers, peer),
+            None if confirmable => self.on_path(now, peers, peer, index),
             None => Turn::Leave { confirmable, path: None },
         }
     }
 
-    /// A Confirmable message that may leave as far as its peer is concerned.
+    /// A Confirmable message that may leave as far as its peer is concerned. What answers a request does not wait for its path,
+    /// nor what goes to a peer that has not answered: whoever forges requests, and whoever is gone, would hold up all others.
     #[inline]
-    fn on_path<P: PeerKey>(now: Instant, peers: &mut Peers<P, C>, peer: u32) -> Turn {
+    fn on_path<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32, index: u32) -> Turn {
+        let answers = matches!(self.slots[index].purpose, Purpose::Response(_));
+        if answers || peers.get(peer).marks.has(Mark::Silent) {
+            return Turn::Leave { confirmable: true, path: None };
+        }
         match peers.ask_path(now, peer) {
             Entry::Free => Turn::Leave { confirmable: true, path: None },
             Entry::Through(path) => Turn::Leave { confirmable: true, path: Number::of(path) },

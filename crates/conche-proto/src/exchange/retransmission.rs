@@ -55,7 +55,8 @@ impl<C: Controller> Exchanges<C> {
         let wanted = controller.sent(&mut peer.control, &mut exchange.flight, &event);
         let wanted = if peer.marks.has(Mark::Seeded) { wanted.max(LEAST_UNMEASURED) } else { wanted };
         let mut timeout = self.config.envelope.hold(wanted, exchange.timeout);
-        if exchange.notifies() && !exchange.confirmable && controller.snapshot(&peer.control).srtt.is_none() {
+        let is_measured = || !peer.marks.has(Mark::Seeded) && controller.snapshot(&peer.control).srtt.is_some();
+        if exchange.notifies() && !exchange.confirmable && !is_measured() {
             timeout = timeout.max(BETWEEN_NOTIFICATIONS);
         }
         exchange.timeout = Some(timeout);
@@ -117,10 +118,8 @@ impl<C: Controller> Exchanges<C> {
             let copy = if exchange.sent.len() == 1 { AckedCopy::Exact(0) } else { AckedCopy::Unknown };
             let event = Acknowledged { now, sent: &exchange.sent, copy, kind, load: peer.load_without(exchange.bytes) };
             peers.acknowledged(exchange.peer, &exchange.flight, &event);
-            if kind != AckKind::Separate {
-                let after = exchange.since_first(now);
-                exchange.leave_path(peers, Fate::Acknowledged { peer: exchange.peer, after });
-            }
+            let round_trip = (kind != AckKind::Separate).then(|| exchange.since_first(now));
+            exchange.leave_path(peers, Fate::Answered { peer: exchange.peer, round_trip });
         }
         exchange.acknowledged.get_or_insert(now);
         exchange.free_slot(peers);
@@ -142,6 +141,9 @@ impl<C: Controller> Exchanges<C> {
             let load = peers.get(exchange.peer).load_without(exchange.bytes);
             let event = Abandoned { now, why, sent: &exchange.sent, load };
             peers.abandoned(exchange.peer, &exchange.flight, &event);
+            if why == Why::Reset {
+                exchange.leave_path(peers, Fate::Answered { peer: exchange.peer, round_trip: None });
+            }
             if why == Why::GaveUp {
                 peers.get_mut(exchange.peer).marks.set(Mark::Silent, true);
             }

@@ -16,7 +16,7 @@ use crate::PeerKey;
 use crate::blockwise::Mark;
 use crate::blockwise::sets::Follows;
 use crate::codec::Message;
-use crate::peer::{Fate, Peers};
+use crate::peer::Peers;
 use conche_cc::control::{AckKind, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
 
@@ -221,7 +221,6 @@ impl<C: Controller> Exchanges<C> {
 
     fn send_set_again<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
-        exchange.leave_path(peers, Fate::Lost);
         if exchange.holds_slot {
             let attempt = exchange.attempt();
             let (peer, controller) = peers.controlled(exchange.peer);

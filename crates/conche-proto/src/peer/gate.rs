@@ -13,9 +13,11 @@
 //! fits on the way. It is a queue that nobody's timer takes for a loss, and enough that the link never idles.
 //!
 //! `rtt` is the first quartile of the last eight round trips, no two in a row of the same peer. So what *all but a few* see counts as the
-//! path's queue: where half of the peers are behind another bottleneck, or anywhere else, their round trips keep the gate open and each
-//! peer is left to its own controller (RFC 8382 asks the same of the delays of flows); and one peer that delays its answers
-//! slows nobody.
+//! path's queue, and one peer that delays its answers slows nobody. Where that quartile is less than half of the median, the
+//! peers do not see one queue: half of them are behind another bottleneck, or some are much nearer. Then the window doubles, until each
+//! peer is left to its own controller or one queue makes their round trips alike (RFC 8382 asks the same of the delays of flows).
+//!
+//! Confirmable messages count, but no separate responses, and nothing to a peer that has not answered the last one.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -44,13 +46,15 @@ pub(super) struct Gate {
 /// What has happened since the window was set.
 #[derive(Debug, Default)]
 struct Round {
-    acknowledged: u32,
+    answered: u32,
     lost: u32,
     /// Somebody had to wait: the window was in use.
     full: bool,
     rtts: [u32; SAMPLES],
     sampled: usize,
     last_peer: Option<u32>,
+    /// Exchanges of a larger window, whose ends say nothing of this one.
+    stale: u32,
 }
 
 impl Gate {
@@ -60,7 +64,15 @@ impl Gate {
             outstanding: 0,
             waiting: VecDeque::new(),
             base: 0,
-            round: Round { acknowledged: 0, lost: 0, full: false, rtts: [0; SAMPLES], sampled: 0, last_peer: None },
+            round: Round {
+                answered: 0,
+                lost: 0,
+                full: false,
+                rtts: [0; SAMPLES],
+                sampled: 0,
+                last_peer: None,
+                stale: 0,
+            },
         }
     }
 
@@ -101,11 +113,16 @@ impl Gate {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 
-    /// The first copy of a message to this peer was acknowledged after so long.
-    pub(super) fn acknowledged(&mut self, peer: u32, round_trip: Duration) {
+    /// The first copy of a message to this peer was answered, after a round trip if that is known.
+    pub(super) fn answered(&mut self, peer: u32, round_trip: Option<Duration>) {
+        if self.is_stale() {
+            return;
+        }
         let round = &mut self.round;
-        round.acknowledged += 1;
-        if round.last_peer.replace(peer) != Some(peer) {
+        round.answered += 1;
+        if let Some(round_trip) = round_trip
+            && round.last_peer.replace(peer) != Some(peer)
+        {
             round.rtts[round.sampled % SAMPLES] = u32::try_from(round_trip.as_micros()).unwrap_or(u32::MAX).max(1);
             round.sampled += 1;
         }
@@ -114,31 +131,40 @@ impl Gate {
 
     /// The timer of a first copy is over.
     pub(super) fn lost(&mut self) {
+        if self.is_stale() {
+            return;
+        }
         self.round.lost += 1;
         self.step_if_due();
+    }
+
+    fn is_stale(&mut self) -> bool {
+        let stale = &mut self.round.stale;
+        let is_stale = *stale > 0;
+        *stale = stale.saturating_sub(1);
+        is_stale
     }
 
     /// A round is over when as many exchanges are as fit into the window.
     fn step_if_due(&mut self) {
         self.round.full |= self.is_awaited();
-        let Round { acknowledged, lost, full, .. } = self.round;
-        if acknowledged.saturating_add(lost) < self.window {
+        let Round { answered, lost, full, .. } = self.round;
+        if answered.saturating_add(lost) < self.window {
             return;
         }
-        let wanted = if lost > acknowledged {
-            self.window / 2
-        } else {
-            match self.round.quartile() {
-                Some(rtt) => self.sized_for(rtt),
-                // All of one peer, whose own controller knows it.
-                None => self.window,
-            }
+        let wanted = match self.round.view() {
+            _ if lost > answered => self.window / 2,
+            Some(View::OneQueue { rtt }) => self.sized_for(rtt),
+            Some(View::Apart) => self.window.saturating_mul(2),
+            // All of one peer, whose own controller knows it.
+            None => self.window,
         };
+        let before = self.window;
         if wanted < self.window || full {
             self.window = wanted.clamp(LEAST, MOST);
         }
-        let last_peer = self.round.last_peer;
-        self.round = Round { last_peer, ..Round::default() };
+        let stale = if self.window < before { self.outstanding } else { 0 };
+        self.round = Round { last_peer: self.round.last_peer, stale, ..Round::default() };
     }
 
     fn sized_for(&mut self, rtt: u32) -> u32 {
@@ -151,13 +177,23 @@ impl Gate {
     }
 }
 
+/// What the round trips of several peers say of their path.
+enum View {
+    /// As long as this, where it is the shortest for all but a few.
+    OneQueue { rtt: u32 },
+    /// They have no queue in common.
+    Apart,
+}
+
 impl Round {
-    /// The first quartile of the last round trips, if there are enough to say.
-    fn quartile(&self) -> Option<u32> {
+    /// What the last round trips say, if there are enough of them.
+    fn view(&self) -> Option<View> {
         let mut rtts = self.rtts;
         let rtts = &mut rtts[..self.sampled.min(SAMPLES)];
         rtts.sort_unstable();
-        if rtts.len() < LEAST as usize { None } else { rtts.get((rtts.len() - 1) / 4).copied() }
+        let last = rtts.len().checked_sub(1).filter(|_| rtts.len() >= LEAST as usize)?;
+        let (rtt, median) = (rtts[last / 4], rtts[last / 2]);
+        Some(if rtt.saturating_mul(2) < median { View::Apart } else { View::OneQueue { rtt } })
     }
 }
 
@@ -176,7 +212,7 @@ mod tests {
         gate.wait(0);
         for peer in 0..gate.window {
             match outcome(peer) {
-                Some(round_trip) => gate.acknowledged(peer, round_trip),
+                Some(round_trip) => gate.answered(peer, Some(round_trip)),
                 None => gate.lost(),
             }
         }
@@ -205,7 +241,7 @@ mod tests {
     fn a_window_that_nobody_needs_does_not_grow() {
         let mut gate = Gate::new();
         for exchange in 0..100 {
-            gate.acknowledged(exchange, ms(500));
+            gate.answered(exchange, Some(ms(500)));
         }
         assert_eq!(gate.window, LEAST);
     }
@@ -219,7 +255,7 @@ mod tests {
         assert!(gate.window >= before, "{} after {before}", gate.window);
         // One alone has its say once, whatever it sends in a row.
         for _ in 0..1_000 {
-            gate.acknowledged(7, ms(100_000));
+            gate.answered(7, Some(ms(100_000)));
         }
         assert!(gate.window >= before, "{} after {before}", gate.window);
     }
@@ -232,6 +268,44 @@ mod tests {
             round(&mut gate, |peer| Some(if peer % 2 == 0 { ms(5_000) } else { ms(500) }));
         }
         assert!(gate.window >= 40 << 4, "{}", gate.window);
+    }
+
+    #[test]
+    fn a_few_that_are_much_nearer_do_not_shut_the_gate() {
+        for nearer in [2, 5, 10, 400] {
+            let mut gate = Gate::new();
+            for _ in 0..40 {
+                let rtt = (u64::from(gate.window) * 25).max(500);
+                round(&mut gate, |peer| Some(ms(if peer % nearer == 0 { 5 } else { rtt })));
+            }
+            assert!(gate.window >= 20, "one in {nearer}: {}", gate.window);
+        }
+    }
+
+    #[test]
+    fn one_flight_halves_the_window_once() {
+        let mut gate = Gate::new();
+        (0..6).for_each(|_| over_a_link(&mut gate));
+        // As many again leave while the first forty are found to be lost.
+        (0..80).for_each(|_| gate.enter());
+        gate.wait(0);
+        for _ in 0..80 {
+            gate.leave();
+            gate.lost();
+        }
+        assert_eq!(gate.window, 20);
+    }
+
+    #[test]
+    fn what_is_answered_without_a_round_trip_is_no_loss() {
+        let mut gate = Gate::new();
+        (0..6).for_each(|_| over_a_link(&mut gate));
+        for _ in 0..10 {
+            gate.wait(0);
+            (0..38).for_each(|peer| gate.answered(peer, None));
+            (0..2).for_each(|_| gate.lost());
+        }
+        assert_eq!(gate.window, 40);
     }
 
     #[test]

@@ -55,10 +55,14 @@ pub(crate) type ChoosePath<P> = Box<dyn Fn(&P) -> Option<PathKey> + Send + Sync>
 /// §3.1.1; RFC 8961 §4 (1)).
 pub(crate) const LEAST_UNMEASURED: Duration = Duration::from_secs(1);
 
+/// A window that nobody has used for so long says nothing of the path as it is now (RFC 7661 §4.4.3 has another, of minutes too). So
+/// long an idle peer's own state is kept (draft-ietf-core-cocoa-03 §4).
+const STALE: Duration = Duration::from_secs(255);
+
 /// All paths of an endpoint whose peers share what they find out. Bounded: the one that has not been heard of for longest
 /// makes room, but none on which something goes on.
 pub(crate) struct Paths<P> {
-    choose: ChoosePath<P>,
+    pub(super) choose: ChoosePath<P>,
     slots: Arena<Path>,
     index: Index,
     oldest: List<Oldest>,
@@ -82,8 +86,8 @@ pub(crate) enum Entry {
 
 /// What became of the first copy of a message.
 pub(crate) enum Fate {
-    /// It was acknowledged by this peer after this time.
-    Acknowledged { peer: u32, after: Duration },
+    /// This peer answered it, after this time if that is a round trip.
+    Answered { peer: u32, round_trip: Option<Duration> },
     /// Its timer is over.
     Lost,
     /// Nothing is known: it was cancelled, or never left.
@@ -137,7 +141,7 @@ impl<P> Paths<P> {
     /// Remembers what was known of a path, unless something newer is.
     pub(crate) fn remember(&mut self, key: PathKey, group: Group) {
         let known = self.renew(key, || group).map(|index| &mut self.slots[index].group);
-        if let Some(known) = known.filter(|known| known.heard() < group.heard()) {
+        if let Some(known) = known.filter(|known| known.learnt().is_none() || known.heard() < group.heard()) {
             *known = group;
         }
     }
@@ -184,7 +188,10 @@ impl<P> Paths<P> {
     pub(crate) fn ask(&mut self, now: Instant, peer: u32, key: &P, marks: &mut Marks) -> Entry {
         let Some(path) = (self.choose)(key).filter(|path| path.members() == Members::Many) else { return Entry::Free };
         let Some(index) = self.renew(path, || Group::of(path.members(), now)) else { return Entry::Free };
-        let gate = &mut self.slots[index].gate;
+        let Path { gate, group, .. } = &mut self.slots[index];
+        if gate.is_idle() && now - group.heard() > STALE {
+            *gate = Gate::new();
+        }
         if gate.is_open() && (self.turn == Some(peer) || !gate.is_awaited()) {
             // It has had its turn.
             self.turn = None;
@@ -206,7 +213,7 @@ impl<P> Paths<P> {
         self.change(index, |gate| {
             gate.leave();
             match fate {
-                Fate::Acknowledged { peer, after } => gate.acknowledged(peer, after),
+                Fate::Answered { peer, round_trip } => gate.answered(peer, round_trip),
                 Fate::Lost => gate.lost(),
                 Fate::Unknown => {}
             }
@@ -242,7 +249,11 @@ impl<P> Paths<P> {
             self.oldest.remove(&mut self.slots, index);
         }
         if !was_idle && is_idle {
-            self.oldest.push_back(&mut self.slots, index);
+            // Of which nothing is known makes room first: who only asks for peers in ever other networks drives none out.
+            match self.slots[index].group.learnt() {
+                Some(_) => self.oldest.push_back(&mut self.slots, index),
+                None => self.oldest.push_front(&mut self.slots, index),
+            }
         }
         if may_ask && !self.opened.contains(&index) {
             self.opened.push(index);

@@ -21,7 +21,7 @@ use crate::hash::Keyed;
 use crate::message::MessageIds;
 use crate::shares::{Group, Shares};
 use crate::store::{Arena, Index, List, NIL};
-use conche_cc::control::{Abandoned, AckedCopy, Acknowledged};
+use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged};
 use conche_cc::group::Group as PathGroup;
 use conche_cc::{Controller, Instant};
 
@@ -194,7 +194,11 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// Peers share what they find out of their path, of so many paths at most.
     pub(crate) fn share_paths(&mut self, choose: ChoosePath<P>, most: usize) {
-        self.paths = Some(Box::new(Paths::new(choose, most, self.hash)));
+        match &mut self.paths {
+            // What goes on over a path goes on.
+            Some(paths) => paths.choose = choose,
+            None => self.paths = Some(Box::new(Paths::new(choose, most, self.hash))),
+        }
     }
 
     /// What is known of all paths.
@@ -264,7 +268,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     fn begin(&self, now: Instant, key: &P) -> (ControllerId, C::Peer, bool) {
         let id = self.controllers.of(key);
         let controller = self.controllers.get(id);
-        match self.path(key) {
+        match self.path(key).filter(|group| group.path(now).is_known()) {
             Some(group) => (id, controller.seed(now, group), true),
             None => (id, controller.peer(now), false),
         }
@@ -285,7 +289,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     pub(crate) fn acknowledged(&mut self, index: u32, flight: &C::Flight, event: &Acknowledged<'_>) {
         let (peer, controller) = self.controlled(index);
         controller.acknowledged(&mut peer.control, flight, event);
-        if matches!(event.copy, AckedCopy::Exact(_)) {
+        if event.kind != AckKind::Separate && matches!(event.copy, AckedCopy::Exact(_)) {
             peer.marks.set(Mark::Seeded, false);
         }
         let key = peer.key;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_proto::cc::AnyController;
 use conche_proto::cc::group::{Group, Members};
 use conche_proto::codec::{Body, Code, Token, Type};
-use conche_proto::{Endpoint, EndpointConfig, Input, Instant, Limits, Output, PathKey, Request};
+use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, PathKey, Request, Response};
 
 use crate::support::{ms, s, wire};
 
@@ -151,17 +151,78 @@ fn what_was_kept_is_remembered_unless_something_newer_is_known() {
 
 #[test]
 fn a_path_that_is_given_up_is_known_to_lose() {
-    let (mut client, now) = (client(10), Instant::ZERO + s(1));
+    let (mut client, mut now) = (client(10), Instant::ZERO + s(1));
+    exchange(&mut client, &mut now, 1, ms(200));
+    let copies =
+        |client: &Client| client.paths().next().and_then(|(_, group)| group.learnt()).map(|(.., copies)| copies);
+    assert_eq!(copies(&client), Some(0));
     ask(&mut client, now, 1);
-    let mut at = now;
-    while let Output::Wait(Some(until)) = client.poll(at, &mut [0; 1280]) {
-        at = until;
-        while !matches!(client.poll(at, &mut [0; 1280]), Output::Wait(_)) {}
-        if client.paths().count() > 0 {
-            return;
+    while client.occupancy().exchanges > 0 {
+        match client.poll(now, &mut [0; 1280]) {
+            Output::Wait(until) => now = until.expect("it is not over"),
+            Output::Transmit(_) | Output::Event(_) => {}
         }
     }
-    panic!("nothing was learnt of the failure");
+    assert_eq!(copies(&client), Some(20), "an eighth of five copies, in 1/32");
+}
+
+#[test]
+fn another_choice_of_paths_leaves_those_that_are_there() {
+    let (mut client, mut now) = (client(10), Instant::ZERO + s(1));
+    let asked = ask_all(&mut client, now, 0..8);
+    client.share_paths(Box::new(prefix));
+    now += ms(500);
+    let next: Vec<_> = asked.iter().flat_map(|one| answer(&mut client, now, one)).collect();
+    assert_eq!(next.len(), 4, "those who waited");
+    now += ms(500);
+    next.iter().for_each(|one| assert!(answer(&mut client, now, one).is_empty()));
+    assert_eq!(client.occupancy().over_paths, 0);
+}
+
+#[test]
+fn peers_that_are_gone_do_not_hold_up_their_neighbours_again() {
+    let (mut client, mut now) = (client(10), Instant::ZERO + s(1));
+    ask_all(&mut client, now, 0..10);
+    while client.occupancy().exchanges > 0 {
+        match client.poll(now, &mut [0; 1280]) {
+            Output::Wait(until) => now = until.expect("they are not over"),
+            Output::Transmit(_) | Output::Event(_) => {}
+        }
+    }
+    assert_eq!(ask_all(&mut client, now, 0..10).len(), 10, "they do not count");
+    assert_eq!(ask_all(&mut client, now, 20..30).len(), 4, "others have the window for themselves");
+}
+
+#[test]
+fn what_answers_a_request_does_not_wait_for_its_path() {
+    let (mut server, now) = (client(10), Instant::ZERO + s(1));
+    assert_eq!(ask_all(&mut server, now, 0..10).len(), 4);
+    server
+        .handle(now, Input::datagram(50, &wire::request(Type::Confirmable, Code::GET, 1, b"t", "/test")))
+        .expect("drained");
+    let Output::Event(Event::Request { id, .. }) = server.poll(now, &mut [0; 1280]) else { panic!("a request came") };
+    server.acknowledge(now, id).expect("it waits");
+    server.respond(now, id, Response::new(Code::CONTENT, Body::EMPTY)).expect("it waits");
+    let left = leaving(&mut server, now);
+    assert_eq!(left.iter().filter(|(peer, _)| *peer == 50).count(), 2, "an ACK and a response");
+}
+
+#[test]
+fn a_window_that_was_not_used_for_long_begins_anew() {
+    let (mut client, mut now) = (client(10), Instant::ZERO + s(1));
+    let mut asked = ask_all(&mut client, now, 0..30);
+    while !asked.is_empty() {
+        now += ms(500);
+        asked = asked.iter().flat_map(|one| answer(&mut client, now, one)).collect();
+    }
+    let at_once = ask_all(&mut client, now, 0..30);
+    assert!(at_once.len() > 8, "{}", at_once.len());
+    let mut asked = at_once;
+    while !asked.is_empty() {
+        now += ms(500);
+        asked = asked.iter().flat_map(|one| answer(&mut client, now, one)).collect();
+    }
+    assert_eq!(ask_all(&mut client, now + s(300), 0..30).len(), 4);
 }
 
 #[test]
