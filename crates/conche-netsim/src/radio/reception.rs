@@ -49,23 +49,35 @@ impl ReceptionCurve {
         self.success(snr, Stretch { bits, of: bits })
     }
 
+    /// The probability that a stretch of a frame is received at this ratio.
     pub(crate) fn success(self, snr: f64, stretch: Stretch) -> f64 {
+        self.success_of(self.quality(snr), stretch)
+    }
+
+    /// What of that depends on the ratio alone: the logarithm of the probability that a bit or a symbol is received, or the
+    /// probability that a whole frame is.
+    pub(super) fn quality(self, snr: f64) -> f64 {
         match self {
-            Self::Oqpsk if snr > OQPSK_CERTAIN => 1.0,
-            Self::Cc2420 if snr > CC2420_CERTAIN => 1.0,
-            Self::Oqpsk => libm::exp(stretch.bits * libm::log1p(-oqpsk_bit_error_rate(snr))),
-            Self::Cc2420 => {
-                let share = stretch.bits / stretch.of;
-                libm::exp(CC2420_SYMBOLS * share * libm::log1p(-cc2420_symbol_error_rate(snr)))
-            }
+            Self::Oqpsk if snr > OQPSK_CERTAIN => 0.0,
+            Self::Cc2420 if snr > CC2420_CERTAIN => 0.0,
+            Self::Oqpsk => libm::log1p(-oqpsk_bit_error_rate(snr)),
+            Self::Cc2420 => libm::log1p(-cc2420_symbol_error_rate(snr)),
             Self::Transitional { middle_db, width_db } => {
                 let deviations = (to_db(snr) - middle_db) / width_db;
                 if deviations > TRANSITIONAL_CERTAIN {
                     return 1.0;
                 }
-                let whole = 0.5 * libm::erfc(-deviations * std::f64::consts::FRAC_1_SQRT_2);
-                libm::pow(whole, stretch.bits / stretch.of)
+                0.5 * libm::erfc(-deviations * std::f64::consts::FRAC_1_SQRT_2)
             }
+        }
+    }
+
+    /// The probability that a stretch is received at a ratio of this quality.
+    pub(super) fn success_of(self, quality: f64, stretch: Stretch) -> f64 {
+        match self {
+            Self::Oqpsk => libm::exp(stretch.bits * quality),
+            Self::Cc2420 => libm::exp(CC2420_SYMBOLS * (stretch.bits / stretch.of) * quality),
+            Self::Transitional { .. } => libm::pow(quality, stretch.bits / stretch.of),
         }
     }
 }

@@ -133,12 +133,12 @@ impl SinrMedium {
         let neighbours = Neighbours::of_stations(heard);
         let fading = config.fading.map(|gilbert| Fading::new(gilbert, neighbours.len()));
         Ok(Self {
+            curve: RememberedCurve::new(config.curve, neighbours.len()),
             neighbours,
             noise: Power::from_dbm(config.noise_dbm),
             cca: Power::from_dbm(config.cca_threshold_dbm),
             synchronisation: from_db(config.synchronisation_db),
             capture: config.capture_threshold_db.map(from_db),
-            curve: RememberedCurve::new(config.curve),
             fading,
         })
     }
