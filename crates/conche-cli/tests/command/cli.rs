@@ -1,15 +1,11 @@
 //! The command as a user and a script see it: output, messages, exit status.
 
-#![allow(missing_docs, reason = "a test")]
-
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Stdio;
 
-use common::{Ended, Process, conche, run, serve};
+use crate::common::{Ended, Process, conche, run, serve};
 
 fn ask(arguments: &[&str]) -> Ended {
     run(conche().args(arguments))

@@ -1,12 +1,8 @@
 //! `conche report`: a page from a directory, and what is said of one that has no results.
 
-#![allow(missing_docs, reason = "a test")]
-
-mod common;
-
 use std::fs;
 
-use common::{Ended, conche, run};
+use crate::common::{Ended, conche, run};
 
 fn report(arguments: &[&str]) -> Ended {
     run(conche().arg("report").args(arguments))

@@ -1,13 +1,9 @@
 //! Completions and manual pages.
 
-#![allow(missing_docs, reason = "a test")]
-
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 
-use common::{Ended, conche, run};
+use crate::common::{Ended, conche, run};
 
 /// All that `conche --help` lists, but for the help itself.
 fn subcommands() -> Vec<String> {

@@ -1,14 +1,10 @@
 //! What the command prints of a response, of messages and of failures: for people, for pipes and for programs.
 
-#![allow(missing_docs, reason = "a test")]
-
-mod common;
-
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::Stdio;
 
-use common::{Ended, conche, run, serve};
+use crate::common::{Ended, conche, run, serve};
 use serde_json::Value;
 
 fn ask(arguments: &[&str]) -> Ended {

@@ -1,14 +1,10 @@
 //! `conche observe` and `conche get -s` as a user meets them.
 
-#![allow(missing_docs, reason = "a test")]
-
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::Stdio;
 
-use common::{Ended, Process, conche, run, serve};
+use crate::common::{Ended, Process, conche, run, serve};
 use serde_json::Value;
 
 fn observe(address: SocketAddr, path: &str, arguments: &[&str]) -> Ended {

@@ -1,13 +1,9 @@
 //! `--event-log` and `--capture`.
 
-#![allow(missing_docs, reason = "a test")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{conche, listening, run, serve};
+use crate::common::{conche, listening, run, serve};
 use serde_json::Value;
 
 /// The records of an event log.

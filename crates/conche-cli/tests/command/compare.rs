@@ -1,13 +1,9 @@
 //! `conche compare`: controllers over all cells, as a user meets it.
 
-#![allow(missing_docs, reason = "a test")]
-
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Ended, conche, run};
+use crate::common::{Ended, conche, run};
 use serde_json::Value;
 use tempfile::TempDir;
 

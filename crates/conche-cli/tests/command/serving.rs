@@ -1,13 +1,9 @@
 //! `conche serve DIR`, `conche ping`, `conche discover` and `conche relay` as a user meets them.
 
-#![allow(missing_docs, reason = "a test")]
-
-mod common;
-
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
 
-use common::{Ended, Process, conche, listening, run, serve};
+use crate::common::{Ended, Process, conche, listening, run, serve};
 use serde_json::Value;
 use tempfile::TempDir;
 

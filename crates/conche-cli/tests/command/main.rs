@@ -1,0 +1,16 @@
+//! The command as a user types it: what it prints, where, and with which exit status. One program, since each that links the
+//! command takes seconds to build.
+#![allow(missing_docs, reason = "a test")]
+
+mod cli;
+#[path = "../common/mod.rs"]
+mod common;
+mod compare;
+mod experiments;
+mod observe;
+mod output;
+mod recording;
+mod report;
+mod results;
+mod serving;
+mod shell;
