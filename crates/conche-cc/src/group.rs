@@ -46,8 +46,6 @@ pub enum Members {
     Many,
 }
 
-/// For so long what was learnt is taken as it is; an idle peer's own state is kept as long (draft-ietf-core-cocoa-03 §4).
-const FRESH: Duration = Duration::from_secs(255);
 /// What several hosts have found out makes smoothed round-trip time and RTO of another one no longer than this. So its first
 /// timer, dithering included, is no longer than twice RFC 7252's, and none of them can slow another by more.
 const LONGEST: RoundTrip = RoundTrip { srtt: Micros::from_millis(2_000), rto: Micros::from_millis(3_500) };
@@ -57,6 +55,9 @@ const LONGEST_SAMPLE: Duration = Duration::from_millis(1_333);
 const MOST_DOUBT: u8 = 5;
 
 impl Group {
+    /// For so long what was learnt is taken as it is; an idle peer's own state is kept as long (draft-ietf-core-cocoa-03 §4).
+    pub const FRESH: Duration = Duration::from_secs(255);
+
     /// What was learnt longer ago says nothing any more. Up to this age, and after a few minutes, it counts as much as a first sample
     /// would, which is an assumption.
     pub const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -104,7 +105,7 @@ impl Group {
 
     fn aged(&self, now: Instant) -> PathState {
         match now - self.heard {
-            age if age <= FRESH => self.path,
+            age if age <= Self::FRESH => self.path,
             age if age <= Self::KEPT => self.path.of_one_sample(),
             _ => PathState::default(),
         }

@@ -58,22 +58,8 @@ struct Round {
 }
 
 impl Gate {
-    pub(super) const fn new() -> Self {
-        Self {
-            window: LEAST,
-            outstanding: 0,
-            waiting: VecDeque::new(),
-            base: 0,
-            round: Round {
-                answered: 0,
-                lost: 0,
-                full: false,
-                rtts: [0; SAMPLES],
-                sampled: 0,
-                last_peer: None,
-                stale: 0,
-            },
-        }
+    pub(super) fn new() -> Self {
+        Self { window: LEAST, outstanding: 0, waiting: VecDeque::new(), base: 0, round: Round::default() }
     }
 
     /// There is room for an exchange.

@@ -55,10 +55,6 @@ pub(crate) type ChoosePath<P> = Box<dyn Fn(&P) -> Option<PathKey> + Send + Sync>
 /// §3.1.1; RFC 8961 §4 (1)).
 pub(crate) const LEAST_UNMEASURED: Duration = Duration::from_secs(1);
 
-/// A window that nobody has used for so long says nothing of the path as it is now (RFC 7661 §4.4.3 has another, of minutes too). So
-/// long an idle peer's own state is kept (draft-ietf-core-cocoa-03 §4).
-const STALE: Duration = Duration::from_secs(255);
-
 /// All paths of an endpoint whose peers share what they find out. Bounded: the one that has not been heard of for longest
 /// makes room, but none on which something goes on.
 pub(crate) struct Paths<P> {
@@ -189,7 +185,8 @@ impl<P> Paths<P> {
         let Some(path) = (self.choose)(key).filter(|path| path.members() == Members::Many) else { return Entry::Free };
         let Some(index) = self.renew(path, || Group::of(path.members(), now)) else { return Entry::Free };
         let Path { gate, group, .. } = &mut self.slots[index];
-        if gate.is_idle() && now - group.heard() > STALE {
+        // A window that nobody has used for minutes says nothing of the path as it is now (RFC 7661 §4.4.3 has another).
+        if gate.is_idle() && now - group.heard() > Group::FRESH {
             *gate = Gate::new();
         }
         if gate.is_open() && (self.turn == Some(peer) || !gate.is_awaited()) {
