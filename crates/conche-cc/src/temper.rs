@@ -54,8 +54,9 @@ pub struct Temper {
     pub gate_limit: Factor,
     /// The RTO is this for every copy that a mean exchange needs beyond the first; zero takes the floor away.
     pub floor: Duration,
-    /// The floor is this even where nothing is lost. Zero is the default; 2 s pay where collisions look like queues, as in a busy
-    /// mesh of radios.
+    /// The floor under an exchange's first timer is this even where nothing is lost, and dithered as a blind one: in a busy mesh of
+    /// radios collisions look like a queue, and a copy that is sent soon is one more. It is divided by the square of the
+    /// exchanges outstanding, which lengthen each other's round trips.
     pub queue_floor: Duration,
     /// Both floors count in proportion to the inflation of the round-trip time over its least, from 0 to 1.
     pub floor_follows_inflation: bool,
@@ -84,7 +85,7 @@ impl Default for Temper {
             gate: Factor::from_permille(4_000),
             gate_limit: Factor::from_permille(4_000),
             floor: Duration::from_secs(4),
-            queue_floor: Duration::ZERO,
+            queue_floor: Duration::from_secs(2),
             floor_follows_inflation: true,
             first_copy: Duration::from_millis(750),
             later_copies: Duration::from_secs(3),
@@ -99,6 +100,12 @@ impl Default for Temper {
 pub type TemperPeer = PathState;
 
 impl Temper {
+    /// Without a floor under what is not lost: as it was first specified, and as a prototype's traces have it.
+    #[must_use]
+    pub fn without_queue_floor() -> Self {
+        Self { queue_floor: Duration::ZERO, ..Self::default() }
+    }
+
     /// The RTO without doubt.
     fn timer(&self, peer: &TemperPeer) -> Micros {
         let Some(srtt) = peer.estimator.srtt() else {
@@ -110,23 +117,42 @@ impl Temper {
 
     /// What loss and inflation together hold the RTO at.
     fn floor(&self, peer: &TemperPeer) -> Micros {
-        let floor = peer.copies.times(self.floor.into()).plus(self.queue_floor.into());
+        self.inflated(peer, peer.copies.times(self.floor.into()))
+    }
+
+    /// What inflation alone holds the first timer of an exchange at, beside so many others. Zero while blind.
+    fn queue_floor(&self, peer: &TemperPeer, others: u16) -> Micros {
+        if peer.estimator.is_blind() {
+            return Micros::ZERO;
+        }
+        self.inflated(peer, Micros::from(self.queue_floor).divided(squared(others)))
+    }
+
+    fn inflated(&self, peer: &TemperPeer, floor: Micros) -> Micros {
         let in_full = floor == Micros::ZERO || !self.floor_follows_inflation;
         if in_full { floor } else { peer.inflation().of(floor) }
     }
 
-    /// The RTO that the next exchange starts from, before dithering.
+    /// The RTO, before it is dithered and held.
     fn rto(&self, peer: &TemperPeer) -> Micros {
         let doublings = peer.doubt.saturating_sub(self.grace).min(31);
         self.bounded(self.timer(peer).times(1 << doublings))
     }
 
-    /// The first timer of an exchange.
-    fn first(&self, peer: &TemperPeer, random: u32) -> Micros {
+    /// What the next exchange starts from, before dithering.
+    fn next(&self, peer: &TemperPeer) -> Micros {
+        self.bounded(self.rto(peer).max(self.queue_floor(peer, 0)))
+    }
+
+    /// The first timer of an exchange beside so many others.
+    fn first(&self, peer: &TemperPeer, others: u16, random: u32) -> Micros {
         let rto = self.rto(peer);
         match peer.estimator.srtt() {
             None => dithered(rto, self.ack_random_factor, random),
-            Some(srtt) => spread(rto, srtt, random),
+            Some(srtt) => {
+                let held = dithered(self.queue_floor(peer, others), self.ack_random_factor, random);
+                spread(rto, srtt, random).max(held)
+            }
         }
     }
 
@@ -145,13 +171,17 @@ impl Temper {
             return Micros::ZERO;
         }
         let gap = queueing_delay.scaled(self.gate).min(self.timer(peer).scaled(self.gate_limit));
-        let exchanges = u32::from(others) + 1;
-        gap.divided(exchanges.saturating_pow(2))
+        gap.divided(squared(others))
     }
 
     fn bounded(&self, timer: Micros) -> Micros {
         bounded(timer, self.max_timeout.into())
     }
+}
+
+/// The square of the exchanges outstanding, this one included.
+fn squared(others: u16) -> u32 {
+    (u32::from(others) + 1).saturating_pow(2)
 }
 
 /// What an exchange remembers: its timer, and what it backs off by.
@@ -212,7 +242,8 @@ impl Controller for Temper {
             peer.last_start = Stamp::at(event.now);
         }
         let factor = if flight.blind { self.blind_backoff } else { self.backoff };
-        let armed = flight.timer.arm(event, || self.first(peer, event.random), factor, self.max_timeout.into());
+        let first = || self.first(peer, event.load.exchanges, event.random);
+        let armed = flight.timer.arm(event, first, factor, self.max_timeout.into());
         if begins || !event.confirmable {
             return armed;
         }
@@ -236,12 +267,12 @@ impl Controller for Temper {
     fn drained(&self, _peer: &mut TemperPeer, _now: Instant, _load: &Load) {}
 
     fn base(&self, peer: &mut TemperPeer, _now: Instant) -> Duration {
-        self.rto(peer).into()
+        self.next(peer).into()
     }
 
     fn snapshot(&self, peer: &TemperPeer) -> Snapshot {
         Snapshot {
-            rto: self.rto(peer).into(),
+            rto: self.next(peer).into(),
             srtt: peer.estimator.srtt().map(Duration::from),
             rttvar: peer.estimator.rttvar().map(Duration::from),
             bandwidth: None,

@@ -142,7 +142,7 @@ mod floor {
 
     /// The RTO after many exchanges of which each loses its original, with this inflation of the round trip.
     fn after_losses(least_ms: u64, rtt_ms: u64) -> u64 {
-        let temper = Temper { max_doubt: 0, ..Temper::default() };
+        let temper = Temper { max_doubt: 0, ..Temper::without_queue_floor() };
         let mut drive = settled(&temper, least_ms, 1);
         for _ in 0..40 {
             drive.clean(rtt_ms);
@@ -160,8 +160,8 @@ mod floor {
     }
 
     #[test]
-    fn inflation_without_loss_raises_the_rto_no_more_than_its_variation() {
-        let temper = Temper::default();
+    fn without_a_queue_floor_inflation_alone_raises_the_rto_no_more_than_its_variation() {
+        let temper = Temper::without_queue_floor();
         let mut drive = settled(&temper, 100, 1);
         for _ in 0..60 {
             drive.clean(300);
@@ -177,23 +177,51 @@ mod floor {
         assert!((1_900..=2_000).contains(&after_losses(100, 150)), "{} ms", after_losses(100, 150));
     }
 
+    /// After a minute of round trips of so long, where 100 ms were the least.
+    fn inflated(temper: &Temper, rtt_ms: u64) -> Drive<'_, Temper> {
+        let mut drive = settled(temper, 100, 1);
+        for _ in 0..60 {
+            drive.clean(rtt_ms);
+        }
+        drive
+    }
+
     #[test]
     fn a_queue_floor_waits_for_seconds_without_any_loss() {
-        let temper = Temper { queue_floor: Duration::from_secs(2), ..Temper::default() };
-        let after = |rtt_ms| {
-            let mut drive = settled(&temper, 100, 1);
-            for _ in 0..60 {
-                drive.clean(rtt_ms);
-            }
-            drive.base()
-        };
+        let temper = Temper::default();
+        let after = |rtt_ms| inflated(&temper, rtt_ms).base();
         assert_eq!(after(210), 2_000);
         assert!(after(100) < 120 && (900..=1_010).contains(&after(150)), "{}, {} ms", after(100), after(150));
     }
 
     #[test]
-    fn clean_exchanges_bring_it_down_again() {
+    fn exchanges_outstanding_lengthen_each_others_round_trips_and_share_it_by_the_square_of_their_number() {
         let temper = Temper::default();
+        let first = |exchanges| {
+            let mut drive = inflated(&temper, 210);
+            drive.load.exchanges = exchanges;
+            drive.start(0.0)
+        };
+        assert_eq!([first(0), first(1)], [2_000, 500]);
+        assert_eq!(first(3), 272, "of four it is the round trip's own");
+    }
+
+    #[test]
+    fn a_timer_that_is_held_is_that_of_a_sender_that_measures_nothing() {
+        let temper = Temper::default();
+        let timers = |u| {
+            let mut drive = inflated(&temper, 210);
+            [drive.start(u), drive.time_out(), drive.time_out(), drive.time_out()]
+        };
+        assert_eq!(
+            (timers(0.0), timers(1.0).map(|timer| timer + 1)),
+            ([2_000, 4_000, 8_000, 16_000], [3_000, 6_000, 12_000, 24_000])
+        );
+    }
+
+    #[test]
+    fn clean_exchanges_bring_it_down_again() {
+        let temper = Temper::without_queue_floor();
         let mut drive = settled(&temper, 100, 1);
         for _ in 0..40 {
             drive.clean(200);
