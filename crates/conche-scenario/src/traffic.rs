@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_proto::codec::Code;
 use serde::Deserialize;
 
-use super::{AtLeastOne, Phase, Range, ScenarioError, Transfer, ensure};
+use super::{AtLeastOne, ControllerName, Phase, Range, ScenarioError, Transfer, ensure};
 use crate::units::{Size, Span};
 
 /// Requests from the nodes of one group to those of another: a flow for each pair.
@@ -66,6 +66,9 @@ pub struct Traffic {
     /// What sends the requests. Default: an endpoint.
     #[serde(default)]
     pub sender: Sender,
+    /// The congestion control of its clients, under every scheme: neighbours of those that run the scheme. Default: the
+    /// scheme's.
+    pub controller: Option<ControllerName>,
 }
 
 /// What sends the requests of a traffic.
@@ -223,6 +226,7 @@ impl Traffic {
             Sender::Endpoint => return Ok(()),
             Sender::Unaware => {
                 let of_exchanges = vec![
+                    ("controller", self.controller.is_some(), "no congestion, and has no control; leave it out"),
                     ("confirmable", self.confirmable, "no acknowledgement; write `confirmable = false`"),
                     ("pace", !is_paced, "no end of what it opened; give it a pace such as { every = .. }"),
                     ("outstanding", outstanding, "no end of what it opened; leave it out"),

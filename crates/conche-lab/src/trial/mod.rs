@@ -26,7 +26,7 @@ mod run;
 mod transfers;
 
 pub(crate) use plan::enough;
-pub use record::{Flow, NodeRecord, Record, Selection, Transferred};
+pub use record::{Control, Flow, NodeRecord, Record, Selection, Transferred};
 pub use routes::Routes;
 pub use run::{Wanted, run};
 

@@ -9,7 +9,7 @@ use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::{Instant, NodeId};
 
 use super::network::Network;
-use super::record::Flow;
+use super::record::{Control, Flow};
 use super::routes::Routes;
 use super::transfers::Planned;
 use super::{pace, pairs};
@@ -19,12 +19,12 @@ use crate::units::Size;
 use crate::workload::{self, Limit, Responder, body_of};
 
 /// What a host does.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Role {
     /// What it asks, with the place of each among all flows.
     pub(super) flows: Vec<(usize, workload::Flow)>,
-    /// The place of its scheme among those of the cell. A host that only answers has the first one.
-    pub(super) scheme: usize,
+    /// What controls its congestion. A host that only answers has the first scheme.
+    pub(super) control: Control,
     /// How it answers.
     pub(super) responder: Option<Responder>,
     /// Those that it hears and does not answer.
@@ -33,9 +33,17 @@ pub(super) struct Role {
     pub(super) is_unaware: bool,
 }
 
+impl Default for Role {
+    fn default() -> Self {
+        let (flows, unanswered) = (Vec::new(), BTreeSet::new());
+        Self { flows, control: Control::Scheme(0), responder: None, unanswered, is_unaware: false }
+    }
+}
+
 /// Of a CoAP message.
 const HEADER_BYTES: u64 = 4;
 const TWO_SENDERS: &str = "its clients send other traffic with an endpoint, or without; give it clients of its own";
+const TWO_CONTROLLERS: &str = "its clients send other traffic under another controller; give it clients of its own";
 
 /// What all hosts do.
 pub(super) struct Plan<'a> {
@@ -106,11 +114,11 @@ impl<'a> Plan<'a> {
             }
         };
         for ((from, to), route) in ways {
-            let scheme = self.deal();
+            let control = traffic.controller.as_ref().map_or_else(|| self.deal(), |_| Control::Traffic(place));
             let hops = route.as_ref().map_or(0, |route| u16::try_from(route.hops()).unwrap_or(u16::MAX));
-            let flow = Flow { traffic: place, scheme, hops, wanted: Some(1), ..Flow::new(from, to) };
+            let flow = Flow { traffic: place, control, hops, wanted: Some(1), ..Flow::new(from, to) };
             let place = self.flows.len();
-            self.transfers.push(Planned { place, from, to, scheme, transfer: *transfer, route });
+            self.transfers.push(Planned { place, from, to, control, transfer: *transfer, route });
             self.flows.push(flow);
         }
         Ok(())
@@ -148,21 +156,23 @@ impl<'a> Plan<'a> {
             let (client, server) = (flow.client, flow.server);
             let mut random = self.streams.stream(Entity::Node(client), Purpose::named("phase"));
             let pace = pace::of(&traffic.pace, start, &phases, &mut random);
-            let scheme = if is_unaware {
+            let control = if is_unaware {
                 self.roles.entry(server).or_default().unanswered.insert(client);
                 self.sender(client)?
             } else {
                 self.answer(server, &responder)?;
-                self.scheme_of(client)?
+                let own = traffic.controller.as_ref().map(|_| Control::Traffic(flow.traffic));
+                self.control_of(client, own)?
             };
-            let outstanding = match traffic.outstanding.unwrap_or_default() {
-                Outstanding::Number(number) => number,
-                Outstanding::Scheme(Nstart::Nstart) => self.nstarts[scheme],
+            let outstanding = match (traffic.outstanding.unwrap_or_default(), control) {
+                (Outstanding::Number(number), _) => number,
+                (Outstanding::Scheme(Nstart::Nstart), Control::Scheme(scheme)) => self.nstarts[scheme],
+                (Outstanding::Scheme(Nstart::Nstart), Control::Traffic(_)) => self.scenario.endpoint.nstart,
             };
             let request = workload::Flow { peer: server, pace, outstanding, ..request.clone() };
             self.roles.entry(client).or_default().flows.push((self.flows.len(), request));
             self.flows.push(Flow {
-                scheme,
+                control,
                 start,
                 wanted: exchanges,
                 outstanding,
@@ -174,34 +184,37 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// The scheme of a client: they are dealt the schemes in the order in which traffic names them.
-    fn scheme_of(&mut self, client: NodeId) -> Result<usize, &'static str> {
+    /// What controls a client: what its traffic has of its `own`, or a scheme. Clients are dealt these in the order in which
+    /// traffic names them.
+    fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, &'static str> {
         let role = self.roles.entry(client).or_default();
+        let known = role.control;
         if role.is_unaware {
             return Err(TWO_SENDERS);
         }
-        if !role.flows.is_empty() {
-            return Ok(role.scheme);
+        if role.flows.is_empty() {
+            let control = own.unwrap_or_else(|| self.deal());
+            self.roles.entry(client).or_default().control = control;
+            return Ok(control);
         }
-        let scheme = self.deal();
-        self.roles.entry(client).or_default().scheme = scheme;
-        Ok(scheme)
+        let is_same = own.map_or(matches!(known, Control::Scheme(_)), |own| own == known);
+        if is_same { Ok(known) } else { Err(TWO_CONTROLLERS) }
     }
 
     /// The scheme of the next client.
-    fn deal(&mut self) -> usize {
+    fn deal(&mut self) -> Control {
         self.clients += 1;
-        (self.clients - 1) % self.nstarts.len()
+        Control::Scheme((self.clients - 1) % self.nstarts.len())
     }
 
     /// Takes a node for one without an endpoint. It has no scheme; its values are those of the first one.
-    fn sender(&mut self, client: NodeId) -> Result<usize, &'static str> {
+    fn sender(&mut self, client: NodeId) -> Result<Control, &'static str> {
         let role = self.roles.entry(client).or_default();
         if !role.is_unaware && !role.flows.is_empty() {
             return Err(TWO_SENDERS);
         }
         role.is_unaware = true;
-        Ok(role.scheme)
+        Ok(role.control)
     }
 
     fn answer(&mut self, server: NodeId, responder: &Responder) -> Result<(), &'static str> {

@@ -35,8 +35,8 @@ pub struct Flow {
     pub client: NodeId,
     /// Where it goes to.
     pub server: NodeId,
-    /// The place of its scheme among those of the cell.
-    pub scheme: usize,
+    /// What controls its congestion.
+    pub control: Control,
     /// How many radio hops client and server are away from the root, both together.
     pub hops: u16,
     /// When it began.
@@ -78,7 +78,7 @@ impl Flow {
             traffic: 0,
             client,
             server,
-            scheme: 0,
+            control: Control::Scheme(0),
             hops: 0,
             start: Instant::ZERO,
             wanted: None,
@@ -98,8 +98,8 @@ impl Flow {
 pub struct NodeRecord {
     /// Which.
     pub node: NodeId,
-    /// The place of its scheme among those of the cell.
-    pub scheme: usize,
+    /// What controls its congestion.
+    pub control: Control,
     /// The places of the traffic that it is a client of.
     pub traffic: Vec<usize>,
     /// The timeouts of its Confirmable messages, if they are wanted.
@@ -110,13 +110,32 @@ pub struct NodeRecord {
     pub dropped: u64,
 }
 
+/// What controls the congestion of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// The scheme of this place among those of the cell.
+    Scheme(usize),
+    /// The controller of the traffic of this place, whatever the scheme is.
+    Traffic(usize),
+}
+
 /// Whose values are wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
     /// The place of the scheme among those of the cell.
     pub scheme: usize,
-    /// The place of the traffic; `None`: all that comes from endpoints.
+    /// The place of the traffic; `None`: all that comes from endpoints which run the scheme.
     pub traffic: Option<usize>,
+}
+
+impl Selection {
+    /// Whether what is controlled so belongs to it. Traffic with a controller of its own does under any scheme, if it is meant.
+    fn has(self, control: Control) -> bool {
+        match control {
+            Control::Scheme(scheme) => scheme == self.scheme,
+            Control::Traffic(_) => self.traffic.is_some(),
+        }
+    }
 }
 
 impl Record {
@@ -132,9 +151,8 @@ impl Record {
 
     /// The flows of a selection.
     pub fn flows_of(&self, selection: Selection) -> impl Iterator<Item = &Flow> {
-        let Selection { scheme, traffic } = selection;
-        let is_wanted = move |flow: &Flow| traffic.map_or(flow.has_endpoint, |of| of == flow.traffic);
-        self.flows.iter().filter(move |flow| flow.scheme == scheme && is_wanted(flow))
+        let is_wanted = move |flow: &Flow| selection.traffic.map_or(flow.has_endpoint, |of| of == flow.traffic);
+        self.flows.iter().filter(move |flow| selection.has(flow.control) && is_wanted(flow))
     }
 
     /// What is left of a part of the run: the exchanges that ended in it, and the requests that arrived and the timeouts
@@ -158,9 +176,7 @@ impl Record {
 
     /// The hosts of a selection.
     pub fn nodes_of(&self, selection: Selection) -> impl Iterator<Item = &NodeRecord> {
-        let Selection { scheme, traffic } = selection;
-        self.nodes
-            .iter()
-            .filter(move |node| node.scheme == scheme && traffic.is_none_or(|of| node.traffic.contains(&of)))
+        let is_wanted = move |node: &NodeRecord| selection.traffic.is_none_or(|of| node.traffic.contains(&of));
+        self.nodes.iter().filter(move |node| selection.has(node.control) && is_wanted(node))
     }
 }

@@ -20,7 +20,7 @@ use super::changes::{self, Step};
 use super::network::Network;
 use super::packets::{OfNode, PacketCounts};
 use super::plan::{Plan, Role};
-use super::record::{Flow, NodeRecord, Record};
+use super::record::{Control, Flow, NodeRecord, Record};
 use super::routes::Routes;
 use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
@@ -214,7 +214,12 @@ impl<'a> Trial<'a> {
             let Some(transfer) = &self.transfer else {
                 return Err("radios: stations that route by themselves send transfers; there is none".to_owned());
             };
-            return Ok(Occupant::Mote(Box::new(transfers::mote(mesh, node, transfer, &self.controllers))));
+            return Ok(Occupant::Mote(Box::new(transfers::mote(
+                mesh,
+                node,
+                transfer,
+                self.controller(transfer.control),
+            ))));
         }
         let role = self.roles[&node].clone();
         let is_client = !role.flows.is_empty();
@@ -226,7 +231,7 @@ impl<'a> Trial<'a> {
             undone.set(undone.get() + flows.len() as u64);
         }
         let requester = is_client.then(|| Requester::new(flows, self.undone.clone()));
-        let controller = self.controllers[role.scheme].clone();
+        let controller = self.controller(role.control);
         let timeouts = (self.wanted.timeouts && is_client).then(Timeouts::default);
         let recorded = match &timeouts {
             Some(timeouts) => timeouts.of(controller),
@@ -237,10 +242,15 @@ impl<'a> Trial<'a> {
         let responder = responder.map(|responder| responder.leaving(role.unanswered));
         let application = Application { requester, responder, timeouts };
         let scenario = &self.cell.scenario;
-        let config = config(&scenario.endpoint, scenario.nstart(&self.cell.schemes[role.scheme]));
+        let scheme = match role.control {
+            Control::Scheme(place) => scenario.scheme(&self.cell.schemes[place]),
+            Control::Traffic(_) => None,
+        };
+        let nstart = scheme.and_then(|scheme| scheme.nstart).unwrap_or(scenario.endpoint.nstart);
+        let config = config(&scenario.endpoint, nstart);
         let mut host =
             host(node, lives, config, recorded, &self.streams, application).map_err(|error| error.to_string())?;
-        match scenario.scheme(&self.cell.schemes[role.scheme]).and_then(|scheme| scheme.paths) {
+        match scheme.and_then(|scheme| scheme.paths) {
             None => {}
             Some(Paths::Hosts) => {
                 let host_path = |node: &NodeId| PathKey::new(node.index() as u128, 128);
@@ -252,6 +262,15 @@ impl<'a> Trial<'a> {
             }
         }
         Ok(Occupant::Coap(Box::new(host)))
+    }
+
+    /// What controls the congestion of a client.
+    fn controller(&self, control: Control) -> AnyController {
+        let own = |place: usize| self.cell.scenario.traffic[place].controller.as_ref();
+        match control {
+            Control::Scheme(place) => self.controllers[place].clone(),
+            Control::Traffic(place) => own(place).expect("traffic that controls has a controller").controller(),
+        }
     }
 
     fn into_record(self) -> Record {
@@ -306,7 +325,7 @@ impl<'a> Trial<'a> {
             traffic.dedup();
             let timeouts = timeouts.remove(node).unwrap_or_default();
             let OfNode { copies, dropped } = counts.0[node.index()];
-            NodeRecord { node: *node, scheme: role.scheme, traffic, timeouts, copies, dropped }
+            NodeRecord { node: *node, control: role.control, traffic, timeouts, copies, dropped }
         };
         let nodes = roles.iter().filter(|(_, role)| !role.flows.is_empty() && !role.is_unaware).map(client).collect();
         let mut record = Record { flows, nodes, elapsed, radios, ..Record::default() };
