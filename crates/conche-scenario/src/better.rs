@@ -21,6 +21,7 @@ impl Metric {
         match self {
             Self::CompletionTime | Self::ExchangeTime | Self::RoundTrip | Self::TimePerSuccess => Some(Better::Lower),
             Self::Settling { .. } | Self::Unnecessary | Self::Drops | Self::Failed | Self::Loss => Some(Better::Lower),
+            Self::StandingQueue { .. } => Some(Better::Lower),
             Self::RetransmissionShare | Self::Retries | Self::RetransmissionIndex => Some(Better::Lower),
             Self::Succeeded | Self::Throughput | Self::ClientThroughput | Self::Jain => Some(Better::Higher),
             Self::FlowSuccesses | Self::UsefulTime | Self::Completed => Some(Better::Higher),

@@ -184,6 +184,8 @@ pub struct Endpoint {
     pub timeout_cap: Span,
     /// Bytes of the tokens of requests, 0 to 8.
     pub token_length: u8,
+    /// How many requests of an endpoint may wait to leave, over all peers. Default: 65 536.
+    pub queue: Option<AtLeastOne>,
     /// Bytes of the headers of network and transport around a CoAP message, which count towards rates and goodput: for
     /// controllers, and in metrics. Default: 28 B of IP and UDP.
     pub datagram_overhead: Option<Size>,
@@ -281,7 +283,36 @@ impl Scenario {
         let axes: Vec<&str> = self.sweep.iter().map(|axis| axis.name.as_str()).chain(["scheme", "mix"]).collect();
         let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
         let longest = self.duration.or(self.time_limit).unwrap_or(Span(std::time::Duration::ZERO));
-        self.values.iter().try_for_each(|value| value.validate(&axes, &traffic, longest))
+        self.values.iter().try_for_each(|value| value.validate(&axes, &traffic, longest))?;
+        self.watched_links().try_for_each(|(name, _)| self.validate_watched(name))
+    }
+
+    /// The links whose queues are watched, each with the waiting time that is watched for.
+    pub fn watched_links(&self) -> impl Iterator<Item = (&str, Span)> {
+        self.values.iter().filter_map(|value| match value.metric.measured() {
+            Metric::StandingQueue { link, above } => Some((link.as_str(), *above)),
+            _ => None,
+        })
+    }
+
+    /// Refuses to watch a link that does not know how long a frame will wait.
+    fn validate_watched(&self, name: &str) -> Result<(), ScenarioError> {
+        let refuse = |problem: &str| Err(ScenarioError::new("values.standing-queue", problem));
+        let Some(link) = self.links.iter().find(|link| link.name == name) else {
+            let known: Vec<_> = self.links.iter().map(|link| link.name.as_str()).collect();
+            return refuse(&format!("there is no link `{name}`; the links are {}", known.join(", ")));
+        };
+        let changes = |change: &Change| match &change.event {
+            Happening::Link { name: changed, .. } | Happening::Fail { link: changed, .. } => changed == name,
+            Happening::CutOff { .. } | Happening::Reboot { .. } => false,
+        };
+        match link.wire.rate {
+            None => refuse(&format!("the link `{name}` has no rate, and nothing ever waits for it")),
+            Some(_) if link.wire.aqm.is_some() || self.changes.iter().any(changes) => refuse(&format!(
+                "the link `{name}` changes or manages its queue, so that nobody knows how long a frame will wait"
+            )),
+            Some(_) => Ok(()),
+        }
     }
 
     fn validate_mix(&self, mix: &Mix) -> Result<(), ScenarioError> {
@@ -304,7 +335,7 @@ impl Default for Endpoint {
     /// RFC 7252 §4.8; tokens of 4 bytes.
     fn default() -> Self {
         let timeout_cap = Span(std::time::Duration::from_secs(60));
-        Self { max_retransmit: 4, nstart: 1, timeout_cap, token_length: 4, datagram_overhead: None }
+        Self { max_retransmit: 4, nstart: 1, timeout_cap, token_length: 4, queue: None, datagram_overhead: None }
     }
 }
 

@@ -72,6 +72,13 @@ pub enum Metric {
     UsefulTime,
     /// Exchanges that succeeded, of those that flows were to have.
     Completed,
+    /// Of each link of a name, either way: how long, at most, what came to it would have waited longer than a time, at a stretch.
+    StandingQueue {
+        /// The links' name.
+        link: String,
+        /// The time.
+        above: Span,
+    },
     /// What arrived at the servers.
     Received(Received),
     /// What became of bulk transfers.
@@ -86,6 +93,7 @@ impl Metric {
             Self::CompletionTime | Self::ExchangeTime | Self::InitialRto | Self::Rto => Unit::Seconds,
             Self::RoundTrip | Self::RttSample => Unit::Seconds,
             Self::Settling { .. } | Self::RtoOverTime(_) | Self::TimePerSuccess => Unit::Seconds,
+            Self::StandingQueue { .. } => Unit::Seconds,
             Self::Unnecessary | Self::Copies | Self::Drops => Unit::Copies,
             Self::Retransmissions | Self::Failed | Self::Succeeded | Self::FlowSuccesses => Unit::Exchanges,
             Self::Done(_) | Self::DoneUntil(_) => Unit::Exchanges,
@@ -118,6 +126,15 @@ impl Metric {
         }
     }
 
+    /// What is measured: itself, or what its classes are of.
+    #[must_use]
+    pub fn measured(&self) -> &Self {
+        match self {
+            Self::Classes(classes) => classes.of.measured(),
+            metric => metric,
+        }
+    }
+
     /// The windows that it has a number of each of.
     #[must_use]
     pub const fn windows(&self) -> Option<Windows> {
@@ -140,6 +157,7 @@ impl Metric {
                 | Self::Rto
                 | Self::Hops
                 | Self::FlowSuccesses
+                | Self::StandingQueue { .. }
                 | Self::Received(Received::GoodputOfEach)
                 | Self::Transfer(Transferred::RouteHops)
         )
@@ -160,6 +178,7 @@ impl Metric {
                 | Self::Settling { .. }
                 | Self::Copies
                 | Self::Drops
+                | Self::StandingQueue { .. }
                 | Self::Received(Received::Frames)
         )
     }

@@ -93,6 +93,10 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
             quotient(repeated.sum::<u64>() as f64, copies as f64)
         }
         Metric::Hops => Sample::Each(flows().map(|flow| flow.hops.into()).collect(), 1.0),
+        Metric::StandingQueue { link, above } => {
+            let queues = run.queues.iter().filter(|queue| queue.link == *link && queue.above == above.0);
+            seconds(queues.map(|queue| queue.longest.as_nanos()))
+        }
         Metric::Received(received) => received::sample(*received, run, of),
         Metric::Transfer(transferred) => transferred::sample(*transferred, run, of),
         Metric::InitialRto => {

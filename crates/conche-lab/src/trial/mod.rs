@@ -10,7 +10,7 @@
 //! | `transfers`, `routes` | bulk transfers between motes that route by themselves, and frozen routes |
 //! | `run` | the run |
 //! | `record` | what is left of it |
-//! | `packets` | the observer that counts copies and losses |
+//! | `packets`, `queues` | the observers that count copies and losses, and tell how long queues stand |
 
 mod changes;
 mod measured;
@@ -19,6 +19,7 @@ mod pace;
 mod packets;
 mod pairs;
 mod plan;
+mod queues;
 mod rates;
 mod record;
 mod routes;
@@ -26,6 +27,7 @@ mod run;
 mod transfers;
 
 pub(crate) use plan::enough;
+pub use queues::Standing;
 pub use record::{Control, Flow, NodeRecord, Record, Selection, Transferred};
 pub use routes::Routes;
 pub use run::{Wanted, run};

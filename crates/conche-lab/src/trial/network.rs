@@ -104,17 +104,26 @@ impl Network {
         Ok(members.into_iter().map(part).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
+    /// The links of a name.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub(super) fn links(&self, name: &str) -> Result<&[LinkId], String> {
+        let links = self.links.get(name).ok_or_else(|| {
+            let known: Vec<_> = self.links.keys().map(String::as_str).collect();
+            format!("there is no link `{name}`; the links are {}", known.join(", "))
+        })?;
+        Ok(links)
+    }
+
     /// The links of a name, which will change during the run.
     ///
     /// # Errors
     /// If there are none.
     pub(super) fn changing(&mut self, name: &str) -> Result<Vec<LinkId>, String> {
-        let links = self.links.get(name).ok_or_else(|| {
-            let known: Vec<_> = self.links.keys().map(String::as_str).collect();
-            format!("there is no link `{name}`; the links are {}", known.join(", "))
-        })?;
+        let links = self.links(name)?.to_vec();
         links.iter().for_each(|link| self.topology.changing(*link));
-        Ok(links.clone())
+        Ok(links)
     }
 
     fn link(&mut self, link: &Link, replication: Replication) -> Result<(), String> {

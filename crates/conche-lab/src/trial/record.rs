@@ -5,6 +5,7 @@ use std::time::Duration;
 use conche_netsim::mac::RadioCounters;
 use conche_netsim::{Instant, NodeId};
 
+use super::queues::Standing;
 use crate::workload::{Exchange, Tally, Timeout};
 
 /// Everything that metrics can be made of.
@@ -20,6 +21,8 @@ pub struct Record {
     pub elapsed: Duration,
     /// What happened on each radio channel, and of flows that were run one by one in each run.
     pub radios: Vec<RadioCounters>,
+    /// How long the queues stood that are watched.
+    pub queues: Vec<Standing>,
     /// Datagrams that motes handed to their MACs, each once a hop.
     pub handed_over: u64,
     /// Datagrams among them that the MACs gave up.
@@ -144,6 +147,7 @@ impl Record {
         self.flows.extend(run.flows.into_iter().nth(place));
         self.nodes.extend(run.nodes);
         self.radios.extend(run.radios);
+        self.queues.extend(run.queues);
         self.elapsed += run.elapsed;
         self.handed_over += run.handed_over;
         self.given_up += run.given_up;

@@ -20,6 +20,7 @@ use super::changes::{self, Step};
 use super::network::Network;
 use super::packets::{OfNode, PacketCounts};
 use super::plan::{Plan, Role};
+use super::queues::Queues;
 use super::record::{Control, Flow, NodeRecord, Record};
 use super::routes::Routes;
 use super::transfers::{self, Mesh, Planned, seed_apart};
@@ -99,7 +100,7 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> String {
 /// A network with its hosts at work.
 struct Trial<'a> {
     cell: &'a Cell,
-    simulation: Simulation<Occupant, PacketCounts>,
+    simulation: Simulation<Occupant, (PacketCounts, Queues)>,
     streams: Streams,
     controllers: Vec<AnyController>,
     flows: Vec<Flow>,
@@ -122,7 +123,11 @@ impl<'a> Trial<'a> {
         let scenario = &cell.scenario;
         let steps = changes::steps(scenario, network)?;
         let counts = PacketCounts(vec![OfNode::default(); network.topology.nodes().count()]);
-        let simulation = Simulation::new(&network.topology, seed, counts);
+        let mut queues = Queues::default();
+        for (name, above) in scenario.watched_links() {
+            network.links(name)?.iter().for_each(|link| queues.watch(*link, name, above.0));
+        }
+        let simulation = Simulation::new(&network.topology, seed, (counts, queues));
         let simulation = simulation.map_err(|error| error.to_string())?;
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
@@ -275,9 +280,10 @@ impl<'a> Trial<'a> {
 
     fn into_record(self) -> Record {
         let Self { simulation, mut flows, roles, transfer, radios, retired, wanted, .. } = self;
-        let elapsed = simulation.now() - Instant::ZERO;
+        let end = simulation.now();
+        let elapsed = end - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
-        let (hosts, counts) = simulation.into_parts();
+        let (hosts, (counts, queues)) = simulation.into_parts();
         // Of two flows between the same nodes the first one is to be found.
         let pairs: HashMap<(NodeId, NodeId), usize> = if wanted.arrivals {
             (0..flows.len()).rev().map(|place| ((flows[place].client, flows[place].server), place)).collect()
@@ -328,7 +334,7 @@ impl<'a> Trial<'a> {
             NodeRecord { node: *node, control: role.control, traffic, timeouts, copies, dropped }
         };
         let nodes = roles.iter().filter(|(_, role)| !role.flows.is_empty() && !role.is_unaware).map(client).collect();
-        let mut record = Record { flows, nodes, elapsed, radios, ..Record::default() };
+        let mut record = Record { flows, nodes, elapsed, radios, queues: queues.into_seen(end), ..Record::default() };
         transfer.iter().for_each(|transfer| transfers::measure(&mut record, &motes, transfer));
         record
     }

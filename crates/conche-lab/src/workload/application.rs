@@ -7,7 +7,7 @@ use conche_netsim::NodeId;
 use conche_netsim::mote::Arrived;
 use conche_netsim::node::{self, Node};
 use conche_netsim::rng::{Entity, Purpose, Streams};
-use conche_proto::{ConfigError, EndpointConfig, Envelope, Event, TransmissionParameters, Transmit};
+use conche_proto::{ConfigError, EndpointConfig, Envelope, Event, Limits, TransmissionParameters, Transmit};
 
 use super::recorded::Recorded;
 use super::requester::Requester;
@@ -59,7 +59,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The configuration of an endpoint as the papers had them: without the safety envelope, but for the longest timeout.
 #[must_use]
 pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
+    let mut limits = Limits::default();
+    limits.queue = endpoint.queue.map_or(limits.queue, |queue| queue.get() as usize);
     EndpointConfig {
+        limits,
         datagram_overhead: endpoint.overhead(),
         transmission: TransmissionParameters {
             max_retransmit: endpoint.max_retransmit,

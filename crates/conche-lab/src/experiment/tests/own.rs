@@ -106,3 +106,12 @@ fn on_a_route_that_changes_temper_sends_next_to_nothing_in_vain() {
     let of = own_scenario("route-change.toml", &["temper"], &[]);
     assert!(of("temper", "unnecessary") < 10.0 && of("temper/detour", "throughput_per_s") > 20.0);
 }
+
+#[test]
+fn no_queue_stands_where_the_devices_behind_each_router_share_their_path() {
+    let of = own_scenario("fleet.toml", &["temper-paths", "temper"], &[("devices", "4000")]);
+    let bound = 3.0 * 400.0 * 94.0 * 8.0 / 30_000.0;
+    let [shared, alone] = ["temper-paths/4000", "temper/4000"].map(|row| of(row, "queue_above_2s_s"));
+    assert!(shared <= 10.0 && alone > 10.0, "{shared} s, alone {alone} s");
+    assert!(of("temper-paths/4000", "last_s") < 2.0 * bound && of("temper-paths/4000", "polled_percent") >= 100.0);
+}
