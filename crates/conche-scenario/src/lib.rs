@@ -59,12 +59,12 @@ pub use part::Part;
 pub use phase::Phase;
 pub use plot::{Kind, Plot, Style};
 pub use radio::{Measured, Radio, Routing};
-pub use received::{Received, Transferred};
+pub use received::{Observed, Received, Transferred};
 pub use results::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any, parsed};
 pub use scheme::{ControllerName, Paths, Scheme, select};
 pub use statistic::Statistic;
 pub use sweep::{Axis, Label, Point};
-pub use traffic::{Count, Method, Nstart, Outstanding, Pace, Pairs, Sender, Traffic};
+pub use traffic::{Count, Method, Nstart, Observe, Outstanding, Pace, Pairs, STATE_BYTES, Sender, Traffic};
 pub use transfer::Transfer;
 pub use unit::Unit;
 pub use value::{By, Pick, Value};
@@ -271,6 +271,10 @@ impl Scenario {
         self.links.iter().try_for_each(Link::validate)?;
         self.radios.iter().try_for_each(Radio::validate)?;
         self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length, &self.phases))?;
+        let observes = self.traffic.iter().any(|traffic| traffic.observe.is_some());
+        let endless =
+            "what is observed changes without end; say how long a run is by its `duration`, and not `one_by_one`";
+        ensure(!observes || (self.duration.is_some() && !self.one_by_one), "traffic", endless)?;
         self.radios.iter().try_for_each(|radio| radio.carries(&self.traffic, self.endpoint.token_length))?;
         Phase::validate(&self.phases, self.duration)?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;

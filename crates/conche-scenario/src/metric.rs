@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Received, Statistic, Transferred, Unit};
+use super::{Observed, Received, Statistic, Transferred, Unit};
 use crate::units::Span;
 
 /// Something that is measured of the flows of one run. An exchange is what a request opens; it succeeds if it is answered.
@@ -81,6 +81,8 @@ pub enum Metric {
     },
     /// What arrived at the servers.
     Received(Received),
+    /// What observers know.
+    Observed(Observed),
     /// What became of bulk transfers.
     Transfer(Transferred),
 }
@@ -103,6 +105,7 @@ impl Metric {
             Self::Retries | Self::RetransmissionIndex | Self::Jain => Unit::Ratio,
             Self::Hops => Unit::Count,
             Self::Received(received) => received.unit(),
+            Self::Observed(observed) => observed.unit(),
             Self::Transfer(transferred) => transferred.unit(),
         }
     }
@@ -159,13 +162,15 @@ impl Metric {
                 | Self::FlowSuccesses
                 | Self::StandingQueue { .. }
                 | Self::Received(Received::GoodputOfEach)
+                | Self::Observed(Observed::Age)
                 | Self::Transfer(Transferred::RouteHops)
         )
     }
 
     /// Whether it has a meaning for several runs together.
     pub const fn can_be_pooled(&self) -> bool {
-        let is_ratio = matches!(self, Self::Loss | Self::Completed | Self::Retries | Self::Transfer(_));
+        let is_ratio =
+            matches!(self, Self::Loss | Self::Completed | Self::Retries | Self::Transfer(_) | Self::Observed(_));
         is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
 

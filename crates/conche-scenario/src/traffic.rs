@@ -66,6 +66,8 @@ pub struct Traffic {
     /// What sends the requests. Default: an endpoint.
     #[serde(default)]
     pub sender: Sender,
+    /// Its clients observe its servers, which notify them of each change (RFC 7641); when these come is the `pace`. Default: they ask.
+    pub observe: Option<Observe>,
     /// The congestion control of its clients, under every scheme: neighbours of those that run the scheme. Default: the
     /// scheme's.
     pub controller: Option<ControllerName>,
@@ -83,6 +85,16 @@ pub enum Sender {
     Unaware,
     /// A bulk transfer over a simplified TCP, from motes that route by themselves.
     Transfer(Transfer),
+}
+
+/// How notifications are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Observe {
+    /// Each is Confirmable.
+    Confirmable,
+    /// As the endpoint does by itself: Non-confirmable, but for each fifth in a row (RFC 7641 §4.5), and what stays.
+    EachFifthConfirmable,
 }
 
 /// How many exchanges of a flow may go on at the same time.
@@ -190,6 +202,8 @@ const fn yes() -> bool {
     true
 }
 
+/// Of the time of a change in a notification.
+pub const STATE_BYTES: u64 = 8;
 /// RFC 7252 §4.6.
 const MOST_BYTES: u64 = 1152;
 
@@ -254,6 +268,33 @@ impl Traffic {
         })
     }
 
+    /// What is observed is sent without being asked for, and its changes have no end.
+    fn validate_observe(&self, header: u64) -> Result<(), ScenarioError> {
+        if self.observe.is_none() {
+            return Ok(());
+        }
+        let is_paced = matches!(self.pace, Pace::Every { .. } | Pace::Poisson { .. } | Pace::At(_));
+        let counts = self.exchanges.is_some() || self.ends_run.is_some() || self.batch.is_some();
+        let least = header + 1 + STATE_BYTES;
+        let small = format!("less than {least}B: a notification holds when the change was");
+        let wrong = [
+            ("sender", self.sender != Sender::Endpoint, "no endpoint observes nothing; leave it out"),
+            ("pace", !is_paced, "what is observed changes by { every = .. }, { poisson = .. } or { at = [..] }"),
+            ("exchanges", counts, "changes are not counted; leave it out, and say when they `stop`"),
+            (
+                "outstanding",
+                self.outstanding.is_some(),
+                "who observes is sent one notification at a time; leave it out",
+            ),
+            ("controller", self.controller.is_some(), "its servers send, under the scheme; leave it out"),
+            ("method", self.method != Method::Get, "only what a GET asks for is observed here"),
+            ("response", self.response.is_none_or(|size| size.0 < least), small.as_str()),
+        ];
+        wrong.into_iter().try_for_each(|(key, is_wrong, problem)| {
+            ensure(!is_wrong, format_args!("traffic.{}.{key}", self.name), problem)
+        })
+    }
+
     /// The bytes of what is sent either way, headers of the network apart; of a message without a size, its own header.
     pub(super) fn datagrams(&self, token_length: u8) -> Vec<(&'static str, u64)> {
         let bytes = |size: Option<Size>| size.map_or(4 + u64::from(token_length), |size| size.0);
@@ -274,6 +315,7 @@ impl Traffic {
                 format_args!("{size} is not {header}B (header and token) or between {least}B and {MOST_BYTES}B");
             ensure(size.0 == header || (least..=MOST_BYTES).contains(&size.0), place(name), problem)?;
         }
+        self.validate_observe(header)?;
         let interval = match &self.pace {
             Pace::Every { interval, .. } | Pace::Poisson { interval } | Pace::Bursts { interval, .. } => *interval,
             Pace::OnOff { interval, on, off } => {

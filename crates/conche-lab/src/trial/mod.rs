@@ -5,6 +5,7 @@
 //! | `network` | nodes, links and radios as the simulator's topology |
 //! | `measured` | radio links that agree with what was measured |
 //! | `pairs`, `pace`, `plan` | which client asks which server, when, and what each host does |
+//! | `observing`, `notifications` | who observes whom, and what became of notifications |
 //! | `rates` | how the rates of links differ from replication to replication |
 //! | `changes` | what happens to the network during a run |
 //! | `transfers`, `routes` | bulk transfers between motes that route by themselves, and frozen routes |
@@ -15,6 +16,8 @@
 mod changes;
 mod measured;
 mod network;
+mod notifications;
+mod observing;
 mod pace;
 mod packets;
 mod pairs;
@@ -28,7 +31,7 @@ mod transfers;
 
 pub(crate) use plan::enough;
 pub use queues::Standing;
-pub use record::{Control, Flow, NodeRecord, Record, Selection, Transferred};
+pub use record::{Control, Flow, NodeRecord, Observed, Record, Selection, Transferred};
 pub use routes::Routes;
 pub use run::{Wanted, run};
 

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use conche_netsim::rng::{Entity, Purpose, Streams};
+use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use conche_netsim::{Instant, NodeId};
+use conche_proto::codec::Body;
 
 use super::network::Network;
 use super::record::{Control, Flow};
@@ -16,7 +17,7 @@ use super::{pace, pairs};
 use crate::campaign::Replication;
 use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender, Traffic, Transfer};
 use crate::units::Size;
-use crate::workload::{self, Limit, Responder, body_of};
+use crate::workload::{self, Limit, Responder, Topic, body_of};
 
 /// What a host does.
 #[derive(Clone, Debug)]
@@ -29,14 +30,28 @@ pub(super) struct Role {
     pub(super) responder: Option<Responder>,
     /// Those that it hears and does not answer.
     pub(super) unanswered: BTreeSet<NodeId>,
+    /// What is observed here, with the place of its traffic.
+    pub(super) topics: Vec<(usize, Topic)>,
+    /// Which of these each client observes.
+    pub(super) observers: BTreeMap<NodeId, u32>,
+    /// Whom it observes, with the place of each among all flows.
+    pub(super) observes: Vec<(usize, NodeId)>,
     /// It is no endpoint.
     pub(super) is_unaware: bool,
 }
 
 impl Default for Role {
     fn default() -> Self {
-        let (flows, unanswered) = (Vec::new(), BTreeSet::new());
-        Self { flows, control: Control::Scheme(0), responder: None, unanswered, is_unaware: false }
+        Self {
+            flows: Vec::new(),
+            control: Control::Scheme(0),
+            responder: None,
+            unanswered: BTreeSet::new(),
+            topics: Vec::new(),
+            observers: BTreeMap::new(),
+            observes: Vec::new(),
+            is_unaware: false,
+        }
     }
 }
 
@@ -87,10 +102,15 @@ impl<'a> Plan<'a> {
                 let hops = hops(client) + hops(server);
                 Flow { traffic: place, hops, ..Flow::new(client, server) }
             };
-            plan.traffic(traffic, pairs.into_iter().map(flow))
-                .map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
+            let flows = pairs.into_iter().map(flow);
+            let planned = match traffic.observe {
+                Some(observe) => plan.observing(place, traffic, observe, flows),
+                None => plan.traffic(traffic, flows),
+            };
+            planned.map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
         }
-        let is_both = |role: &Role| role.is_unaware && (role.responder.is_some() || !role.unanswered.is_empty());
+        let speaks = |role: &Role| role.responder.is_some() || !role.unanswered.is_empty() || !role.topics.is_empty();
+        let is_both = |role: &Role| role.is_unaware && speaks(role);
         match plan.roles.values().any(is_both) {
             true => Err("traffic: a sender that is unaware answers nothing; ask other nodes".to_owned()),
             false => Ok(plan),
@@ -127,12 +147,11 @@ impl<'a> Plan<'a> {
     fn traffic(&mut self, traffic: &Traffic, flows: impl ExactSizeIterator<Item = Flow>) -> Result<(), &'static str> {
         let is_unaware = traffic.sender == Sender::Unaware;
         let token_length = if is_unaware { 0 } else { usize::from(self.scenario.endpoint.token_length) };
-        let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
         let body = |size: Option<Size>| body_of(size.map_or(0, bytes), token_length);
         let exchanges = traffic.exchanges.map(|exchanges| u64::from(exchanges.get()));
         let all = exchanges.unwrap_or_default().saturating_mul(flows.len() as u64);
         let enough = traffic.ends_run.filter(|_| all > 0).map(|share| Rc::new(Cell::new(enough(share, all))));
-        let start = Instant::ZERO + traffic.start.map_or(Duration::ZERO, |span| span.0);
+        let start = self.start_of(traffic);
         let request = workload::Flow {
             start,
             stop: traffic.stop.map(|stop| Instant::ZERO + stop.0),
@@ -148,8 +167,8 @@ impl<'a> Plan<'a> {
             confirmable: traffic.confirmable,
             ..workload::Flow::to(NodeId::BROADCAST)
         };
-        let request_bytes = request.body.len() as u64 + HEADER_BYTES + u64::from(self.scenario.endpoint.overhead());
-        let request_bytes = request_bytes + if is_unaware { 0 } else { u64::from(self.scenario.endpoint.token_length) };
+        let no_token = if is_unaware { u64::from(self.scenario.endpoint.token_length) } else { 0 };
+        let request_bytes = self.datagram_bytes(&request.body) - no_token;
         let phases: Vec<_> = Phase::spans(&self.scenario.phases).map(|(from, _)| Instant::ZERO + from).collect();
         let responder = Responder::new(traffic.method.success(), body(traffic.response));
         for flow in flows {
@@ -184,15 +203,36 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
+    /// When a traffic begins.
+    pub(super) fn start_of(&self, traffic: &Traffic) -> Instant {
+        Instant::ZERO + traffic.start.map_or(Duration::ZERO, |span| span.0)
+    }
+
+    /// Options and payload of a message of this size.
+    pub(super) fn body(&self, size: Option<Size>) -> Body {
+        body_of(size.map_or(0, bytes), usize::from(self.scenario.endpoint.token_length))
+    }
+
+    /// Bytes of a message with this body, and of the headers around it.
+    pub(super) fn datagram_bytes(&self, body: &Body) -> u64 {
+        let endpoint = &self.scenario.endpoint;
+        body.len() as u64 + HEADER_BYTES + u64::from(endpoint.token_length) + u64::from(endpoint.overhead())
+    }
+
+    /// The stream of random numbers of an entity and a purpose.
+    pub(super) fn stream_of(&self, entity: Entity, purpose: Purpose) -> Stream {
+        self.streams.stream(entity, purpose)
+    }
+
     /// What controls a client: what its traffic has of its `own`, or a scheme. Clients are dealt these in the order in which
     /// traffic names them.
-    fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, &'static str> {
+    pub(super) fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, &'static str> {
         let role = self.roles.entry(client).or_default();
         let known = role.control;
         if role.is_unaware {
             return Err(TWO_SENDERS);
         }
-        if role.flows.is_empty() {
+        if role.flows.is_empty() && role.observes.is_empty() {
             let control = own.unwrap_or_else(|| self.deal());
             self.roles.entry(client).or_default().control = control;
             return Ok(control);
@@ -229,6 +269,10 @@ impl<'a> Plan<'a> {
             }
         }
     }
+}
+
+fn bytes(size: Size) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
 /// How many of all exchanges are a share of them: at least one.

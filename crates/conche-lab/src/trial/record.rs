@@ -6,7 +6,7 @@ use conche_netsim::mac::RadioCounters;
 use conche_netsim::{Instant, NodeId};
 
 use super::queues::Standing;
-use crate::workload::{Exchange, Tally, Timeout};
+use crate::workload::{Exchange, Heard, Tally, Timeout};
 
 /// Everything that metrics can be made of.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +61,18 @@ pub struct Flow {
     pub arrivals: Vec<Instant>,
     /// What became of it, if it is a bulk transfer. As a flow it is one exchange.
     pub transfer: Option<Transferred>,
+    /// What its client heard of, if that observes. Its exchanges then are the Confirmable notifications that were acknowledged, and its
+    /// arrivals what the client heard.
+    pub observed: Option<Observed>,
+}
+
+/// What changed, and what an observer heard of it, in the order of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// When it changed.
+    pub changes: Vec<Instant>,
+    /// The states that the observer heard of, each newer than the one before.
+    pub heard: Vec<Heard>,
 }
 
 /// What became of a bulk transfer.
@@ -92,6 +104,7 @@ impl Flow {
             exchanges: Vec::new(),
             arrivals: Vec::new(),
             transfer: None,
+            observed: None,
         }
     }
 }
@@ -170,6 +183,7 @@ impl Record {
         for flow in &mut part.flows {
             flow.exchanges.retain(|exchange| is_in(exchange.ended));
             flow.arrivals.retain(|at| is_in(*at));
+            flow.observed.iter_mut().for_each(|observed| observed.changes.retain(|at| is_in(*at)));
             flow.tally = Tally::of(&flow.exchanges);
         }
         for node in &mut part.nodes {

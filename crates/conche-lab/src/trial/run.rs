@@ -18,6 +18,8 @@ use conche_proto::codec::{Body, Code};
 
 use super::changes::{self, Step};
 use super::network::Network;
+use super::notifications::Notifications;
+use super::observing::Both;
 use super::packets::{OfNode, PacketCounts};
 use super::plan::{Plan, Role};
 use super::queues::Queues;
@@ -100,7 +102,7 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> String {
 /// A network with its hosts at work.
 struct Trial<'a> {
     cell: &'a Cell,
-    simulation: Simulation<Occupant, (PacketCounts, Queues)>,
+    simulation: Simulation<Occupant, (PacketCounts, (Queues, Notifications))>,
     streams: Streams,
     controllers: Vec<AnyController>,
     flows: Vec<Flow>,
@@ -123,11 +125,13 @@ impl<'a> Trial<'a> {
         let scenario = &cell.scenario;
         let steps = changes::steps(scenario, network)?;
         let counts = PacketCounts(vec![OfNode::default(); network.topology.nodes().count()]);
+        let servers = plan.roles.iter().filter(|(_, role)| !role.topics.is_empty()).map(|(node, _)| *node);
+        let notifications = Notifications::of(servers.collect());
         let mut queues = Queues::default();
         for (name, above) in scenario.watched_links() {
             network.links(name)?.iter().for_each(|link| queues.watch(*link, name, above.0));
         }
-        let simulation = Simulation::new(&network.topology, seed, (counts, queues));
+        let simulation = Simulation::new(&network.topology, seed, (counts, (queues, notifications)));
         let simulation = simulation.map_err(|error| error.to_string())?;
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
@@ -227,7 +231,9 @@ impl<'a> Trial<'a> {
             ))));
         }
         let role = self.roles[&node].clone();
+        let sends = !role.flows.is_empty() || !role.topics.is_empty();
         let is_client = !role.flows.is_empty();
+        let (publisher, subscriber) = (role.publisher(), role.subscriber(&self.flows));
         let flows: Vec<_> = role.flows.into_iter().map(|(_, flow)| flow).collect();
         if role.is_unaware {
             return Ok(Occupant::Unaware(Unaware::new(flows)));
@@ -237,7 +243,7 @@ impl<'a> Trial<'a> {
         }
         let requester = is_client.then(|| Requester::new(flows, self.undone.clone()));
         let controller = self.controller(role.control);
-        let timeouts = (self.wanted.timeouts && is_client).then(Timeouts::default);
+        let timeouts = (self.wanted.timeouts && sends).then(Timeouts::default);
         let recorded = match &timeouts {
             Some(timeouts) => timeouts.of(controller),
             None => Recorded::new(controller, None),
@@ -245,7 +251,7 @@ impl<'a> Trial<'a> {
         let silent = || Responder::new(Code::CONTENT, Body::EMPTY);
         let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
         let responder = responder.map(|responder| responder.leaving(role.unanswered));
-        let application = Application { requester, responder, timeouts };
+        let application = Application { requester, responder, publisher, subscriber, timeouts };
         let scenario = &self.cell.scenario;
         let scheme = match role.control {
             Control::Scheme(place) => scenario.scheme(&self.cell.schemes[place]),
@@ -283,14 +289,14 @@ impl<'a> Trial<'a> {
         let end = simulation.now();
         let elapsed = end - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
-        let (hosts, (counts, queues)) = simulation.into_parts();
+        let (hosts, (counts, (queues, notifications))) = simulation.into_parts();
         // Of two flows between the same nodes the first one is to be found.
         let pairs: HashMap<(NodeId, NodeId), usize> = if wanted.arrivals {
             (0..flows.len()).rev().map(|place| ((flows[place].client, flows[place].server), place)).collect()
         } else {
             HashMap::new()
         };
-        let mut motes = BTreeMap::new();
+        let (mut motes, mut observing) = (BTreeMap::new(), Both::default());
         let mut timeouts: BTreeMap<NodeId, Vec<Timeout>> = BTreeMap::new();
         for (node, host) in retired.into_iter().chain(hosts) {
             let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
@@ -320,20 +326,25 @@ impl<'a> Trial<'a> {
             if let Some(recorded) = application.timeouts {
                 timeouts.entry(node).or_default().extend(recorded.into_log());
             }
+            observing.publishers.extend(application.publisher.map(|publisher| (node, publisher)));
+            observing.subscribers.extend(application.subscriber.map(|subscriber| (node, subscriber)));
             for arrival in application.responder.iter().flat_map(Responder::arrivals) {
                 if let Some(place) = pairs.get(&(arrival.from, node)) {
                     flows[*place].arrivals.push(arrival.at);
                 }
             }
         }
-        let client = |(node, role): (&NodeId, &Role)| {
-            let mut traffic: Vec<usize> = role.flows.iter().map(|(place, _)| flows[*place].traffic).collect();
+        observing.measure(&mut flows, &roles, notifications);
+        let sender = |(node, role): (&NodeId, &Role)| {
+            let asked = role.flows.iter().map(|(place, _)| flows[*place].traffic);
+            let mut traffic: Vec<usize> = asked.chain(role.topics.iter().map(|(traffic, _)| *traffic)).collect();
             traffic.dedup();
             let timeouts = timeouts.remove(node).unwrap_or_default();
             let OfNode { copies, dropped } = counts.0[node.index()];
             NodeRecord { node: *node, control: role.control, traffic, timeouts, copies, dropped }
         };
-        let nodes = roles.iter().filter(|(_, role)| !role.flows.is_empty() && !role.is_unaware).map(client).collect();
+        let sends = |role: &Role| !role.is_unaware && (!role.flows.is_empty() || !role.topics.is_empty());
+        let nodes = roles.iter().filter(|(_, role)| sends(role)).map(sender).collect();
         let mut record = Record { flows, nodes, elapsed, radios, queues: queues.into_seen(end), ..Record::default() };
         transfer.iter().for_each(|transfer| transfers::measure(&mut record, &motes, transfer));
         record

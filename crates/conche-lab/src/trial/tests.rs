@@ -1,6 +1,7 @@
 //! Runs of small scenarios: who asks whom, and what changes on the way.
 
 mod groups;
+mod observing;
 
 use super::{Record, Routes, Wanted, run};
 use crate::campaign::Replication;

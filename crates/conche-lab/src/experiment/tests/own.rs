@@ -115,3 +115,13 @@ fn no_queue_stands_where_the_devices_behind_each_router_share_their_path() {
     assert!(shared <= 10.0 && alone > 10.0, "{shared} s, alone {alone} s");
     assert!(of("temper-paths/4000", "last_s") < 2.0 * bound && of("temper-paths/4000", "polled_percent") >= 100.0);
 }
+
+#[test]
+fn observers_behind_thin_links_know_of_changes_and_are_sent_little_in_vain() {
+    let of = own_scenario("observers.toml", &["temper-paths", "default"], &[("notifications", "confirmable")]);
+    let [shared, default] =
+        ["temper-paths", "default"].map(|scheme| of(&format!("{scheme}/confirmable"), "unnecessary"));
+    assert!(shared < 1.0 && default > 5.0, "{shared} copies, the default {default}");
+    assert!(of("temper-paths/confirmable", "known_percent") > 99.0);
+    assert!(of("temper-paths/confirmable", "queue_above_5s_s") < 10.0);
+}
