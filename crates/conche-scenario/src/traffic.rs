@@ -203,7 +203,7 @@ const fn yes() -> bool {
 }
 
 /// Of the time of a change in a notification.
-pub const STATE_BYTES: u64 = 8;
+pub const STATE_BYTES: usize = 8;
 /// RFC 7252 §4.6.
 const MOST_BYTES: u64 = 1152;
 
@@ -275,7 +275,7 @@ impl Traffic {
         }
         let is_paced = matches!(self.pace, Pace::Every { .. } | Pace::Poisson { .. } | Pace::At(_));
         let counts = self.exchanges.is_some() || self.ends_run.is_some() || self.batch.is_some();
-        let least = header + 1 + STATE_BYTES;
+        let least = header + 1 + STATE_BYTES as u64;
         let small = format!("less than {least}B: a notification holds when the change was");
         let wrong = [
             ("sender", self.sender != Sender::Endpoint, "no endpoint observes nothing; leave it out"),

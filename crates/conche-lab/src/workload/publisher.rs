@@ -105,6 +105,6 @@ impl Publisher {
 
 /// When a state changed that a notification tells; `None` of what is no state.
 pub(super) fn changed_at(payload: &[u8]) -> Option<Instant> {
-    let nanos = payload.first_chunk::<{ STATE_BYTES as usize }>()?;
+    let nanos = payload.first_chunk::<STATE_BYTES>()?;
     Some(Instant::from_nanos(u64::from_be_bytes(*nanos)))
 }

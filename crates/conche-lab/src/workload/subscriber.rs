@@ -85,14 +85,17 @@ impl Subscriber {
                 }
             }
             // The server may have forgotten it.
-            Event::Stale { subscription, .. } => {
-                if ctx.reregister(*subscription).is_err() {
-                    ctx.forget(*subscription);
-                    self.over(ctx, subscription);
-                }
-            }
+            Event::Stale { subscription, .. } => self.renew(ctx, subscription),
             Event::SubscriptionOver { subscription, .. } => self.over(ctx, subscription),
             _ => {}
+        }
+    }
+
+    /// Registers again or, where that is refused, from the begin.
+    fn renew(&mut self, ctx: &mut Context<'_>, subscription: &SubscriptionId) {
+        if ctx.reregister(*subscription).is_err() {
+            ctx.forget(*subscription);
+            self.over(ctx, subscription);
         }
     }
 
