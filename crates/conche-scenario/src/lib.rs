@@ -65,7 +65,7 @@ pub use scheme::{ControllerName, Paths, Scheme, select};
 pub use statistic::Statistic;
 pub use sweep::{Axis, Label, Point};
 pub use traffic::{Count, Method, Nstart, Observe, Outstanding, Pace, Pairs, STATE_BYTES, Sender, Traffic};
-pub use transfer::Transfer;
+pub use transfer::{Tcp, Transfer};
 pub use unit::Unit;
 pub use value::{By, Pick, Value};
 

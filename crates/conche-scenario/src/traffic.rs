@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_proto::codec::Code;
 use serde::Deserialize;
 
-use super::{AtLeastOne, ControllerName, Phase, Range, ScenarioError, Transfer, ensure};
+use super::{AtLeastOne, ControllerName, Phase, Range, ScenarioError, Tcp, Transfer, ensure};
 use crate::units::{Size, Span};
 
 /// Requests from the nodes of one group to those of another: a flow for each pair.
@@ -85,6 +85,8 @@ pub enum Sender {
     Unaware,
     /// A bulk transfer over a simplified TCP, from motes that route by themselves.
     Transfer(Transfer),
+    /// A bulk transfer over TCP between nodes on wires, which have no endpoint.
+    Tcp(Tcp),
 }
 
 /// How notifications are sent.
@@ -250,8 +252,13 @@ impl Traffic {
                 ];
                 ("an unaware sender hears of", of_exchanges)
             }
-            Sender::Transfer(transfer) => {
-                transfer.validate(&format!("traffic.{}.sender.transfer", self.name))?;
+            Sender::Transfer(_) | Sender::Tcp(_) => {
+                let place = |kind: &str| format!("traffic.{}.sender.{kind}", self.name);
+                match &self.sender {
+                    Sender::Transfer(transfer) => transfer.validate(&place("transfer"))?,
+                    Sender::Tcp(tcp) => tcp.validate(&place("tcp"))?,
+                    Sender::Endpoint | Sender::Unaware => {}
+                }
                 let counts = is_paced || outstanding || exchanges || ends_run || batch;
                 let sizes = self.request.is_some() || self.response.is_some();
                 let times = self.start.is_some() || self.stop.is_some();
@@ -300,6 +307,7 @@ impl Traffic {
         let bytes = |size: Option<Size>| size.map_or(4 + u64::from(token_length), |size| size.0);
         match &self.sender {
             Sender::Transfer(transfer) => vec![("sender.transfer.payload", transfer.datagram_octets())],
+            Sender::Tcp(tcp) => vec![("sender.tcp.payload", tcp.payload.0.saturating_add(tcp.header.0))],
             _ => vec![("request", bytes(self.request)), ("response", bytes(self.response))],
         }
     }

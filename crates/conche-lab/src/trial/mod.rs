@@ -9,10 +9,12 @@
 //! | `rates` | how the rates of links differ from replication to replication |
 //! | `changes` | what happens to the network during a run |
 //! | `transfers`, `routes` | bulk transfers between motes that route by themselves, and frozen routes |
+//! | `bulk` | bulk transfers over wires, beside CoAP |
 //! | `run` | the run |
 //! | `record` | what is left of it |
 //! | `packets`, `queues` | the observers that count copies and losses, and tell how long queues stand |
 
+mod bulk;
 mod changes;
 mod measured;
 mod network;

@@ -9,13 +9,14 @@ use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use conche_netsim::{Instant, NodeId};
 use conche_proto::codec::Body;
 
+use super::bulk::PlannedTcp;
 use super::network::Network;
 use super::record::{Control, Flow};
 use super::routes::Routes;
 use super::transfers::Planned;
 use super::{pace, pairs};
 use crate::campaign::Replication;
-use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender, Traffic, Transfer};
+use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender, Tcp, Traffic, Transfer};
 use crate::units::Size;
 use crate::workload::{self, Limit, Responder, Topic, body_of};
 
@@ -71,6 +72,7 @@ pub(super) struct Plan<'a> {
     pub(super) flows: Vec<Flow>,
     pub(super) roles: BTreeMap<NodeId, Role>,
     pub(super) transfers: Vec<Planned>,
+    pub(super) bulk: Vec<PlannedTcp>,
 }
 
 impl<'a> Plan<'a> {
@@ -87,8 +89,8 @@ impl<'a> Plan<'a> {
         let scenario = &cell.scenario;
         let streams = Streams::new(replication.seed);
         let nstarts = cell.schemes.iter().map(|scheme| scenario.nstart(scheme)).collect();
-        let (flows, roles, transfers) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let mut plan = Self { scenario, streams, nstarts, clients: 0, flows, roles, transfers };
+        let (flows, roles, transfers, bulk) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
+        let mut plan = Self { scenario, streams, nstarts, clients: 0, flows, roles, transfers, bulk };
         for (place, traffic) in scenario.traffic.iter().enumerate() {
             let hops = |node: NodeId| network.hops.get(&node).copied().unwrap_or_default();
             let of_all = Streams::new(scenario.seed);
@@ -96,6 +98,10 @@ impl<'a> Plan<'a> {
             if let Sender::Transfer(transfer) = &traffic.sender {
                 plan.transfers(place, traffic, transfer, pairs, (routes, replication.index))
                     .map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
+                continue;
+            }
+            if let Sender::Tcp(tcp) = traffic.sender {
+                plan.bulk(place, traffic, tcp, pairs);
                 continue;
             }
             let flow = |(client, server)| {
@@ -142,6 +148,16 @@ impl<'a> Plan<'a> {
             self.flows.push(flow);
         }
         Ok(())
+    }
+
+    /// Bulk transfers over wires: one for each pair.
+    fn bulk(&mut self, traffic: usize, of: &Traffic, tcp: Tcp, pairs: Vec<(NodeId, NodeId)>) {
+        for (from, to) in pairs {
+            let control = of.controller.as_ref().map_or_else(|| self.deal(), |_| Control::Traffic(traffic));
+            let place = self.flows.len();
+            self.bulk.push(PlannedTcp { place, from, to, control, tcp });
+            self.flows.push(Flow { traffic, control, wanted: Some(1), has_endpoint: false, ..Flow::new(from, to) });
+        }
     }
 
     fn traffic(&mut self, traffic: &Traffic, flows: impl ExactSizeIterator<Item = Flow>) -> Result<(), &'static str> {

@@ -16,6 +16,7 @@ use conche_proto::PathKey;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
 
+use super::bulk::PlannedTcp;
 use super::changes::{self, Step};
 use super::network::Network;
 use super::notifications::Notifications;
@@ -60,6 +61,7 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
         }
         plan.roles.values_mut().for_each(|role| role.flows.retain(|(flow, _)| *flow == place));
         plan.transfers.retain(|planned| planned.place == place);
+        plan.bulk.retain(|planned| planned.place == place);
         // Each at another time, and so with random numbers of its own.
         let seed = match plan.transfers.is_empty() {
             true => replication.seed.wrapping_add(place as u64),
@@ -108,6 +110,7 @@ struct Trial<'a> {
     flows: Vec<Flow>,
     roles: BTreeMap<NodeId, Role>,
     transfer: Option<Planned>,
+    bulk: Vec<PlannedTcp>,
     meshes: Vec<Mesh>,
     prefixes: Arc<[PathKey]>,
     radios: Vec<RadioId>,
@@ -136,7 +139,7 @@ impl<'a> Trial<'a> {
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
         let controllers: Vec<AnyController> = built.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let Plan { flows, roles, mut transfers, .. } = plan;
+        let Plan { flows, roles, mut transfers, bulk, .. } = plan;
         let transfer = transfers.pop();
         if !transfers.is_empty() {
             return Err("traffic: a run ends with its transfer; run them `one_by_one`".to_owned());
@@ -151,6 +154,7 @@ impl<'a> Trial<'a> {
             flows,
             roles,
             transfer,
+            bulk,
             meshes: network.meshes.clone(),
             prefixes: Arc::clone(&network.prefixes),
             radios: network.radios.clone(),
@@ -160,7 +164,8 @@ impl<'a> Trial<'a> {
             undone: ends_the_run.then(Rc::default),
         };
         let motes = trial.meshes.iter().flat_map(|mesh| &mesh.nodes);
-        let hosts: BTreeSet<NodeId> = trial.roles.keys().chain(motes).copied().collect();
+        let ends = trial.bulk.iter().flat_map(|planned| [&planned.from, &planned.to]);
+        let hosts: BTreeSet<NodeId> = trial.roles.keys().chain(motes).chain(ends).copied().collect();
         for node in hosts {
             let host = trial.host(node, 0)?;
             trial.simulation.attach(node, host).map_err(|error| error.to_string())?;
@@ -230,6 +235,16 @@ impl<'a> Trial<'a> {
                 self.controller(transfer.control),
             ))));
         }
+        if let Some(bulk) = self.bulk.iter().find(|bulk| [bulk.from, bulk.to].contains(&node)) {
+            let ends = self.bulk.iter().filter(|other| [other.from, other.to].contains(&node)).count();
+            if ends > 1 || self.roles.contains_key(&node) {
+                return Err(
+                    "traffic: a node has one end of a TCP transfer, and nothing else; give it nodes of its own"
+                        .to_owned(),
+                );
+            }
+            return Ok(Occupant::Bulk(Box::new(bulk.host(node, self.controller(bulk.control)))));
+        }
         let role = self.roles[&node].clone();
         let sends = !role.flows.is_empty() || !role.topics.is_empty();
         let is_client = !role.flows.is_empty();
@@ -285,7 +300,7 @@ impl<'a> Trial<'a> {
     }
 
     fn into_record(self) -> Record {
-        let Self { simulation, mut flows, roles, transfer, radios, retired, wanted, .. } = self;
+        let Self { simulation, mut flows, roles, transfer, bulk, radios, retired, wanted, .. } = self;
         let end = simulation.now();
         let elapsed = end - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
@@ -296,7 +311,7 @@ impl<'a> Trial<'a> {
         } else {
             HashMap::new()
         };
-        let (mut motes, mut observing) = (BTreeMap::new(), Both::default());
+        let (mut motes, mut bulks, mut observing) = (BTreeMap::new(), BTreeMap::new(), Both::default());
         let mut timeouts: BTreeMap<NodeId, Vec<Timeout>> = BTreeMap::new();
         for (node, host) in retired.into_iter().chain(hosts) {
             let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
@@ -314,6 +329,10 @@ impl<'a> Trial<'a> {
                 }
                 Occupant::Mote(mote) => {
                     motes.insert(node, *mote);
+                    continue;
+                }
+                Occupant::Bulk(end) => {
+                    bulks.insert(node, *end);
                     continue;
                 }
             };
@@ -334,6 +353,7 @@ impl<'a> Trial<'a> {
                 }
             }
         }
+        bulk.iter().for_each(|planned| planned.measure(&mut flows, &bulks));
         observing.measure(&mut flows, &roles, notifications);
         let sender = |(node, role): (&NodeId, &Role)| {
             let asked = role.flows.iter().map(|(place, _)| flows[*place].traffic);

@@ -1,5 +1,6 @@
 //! Runs of small scenarios: who asks whom, and what changes on the way.
 
+mod bulk;
 mod groups;
 mod observing;
 

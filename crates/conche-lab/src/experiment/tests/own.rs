@@ -125,3 +125,10 @@ fn observers_behind_thin_links_know_of_changes_and_are_sent_little_in_vain() {
     assert!(of("temper-paths/confirmable", "known_percent") > 99.0);
     assert!(of("temper-paths/confirmable", "queue_above_5s_s") < 10.0);
 }
+
+#[test]
+fn a_download_over_tcp_is_no_slower_beside_temper_than_beside_linux() {
+    let of = own_scenario("neighbour-tcp.toml", &["temper", "linux"], &[("case", "100/14100")]);
+    let [temper, linux] = ["temper", "linux"].map(|scheme| of(&format!("{scheme}/100/14100"), "download_bit_per_s"));
+    assert!(temper > 0.95 * linux, "{temper} bit/s, beside linux {linux}");
+}
