@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use conche_proto::cc::Controller;
 use conche_proto::{
-    ConfigError, Endpoint, Event, ExchangeId, Input, Output, PeerSnapshot, Request, RequestError, RequestId,
-    RespondError, Response, SharedConfig, Transmit,
+    ConfigError, Endpoint, Event, ExchangeId, Input, NotifyError, ObserverId, Output, PeerSnapshot, Request,
+    RequestError, RequestId, RespondError, Response, SharedConfig, SubscriptionId, Transmit,
 };
 
 use self::causes::Causes;
@@ -248,6 +248,45 @@ impl<A: Application> Context<'_, A> {
     pub fn ignore(&mut self, request: RequestId) {
         let now = self.now();
         self.touch().ignore(now, request);
+    }
+
+    /// Takes the sender of a request for an observer of a topic: [`Endpoint::observe`].
+    pub fn observe(&mut self, request: RequestId, topic: u64) -> Option<ObserverId> {
+        let now = self.now();
+        self.touch().observe(now, request, topic)
+    }
+
+    /// Tells those who observe a topic its new state: [`Endpoint::notify`].
+    ///
+    /// # Errors
+    /// As the endpoint says.
+    pub fn notify(&mut self, topic: u64, response: Response) -> Result<usize, NotifyError> {
+        let now = self.now();
+        self.touch().notify(now, topic, response)
+    }
+
+    /// Observes what a request asks for: [`Endpoint::subscribe`].
+    ///
+    /// # Errors
+    /// As the endpoint says.
+    pub fn subscribe(&mut self, to: NodeId, request: Request) -> Result<(ExchangeId, SubscriptionId), RequestError> {
+        let now = self.now();
+        self.touch().subscribe(now, to, request)
+    }
+
+    /// Registers again: [`Endpoint::reregister`].
+    ///
+    /// # Errors
+    /// As the endpoint says.
+    pub fn reregister(&mut self, subscription: SubscriptionId) -> Result<(), RequestError> {
+        let now = self.now();
+        self.touch().reregister(now, subscription)
+    }
+
+    /// Ends a subscription without a word: [`Endpoint::forget`].
+    pub fn forget(&mut self, subscription: SubscriptionId) -> bool {
+        let now = self.now();
+        self.touch().forget(now, subscription)
     }
 
     /// Forgets the congestion state of a peer: [`Endpoint::reset_path`].

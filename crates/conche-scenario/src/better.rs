@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Metric, Received, Transferred, Unit};
+use super::{Metric, Observed, Received, Transferred, Unit};
 
 /// Which of two values is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -21,10 +21,13 @@ impl Metric {
         match self {
             Self::CompletionTime | Self::ExchangeTime | Self::RoundTrip | Self::TimePerSuccess => Some(Better::Lower),
             Self::Settling { .. } | Self::Unnecessary | Self::Drops | Self::Failed | Self::Loss => Some(Better::Lower),
+            Self::StandingQueue { .. } => Some(Better::Lower),
             Self::RetransmissionShare | Self::Retries | Self::RetransmissionIndex => Some(Better::Lower),
             Self::Succeeded | Self::Throughput | Self::ClientThroughput | Self::Jain => Some(Better::Higher),
             Self::FlowSuccesses | Self::UsefulTime | Self::Completed => Some(Better::Higher),
             Self::Received(received) => Some(received.better()),
+            Self::Observed(Observed::Age) => Some(Better::Lower),
+            Self::Observed(Observed::Known) => Some(Better::Higher),
             Self::Transfer(transferred) => transferred.better(),
             Self::Retransmissions | Self::Copies | Self::RttSample | Self::Hops | Self::InitialRto | Self::Rto => None,
             Self::Classes(_) | Self::Done(_) | Self::DoneUntil(_) | Self::RtoOverTime(_) => None,

@@ -59,13 +59,13 @@ pub use part::Part;
 pub use phase::Phase;
 pub use plot::{Kind, Plot, Style};
 pub use radio::{Measured, Radio, Routing};
-pub use received::{Received, Transferred};
+pub use received::{Observed, Received, Transferred};
 pub use results::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any, parsed};
 pub use scheme::{ControllerName, Paths, Scheme, select};
 pub use statistic::Statistic;
 pub use sweep::{Axis, Label, Point};
-pub use traffic::{Count, Method, Nstart, Outstanding, Pace, Pairs, Sender, Traffic};
-pub use transfer::Transfer;
+pub use traffic::{Count, Method, Nstart, Observe, Outstanding, Pace, Pairs, STATE_BYTES, Sender, Traffic};
+pub use transfer::{Tcp, Transfer};
 pub use unit::Unit;
 pub use value::{By, Pick, Value};
 
@@ -184,6 +184,8 @@ pub struct Endpoint {
     pub timeout_cap: Span,
     /// Bytes of the tokens of requests, 0 to 8.
     pub token_length: u8,
+    /// How many requests of an endpoint may wait to leave, over all peers. Default: 65 536.
+    pub queue: Option<AtLeastOne>,
     /// Bytes of the headers of network and transport around a CoAP message, which count towards rates and goodput: for
     /// controllers, and in metrics. Default: 28 B of IP and UDP.
     pub datagram_overhead: Option<Size>,
@@ -269,6 +271,10 @@ impl Scenario {
         self.links.iter().try_for_each(Link::validate)?;
         self.radios.iter().try_for_each(Radio::validate)?;
         self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length, &self.phases))?;
+        let observes = self.traffic.iter().any(|traffic| traffic.observe.is_some());
+        let endless =
+            "what is observed changes without end; say how long a run is by its `duration`, and not `one_by_one`";
+        ensure(!observes || (self.duration.is_some() && !self.one_by_one), "traffic", endless)?;
         self.radios.iter().try_for_each(|radio| radio.carries(&self.traffic, self.endpoint.token_length))?;
         Phase::validate(&self.phases, self.duration)?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
@@ -281,7 +287,36 @@ impl Scenario {
         let axes: Vec<&str> = self.sweep.iter().map(|axis| axis.name.as_str()).chain(["scheme", "mix"]).collect();
         let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
         let longest = self.duration.or(self.time_limit).unwrap_or(Span(std::time::Duration::ZERO));
-        self.values.iter().try_for_each(|value| value.validate(&axes, &traffic, longest))
+        self.values.iter().try_for_each(|value| value.validate(&axes, &traffic, longest))?;
+        self.watched_links().try_for_each(|(name, _)| self.validate_watched(name))
+    }
+
+    /// The links whose queues are watched, each with the waiting time that is watched for.
+    pub fn watched_links(&self) -> impl Iterator<Item = (&str, Span)> {
+        self.values.iter().filter_map(|value| match value.metric.measured() {
+            Metric::StandingQueue { link, above } => Some((link.as_str(), *above)),
+            _ => None,
+        })
+    }
+
+    /// Refuses to watch a link that does not know how long a frame will wait.
+    fn validate_watched(&self, name: &str) -> Result<(), ScenarioError> {
+        let refuse = |problem: &str| Err(ScenarioError::new("values.standing-queue", problem));
+        let Some(link) = self.links.iter().find(|link| link.name == name) else {
+            let known: Vec<_> = self.links.iter().map(|link| link.name.as_str()).collect();
+            return refuse(&format!("there is no link `{name}`; the links are {}", known.join(", ")));
+        };
+        let changes = |change: &Change| match &change.event {
+            Happening::Link { name: changed, .. } | Happening::Fail { link: changed, .. } => changed == name,
+            Happening::CutOff { .. } | Happening::Reboot { .. } => false,
+        };
+        match link.wire.rate {
+            None => refuse(&format!("the link `{name}` has no rate, and nothing ever waits for it")),
+            Some(_) if link.wire.aqm.is_some() || self.changes.iter().any(changes) => refuse(&format!(
+                "the link `{name}` changes or manages its queue, so that nobody knows how long a frame will wait"
+            )),
+            Some(_) => Ok(()),
+        }
     }
 
     fn validate_mix(&self, mix: &Mix) -> Result<(), ScenarioError> {
@@ -304,7 +339,7 @@ impl Default for Endpoint {
     /// RFC 7252 §4.8; tokens of 4 bytes.
     fn default() -> Self {
         let timeout_cap = Span(std::time::Duration::from_secs(60));
-        Self { max_retransmit: 4, nstart: 1, timeout_cap, token_length: 4, datagram_overhead: None }
+        Self { max_retransmit: 4, nstart: 1, timeout_cap, token_length: 4, queue: None, datagram_overhead: None }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Received, Statistic, Transferred, Unit};
+use super::{Observed, Received, Statistic, Transferred, Unit};
 use crate::units::Span;
 
 /// Something that is measured of the flows of one run. An exchange is what a request opens; it succeeds if it is answered.
@@ -72,8 +72,17 @@ pub enum Metric {
     UsefulTime,
     /// Exchanges that succeeded, of those that flows were to have.
     Completed,
+    /// Of each link of a name, either way: how long, at most, what came to it would have waited longer than a time, at a stretch.
+    StandingQueue {
+        /// The links' name.
+        link: String,
+        /// The time.
+        above: Span,
+    },
     /// What arrived at the servers.
     Received(Received),
+    /// What observers know.
+    Observed(Observed),
     /// What became of bulk transfers.
     Transfer(Transferred),
 }
@@ -86,6 +95,7 @@ impl Metric {
             Self::CompletionTime | Self::ExchangeTime | Self::InitialRto | Self::Rto => Unit::Seconds,
             Self::RoundTrip | Self::RttSample => Unit::Seconds,
             Self::Settling { .. } | Self::RtoOverTime(_) | Self::TimePerSuccess => Unit::Seconds,
+            Self::StandingQueue { .. } => Unit::Seconds,
             Self::Unnecessary | Self::Copies | Self::Drops => Unit::Copies,
             Self::Retransmissions | Self::Failed | Self::Succeeded | Self::FlowSuccesses => Unit::Exchanges,
             Self::Done(_) | Self::DoneUntil(_) => Unit::Exchanges,
@@ -95,6 +105,7 @@ impl Metric {
             Self::Retries | Self::RetransmissionIndex | Self::Jain => Unit::Ratio,
             Self::Hops => Unit::Count,
             Self::Received(received) => received.unit(),
+            Self::Observed(observed) => observed.unit(),
             Self::Transfer(transferred) => transferred.unit(),
         }
     }
@@ -115,6 +126,15 @@ impl Metric {
                 Err("it is one number a run, which has no percentiles; leave the statistic out for its mean".to_owned())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// What is measured: itself, or what its classes are of.
+    #[must_use]
+    pub fn measured(&self) -> &Self {
+        match self {
+            Self::Classes(classes) => classes.of.measured(),
+            metric => metric,
         }
     }
 
@@ -140,14 +160,17 @@ impl Metric {
                 | Self::Rto
                 | Self::Hops
                 | Self::FlowSuccesses
+                | Self::StandingQueue { .. }
                 | Self::Received(Received::GoodputOfEach)
+                | Self::Observed(Observed::Age)
                 | Self::Transfer(Transferred::RouteHops)
         )
     }
 
     /// Whether it has a meaning for several runs together.
     pub const fn can_be_pooled(&self) -> bool {
-        let is_ratio = matches!(self, Self::Loss | Self::Completed | Self::Retries | Self::Transfer(_));
+        let is_ratio =
+            matches!(self, Self::Loss | Self::Completed | Self::Retries | Self::Transfer(_) | Self::Observed(_));
         is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
 
@@ -160,6 +183,7 @@ impl Metric {
                 | Self::Settling { .. }
                 | Self::Copies
                 | Self::Drops
+                | Self::StandingQueue { .. }
                 | Self::Received(Received::Frames)
         )
     }

@@ -58,7 +58,8 @@ pub enum Placement {
     },
 }
 
-/// A link between two nodes. With a group at one end each of its nodes has a link of its own.
+/// A link between two nodes. With a group at one end each of its nodes has a link of its own; between two groups each node of
+/// the larger one has, and the smaller one's nodes have equal shares of these, in their order.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {

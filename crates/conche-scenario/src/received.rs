@@ -1,4 +1,4 @@
-//! What can be measured of what arrived: requests at their servers, and bulk transfers.
+//! What can be measured of what arrived: requests at their servers, notifications at their observers, and bulk transfers.
 
 use serde::Deserialize;
 
@@ -73,6 +73,26 @@ impl Received {
             | Self::Silent { window, .. }
             | Self::Jain { window: Some(window) } => windows_fit(window, longest),
             _ => Ok(()),
+        }
+    }
+}
+
+/// Something that is measured of what is observed. Changes before the observer was registered do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Observed {
+    /// Of each change and observer: until the observer knew of it, or of a later one. Of those that it came to know of.
+    Age,
+    /// Which share of the changes observers came to know of, or of later ones. An observer that never was registered knows of none.
+    Known,
+}
+
+impl Observed {
+    /// What it counts.
+    pub(super) const fn unit(self) -> Unit {
+        match self {
+            Self::Age => Unit::Seconds,
+            Self::Known => Unit::Percent,
         }
     }
 }

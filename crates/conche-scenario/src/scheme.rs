@@ -132,7 +132,7 @@ impl Scheme {
     /// What distinguishes the algorithm, under the name that it has among conche's controllers.
     #[must_use]
     pub fn named(&self) -> Option<&'static Named> {
-        known().by_name(&self.controller.name).ok()
+        self.controller.named()
     }
 
     fn factor(&self) -> Result<Option<Factor>, ScenarioError> {
@@ -159,6 +159,24 @@ impl Scheme {
 }
 
 impl ControllerName {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The controller as it is in production.
+    #[must_use]
+    pub fn controller(&self) -> AnyController {
+        self.controller.clone()
+    }
+
+    /// What distinguishes the algorithm.
+    #[must_use]
+    pub fn named(&self) -> Option<&'static Named> {
+        known().by_name(&self.name).ok()
+    }
+
     fn new(name: &str) -> Result<Self, UnknownController> {
         Ok(Self { name: name.to_owned(), controller: known().by_name(name)?.controller() })
     }

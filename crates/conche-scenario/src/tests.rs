@@ -423,3 +423,22 @@ fn to_compare_a_name_is_a_controllers_before_a_schemes_and_mixes_and_pinned_part
     let told = "values = [{ column = \"rto\", metric = \"rto\", primary = true, better = \"lower\" }]";
     assert_eq!(compared(told, &["cocoa"]).map(|of| of.cells().len()), Ok(1));
 }
+
+#[test]
+fn only_queues_of_links_that_know_how_long_a_frame_will_wait_are_watched() {
+    let watching = |link: &str, addition: &str| {
+        let metric = format!("{{ standing-queue = {{ link = \"{link}\", above = \"2s\" }} }}");
+        let value = format!("[[values]]\ncolumn = \"standing_s\"\nmetric = {metric}\n{addition}\n[endpoint]");
+        changed("[endpoint]", &value).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(watching("downlink", ""), Ok(()));
+    let fails = "[[changes]]\nat = \"1s\"\nevent = { fail = { link = \"downlink\", for = \"1s\" } }";
+    for (link, addition, expected) in [
+        ("up", "", "there is no link `up`; the links are uplink, to-server, "),
+        ("access", "", "the link `access` has no rate, and nothing ever waits for it"),
+        ("downlink", fails, "the link `downlink` changes or manages its queue"),
+    ] {
+        let problem = watching(link, addition).expect_err(expected);
+        assert!(problem.contains("values.standing-queue: ") && problem.contains(expected), "{problem}");
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_proto::codec::Code;
 use serde::Deserialize;
 
-use super::{AtLeastOne, Phase, Range, ScenarioError, Transfer, ensure};
+use super::{AtLeastOne, ControllerName, Phase, Range, ScenarioError, Tcp, Transfer, ensure};
 use crate::units::{Size, Span};
 
 /// Requests from the nodes of one group to those of another: a flow for each pair.
@@ -66,6 +66,11 @@ pub struct Traffic {
     /// What sends the requests. Default: an endpoint.
     #[serde(default)]
     pub sender: Sender,
+    /// Its clients observe its servers, which notify them of each change (RFC 7641); when these come is the `pace`. Default: they ask.
+    pub observe: Option<Observe>,
+    /// The congestion control of its clients, under every scheme: neighbours of those that run the scheme. Default: the
+    /// scheme's.
+    pub controller: Option<ControllerName>,
 }
 
 /// What sends the requests of a traffic.
@@ -80,6 +85,18 @@ pub enum Sender {
     Unaware,
     /// A bulk transfer over a simplified TCP, from motes that route by themselves.
     Transfer(Transfer),
+    /// A bulk transfer over TCP between nodes on wires, which have no endpoint.
+    Tcp(Tcp),
+}
+
+/// How notifications are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Observe {
+    /// Each is Confirmable.
+    Confirmable,
+    /// As the endpoint does by itself: Non-confirmable, but for each fifth in a row (RFC 7641 §4.5), and what stays.
+    EachFifthConfirmable,
 }
 
 /// How many exchanges of a flow may go on at the same time.
@@ -187,6 +204,8 @@ const fn yes() -> bool {
     true
 }
 
+/// Of the time of a change in a notification.
+pub const STATE_BYTES: usize = 8;
 /// RFC 7252 §4.6.
 const MOST_BYTES: u64 = 1152;
 
@@ -223,6 +242,7 @@ impl Traffic {
             Sender::Endpoint => return Ok(()),
             Sender::Unaware => {
                 let of_exchanges = vec![
+                    ("controller", self.controller.is_some(), "no congestion, and has no control; leave it out"),
                     ("confirmable", self.confirmable, "no acknowledgement; write `confirmable = false`"),
                     ("pace", !is_paced, "no end of what it opened; give it a pace such as { every = .. }"),
                     ("outstanding", outstanding, "no end of what it opened; leave it out"),
@@ -232,8 +252,13 @@ impl Traffic {
                 ];
                 ("an unaware sender hears of", of_exchanges)
             }
-            Sender::Transfer(transfer) => {
-                transfer.validate(&format!("traffic.{}.sender.transfer", self.name))?;
+            Sender::Transfer(_) | Sender::Tcp(_) => {
+                let place = |kind: &str| format!("traffic.{}.sender.{kind}", self.name);
+                match &self.sender {
+                    Sender::Transfer(transfer) => transfer.validate(&place("transfer"))?,
+                    Sender::Tcp(tcp) => tcp.validate(&place("tcp"))?,
+                    Sender::Endpoint | Sender::Unaware => {}
+                }
                 let counts = is_paced || outstanding || exchanges || ends_run || batch;
                 let sizes = self.request.is_some() || self.response.is_some();
                 let times = self.start.is_some() || self.stop.is_some();
@@ -250,11 +275,39 @@ impl Traffic {
         })
     }
 
+    /// What is observed is sent without being asked for, and its changes have no end.
+    fn validate_observe(&self, header: u64) -> Result<(), ScenarioError> {
+        if self.observe.is_none() {
+            return Ok(());
+        }
+        let is_paced = matches!(self.pace, Pace::Every { .. } | Pace::Poisson { .. } | Pace::At(_));
+        let counts = self.exchanges.is_some() || self.ends_run.is_some() || self.batch.is_some();
+        let least = header + 1 + STATE_BYTES as u64;
+        let small = format!("less than {least}B: a notification holds when the change was");
+        let wrong = [
+            ("sender", self.sender != Sender::Endpoint, "no endpoint observes nothing; leave it out"),
+            ("pace", !is_paced, "what is observed changes by { every = .. }, { poisson = .. } or { at = [..] }"),
+            ("exchanges", counts, "changes are not counted; leave it out, and say when they `stop`"),
+            (
+                "outstanding",
+                self.outstanding.is_some(),
+                "who observes is sent one notification at a time; leave it out",
+            ),
+            ("controller", self.controller.is_some(), "its servers send, under the scheme; leave it out"),
+            ("method", self.method != Method::Get, "only what a GET asks for is observed here"),
+            ("response", self.response.is_none_or(|size| size.0 < least), small.as_str()),
+        ];
+        wrong.into_iter().try_for_each(|(key, is_wrong, problem)| {
+            ensure(!is_wrong, format_args!("traffic.{}.{key}", self.name), problem)
+        })
+    }
+
     /// The bytes of what is sent either way, headers of the network apart; of a message without a size, its own header.
     pub(super) fn datagrams(&self, token_length: u8) -> Vec<(&'static str, u64)> {
         let bytes = |size: Option<Size>| size.map_or(4 + u64::from(token_length), |size| size.0);
         match &self.sender {
             Sender::Transfer(transfer) => vec![("sender.transfer.payload", transfer.datagram_octets())],
+            Sender::Tcp(tcp) => vec![("sender.tcp.payload", tcp.payload.0.saturating_add(tcp.header.0))],
             _ => vec![("request", bytes(self.request)), ("response", bytes(self.response))],
         }
     }
@@ -270,6 +323,7 @@ impl Traffic {
                 format_args!("{size} is not {header}B (header and token) or between {least}B and {MOST_BYTES}B");
             ensure(size.0 == header || (least..=MOST_BYTES).contains(&size.0), place(name), problem)?;
         }
+        self.validate_observe(header)?;
         let interval = match &self.pace {
             Pace::Every { interval, .. } | Pace::Poisson { interval } | Pace::Bursts { interval, .. } => *interval,
             Pace::OnOff { interval, on, off } => {

@@ -30,6 +30,35 @@ pub struct Transfer {
     pub max_timeouts: NonZeroU8,
 }
 
+/// A bulk transfer over TCP with congestion control (RFC 5681, RFC 6582). Its timers are those of the scheme or, better, of the
+/// traffic's own controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tcp {
+    /// How many segments it has.
+    pub segments: AtLeastOne,
+    /// Of a segment.
+    pub payload: Size,
+    /// Of a datagram, beyond the headers that links add.
+    pub header: Size,
+    /// The limit of the congestion window, in segments: what the receiver has room for.
+    pub window: NonZeroU16,
+    /// No timer is shorter.
+    pub min_rto: Span,
+    /// How often the timer of one segment runs out before the transfer is given up.
+    pub max_timeouts: NonZeroU8,
+}
+
+impl Tcp {
+    pub(super) fn validate(&self, place: &str) -> Result<(), ScenarioError> {
+        let bytes = self.payload.0.saturating_add(self.header.0);
+        let long = format_args!("{} with its header is longer than {LONGEST_DATAGRAM}B", self.payload);
+        ensure(bytes <= LONGEST_DATAGRAM, format_args!("{place}.payload"), long)
+    }
+}
+
+/// Ethernet's MTU.
+const LONGEST_DATAGRAM: u64 = 1500;
 /// Of addresses and numbers.
 const LEAST_HEADER: u64 = 10;
 /// aMaxPHYPacketSize of IEEE 802.15.4.

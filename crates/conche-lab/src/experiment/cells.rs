@@ -6,8 +6,8 @@ use super::{kept, timelines};
 use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
 use crate::metrics::{self, Endpoints, Sample};
 use crate::results::Unit;
-use crate::scenario::{Cell, Metric, Pace, Phase, Sender, Value};
-use crate::trial::{self, Record, Routes, Selection, Wanted};
+use crate::scenario::{Cell, ControllerName, Metric, Pace, Phase, Sender, Value};
+use crate::trial::{self, Control, Flow, Record, Routes, Selection, Wanted};
 use crate::units::Span;
 
 /// A cell, and each different thing that is measured of it.
@@ -71,6 +71,16 @@ impl CellRuns {
     /// What a sample counts.
     pub(super) fn unit(&self, place: usize) -> Unit {
         self.measured[place].0.unit()
+    }
+
+    /// The scheme of a flow, or the controller that its traffic has of its own.
+    pub(super) fn controls(&self, flow: &Flow) -> &str {
+        match flow.control {
+            Control::Scheme(place) => &self.cell.schemes[place],
+            Control::Traffic(place) => {
+                self.cell.scenario.traffic[place].controller.as_ref().map_or("", ControllerName::name)
+            }
+        }
     }
 
     /// The samples of a run that has none.
@@ -174,9 +184,11 @@ impl campaign::Cell for CellRuns {
             timelines::add(rows, self, &record);
         }
         let scenario = &self.cell.scenario;
-        let endpoints = |scheme: usize| Endpoints {
-            max_retransmit: scenario.endpoint.max_retransmit,
-            features: scenario.scheme(&self.cell.schemes[scheme]).and_then(|of| Some(of.named()?.features)),
+        let endpoints = |scheme: usize, traffic: Option<usize>| {
+            let own = traffic.and_then(|place| scenario.traffic[place].controller.as_ref());
+            let of_scheme = || scenario.scheme(&self.cell.schemes[scheme])?.named();
+            let named = own.map_or_else(of_scheme, ControllerName::named);
+            Endpoints { max_retransmit: scenario.endpoint.max_retransmit, features: named.map(|named| named.features) }
         };
         let samples = |record: &Record, is_part: bool| -> Vec<Sample> {
             let of_scheme = |scheme: usize| {
@@ -184,7 +196,12 @@ impl campaign::Cell for CellRuns {
                     if is_part && metric.needs_the_whole() {
                         return Sample::None;
                     }
-                    metrics::sample(metric, record, Selection { scheme, traffic: *traffic }, endpoints(scheme))
+                    metrics::sample(
+                        metric,
+                        record,
+                        Selection { scheme, traffic: *traffic },
+                        endpoints(scheme, *traffic),
+                    )
                 };
                 self.measured.iter().map(sample)
             };

@@ -1,6 +1,7 @@
 //! ANRW'18, reduced: single cells against closed forms, and how results are named.
 
 mod bdp19;
+mod own;
 mod wiopt12;
 
 use std::collections::HashSet;
@@ -307,43 +308,4 @@ fn the_examples_run_and_are_short() {
     }
     names.sort_unstable();
     assert_eq!(names, ["codel", "failing-link", "half-and-half"]);
-}
-
-/// One of conche's own scenarios, run once under these schemes; the value of a scheme's column.
-fn own_scenario(name: &str, schemes: &[&str]) -> impl Fn(&str, &str) -> f64 {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
-    let text = std::fs::read_to_string(&path).expect("a text");
-    let none = |name: &str| Err(format!("{name}: it stands by itself"));
-    let mut experiment = Experiment::read(&text, &none).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let controllers = schemes.iter().map(|scheme| (*scheme).to_owned()).collect();
-    experiment.adjust(&Effort { runs: Some(1), controllers, ..Effort::default() }).expect("valid");
-    let figures = measured(&experiment);
-    move |row: &str, column: &str| {
-        let figure = figures.iter().find(|figure| figure.row == row && figure.column == column);
-        figure.unwrap_or_else(|| panic!("{row}, {column}: none of {figures:?}")).measured
-    }
-}
-
-#[test]
-fn a_gateway_that_shares_a_path_is_done_when_the_link_lets_it_and_sends_nothing_in_vain() {
-    let of = own_scenario("gateway.toml", &["temper", "temper-paths"]);
-    let bound = 400.0 * 50.0 * 94.0 * 8.0 / 30_000.0;
-    let last = of("temper-paths", "last_s");
-    assert!(last >= bound && last <= 1.15 * bound, "{last} s of at least {bound} s");
-    assert!(of("temper-paths", "unnecessary") < 0.5 && of("temper", "unnecessary") > 1.0);
-}
-
-#[test]
-fn a_prefix_with_two_bottlenecks_is_no_more_than_a_quarter_slower_than_without_sharing() {
-    let of = own_scenario("mixed-paths.toml", &["temper", "temper-paths"]);
-    for half in ["thin_last_s", "fast_last_s"] {
-        let (shared, alone) = (of("temper-paths", half), of("temper", half));
-        assert!(shared <= 1.25 * alone, "{half}: {shared} s instead of {alone} s");
-    }
-}
-
-#[test]
-fn a_reboot_storm_ends_under_every_controller_that_is_compared() {
-    let of = own_scenario("reboot-storm.toml", &["temper", "linux"]);
-    assert!(of("temper", "last_s") < 20.0 && of("linux", "last_s") < 20.0);
 }

@@ -72,7 +72,7 @@ mod tests {
     use conche_netsim::wired::Topology;
 
     use super::*;
-    use crate::trial::NodeRecord;
+    use crate::trial::{Control, NodeRecord};
 
     /// Copies as the exchange that they are of, seconds at which they left, attempts, and timeouts in seconds.
     fn log(copies: &[(u64, u64, u8, u64)]) -> Vec<Timeout> {
@@ -96,7 +96,8 @@ mod tests {
         let mut topology = Topology::new();
         let [client, server] = ["client", "server"].map(|name| topology.node(name));
         let flow = Flow::new(client, server);
-        let node = NodeRecord { node: client, scheme: 0, traffic: vec![0], timeouts, copies: 1, dropped: 0 };
+        let node =
+            NodeRecord { node: client, control: Control::Scheme(0), traffic: vec![0], timeouts, copies: 1, dropped: 0 };
         (Record { flows: vec![flow.clone()], nodes: vec![node], ..Record::default() }, flow)
     }
 
@@ -140,7 +141,14 @@ mod tests {
         let record = |clients: &[_]| {
             let node = |(place, node): (usize, &_)| {
                 let timeouts = log(&[(0, 0, 0, place as u64)]);
-                NodeRecord { node: *node, scheme: 0, traffic: vec![0], timeouts, copies: 1, dropped: 0 }
+                NodeRecord {
+                    node: *node,
+                    control: Control::Scheme(0),
+                    traffic: vec![0],
+                    timeouts,
+                    copies: 1,
+                    dropped: 0,
+                }
             };
             let nodes = clients.iter().enumerate().map(node).collect();
             Record { flows: flows.clone(), nodes, ..Record::default() }

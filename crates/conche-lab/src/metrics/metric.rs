@@ -5,7 +5,7 @@ use conche_proto::cc::features::Features;
 use conche_results::Sample;
 use conche_scenario::{Classes, Metric};
 
-use super::{over_time, received, transferred};
+use super::{observed, over_time, received, transferred};
 use crate::stats::jain_index;
 use crate::trial::{Flow, Record, Selection, Wanted, enough};
 
@@ -93,7 +93,12 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
             quotient(repeated.sum::<u64>() as f64, copies as f64)
         }
         Metric::Hops => Sample::Each(flows().map(|flow| flow.hops.into()).collect(), 1.0),
+        Metric::StandingQueue { link, above } => {
+            let queues = run.queues.iter().filter(|queue| queue.link == *link && queue.above == above.0);
+            seconds(queues.map(|queue| queue.longest.as_nanos()))
+        }
         Metric::Received(received) => received::sample(*received, run, of),
+        Metric::Observed(observed) => observed::sample(*observed, run, of),
         Metric::Transfer(transferred) => transferred::sample(*transferred, run, of),
         Metric::InitialRto => {
             seconds(timeouts().filter(|timeout| timeout.attempt == 0).map(|timeout| timeout.after.as_nanos()))
@@ -138,7 +143,7 @@ fn classed(classes: &Classes, sample: &Sample) -> Sample {
     Sample::Labelled(classes.names.iter().cloned().zip(counts.into_iter().map(share)).collect())
 }
 
-fn seconds(nanos: impl Iterator<Item = u128>) -> Sample {
+pub(super) fn seconds(nanos: impl Iterator<Item = u128>) -> Sample {
     Sample::Each(nanos.map(|nanos| u64::try_from(nanos).unwrap_or(u64::MAX)).collect(), NANOS_PER_SECOND)
 }
 

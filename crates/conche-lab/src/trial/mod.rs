@@ -5,20 +5,26 @@
 //! | `network` | nodes, links and radios as the simulator's topology |
 //! | `measured` | radio links that agree with what was measured |
 //! | `pairs`, `pace`, `plan` | which client asks which server, when, and what each host does |
+//! | `observing`, `notifications` | who observes whom, and what became of notifications |
 //! | `rates` | how the rates of links differ from replication to replication |
 //! | `changes` | what happens to the network during a run |
 //! | `transfers`, `routes` | bulk transfers between motes that route by themselves, and frozen routes |
+//! | `bulk` | bulk transfers over wires, beside CoAP |
 //! | `run` | the run |
 //! | `record` | what is left of it |
-//! | `packets` | the observer that counts copies and losses |
+//! | `packets`, `queues` | the observers that count copies and losses, and tell how long queues stand |
 
+mod bulk;
 mod changes;
 mod measured;
 mod network;
+mod notifications;
+mod observing;
 mod pace;
 mod packets;
 mod pairs;
 mod plan;
+mod queues;
 mod rates;
 mod record;
 mod routes;
@@ -26,7 +32,8 @@ mod run;
 mod transfers;
 
 pub(crate) use plan::enough;
-pub use record::{Flow, NodeRecord, Record, Selection, Transferred};
+pub use queues::Standing;
+pub use record::{Control, Flow, NodeRecord, Observed, Record, Selection, Transferred};
 pub use routes::Routes;
 pub use run::{Wanted, run};
 

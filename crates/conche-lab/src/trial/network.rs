@@ -104,17 +104,26 @@ impl Network {
         Ok(members.into_iter().map(part).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
+    /// The links of a name.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub(super) fn links(&self, name: &str) -> Result<&[LinkId], String> {
+        let links = self.links.get(name).ok_or_else(|| {
+            let known: Vec<_> = self.links.keys().map(String::as_str).collect();
+            format!("there is no link `{name}`; the links are {}", known.join(", "))
+        })?;
+        Ok(links)
+    }
+
     /// The links of a name, which will change during the run.
     ///
     /// # Errors
     /// If there are none.
     pub(super) fn changing(&mut self, name: &str) -> Result<Vec<LinkId>, String> {
-        let links = self.links.get(name).ok_or_else(|| {
-            let known: Vec<_> = self.links.keys().map(String::as_str).collect();
-            format!("there is no link `{name}`; the links are {}", known.join(", "))
-        })?;
+        let links = self.links(name)?.to_vec();
         links.iter().for_each(|link| self.topology.changing(*link));
-        Ok(links.clone())
+        Ok(links)
     }
 
     fn link(&mut self, link: &Link, replication: Replication) -> Result<(), String> {
@@ -122,9 +131,9 @@ impl Network {
         let ends = link.ends().map_err(|error| error.to_string())?;
         let (from, to) = (self.nodes(ends.from).map_err(of)?, self.nodes(ends.to).map_err(of)?);
         let count = from.len().max(to.len());
-        if [&from, &to].iter().any(|nodes| nodes.len() != 1 && nodes.len() != count) {
-            let problem =
-                format!("{} nodes and {} do not pair up; one end must be a single node", from.len(), to.len());
+        if [&from, &to].iter().any(|nodes| !count.is_multiple_of(nodes.len())) {
+            let (from, to) = (from.len(), to.len());
+            let problem = format!("{from} nodes and {to} do not pair up; one number must be a multiple of the other");
             return Err(of(problem));
         }
         let rate = link
@@ -135,7 +144,8 @@ impl Network {
         let mut made = Vec::new();
         for index in 0..count {
             let name = if count == 1 { link.name.clone() } else { format!("{} {index}", link.name) };
-            let (from, to) = (from[index.min(from.len() - 1)], to[index.min(to.len() - 1)]);
+            // The smaller end has equal shares of the larger one, in their order.
+            let [from, to] = [&from, &to].map(|nodes| nodes[index * nodes.len() / count]);
             // A host behind a mote is in no table that has not the mote.
             let behind =
                 |mote, host| self.unknown.iter().filter(move |(_, of)| *of == mote).map(move |(root, _)| (*root, host));

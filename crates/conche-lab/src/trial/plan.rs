@@ -5,37 +5,61 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use conche_netsim::rng::{Entity, Purpose, Streams};
+use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use conche_netsim::{Instant, NodeId};
+use conche_proto::codec::Body;
 
+use super::bulk::PlannedTcp;
 use super::network::Network;
-use super::record::Flow;
+use super::record::{Control, Flow};
 use super::routes::Routes;
 use super::transfers::Planned;
 use super::{pace, pairs};
 use crate::campaign::Replication;
-use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender, Traffic, Transfer};
+use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender, Tcp, Traffic, Transfer};
 use crate::units::Size;
-use crate::workload::{self, Limit, Responder, body_of};
+use crate::workload::{self, Limit, Responder, Topic, body_of};
 
 /// What a host does.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Role {
     /// What it asks, with the place of each among all flows.
     pub(super) flows: Vec<(usize, workload::Flow)>,
-    /// The place of its scheme among those of the cell. A host that only answers has the first one.
-    pub(super) scheme: usize,
+    /// What controls its congestion. A host that only answers has the first scheme.
+    pub(super) control: Control,
     /// How it answers.
     pub(super) responder: Option<Responder>,
     /// Those that it hears and does not answer.
     pub(super) unanswered: BTreeSet<NodeId>,
+    /// What is observed here, with the place of its traffic.
+    pub(super) topics: Vec<(usize, Topic)>,
+    /// Which of these each client observes.
+    pub(super) observers: BTreeMap<NodeId, u32>,
+    /// Whom it observes, with the place of each among all flows.
+    pub(super) observes: Vec<(usize, NodeId)>,
     /// It is no endpoint.
     pub(super) is_unaware: bool,
+}
+
+impl Default for Role {
+    fn default() -> Self {
+        Self {
+            flows: Vec::new(),
+            control: Control::Scheme(0),
+            responder: None,
+            unanswered: BTreeSet::new(),
+            topics: Vec::new(),
+            observers: BTreeMap::new(),
+            observes: Vec::new(),
+            is_unaware: false,
+        }
+    }
 }
 
 /// Of a CoAP message.
 const HEADER_BYTES: u64 = 4;
 const TWO_SENDERS: &str = "its clients send other traffic with an endpoint, or without; give it clients of its own";
+const TWO_CONTROLLERS: &str = "its clients send other traffic under another controller; give it clients of its own";
 
 /// What all hosts do.
 pub(super) struct Plan<'a> {
@@ -48,6 +72,7 @@ pub(super) struct Plan<'a> {
     pub(super) flows: Vec<Flow>,
     pub(super) roles: BTreeMap<NodeId, Role>,
     pub(super) transfers: Vec<Planned>,
+    pub(super) bulk: Vec<PlannedTcp>,
 }
 
 impl<'a> Plan<'a> {
@@ -64,8 +89,8 @@ impl<'a> Plan<'a> {
         let scenario = &cell.scenario;
         let streams = Streams::new(replication.seed);
         let nstarts = cell.schemes.iter().map(|scheme| scenario.nstart(scheme)).collect();
-        let (flows, roles, transfers) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let mut plan = Self { scenario, streams, nstarts, clients: 0, flows, roles, transfers };
+        let (flows, roles, transfers, bulk) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
+        let mut plan = Self { scenario, streams, nstarts, clients: 0, flows, roles, transfers, bulk };
         for (place, traffic) in scenario.traffic.iter().enumerate() {
             let hops = |node: NodeId| network.hops.get(&node).copied().unwrap_or_default();
             let of_all = Streams::new(scenario.seed);
@@ -75,14 +100,23 @@ impl<'a> Plan<'a> {
                     .map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
                 continue;
             }
+            if let Sender::Tcp(tcp) = traffic.sender {
+                plan.bulk(place, traffic, tcp, pairs);
+                continue;
+            }
             let flow = |(client, server)| {
                 let hops = hops(client) + hops(server);
                 Flow { traffic: place, hops, ..Flow::new(client, server) }
             };
-            plan.traffic(traffic, pairs.into_iter().map(flow))
-                .map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
+            let flows = pairs.into_iter().map(flow);
+            let planned = match traffic.observe {
+                Some(observe) => plan.observing(place, traffic, observe, flows),
+                None => plan.traffic(traffic, flows),
+            };
+            planned.map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
         }
-        let is_both = |role: &Role| role.is_unaware && (role.responder.is_some() || !role.unanswered.is_empty());
+        let speaks = |role: &Role| role.responder.is_some() || !role.unanswered.is_empty() || !role.topics.is_empty();
+        let is_both = |role: &Role| role.is_unaware && speaks(role);
         match plan.roles.values().any(is_both) {
             true => Err("traffic: a sender that is unaware answers nothing; ask other nodes".to_owned()),
             false => Ok(plan),
@@ -106,25 +140,34 @@ impl<'a> Plan<'a> {
             }
         };
         for ((from, to), route) in ways {
-            let scheme = self.deal();
+            let control = traffic.controller.as_ref().map_or_else(|| self.deal(), |_| Control::Traffic(place));
             let hops = route.as_ref().map_or(0, |route| u16::try_from(route.hops()).unwrap_or(u16::MAX));
-            let flow = Flow { traffic: place, scheme, hops, wanted: Some(1), ..Flow::new(from, to) };
+            let flow = Flow { traffic: place, control, hops, wanted: Some(1), ..Flow::new(from, to) };
             let place = self.flows.len();
-            self.transfers.push(Planned { place, from, to, scheme, transfer: *transfer, route });
+            self.transfers.push(Planned { place, from, to, control, transfer: *transfer, route });
             self.flows.push(flow);
         }
         Ok(())
     }
 
+    /// Bulk transfers over wires: one for each pair.
+    fn bulk(&mut self, traffic: usize, of: &Traffic, tcp: Tcp, pairs: Vec<(NodeId, NodeId)>) {
+        for (from, to) in pairs {
+            let control = of.controller.as_ref().map_or_else(|| self.deal(), |_| Control::Traffic(traffic));
+            let place = self.flows.len();
+            self.bulk.push(PlannedTcp { place, from, to, control, tcp });
+            self.flows.push(Flow { traffic, control, wanted: Some(1), has_endpoint: false, ..Flow::new(from, to) });
+        }
+    }
+
     fn traffic(&mut self, traffic: &Traffic, flows: impl ExactSizeIterator<Item = Flow>) -> Result<(), &'static str> {
         let is_unaware = traffic.sender == Sender::Unaware;
         let token_length = if is_unaware { 0 } else { usize::from(self.scenario.endpoint.token_length) };
-        let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
         let body = |size: Option<Size>| body_of(size.map_or(0, bytes), token_length);
         let exchanges = traffic.exchanges.map(|exchanges| u64::from(exchanges.get()));
         let all = exchanges.unwrap_or_default().saturating_mul(flows.len() as u64);
         let enough = traffic.ends_run.filter(|_| all > 0).map(|share| Rc::new(Cell::new(enough(share, all))));
-        let start = Instant::ZERO + traffic.start.map_or(Duration::ZERO, |span| span.0);
+        let start = self.start_of(traffic);
         let request = workload::Flow {
             start,
             stop: traffic.stop.map(|stop| Instant::ZERO + stop.0),
@@ -140,29 +183,31 @@ impl<'a> Plan<'a> {
             confirmable: traffic.confirmable,
             ..workload::Flow::to(NodeId::BROADCAST)
         };
-        let request_bytes = request.body.len() as u64 + HEADER_BYTES + u64::from(self.scenario.endpoint.overhead());
-        let request_bytes = request_bytes + if is_unaware { 0 } else { u64::from(self.scenario.endpoint.token_length) };
+        let no_token = if is_unaware { u64::from(self.scenario.endpoint.token_length) } else { 0 };
+        let request_bytes = self.datagram_bytes(&request.body) - no_token;
         let phases: Vec<_> = Phase::spans(&self.scenario.phases).map(|(from, _)| Instant::ZERO + from).collect();
         let responder = Responder::new(traffic.method.success(), body(traffic.response));
         for flow in flows {
             let (client, server) = (flow.client, flow.server);
             let mut random = self.streams.stream(Entity::Node(client), Purpose::named("phase"));
             let pace = pace::of(&traffic.pace, start, &phases, &mut random);
-            let scheme = if is_unaware {
+            let control = if is_unaware {
                 self.roles.entry(server).or_default().unanswered.insert(client);
                 self.sender(client)?
             } else {
                 self.answer(server, &responder)?;
-                self.scheme_of(client)?
+                let own = traffic.controller.as_ref().map(|_| Control::Traffic(flow.traffic));
+                self.control_of(client, own)?
             };
-            let outstanding = match traffic.outstanding.unwrap_or_default() {
-                Outstanding::Number(number) => number,
-                Outstanding::Scheme(Nstart::Nstart) => self.nstarts[scheme],
+            let outstanding = match (traffic.outstanding.unwrap_or_default(), control) {
+                (Outstanding::Number(number), _) => number,
+                (Outstanding::Scheme(Nstart::Nstart), Control::Scheme(scheme)) => self.nstarts[scheme],
+                (Outstanding::Scheme(Nstart::Nstart), Control::Traffic(_)) => self.scenario.endpoint.nstart,
             };
             let request = workload::Flow { peer: server, pace, outstanding, ..request.clone() };
             self.roles.entry(client).or_default().flows.push((self.flows.len(), request));
             self.flows.push(Flow {
-                scheme,
+                control,
                 start,
                 wanted: exchanges,
                 outstanding,
@@ -174,34 +219,58 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// The scheme of a client: they are dealt the schemes in the order in which traffic names them.
-    fn scheme_of(&mut self, client: NodeId) -> Result<usize, &'static str> {
+    /// When a traffic begins.
+    pub(super) fn start_of(&self, traffic: &Traffic) -> Instant {
+        Instant::ZERO + traffic.start.map_or(Duration::ZERO, |span| span.0)
+    }
+
+    /// Options and payload of a message of this size.
+    pub(super) fn body(&self, size: Option<Size>) -> Body {
+        body_of(size.map_or(0, bytes), usize::from(self.scenario.endpoint.token_length))
+    }
+
+    /// Bytes of a message with this body, and of the headers around it.
+    pub(super) fn datagram_bytes(&self, body: &Body) -> u64 {
+        let endpoint = &self.scenario.endpoint;
+        body.len() as u64 + HEADER_BYTES + u64::from(endpoint.token_length) + u64::from(endpoint.overhead())
+    }
+
+    /// The stream of random numbers of an entity and a purpose.
+    pub(super) fn stream_of(&self, entity: Entity, purpose: Purpose) -> Stream {
+        self.streams.stream(entity, purpose)
+    }
+
+    /// What controls a client: what its traffic has of its `own`, or a scheme. Clients are dealt these in the order in which
+    /// traffic names them.
+    pub(super) fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, &'static str> {
         let role = self.roles.entry(client).or_default();
+        let known = role.control;
         if role.is_unaware {
             return Err(TWO_SENDERS);
         }
-        if !role.flows.is_empty() {
-            return Ok(role.scheme);
+        if role.flows.is_empty() && role.observes.is_empty() {
+            let control = own.unwrap_or_else(|| self.deal());
+            self.roles.entry(client).or_default().control = control;
+            return Ok(control);
         }
-        let scheme = self.deal();
-        self.roles.entry(client).or_default().scheme = scheme;
-        Ok(scheme)
+        let is_same = own.map_or(matches!(known, Control::Scheme(_)), |own| own == known);
+        if is_same { Ok(known) } else { Err(TWO_CONTROLLERS) }
     }
 
     /// The scheme of the next client.
-    fn deal(&mut self) -> usize {
+    fn deal(&mut self) -> Control {
         self.clients += 1;
-        (self.clients - 1) % self.nstarts.len()
+        Control::Scheme((self.clients - 1) % self.nstarts.len())
     }
 
     /// Takes a node for one without an endpoint. It has no scheme; its values are those of the first one.
-    fn sender(&mut self, client: NodeId) -> Result<usize, &'static str> {
+    fn sender(&mut self, client: NodeId) -> Result<Control, &'static str> {
         let role = self.roles.entry(client).or_default();
         if !role.is_unaware && !role.flows.is_empty() {
             return Err(TWO_SENDERS);
         }
         role.is_unaware = true;
-        Ok(role.scheme)
+        Ok(role.control)
     }
 
     fn answer(&mut self, server: NodeId, responder: &Responder) -> Result<(), &'static str> {
@@ -216,6 +285,10 @@ impl<'a> Plan<'a> {
             }
         }
     }
+}
+
+fn bytes(size: Size) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
 /// How many of all exchanges are a share of them: at least one.

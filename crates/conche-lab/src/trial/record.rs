@@ -5,7 +5,8 @@ use std::time::Duration;
 use conche_netsim::mac::RadioCounters;
 use conche_netsim::{Instant, NodeId};
 
-use crate::workload::{Exchange, Tally, Timeout};
+use super::queues::Standing;
+use crate::workload::{Exchange, Heard, Tally, Timeout};
 
 /// Everything that metrics can be made of.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,8 @@ pub struct Record {
     pub elapsed: Duration,
     /// What happened on each radio channel, and of flows that were run one by one in each run.
     pub radios: Vec<RadioCounters>,
+    /// How long the queues stood that are watched.
+    pub queues: Vec<Standing>,
     /// Datagrams that motes handed to their MACs, each once a hop.
     pub handed_over: u64,
     /// Datagrams among them that the MACs gave up.
@@ -35,8 +38,8 @@ pub struct Flow {
     pub client: NodeId,
     /// Where it goes to.
     pub server: NodeId,
-    /// The place of its scheme among those of the cell.
-    pub scheme: usize,
+    /// What controls its congestion.
+    pub control: Control,
     /// How many radio hops client and server are away from the root, both together.
     pub hops: u16,
     /// When it began.
@@ -58,6 +61,18 @@ pub struct Flow {
     pub arrivals: Vec<Instant>,
     /// What became of it, if it is a bulk transfer. As a flow it is one exchange.
     pub transfer: Option<Transferred>,
+    /// What its client heard of, if that observes. Its exchanges then are the Confirmable notifications that were acknowledged, and its
+    /// arrivals what the client heard.
+    pub observed: Option<Observed>,
+}
+
+/// What changed, and what an observer heard of it, in the order of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// When it changed.
+    pub changes: Vec<Instant>,
+    /// The states that the observer heard of, each newer than the one before.
+    pub heard: Vec<Heard>,
 }
 
 /// What became of a bulk transfer.
@@ -78,7 +93,7 @@ impl Flow {
             traffic: 0,
             client,
             server,
-            scheme: 0,
+            control: Control::Scheme(0),
             hops: 0,
             start: Instant::ZERO,
             wanted: None,
@@ -89,6 +104,7 @@ impl Flow {
             exchanges: Vec::new(),
             arrivals: Vec::new(),
             transfer: None,
+            observed: None,
         }
     }
 }
@@ -98,8 +114,8 @@ impl Flow {
 pub struct NodeRecord {
     /// Which.
     pub node: NodeId,
-    /// The place of its scheme among those of the cell.
-    pub scheme: usize,
+    /// What controls its congestion.
+    pub control: Control,
     /// The places of the traffic that it is a client of.
     pub traffic: Vec<usize>,
     /// The timeouts of its Confirmable messages, if they are wanted.
@@ -110,13 +126,32 @@ pub struct NodeRecord {
     pub dropped: u64,
 }
 
+/// What controls the congestion of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// The scheme of this place among those of the cell.
+    Scheme(usize),
+    /// The controller of the traffic of this place, whatever the scheme is.
+    Traffic(usize),
+}
+
 /// Whose values are wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
     /// The place of the scheme among those of the cell.
     pub scheme: usize,
-    /// The place of the traffic; `None`: all that comes from endpoints.
+    /// The place of the traffic; `None`: all that comes from endpoints which run the scheme.
     pub traffic: Option<usize>,
+}
+
+impl Selection {
+    /// Whether what is controlled so belongs to it. Traffic with a controller of its own does under any scheme, if it is meant.
+    fn has(self, control: Control) -> bool {
+        match control {
+            Control::Scheme(scheme) => scheme == self.scheme,
+            Control::Traffic(_) => self.traffic.is_some(),
+        }
+    }
 }
 
 impl Record {
@@ -125,6 +160,7 @@ impl Record {
         self.flows.extend(run.flows.into_iter().nth(place));
         self.nodes.extend(run.nodes);
         self.radios.extend(run.radios);
+        self.queues.extend(run.queues);
         self.elapsed += run.elapsed;
         self.handed_over += run.handed_over;
         self.given_up += run.given_up;
@@ -132,9 +168,8 @@ impl Record {
 
     /// The flows of a selection.
     pub fn flows_of(&self, selection: Selection) -> impl Iterator<Item = &Flow> {
-        let Selection { scheme, traffic } = selection;
-        let is_wanted = move |flow: &Flow| traffic.map_or(flow.has_endpoint, |of| of == flow.traffic);
-        self.flows.iter().filter(move |flow| flow.scheme == scheme && is_wanted(flow))
+        let is_wanted = move |flow: &Flow| selection.traffic.map_or(flow.has_endpoint, |of| of == flow.traffic);
+        self.flows.iter().filter(move |flow| selection.has(flow.control) && is_wanted(flow))
     }
 
     /// What is left of a part of the run: the exchanges that ended in it, and the requests that arrived and the timeouts
@@ -148,6 +183,7 @@ impl Record {
         for flow in &mut part.flows {
             flow.exchanges.retain(|exchange| is_in(exchange.ended));
             flow.arrivals.retain(|at| is_in(*at));
+            flow.observed.iter_mut().for_each(|observed| observed.changes.retain(|at| is_in(*at)));
             flow.tally = Tally::of(&flow.exchanges);
         }
         for node in &mut part.nodes {
@@ -158,9 +194,7 @@ impl Record {
 
     /// The hosts of a selection.
     pub fn nodes_of(&self, selection: Selection) -> impl Iterator<Item = &NodeRecord> {
-        let Selection { scheme, traffic } = selection;
-        self.nodes
-            .iter()
-            .filter(move |node| node.scheme == scheme && traffic.is_none_or(|of| node.traffic.contains(&of)))
+        let is_wanted = move |node: &NodeRecord| selection.traffic.is_none_or(|of| node.traffic.contains(&of));
+        self.nodes.iter().filter(move |node| selection.has(node.control) && is_wanted(node))
     }
 }

@@ -16,11 +16,15 @@ use conche_proto::PathKey;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
 
+use super::bulk::PlannedTcp;
 use super::changes::{self, Step};
 use super::network::Network;
+use super::notifications::Notifications;
+use super::observing::Both;
 use super::packets::{OfNode, PacketCounts};
 use super::plan::{Plan, Role};
-use super::record::{Flow, NodeRecord, Record};
+use super::queues::Queues;
+use super::record::{Control, Flow, NodeRecord, Record};
 use super::routes::Routes;
 use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
@@ -57,6 +61,7 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
         }
         plan.roles.values_mut().for_each(|role| role.flows.retain(|(flow, _)| *flow == place));
         plan.transfers.retain(|planned| planned.place == place);
+        plan.bulk.retain(|planned| planned.place == place);
         // Each at another time, and so with random numbers of its own.
         let seed = match plan.transfers.is_empty() {
             true => replication.seed.wrapping_add(place as u64),
@@ -99,12 +104,13 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> String {
 /// A network with its hosts at work.
 struct Trial<'a> {
     cell: &'a Cell,
-    simulation: Simulation<Occupant, PacketCounts>,
+    simulation: Simulation<Occupant, (PacketCounts, (Queues, Notifications))>,
     streams: Streams,
     controllers: Vec<AnyController>,
     flows: Vec<Flow>,
     roles: BTreeMap<NodeId, Role>,
     transfer: Option<Planned>,
+    bulk: Vec<PlannedTcp>,
     meshes: Vec<Mesh>,
     prefixes: Arc<[PathKey]>,
     radios: Vec<RadioId>,
@@ -122,12 +128,18 @@ impl<'a> Trial<'a> {
         let scenario = &cell.scenario;
         let steps = changes::steps(scenario, network)?;
         let counts = PacketCounts(vec![OfNode::default(); network.topology.nodes().count()]);
-        let simulation = Simulation::new(&network.topology, seed, counts);
+        let servers = plan.roles.iter().filter(|(_, role)| !role.topics.is_empty()).map(|(node, _)| *node);
+        let notifications = Notifications::of(servers.collect());
+        let mut queues = Queues::default();
+        for (name, above) in scenario.watched_links() {
+            network.links(name)?.iter().for_each(|link| queues.watch(*link, name, above.0));
+        }
+        let simulation = Simulation::new(&network.topology, seed, (counts, (queues, notifications)));
         let simulation = simulation.map_err(|error| error.to_string())?;
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
         let controllers: Vec<AnyController> = built.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let Plan { flows, roles, mut transfers, .. } = plan;
+        let Plan { flows, roles, mut transfers, bulk, .. } = plan;
         let transfer = transfers.pop();
         if !transfers.is_empty() {
             return Err("traffic: a run ends with its transfer; run them `one_by_one`".to_owned());
@@ -142,6 +154,7 @@ impl<'a> Trial<'a> {
             flows,
             roles,
             transfer,
+            bulk,
             meshes: network.meshes.clone(),
             prefixes: Arc::clone(&network.prefixes),
             radios: network.radios.clone(),
@@ -151,7 +164,8 @@ impl<'a> Trial<'a> {
             undone: ends_the_run.then(Rc::default),
         };
         let motes = trial.meshes.iter().flat_map(|mesh| &mesh.nodes);
-        let hosts: BTreeSet<NodeId> = trial.roles.keys().chain(motes).copied().collect();
+        let ends = trial.bulk.iter().flat_map(|planned| [&planned.from, &planned.to]);
+        let hosts: BTreeSet<NodeId> = trial.roles.keys().chain(motes).chain(ends).copied().collect();
         for node in hosts {
             let host = trial.host(node, 0)?;
             trial.simulation.attach(node, host).map_err(|error| error.to_string())?;
@@ -214,10 +228,27 @@ impl<'a> Trial<'a> {
             let Some(transfer) = &self.transfer else {
                 return Err("radios: stations that route by themselves send transfers; there is none".to_owned());
             };
-            return Ok(Occupant::Mote(Box::new(transfers::mote(mesh, node, transfer, &self.controllers))));
+            return Ok(Occupant::Mote(Box::new(transfers::mote(
+                mesh,
+                node,
+                transfer,
+                self.controller(transfer.control),
+            ))));
+        }
+        if let Some(bulk) = self.bulk.iter().find(|bulk| [bulk.from, bulk.to].contains(&node)) {
+            let ends = self.bulk.iter().filter(|other| [other.from, other.to].contains(&node)).count();
+            if ends > 1 || self.roles.contains_key(&node) {
+                return Err(
+                    "traffic: a node has one end of a TCP transfer, and nothing else; give it nodes of its own"
+                        .to_owned(),
+                );
+            }
+            return Ok(Occupant::Bulk(Box::new(bulk.host(node, self.controller(bulk.control)))));
         }
         let role = self.roles[&node].clone();
+        let sends = !role.flows.is_empty() || !role.topics.is_empty();
         let is_client = !role.flows.is_empty();
+        let (publisher, subscriber) = (role.publisher(), role.subscriber(&self.flows));
         let flows: Vec<_> = role.flows.into_iter().map(|(_, flow)| flow).collect();
         if role.is_unaware {
             return Ok(Occupant::Unaware(Unaware::new(flows)));
@@ -226,8 +257,8 @@ impl<'a> Trial<'a> {
             undone.set(undone.get() + flows.len() as u64);
         }
         let requester = is_client.then(|| Requester::new(flows, self.undone.clone()));
-        let controller = self.controllers[role.scheme].clone();
-        let timeouts = (self.wanted.timeouts && is_client).then(Timeouts::default);
+        let controller = self.controller(role.control);
+        let timeouts = (self.wanted.timeouts && sends).then(Timeouts::default);
         let recorded = match &timeouts {
             Some(timeouts) => timeouts.of(controller),
             None => Recorded::new(controller, None),
@@ -235,12 +266,17 @@ impl<'a> Trial<'a> {
         let silent = || Responder::new(Code::CONTENT, Body::EMPTY);
         let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
         let responder = responder.map(|responder| responder.leaving(role.unanswered));
-        let application = Application { requester, responder, timeouts };
+        let application = Application { requester, responder, publisher, subscriber, timeouts };
         let scenario = &self.cell.scenario;
-        let config = config(&scenario.endpoint, scenario.nstart(&self.cell.schemes[role.scheme]));
+        let scheme = match role.control {
+            Control::Scheme(place) => scenario.scheme(&self.cell.schemes[place]),
+            Control::Traffic(_) => None,
+        };
+        let nstart = scheme.and_then(|scheme| scheme.nstart).unwrap_or(scenario.endpoint.nstart);
+        let config = config(&scenario.endpoint, nstart);
         let mut host =
             host(node, lives, config, recorded, &self.streams, application).map_err(|error| error.to_string())?;
-        match scenario.scheme(&self.cell.schemes[role.scheme]).and_then(|scheme| scheme.paths) {
+        match scheme.and_then(|scheme| scheme.paths) {
             None => {}
             Some(Paths::Hosts) => {
                 let host_path = |node: &NodeId| PathKey::new(node.index() as u128, 128);
@@ -254,18 +290,28 @@ impl<'a> Trial<'a> {
         Ok(Occupant::Coap(Box::new(host)))
     }
 
+    /// What controls the congestion of a client.
+    fn controller(&self, control: Control) -> AnyController {
+        let own = |place: usize| self.cell.scenario.traffic[place].controller.as_ref();
+        match control {
+            Control::Scheme(place) => self.controllers[place].clone(),
+            Control::Traffic(place) => own(place).expect("traffic that controls has a controller").controller(),
+        }
+    }
+
     fn into_record(self) -> Record {
-        let Self { simulation, mut flows, roles, transfer, radios, retired, wanted, .. } = self;
-        let elapsed = simulation.now() - Instant::ZERO;
+        let Self { simulation, mut flows, roles, transfer, bulk, radios, retired, wanted, .. } = self;
+        let end = simulation.now();
+        let elapsed = end - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
-        let (hosts, counts) = simulation.into_parts();
+        let (hosts, (counts, (queues, notifications))) = simulation.into_parts();
         // Of two flows between the same nodes the first one is to be found.
         let pairs: HashMap<(NodeId, NodeId), usize> = if wanted.arrivals {
             (0..flows.len()).rev().map(|place| ((flows[place].client, flows[place].server), place)).collect()
         } else {
             HashMap::new()
         };
-        let mut motes = BTreeMap::new();
+        let (mut motes, mut bulks, mut observing) = (BTreeMap::new(), BTreeMap::new(), Both::default());
         let mut timeouts: BTreeMap<NodeId, Vec<Timeout>> = BTreeMap::new();
         for (node, host) in retired.into_iter().chain(hosts) {
             let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
@@ -285,6 +331,10 @@ impl<'a> Trial<'a> {
                     motes.insert(node, *mote);
                     continue;
                 }
+                Occupant::Bulk(end) => {
+                    bulks.insert(node, *end);
+                    continue;
+                }
             };
             if let Some(requester) = application.requester {
                 add(requester.tallies());
@@ -295,21 +345,27 @@ impl<'a> Trial<'a> {
             if let Some(recorded) = application.timeouts {
                 timeouts.entry(node).or_default().extend(recorded.into_log());
             }
+            observing.publishers.extend(application.publisher.map(|publisher| (node, publisher)));
+            observing.subscribers.extend(application.subscriber.map(|subscriber| (node, subscriber)));
             for arrival in application.responder.iter().flat_map(Responder::arrivals) {
                 if let Some(place) = pairs.get(&(arrival.from, node)) {
                     flows[*place].arrivals.push(arrival.at);
                 }
             }
         }
-        let client = |(node, role): (&NodeId, &Role)| {
-            let mut traffic: Vec<usize> = role.flows.iter().map(|(place, _)| flows[*place].traffic).collect();
+        bulk.iter().for_each(|planned| planned.measure(&mut flows, &bulks));
+        observing.measure(&mut flows, &roles, notifications);
+        let sender = |(node, role): (&NodeId, &Role)| {
+            let asked = role.flows.iter().map(|(place, _)| flows[*place].traffic);
+            let mut traffic: Vec<usize> = asked.chain(role.topics.iter().map(|(traffic, _)| *traffic)).collect();
             traffic.dedup();
             let timeouts = timeouts.remove(node).unwrap_or_default();
             let OfNode { copies, dropped } = counts.0[node.index()];
-            NodeRecord { node: *node, scheme: role.scheme, traffic, timeouts, copies, dropped }
+            NodeRecord { node: *node, control: role.control, traffic, timeouts, copies, dropped }
         };
-        let nodes = roles.iter().filter(|(_, role)| !role.flows.is_empty() && !role.is_unaware).map(client).collect();
-        let mut record = Record { flows, nodes, elapsed, radios, ..Record::default() };
+        let sends = |role: &Role| !role.is_unaware && (!role.flows.is_empty() || !role.topics.is_empty());
+        let nodes = roles.iter().filter(|(_, role)| sends(role)).map(sender).collect();
+        let mut record = Record { flows, nodes, elapsed, radios, queues: queues.into_seen(end), ..Record::default() };
         transfer.iter().for_each(|transfer| transfers::measure(&mut record, &motes, transfer));
         record
     }

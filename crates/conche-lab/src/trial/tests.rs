@@ -1,5 +1,9 @@
 //! Runs of small scenarios: who asks whom, and what changes on the way.
 
+mod bulk;
+mod groups;
+mod observing;
+
 use super::{Record, Routes, Wanted, run};
 use crate::campaign::Replication;
 use crate::scenario::{Document, ScenarioError};

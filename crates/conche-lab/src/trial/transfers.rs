@@ -7,7 +7,7 @@ use conche_netsim::transport::tcp::{Receiver, Sender, SenderConfig};
 use conche_netsim::{Instant, NodeId, RadioId};
 use conche_proto::cc::AnyController;
 
-use super::record::{Record, Transferred};
+use super::record::{Control, Record, Transferred};
 use super::routes::{Route, router};
 use crate::scenario::{Routing, Transfer};
 use crate::units::Size;
@@ -28,8 +28,8 @@ pub(super) struct Planned {
     pub(super) place: usize,
     pub(super) from: NodeId,
     pub(super) to: NodeId,
-    /// The place of its scheme among those of the cell.
-    pub(super) scheme: usize,
+    /// What controls its congestion.
+    pub(super) control: Control,
     pub(super) transfer: Transfer,
     /// The way that it takes, where routes are frozen.
     pub(super) route: Option<Route>,
@@ -39,8 +39,8 @@ pub(super) struct Planned {
 type Host = Mote<AnyController, Timer>;
 
 /// The mote at a node of a mesh.
-pub(super) fn mote(mesh: &Mesh, node: NodeId, planned: &Planned, controllers: &[AnyController]) -> Host {
-    let Planned { from, to, transfer, scheme, route, .. } = planned;
+pub(super) fn mote(mesh: &Mesh, node: NodeId, planned: &Planned, controller: AnyController) -> Host {
+    let Planned { from, to, transfer, route, .. } = planned;
     let router = match &mesh.routing {
         Routing::Aodv(aodv) => router(node, aodv),
         _ => Router::Frozen(route.iter().flat_map(|route| route.next_hops(node)).collect()),
@@ -56,7 +56,7 @@ pub(super) fn mote(mesh: &Mesh, node: NodeId, planned: &Planned, controllers: &[
             max_timeouts: transfer.max_timeouts.get(),
             acknowledgments: transfer.acknowledgments,
         };
-        Role::Source(*to, Sender::new(config, controllers[*scheme].clone(), Instant::ZERO))
+        Role::Source(*to, Sender::new(config, controller, Instant::ZERO))
     } else {
         Role::Relay
     };

@@ -7,11 +7,13 @@ use conche_netsim::NodeId;
 use conche_netsim::mote::Arrived;
 use conche_netsim::node::{self, Node};
 use conche_netsim::rng::{Entity, Purpose, Streams};
-use conche_proto::{ConfigError, EndpointConfig, Envelope, Event, TransmissionParameters, Transmit};
+use conche_proto::{ConfigError, EndpointConfig, Envelope, Event, Limits, TransmissionParameters, Transmit};
 
+use super::publisher::Publisher;
 use super::recorded::Recorded;
 use super::requester::Requester;
 use super::responder::Responder;
+use super::subscriber::Subscriber;
 use super::timeouts::Timeouts;
 use crate::scenario::Endpoint;
 
@@ -23,6 +25,10 @@ pub(super) type Context<'a> = node::Context<'a, Application>;
 pub enum Timer {
     /// The next message of the flow with this number is due.
     Flow(u32),
+    /// The topic with this number changes.
+    Change(u32),
+    /// It is time to register with the server of this number.
+    Register(u32),
     /// A mote has processed what arrived.
     Arrived(Arrived),
 }
@@ -41,13 +47,17 @@ impl TryFrom<Timer> for Arrived {
     }
 }
 
-/// What a node does: ask, answer, or both.
+/// What a node does: ask, answer, observe, be observed, or several of these.
 #[derive(Debug, Default)]
 pub struct Application {
     /// Sends requests.
     pub requester: Option<Requester>,
     /// Answers requests.
     pub responder: Option<Responder>,
+    /// Notifies.
+    pub publisher: Option<Publisher>,
+    /// Observes.
+    pub subscriber: Option<Subscriber>,
     /// Records the timeouts of what leaves, if they are wanted.
     pub timeouts: Option<Timeouts>,
 }
@@ -59,7 +69,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The configuration of an endpoint as the papers had them: without the safety envelope, but for the longest timeout.
 #[must_use]
 pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
+    let mut limits = Limits::default();
+    limits.queue = endpoint.queue.map_or(limits.queue, |queue| queue.get() as usize);
     EndpointConfig {
+        limits,
         datagram_overhead: endpoint.overhead(),
         transmission: TransmissionParameters {
             max_retransmit: endpoint.max_retransmit,
@@ -101,9 +114,21 @@ impl node::Application for Application {
         if let Some(requester) = &mut self.requester {
             requester.start(ctx);
         }
+        if let Some(publisher) = &self.publisher {
+            publisher.start(ctx);
+        }
+        if let Some(subscriber) = &self.subscriber {
+            subscriber.start(ctx);
+        }
     }
 
     fn event(&mut self, ctx: &mut Context<'_>, event: Event<NodeId>) {
+        if self.publisher.as_mut().is_some_and(|publisher| publisher.event(ctx, &event)) {
+            return;
+        }
+        if let Some(subscriber) = &mut self.subscriber {
+            subscriber.event(ctx, &event);
+        }
         if let Some(responder) = &mut self.responder {
             responder.event(ctx, &event);
         }
@@ -113,8 +138,11 @@ impl node::Application for Application {
     }
 
     fn timer(&mut self, ctx: &mut Context<'_>, timer: Timer) {
-        if let (Some(requester), Timer::Flow(number)) = (&mut self.requester, timer) {
-            requester.timer(ctx, number);
+        match (timer, &mut self.requester, &mut self.publisher, &mut self.subscriber) {
+            (Timer::Flow(number), Some(requester), ..) => requester.timer(ctx, number),
+            (Timer::Change(number), _, Some(publisher), _) => publisher.timer(ctx, number),
+            (Timer::Register(number), .., Some(subscriber)) => subscriber.timer(ctx, number),
+            _ => {}
         }
     }
 

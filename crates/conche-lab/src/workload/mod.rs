@@ -11,6 +11,7 @@
 //! | `flow` | what one requester asks of one peer: when, how often, how much |
 //! | `requester` | opens exchanges as its flows say, and records them |
 //! | `responder` | answers, and records what arrives |
+//! | `publisher`, `subscriber` | serves what changes, and observes it (RFC 7641) |
 //! | `unaware` | sends at a pace without an endpoint, whatever happens to it |
 //! | `recorded` | a controller that tells the timeouts that it answers |
 //! | `timeouts` | the timeout of each copy that a host sends |
@@ -20,18 +21,22 @@
 mod application;
 mod flow;
 mod occupant;
+mod publisher;
 mod recorded;
 mod requester;
 mod responder;
+mod subscriber;
 mod timeouts;
 mod unaware;
 
 pub use application::{Application, Timer, config, host};
 pub use flow::{Flow, Limit, Pace, Segment, body_of};
 pub use occupant::Occupant;
+pub use publisher::{Publisher, Topic};
 pub use recorded::Recorded;
 pub use requester::{Exchange, Requester, Tally};
 pub use responder::{Arrival, Responder};
+pub use subscriber::{Heard, Subscriber};
 pub use timeouts::{Timeout, Timeouts};
 pub use unaware::Unaware;
 

@@ -5,6 +5,7 @@ use conche_netsim::host::{Host, Port, Received};
 use conche_netsim::mac::Transmitted;
 use conche_netsim::mote::Mote;
 use conche_netsim::node::Node;
+use conche_netsim::transport::bulk::Bulk;
 use conche_proto::cc::AnyController;
 
 use super::application::{Application, Timer};
@@ -19,6 +20,8 @@ pub enum Occupant {
     Unaware(Unaware),
     /// Bulk transfers, and those of others on their way.
     Mote(Box<Mote<AnyController, Timer>>),
+    /// An end of a bulk transfer over wires.
+    Bulk(Box<Bulk<AnyController, Timer>>),
 }
 
 impl Occupant {
@@ -27,6 +30,7 @@ impl Occupant {
             Self::Coap(node) => &mut **node,
             Self::Unaware(sender) => sender,
             Self::Mote(mote) => &mut **mote,
+            Self::Bulk(bulk) => &mut **bulk,
         }
     }
 }

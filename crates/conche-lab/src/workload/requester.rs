@@ -1,6 +1,7 @@
 //! The requester: it opens exchanges as its flows say, and records them.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -55,8 +56,8 @@ pub struct Requester {
     flows: Vec<Flow>,
     tallies: Vec<Tally>,
     exchanges: Vec<Exchange>,
-    /// The flow of each exchange that goes on.
-    open: Vec<(ExchangeId, u32)>,
+    /// The flow of each exchange that goes on, by its number.
+    open: BTreeMap<u64, u32>,
     /// How many flows of the run are not done; the last one ends it.
     undone: Option<Rc<Cell<u64>>>,
 }
@@ -115,7 +116,7 @@ impl Requester {
     #[must_use]
     pub fn new(flows: Vec<Flow>, undone: Option<Rc<Cell<u64>>>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
-        Self { flows, tallies, exchanges: Vec::new(), open: Vec::new(), undone }
+        Self { flows, tallies, exchanges: Vec::new(), open: BTreeMap::new(), undone }
     }
 
     /// The exchanges that are over, in the order of their ends.
@@ -167,8 +168,7 @@ impl Requester {
             Event::Failed { exchange, course, .. } => (*exchange, *course, false),
             _ => return,
         };
-        let Some(place) = self.open.iter().position(|(open, _)| *open == exchange) else { return };
-        let (_, number) = self.open.swap_remove(place);
+        let Some(number) = self.open.remove(&exchange.as_u64()) else { return };
         self.record(ctx, number, (exchange, course), answered);
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
         if answered {
@@ -218,7 +218,9 @@ impl Requester {
             tally.generated += u64::from(is_closed);
             tally.opened += 1;
             match ctx.request(flow.peer, request) {
-                Ok(exchange) => self.open.push((exchange, number)),
+                Ok(exchange) => {
+                    self.open.insert(exchange.as_u64(), number);
+                }
                 // A full queue of the endpoint: the message is lost at its source. A loop that nothing closes goes on later.
                 Err(_) => {
                     tally.failed += 1;

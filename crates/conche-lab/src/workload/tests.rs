@@ -34,7 +34,7 @@ fn run(
     let timeouts = Timeouts::default();
     let controller = timeouts.of(named(controller));
     let requester = Some(Requester::new(vec![flow(server)], None));
-    let asking = Application { requester, responder: None, timeouts: Some(timeouts) };
+    let asking = Application { requester, timeouts: Some(timeouts), ..Application::default() };
     let responder = Responder::new(Code::CHANGED, body_of(20, 2));
     let answering = Application { responder: Some(responder), ..Application::default() };
     for (node, nstart, controller, application) in

@@ -24,6 +24,10 @@ pub trait Observer {
     /// A link made a second packet out of one; this is the second.
     fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {}
 
+    /// A link took a frame, which will have left its queue then. Links that may change, follow a trace or manage their queue do
+    /// not know that.
+    fn on_queued(&mut self, now: Instant, link: LinkId, departure: Instant) {}
+
     /// A packet is at its host, which is told next.
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {}
 }
@@ -75,6 +79,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.on_duplicated(now, packet, link);
     }
 
+    fn on_queued(&mut self, now: Instant, link: LinkId, departure: Instant) {
+        self.0.on_queued(now, link, departure);
+        self.1.on_queued(now, link, departure);
+    }
+
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {
         self.0.on_delivered(now, packet);
         self.1.on_delivered(now, packet);
@@ -97,6 +106,12 @@ impl<O: Observer> Observer for Option<O> {
     fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {
         if let Some(observer) = self {
             observer.on_duplicated(now, packet, link);
+        }
+    }
+
+    fn on_queued(&mut self, now: Instant, link: LinkId, departure: Instant) {
+        if let Some(observer) = self {
+            observer.on_queued(now, link, departure);
         }
     }
 

@@ -158,17 +158,16 @@ impl Wire {
         &mut self.line
     }
 
-    /// Takes a frame with this many bytes of UDP payload.
-    pub(super) fn offer(&mut self, now: Instant, payload_bytes: u32) -> Fate {
-        let departure = match self.line.config.rate {
+    /// Takes a frame with this many bytes of UDP payload, and tells when it will have left the queue; `None` if that is full.
+    pub(super) fn accept(&mut self, now: Instant, payload_bytes: u32) -> Option<Instant> {
+        match self.line.config.rate {
             None => Some(now),
             Some(rate) => {
                 let bytes = self.line.frame_bytes(payload_bytes);
                 let nanos = self.line.service_nanos(rate, bytes);
                 self.backlog.accept(now, bytes, nanos)
             }
-        };
-        departure.map_or(Fate::Refused, |departure| self.line.leave(departure))
+        }
     }
 }
 

@@ -239,7 +239,13 @@ impl Network {
         let payload_bytes = around.packets.way(packet).payload_bytes;
         match &mut self.links[id.index()].kind {
             Kind::Wire(wire) => {
-                let fate = wire.offer(now, payload_bytes);
+                let fate = match wire.accept(now, payload_bytes) {
+                    None => Fate::Refused,
+                    Some(departure) => {
+                        around.observer.on_queued(now, id, departure);
+                        wire.line().leave(departure)
+                    }
+                };
                 self.follow(around, packet, id, fate);
             }
             Kind::Buffer(buffer) => {

@@ -64,6 +64,11 @@ impl<C: Controller> Exchange<C> {
         *self.again.get_or_insert_with(|| controller.expired(peer, flight, &Expired { now, attempt, load }))
     }
 
+    /// It is known to be lost, not by its timer: its next copy may leave at once.
+    pub(super) fn lost(&mut self, now: Instant) {
+        (self.deadline, self.again) = (None, Some(now));
+    }
+
     /// It has arrived; the answer is its round-trip time, if that is known without doubt.
     pub(super) fn acknowledge(
         &mut self,

@@ -13,10 +13,11 @@
 //! |---|---|
 //! | [`segment`] | what is sent |
 //! | [`sender`] | the window and the retransmission queue |
+//! | `window` | how many segments may be on their way |
 //! | [`receiver`] | acknowledgments, cumulative or one for each segment |
 //!
 //! Sequence numbers count segments, not bytes, and all segments are of one size. There is no congestion avoidance (the
-//! window's limit takes its place), no fast retransmission, and no FIN: the transfer is over when its last segment is
+//! window's limit takes its place) and no fast retransmission but in a sender with [`Sender::with_reno`], and no FIN: the transfer is over when its last segment is
 //! acknowledged. Timers come from a congestion [`Controller`](conche_proto::cc::Controller): each segment is an exchange.
 //!
 //! Neither side does any I/O: segments and time come in, segments and a time to wake up go out.
@@ -25,6 +26,7 @@ mod exchange;
 pub mod receiver;
 pub mod segment;
 pub mod sender;
+mod window;
 
 pub use receiver::Receiver;
 pub use segment::Segment;

@@ -14,6 +14,7 @@ use conche_proto::cc::non::PROBING_RATE;
 use rand_core::RngCore;
 
 use super::exchange::{Exchange, Known};
+use super::window::Window;
 use super::{Acknowledgments, Segment};
 use crate::Instant;
 use crate::rng::Stream;
@@ -94,7 +95,7 @@ pub struct Sender<C: Controller> {
     /// The place of the queue's head in the sequence; 0 is the SYN's.
     head: u32,
     /// How many segments from the head on may be on their way.
-    window: u16,
+    window: Window,
     stats: SenderStats,
 }
 
@@ -102,7 +103,14 @@ impl<C: Controller> Sender<C> {
     /// A sender that will begin with its handshake.
     pub fn new(config: SenderConfig, controller: C, now: Instant) -> Self {
         let (peer, queue, stats) = (controller.peer(now), VecDeque::new(), SenderStats::default());
-        Self { config, controller, peer, state: State::Open, queue, head: 0, window: 1, stats }
+        let window = Window::limited(config.window_limit);
+        Self { config, controller, peer, state: State::Open, queue, head: 0, window, stats }
+    }
+
+    /// The same with congestion control as TCP has it (RFC 5681, RFC 6582). Acknowledgments must be cumulative.
+    #[must_use]
+    pub fn with_reno(self) -> Self {
+        Self { window: Window::reno(self.config.window_limit), ..self }
     }
 
     /// How far the transfer is.
@@ -148,16 +156,30 @@ impl<C: Controller> Sender<C> {
             },
             Segment::Syn | Segment::Data { .. } => false,
         };
-        if news {
-            self.window = self.window.saturating_add(1).min(self.config.window_limit).max(1);
-        }
+        let (before, flight) = (self.head, self.flight());
         while self.queue.front().is_some_and(|exchange| exchange.acknowledged) {
             self.queue.pop_front();
             self.head += 1;
         }
+        let next_is_lost = if news {
+            let count = u16::try_from(self.head - before).unwrap_or(u16::MAX);
+            self.window.news(count, self.head)
+        } else {
+            matches!(segment, Segment::Ack { number } if number.saturating_add(1) == self.head && !self.queue.is_empty())
+                && self.window.duplicate(flight, self.place(self.queue.len()))
+        };
+        if let Some(first) = self.queue.front_mut().filter(|_| next_is_lost) {
+            first.lost(now);
+        }
         if self.head == self.end() {
             self.state = State::Completed(now);
         }
+    }
+
+    /// How many segments are on their way.
+    fn flight(&self) -> u16 {
+        let flying = self.queue.iter().filter(|exchange| exchange.deadline.is_some());
+        u16::try_from(flying.count()).unwrap_or(u16::MAX)
     }
 
     /// The place in the sequence of the segment at this index of the queue.
@@ -212,11 +234,12 @@ impl<C: Controller> Sender<C> {
             && let Some(index) = self.queue.iter().position(due)
         {
             self.stats.timeouts += 1;
+            let flight = self.flight();
             self.queue[index].timeouts += 1;
             if self.queue[index].timeouts >= self.config.max_timeouts {
                 self.abort(now);
             }
-            self.window = 1;
+            self.window.timed_out(flight);
             self.queue.iter_mut().for_each(|exchange| exchange.deadline = None);
         }
     }
@@ -231,7 +254,7 @@ impl<C: Controller> Sender<C> {
 
     /// The first segment of the window that is not on its way.
     fn next_to_send(&mut self, now: Instant) -> Next {
-        let window = usize::from(self.window);
+        let window = usize::from(self.window.segments());
         let idle = |exchange: &Exchange<C>| !exchange.acknowledged && exchange.deadline.is_none();
         if let Some(index) = self.queue.iter().take(window).position(idle) {
             let load = self.load(index);

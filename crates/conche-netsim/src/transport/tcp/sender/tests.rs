@@ -190,3 +190,28 @@ fn every_controller_completes_a_transfer_in_which_every_fifth_segment_is_lost() 
         }
     }
 }
+
+#[test]
+fn with_reno_three_duplicates_send_the_missing_segment_at_once_and_its_timer_is_not_backed_off() {
+    let mut bench = Bench::open("linux", 16, Acknowledgments::Cumulative, 100);
+    bench.sender = bench.sender.with_reno();
+    let mut next = 0;
+    for _ in 0..3 {
+        let sent = bench.numbers();
+        next = sent.last().expect("there is more") + 1;
+        for number in sent {
+            bench.ack(number + 1);
+        }
+    }
+    let sent = bench.numbers();
+    assert_eq!(sent, (next..next + 8).collect::<Vec<_>>(), "slow start");
+    for _ in 0..2 {
+        bench.ack(next);
+        assert_eq!(bench.numbers(), [0; 0]);
+    }
+    bench.ack(next);
+    assert_eq!(bench.numbers().first(), Some(&next), "the first of them is missing");
+    assert_eq!((bench.sender.stats().retransmissions, bench.sender.stats().timeouts), (1, 0));
+    bench.ack(next + 8);
+    assert_eq!(bench.numbers().len(), 4, "half of what was on its way");
+}

@@ -1,0 +1,61 @@
+//! The observer that tells what became of Confirmable notifications: the endpoint does not tell its application.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use conche_netsim::packet::Packet;
+use conche_netsim::trace::Observer;
+use conche_netsim::{Instant, NodeId};
+
+use crate::workload::Exchange;
+
+/// The Confirmable notifications of those who are observed.
+#[derive(Debug, Default)]
+pub(super) struct Notifications {
+    servers: BTreeSet<NodeId>,
+    /// Whom to, when first, and how often, by server and exchange.
+    sent: BTreeMap<(NodeId, u64), (NodeId, Instant, u16)>,
+    acknowledged: Vec<(NodeId, NodeId, Exchange)>,
+}
+
+/// The type of a Confirmable message (RFC 7252 §3).
+const CONFIRMABLE: u8 = 0;
+
+impl Notifications {
+    /// Watches what these servers send.
+    pub(super) fn of(servers: BTreeSet<NodeId>) -> Self {
+        Self { servers, ..Self::default() }
+    }
+
+    /// Those that were acknowledged, in the order of time, each with its server and its observer; their flow has no number.
+    pub(super) fn into_acknowledged(self) -> Vec<(NodeId, NodeId, Exchange)> {
+        self.acknowledged
+    }
+}
+
+impl Observer for Notifications {
+    fn on_sent(&mut self, now: Instant, packet: &Packet) {
+        let is_confirmable = packet.bytes().first().is_some_and(|first| (first >> 4) & 3 == CONFIRMABLE);
+        if let Some(copy) = packet.meta.copy.filter(|copy| is_confirmable && self.servers.contains(&copy.node)) {
+            self.sent.entry((copy.node, copy.exchange)).or_insert((packet.meta.to, now, 0)).2 += 1;
+        }
+    }
+
+    fn on_delivered(&mut self, now: Instant, packet: &Packet) {
+        let Some(copy) = packet.meta.cause.and_then(|cause| cause.copy) else { return };
+        if copy.node != packet.meta.to {
+            return;
+        }
+        let Some((to, began, copies)) = self.sent.remove(&(copy.node, copy.exchange)) else { return };
+        let exchange = Exchange {
+            flow: 0,
+            number: copy.exchange,
+            began,
+            ended: now,
+            transmissions: copies,
+            unnecessary: copies.saturating_sub(u16::from(copy.attempt) + 1),
+            answered: true,
+            round_trip: Some(now - began),
+        };
+        self.acknowledged.push((copy.node, to, exchange));
+    }
+}

@@ -1,0 +1,115 @@
+//! Who observes whom: the roles of both sides, and what is left of it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use conche_netsim::rng::{Entity, Purpose};
+use conche_netsim::{Instant, NodeId};
+use conche_proto::Reliability;
+
+use super::notifications::Notifications;
+use super::pace;
+use super::plan::{Plan, Role};
+use super::record::{Flow, Observed};
+use crate::scenario::{Observe, Traffic};
+use crate::workload::{self, Publisher, Subscriber, Topic};
+
+impl Plan<'_> {
+    /// Clients that observe, and servers that notify them.
+    pub(super) fn observing(
+        &mut self,
+        place: usize,
+        traffic: &Traffic,
+        observe: Observe,
+        flows: impl Iterator<Item = Flow>,
+    ) -> Result<(), &'static str> {
+        let (start, body) = (self.start_of(traffic), self.body(traffic.response));
+        let reliability = match observe {
+            Observe::Confirmable => Some(Reliability::Confirmable),
+            Observe::EachFifthConfirmable => None,
+        };
+        let request_bytes = self.datagram_bytes(&body);
+        for flow in flows {
+            let (client, server) = (flow.client, flow.server);
+            self.control_of(client, None)?;
+            let mut random = self.stream_of(Entity::Node(server), Purpose::named("phase"));
+            let role = self.roles.entry(server).or_default();
+            if role.is_unaware {
+                return Err("its servers have no endpoint; give it servers of its own");
+            }
+            let number = role.topics.iter().position(|(of, _)| *of == place).unwrap_or_else(|| {
+                let pace = pace::of(&traffic.pace, start, &[], &mut random);
+                let stop = traffic.stop.map(|stop| Instant::ZERO + stop.0);
+                let to = workload::Flow::to(NodeId::BROADCAST);
+                let changes = workload::Flow { start, stop, pace, body: body.clone(), ..to };
+                role.topics.push((place, Topic { changes, reliability }));
+                role.topics.len() - 1
+            });
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            if role.observers.insert(client, number).is_some() {
+                return Err("its clients observe these servers in other traffic; give it servers of its own");
+            }
+            let control = role.control;
+            self.roles.entry(client).or_default().observes.push((self.flows.len(), server));
+            let observed = Some(Observed::default());
+            self.flows.push(Flow { control, start, request_bytes, observed, ..flow });
+        }
+        Ok(())
+    }
+}
+
+impl Role {
+    /// What it serves that is observed, if anything.
+    pub(super) fn publisher(&self) -> Option<Publisher> {
+        let topics: Vec<Topic> = self.topics.iter().map(|(_, topic)| topic.clone()).collect();
+        (!topics.is_empty()).then(|| Publisher::new(topics, self.observers.clone()))
+    }
+
+    /// What it observes, if anything. It registers before the first of that begins to change.
+    pub(super) fn subscriber(&self, flows: &[Flow]) -> Option<Subscriber> {
+        let within = self.observes.iter().map(|(place, _)| flows[*place].start - Instant::ZERO).min()?;
+        Some(Subscriber::new(self.observes.iter().map(|(_, server)| *server).collect(), within))
+    }
+}
+
+/// What is left of those who serve what is observed, and of those who observe it; of one that started anew, of each of its lives.
+#[derive(Debug, Default)]
+pub(super) struct Both {
+    pub(super) publishers: Vec<(NodeId, Publisher)>,
+    pub(super) subscribers: Vec<(NodeId, Subscriber)>,
+}
+
+impl Both {
+    /// Adds what they did to their flows.
+    pub(super) fn measure(self, flows: &mut [Flow], roles: &BTreeMap<NodeId, Role>, notifications: Notifications) {
+        let mut places: HashMap<(NodeId, NodeId), usize> = HashMap::new();
+        for (node, role) in roles {
+            places.extend(role.observes.iter().map(|(place, server)| ((*server, *node), *place)));
+        }
+        for (server, publisher) in self.publishers {
+            for (client, number) in &roles[&server].observers {
+                let Some(flow) = places.get(&(server, *client)).map(|place| &mut flows[*place]) else { continue };
+                let changes = &publisher.changes()[*number as usize];
+                flow.tally.generated += changes.len() as u64;
+                flow.observed.iter_mut().for_each(|observed| observed.changes.extend(changes));
+            }
+            for client in publisher.given_up() {
+                let Some(flow) = places.get(&(server, *client)).map(|place| &mut flows[*place]) else { continue };
+                flow.tally.opened += 1;
+                flow.tally.failed += 1;
+            }
+        }
+        for (client, subscriber) in self.subscribers {
+            for ((place, _), heard) in roles[&client].observes.iter().zip(subscriber.heard()) {
+                let flow = &mut flows[*place];
+                flow.arrivals.extend(heard.iter().map(|heard| heard.at));
+                flow.observed.iter_mut().for_each(|observed| observed.heard.extend(heard));
+            }
+        }
+        for (server, client, exchange) in notifications.into_acknowledged() {
+            let Some(flow) = places.get(&(server, client)).map(|place| &mut flows[*place]) else { continue };
+            flow.tally.opened += 1;
+            flow.tally.answered += 1;
+            flow.exchanges.push(exchange);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The observer that tells how long queues stand.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use conche_netsim::trace::Observer;
+use conche_netsim::{Instant, LinkId};
+
+/// The queues that are watched, by link.
+#[derive(Debug, Default)]
+pub(super) struct Queues(BTreeMap<LinkId, Vec<Standing>>);
+
+/// How long a queue stood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What the scenario calls the link.
+    pub link: String,
+    /// The time that counts as waiting too long.
+    pub above: Duration,
+    /// The longest stretch in which whatever came would have waited longer.
+    pub longest: Duration,
+    /// The last one so far.
+    stretch: (Instant, Instant),
+}
+
+impl Queues {
+    /// Watches a link.
+    pub(super) fn watch(&mut self, id: LinkId, link: &str, above: Duration) {
+        let (longest, stretch) = (Duration::ZERO, (Instant::ZERO, Instant::ZERO));
+        self.0.entry(id).or_default().push(Standing { link: link.to_owned(), above, longest, stretch });
+    }
+
+    /// What was seen until the end of a run, link by link.
+    pub(super) fn into_seen(self, end: Instant) -> Vec<Standing> {
+        let seen = self.0.into_values().flatten();
+        seen.map(|queue| Standing { longest: queue.longest.max(queue.stretch_until(end)), ..queue }).collect()
+    }
+}
+
+impl Standing {
+    /// The last stretch, as far as it is before a time.
+    fn stretch_until(&self, end: Instant) -> Duration {
+        self.stretch.1.min(end) - self.stretch.0
+    }
+
+    /// A frame came that will have left then: until so long before, others would wait longer.
+    fn comes(&mut self, now: Instant, departure: Instant) {
+        let waits_until = Instant::ZERO + (departure - Instant::ZERO).saturating_sub(self.above);
+        if waits_until <= now {
+            return;
+        }
+        let (began, ended) = self.stretch;
+        self.stretch = (if now <= ended { began } else { now }, waits_until);
+        if now > ended {
+            self.longest = self.longest.max(ended - began);
+        }
+    }
+}
+
+impl Observer for Queues {
+    fn on_queued(&mut self, now: Instant, link: LinkId, departure: Instant) {
+        if self.0.is_empty() {
+            return;
+        }
+        for queue in self.0.get_mut(&link).into_iter().flatten() {
+            queue.comes(now, departure);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use conche_netsim::wired::{LinkConfig, Topology};
+
+    use super::*;
+
+    /// Frames as they come, seconds at which they do and at which they have left; the longest stretch above 2 s in seconds.
+    fn longest(frames: &[(u64, u64)], end: u64) -> u64 {
+        let at = |seconds: u64| Instant::from_millis(seconds * 1000);
+        let mut topology = Topology::new();
+        let [from, to] = ["router", "core"].map(|name| topology.node(name));
+        let link = topology.link("uplink", from, to, LinkConfig::default());
+        let mut queues = Queues::default();
+        queues.watch(link, "uplink", Duration::from_secs(2));
+        frames.iter().for_each(|(now, departure)| queues.on_queued(at(*now), link, at(*departure)));
+        queues.into_seen(at(end))[0].longest.as_secs()
+    }
+
+    #[test]
+    fn a_queue_stands_from_the_frame_that_makes_it_too_long_until_it_has_drained_so_far() {
+        assert_eq!(longest(&[(0, 1), (0, 2)], 100), 0, "2 s are not longer than 2 s");
+        assert_eq!(longest(&[(10, 20)], 100), 8);
+        assert_eq!(longest(&[(10, 20), (15, 25)], 100), 13, "one stretch");
+        assert_eq!(longest(&[(10, 20), (19, 25), (50, 53)], 100), 8, "at 19 s another one begins");
+        assert_eq!(longest(&[(10, 20)], 14), 4, "the run is over");
+    }
+}

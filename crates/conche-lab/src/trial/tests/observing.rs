@@ -1,0 +1,87 @@
+//! Observers and those who notify them.
+
+use super::*;
+use crate::trial::{Flow, Observed, Selection};
+
+/// Two clients observe a server each, which changes every 10 s from the 20th on.
+fn observing(notifications: &str) -> String {
+    let pace = "pace = { every = { interval = \"1s\", spread = false } }";
+    let observe = "pace = { every = { interval = \"10s\", spread = false } }\nstart = \"20s\"\nresponse = \"40B\"";
+    SMALL.replace(pace, &format!("{observe}\nobserve = \"{notifications}\""))
+}
+
+fn known(flow: &Flow) -> &Observed {
+    flow.observed.as_ref().expect("it observes")
+}
+
+#[test]
+fn an_observer_knows_of_each_change_as_soon_as_it_is_on_its_way() {
+    let record =
+        record(&observing("confirmable").replace("response = ", "stop = \"55s\"\nresponse = ")).expect("it runs");
+    for flow in &record.flows {
+        let Observed { changes, heard } = known(flow);
+        let millis = |at: &conche_netsim::Instant| at.as_nanos() / 1_000_000;
+        assert!(changes.iter().map(millis).eq([20_000, 30_000, 40_000, 50_000]), "{changes:?}");
+        // What was true when it registered comes first, and that was so from the begin.
+        assert_eq!((heard.len(), millis(&heard[0].changed)), (5, 0));
+        let ages: Vec<u64> = heard[1..].iter().map(|heard| millis(&heard.at) - millis(&heard.changed)).collect();
+        assert_eq!(ages, [100; 4], "half of a round trip");
+        assert_eq!((flow.exchanges.len(), flow.tally.answered, flow.tally.failed), (4, 4, 0));
+        let round_trips = flow.exchanges.iter().map(|exchange| exchange.round_trip.expect("acknowledged").as_millis());
+        assert!(round_trips.eq([200; 4]), "{:?}", flow.exchanges);
+    }
+    let servers: Vec<_> = record.nodes_of(Selection { scheme: 0, traffic: Some(0) }).map(|node| node.node).collect();
+    assert_eq!(servers, [3, 4].map(|place| record.flows[place - 3].server), "those who send copies are the servers");
+}
+
+#[test]
+fn a_notification_whose_answer_is_late_is_sent_again_in_vain() {
+    let text = observing("confirmable").replace("delay = \"60ms\"", "delay = \"1500ms\"");
+    let record = record(&text).expect("it runs");
+    for flow in &record.flows {
+        // The round trip of 3080 ms is longer than any first timeout of the default, and shorter than two of them.
+        assert!(flow.exchanges.iter().all(|exchange| (exchange.transmissions, exchange.unnecessary) == (2, 1)));
+        assert!(flow.exchanges.len() >= 3, "{:?}", flow.exchanges);
+    }
+}
+
+#[test]
+fn of_notifications_as_the_endpoint_sends_them_by_itself_each_fifth_is_acknowledged() {
+    let text = observing("each-fifth-confirmable").replace("duration = \"60s\"", "duration = \"125s\"");
+    // The default has more of them, which learn that the peer still is there.
+    let record = record(&text.replace("controller = \"default\"", "controller = \"linux\"")).expect("it runs");
+    for flow in &record.flows {
+        assert_eq!((known(flow).changes.len(), known(flow).heard.len(), flow.exchanges.len()), (11, 12, 2));
+    }
+}
+
+#[test]
+fn an_observer_that_was_cut_off_learns_the_last_state_and_one_that_is_gone_for_good_is_given_up() {
+    let cut = "[[changes]]\nat = \"25s\"\nevent = { cut-off = { nodes = \"client[0]\", for = \"20s\" } }\n[endpoint]";
+    let back = record(&observing("confirmable").replace("[endpoint]", cut)).expect("it runs");
+    let heard = &known(&back.flows[0]).heard;
+    let changed: Vec<u64> = heard.iter().map(|heard| heard.changed.as_nanos() / 1_000_000_000).collect();
+    assert_eq!(changed, [0, 20, 40, 50], "the state of 30 s was superseded");
+    let gone = observing("confirmable").replace("duration = \"60s\"", "duration = \"300s\"");
+    let gone = record(&gone.replace("[endpoint]", &cut.replace("20s", "275s"))).expect("it runs");
+    assert_eq!((gone.flows[0].tally.failed, gone.flows[1].tally.failed), (1, 0));
+}
+
+#[test]
+fn what_is_observed_has_a_pace_and_room_for_its_time() {
+    for (from, to, expected) in [
+        (
+            "response = \"40B\"",
+            "response = \"14B\"",
+            "traffic.polls.response: less than 15B: a notification holds when",
+        ),
+        ("start = \"20s\"", "exchanges = 3", "traffic.polls.exchanges: changes are not counted"),
+        ("duration = \"60s\"", "time_limit = \"60s\"", "traffic: what is observed changes without end"),
+        ("observe =", "controller = \"linux\"\nobserve =", "traffic.polls.controller: its servers send"),
+    ] {
+        let text = observing("confirmable");
+        assert!(text.contains(from), "{from}");
+        let error = record(&text.replace(from, to)).expect_err(to);
+        assert!(error.starts_with(expected), "{to}: {error}");
+    }
+}

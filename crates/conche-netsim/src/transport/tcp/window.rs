@@ -1,0 +1,137 @@
+//! How many segments may be on their way.
+
+/// The window of a sender.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    segments: u16,
+    limit: u16,
+    reno: Option<Reno>,
+}
+
+/// Congestion control of RFC 5681, with the recovery of RFC 6582. Counted in segments, as sequence numbers are here.
+#[derive(Clone, Copy, Debug)]
+struct Reno {
+    /// From here on the window grows by one in a round trip.
+    threshold: u16,
+    /// Acknowledgments of news since it grew last.
+    news: u16,
+    /// Acknowledgments of nothing new in a row.
+    duplicates: u16,
+    /// What was on its way when a loss was found ends here: what else is lost of it is of the same loss.
+    recovers: Option<u32>,
+}
+
+/// RFC 5681 §3.2.
+const DUPLICATES: u16 = 3;
+/// RFC 5681, equation (4).
+const LEAST_THRESHOLD: u16 = 2;
+
+impl Window {
+    /// One that grows by one with each acknowledgment, no further than its limit.
+    pub(super) fn limited(limit: u16) -> Self {
+        Self { segments: 1, limit, reno: None }
+    }
+
+    /// One that congestion makes smaller.
+    pub(super) fn reno(limit: u16) -> Self {
+        let reno = Reno { threshold: limit, news: 0, duplicates: 0, recovers: None };
+        Self { segments: 1, limit, reno: Some(reno) }
+    }
+
+    pub(super) fn segments(&self) -> u16 {
+        self.segments
+    }
+
+    /// So many segments, at least one, were acknowledged, up to this place. Whether the next one is known to be lost.
+    pub(super) fn news(&mut self, count: u16, until: u32) -> bool {
+        let Some(reno) = &mut self.reno else {
+            self.segments = self.segments.saturating_add(1).min(self.limit).max(1);
+            return false;
+        };
+        reno.duplicates = 0;
+        match reno.recovers {
+            // Some of what was on its way is missing still (RFC 6582 §3.2, step 3).
+            Some(end) if until < end => {
+                self.segments = self.segments.saturating_sub(count).saturating_add(1).max(1);
+                return true;
+            }
+            Some(_) => {
+                reno.recovers = None;
+                self.segments = reno.threshold;
+            }
+            None if self.segments < reno.threshold => self.segments += 1,
+            None => {
+                reno.news += 1;
+                if reno.news >= self.segments {
+                    reno.news = 0;
+                    self.segments = self.segments.saturating_add(1);
+                }
+            }
+        }
+        self.segments = self.segments.min(self.limit).max(1);
+        false
+    }
+
+    /// An acknowledgment said nothing new, while so many segments were on their way, the last one before this place. Whether
+    /// the first one is known to be lost.
+    pub(super) fn duplicate(&mut self, flight: u16, end: u32) -> bool {
+        let Some(reno) = &mut self.reno else { return false };
+        if reno.recovers.is_some() {
+            // One more has left the network.
+            self.segments = self.segments.saturating_add(1).min(self.limit);
+            return false;
+        }
+        reno.duplicates += 1;
+        if reno.duplicates < DUPLICATES {
+            return false;
+        }
+        reno.threshold = (flight / 2).max(LEAST_THRESHOLD);
+        reno.recovers = Some(end);
+        self.segments = reno.threshold.saturating_add(DUPLICATES).min(self.limit);
+        true
+    }
+
+    /// A timer ran out while so many segments were on their way.
+    pub(super) fn timed_out(&mut self, flight: u16) {
+        self.segments = 1;
+        if let Some(reno) = &mut self.reno {
+            let threshold = (flight / 2).max(LEAST_THRESHOLD);
+            *reno = Reno { threshold, news: 0, duplicates: 0, recovers: None };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn below_the_threshold_it_doubles_in_a_round_trip_and_above_it_grows_by_one() {
+        let mut window = Window::reno(64);
+        window.timed_out(16);
+        let mut sizes = vec![window.segments()];
+        let mut place = 0;
+        for _ in 0..6 {
+            for _ in 0..window.segments() {
+                place += 1;
+                assert!(!window.news(1, place));
+            }
+            sizes.push(window.segments());
+        }
+        assert_eq!(sizes, [1, 2, 4, 8, 9, 10, 11]);
+    }
+
+    #[test]
+    fn three_duplicates_halve_it_once_for_all_that_was_on_its_way() {
+        let mut window = Window::reno(64);
+        (1..=19).for_each(|place| assert!(!window.news(1, place)));
+        assert_eq!(window.segments(), 20);
+        let lost: Vec<bool> = (0..4).map(|_| window.duplicate(20, 39)).collect();
+        assert_eq!((lost, window.segments()), (vec![false, false, true, false], 10 + 3 + 1));
+        assert!(window.news(4, 23), "a second one is missing");
+        assert!(!window.news(16, 39), "all has arrived");
+        assert_eq!(window.segments(), 10);
+        window.timed_out(10);
+        assert_eq!(window.segments(), 1);
+    }
+}
