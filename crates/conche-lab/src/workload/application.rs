@@ -13,7 +13,7 @@ use super::recorded::Recorded;
 use super::requester::Requester;
 use super::responder::Responder;
 use super::timeouts::Timeouts;
-use crate::scenario::Endpoint;
+use crate::scenario::{Endpoint, Repeats};
 
 /// An application's access to its node.
 pub(super) type Context<'a> = node::Context<'a, Application>;
@@ -68,6 +68,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         },
         envelope: Envelope::open(endpoint.timeout_cap.0),
         token_length: endpoint.token_length.into(),
+        pace_repeats: endpoint.repeats == Repeats::Paced,
         response_timeout: None,
         queue_lifetime: PATIENCE,
         longest_pause: Some(PATIENCE),

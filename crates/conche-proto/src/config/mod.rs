@@ -79,6 +79,13 @@ pub struct EndpointConfig {
     pub known_options: Vec<OptionNumber>,
     /// How many requests of one source are answered (RFC 7252 §4.7). Default: all.
     pub response_limit: Option<ResponseLimit>,
+    /// Where answers wait in a queue on their way, duplicates of requests are not answered at once with what was answered before
+    /// (RFC 7252 §4.5), which would only lengthen the queue. That is so for a peer whose next request has shown that a repeat was
+    /// unnecessary. Its duplicates are then answered when 1.5 times as long has passed since the last answer as its answers
+    /// have been taking, within 30 s, unless its next request comes before. No peer's duplicates are held because of another's.
+    ///
+    /// Default: `false`, each duplicate is answered at once.
+    pub pace_repeats: bool,
     /// Nobody can use this endpoint to send much to an address that is not his (RFC 9175 §2.4, item 3; RFC 7252 §11.3). A request is
     /// answered with three times its bytes at most until its source has shown, by an Echo value, that it gets what is sent to
     /// its address. It is given one in a 4.01 when it asks for more: if the response is larger or takes longer than
@@ -115,6 +122,7 @@ impl Default for EndpointConfig {
             transfer_lifetime: Duration::from_secs(3_600),
             known_options: Vec::new(),
             response_limit: None,
+            pace_repeats: false,
             validate_sources: false,
             multicast: None,
             retry_after: Duration::from_secs(2),

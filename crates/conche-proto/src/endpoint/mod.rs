@@ -47,6 +47,7 @@ mod outbox;
 mod pushing;
 mod receive;
 mod refuse;
+mod repeats;
 mod request;
 mod respond;
 mod sets;
@@ -89,6 +90,7 @@ use inquiry::Inquiries;
 use leisure::Leisure;
 use limit::Limiter;
 use outbox::Outbox;
+use repeats::Repeats;
 use sets::Sets;
 use streams::Parts;
 use validation::Validation;
@@ -123,6 +125,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     hash: Keyed,
     groups: Option<SourceGroups<P>>,
     limiter: Option<Box<Limiter>>,
+    /// Where the configuration has repeats paced.
+    repeats: Option<Box<Repeats<P>>>,
     known: Option<Box<Known>>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
     requests: MessagePool,
@@ -175,6 +179,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             hash,
             groups: None,
             limiter: config.response_limit.map(|limit| Box::new(Limiter::new(limit))),
+            repeats: config.pace_repeats.then(|| Box::new(Repeats::new(limits.paced_peers))),
             known: known.is_something().then(|| Box::new(known)),
             requests: MessagePool::new(),
             received: OnDemand::new(config.clone()),
@@ -303,6 +308,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.exchange_due(now, index);
         } else if let Some(request) = self.incoming.due(now) {
             self.piggybacking_over(now, request);
+        } else if let Some(repeat) = self.repeats.as_mut().and_then(|repeats| repeats.pop_due(now)) {
+            self.outbox.push_back(repeat.into());
         } else if self.leisure_over(now) || self.stream_expired(now) || self.upload_due(now) {
             // Done.
         } else if let Some(due) = self.subscriptions.made().and_then(|made| made.pop_due(now)) {
@@ -336,6 +343,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             next_purge,
             self.purge_bodies(now),
             self.sets.as_ref().and_then(|sets| sets.next_due()),
+            self.repeats.as_ref().and_then(|repeats| repeats.next_due()),
         ];
         next.into_iter().fold(self.exchanges.next_due(), earlier)
     }
@@ -393,7 +401,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// What the endpoint holds, to watch that it stays bounded.
     #[must_use]
     pub fn occupancy(&self) -> Occupancy {
+        let held_repeats = self.repeats.as_ref().map_or(0, |repeats| repeats.held());
         Occupancy {
+            held_repeats,
             peers: self.peers.len(),
             exchanges: self.exchanges.len(),
             queued: self.exchanges.queued(),
@@ -407,7 +417,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 + self.incoming.timers()
                 + self.leisure.len()
                 + self.subscriptions.timers()
-                + self.observers.timers(),
+                + self.observers.timers()
+                + held_repeats,
             transfers: self.exchanges.transfers(),
             assemblies: self.parts.assemblies.contexts().len() + self.sets.as_ref().map_or(0, |sets| sets.len()),
             representations: self.representations.contexts().len(),
@@ -423,7 +434,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// found a way to make keys collide.
     #[must_use]
     pub fn lookup_steps(&self) -> u64 {
-        self.peers.steps() + self.exchanges.steps() + self.received.steps()
+        let repeats = self.repeats.as_ref().map_or(0, |repeats| repeats.steps());
+        self.peers.steps() + self.exchanges.steps() + self.received.steps() + repeats
     }
 }
 
@@ -446,6 +458,8 @@ pub struct Occupancy {
     /// Responses to requests that came to a group, which wait for their time; with `incoming` within
     /// [`Limits::incoming`](crate::Limits) too.
     pub at_leisure: usize,
+    /// Answers to duplicates that wait for their time ([`EndpointConfig::pace_repeats`](crate::EndpointConfig::pace_repeats)).
+    pub held_repeats: usize,
     /// Observers.
     pub observers: usize,
     /// Subscriptions of our own.

@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
+use super::repeats::Repeat;
 use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty};
 use crate::exchange::ExchangeId;
 use crate::message::{Deduplication, Remembered, Reply};
@@ -37,6 +38,12 @@ impl<P> Departure<P> {
             Reply::Short { length, bytes } => Self::Message { to, datagram: bytes[..usize::from(length)].into() },
             Reply::EmptyAck | Reply::Silence | Reply::Pending => Self::Empty { to, ty: Type::Acknowledgement, id },
         }
+    }
+}
+
+impl<P> From<Repeat<P>> for Departure<P> {
+    fn from(Repeat { to, id, remembered }: Repeat<P>) -> Self {
+        Self::Remembered { to, id, remembered }
     }
 }
 

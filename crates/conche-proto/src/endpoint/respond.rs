@@ -102,7 +102,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, waiting, (peer, observer), response),
             _ => {
-                self.piggyback(waiting, &response);
+                self.piggyback(now, waiting, &response);
                 None
             }
         }
@@ -173,7 +173,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.forget_stream(request, Some(StreamEnd::Refused));
                 let body = self.try_later();
                 self.incoming.remove(request);
-                self.piggyback(&waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
+                self.piggyback(now, &waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
             }
         }
     }
@@ -189,7 +189,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     #[inline]
-    fn piggyback(&mut self, waiting: &Waiting<P>, response: &Response) {
+    fn piggyback(&mut self, now: Instant, waiting: &Waiting<P>, response: &Response) {
         self.incoming.give_back(waiting.group, &waiting.token);
         let Response { code, body, .. } = response;
         let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
@@ -202,6 +202,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             _ => Reply::Datagram(encoded(ty, *code, id, token, body)),
         };
+        if let Some(remembered) = waiting.remembered
+            && let Some(repeats) = &mut self.repeats
+        {
+            repeats.answered(now, self.peers.hash(&waiting.from), remembered.message());
+        }
         self.reply(waiting, reply);
     }
 

@@ -15,6 +15,7 @@ mod observe;
 mod paths;
 mod q_block;
 mod quiescence;
+mod repeats;
 mod rfc7252;
 mod rfc8974;
 mod scripts;
