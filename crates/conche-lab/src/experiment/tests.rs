@@ -347,3 +347,14 @@ fn a_reboot_storm_ends_under_every_controller_that_is_compared() {
     let of = own_scenario("reboot-storm.toml", &["temper", "linux"]);
     assert!(of("temper", "last_s") < 20.0 && of("linux", "last_s") < 20.0);
 }
+
+#[test]
+fn a_server_that_paces_repeats_helps_behind_a_queue_and_is_not_noticed_where_answers_get_lost() {
+    let of = own_scenario("patient-server.toml", &["temper", "linux"]);
+    for scheme in ["temper", "linux"] {
+        let median = |cell: &str| of(&format!("{scheme}/{cell}"), "median_s");
+        let (at_once, paced) = (median("queue/at-once"), median("queue/paced"));
+        assert!(paced < 0.85 * at_once, "{scheme}: {paced} s instead of {at_once} s");
+        assert!((median("loss/paced") / median("loss/at-once") - 1.0).abs() < 0.02, "{scheme}");
+    }
+}

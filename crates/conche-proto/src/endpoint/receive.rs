@@ -8,7 +8,7 @@ use super::outbox::{Source, encoded};
 use super::repeats::{Repeat, Verdict};
 use super::transfer::Whole;
 use super::validation::allows;
-use super::{Datagram, Endpoint, Event};
+use super::{Datagram, Endpoint, Event, Known};
 use crate::PeerKey;
 use crate::blockwise::sets::lists_missing_blocks;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
@@ -177,7 +177,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.receive_copy(now, (source, hash), message, remembered, allowance);
         }
         if message.ty() == Type::Confirmable
-            && let Some(repeats) = &mut self.repeats
+            && let Some(repeats) = Known::repeats(&mut self.known)
         {
             self.stats.spared_repeats += u64::from(repeats.next_request(now, hash, what.message));
         }
@@ -268,7 +268,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
         let keep = |received: &Deduplication| {
             // What may be forgotten cannot be held.
-            if let Some(repeats) = &mut self.repeats {
+            if let Some(repeats) = Known::repeats(&mut self.known) {
                 while let Some(repeat) = repeats.pop(now, Instant::FAR_FUTURE) {
                     self.outbox.push_back(repeat.into());
                 }
@@ -296,7 +296,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Some(Reply::Pending) => {}
             Some(reply) if confirmable => {
                 let (acknowledges, repeat) = (matches!(reply, Reply::EmptyAck), Repeat { to, id, remembered });
-                match &mut self.repeats {
+                match Known::repeats(&mut self.known) {
                     Some(repeats) if !acknowledges => {
                         let arrived = self.received.arrived(now, remembered).unwrap_or(now);
                         let (verdict, early) = repeats.duplicate(now, hash, arrived, repeat);

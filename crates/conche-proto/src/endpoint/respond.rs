@@ -1,7 +1,7 @@
 //! Requests of the peers: how the application answers them (RFC 7252 §5.2).
 
 use super::outbox::{Departure, Source, encode, encoded};
-use super::{Endpoint, RespondError, StreamEnd, SupersedeError};
+use super::{Endpoint, Known, RespondError, StreamEnd, SupersedeError};
 use crate::PeerKey;
 use crate::codec::{Block, Code, OptionNumber, Type};
 use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliability, Response};
@@ -203,7 +203,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             _ => Reply::Datagram(encoded(ty, *code, id, token, body)),
         };
         if let Some(remembered) = waiting.remembered
-            && let Some(repeats) = &mut self.repeats
+            && let Some(repeats) = Known::repeats(&mut self.known)
         {
             repeats.answered(now, self.peers.hash(&waiting.from), remembered.message());
         }
