@@ -7,7 +7,7 @@ use rand_core::RngCore;
 use super::discovery::Discovery;
 use super::repeats::Repeats;
 use super::validation::Validation;
-use crate::EndpointConfig;
+use crate::config::EndpointConfig;
 
 /// What was found out of addresses, where the configuration says that it matters.
 pub(super) struct Known<P> {
