@@ -190,6 +190,10 @@ pub struct Endpoint {
     /// When a server answers duplicates of a request that it has answered. Default: at once.
     #[serde(default)]
     pub repeats: Repeats,
+    /// Copies of requests say which they are, and servers which copy they answer
+    /// ([`EndpointConfig::number_copies`](conche_proto::EndpointConfig::number_copies)). Default: no.
+    #[serde(default)]
+    pub number_copies: bool,
 }
 
 /// When a server answers duplicates of a request that it has answered.
@@ -320,7 +324,15 @@ impl Default for Endpoint {
     fn default() -> Self {
         let timeout_cap = Span(std::time::Duration::from_secs(60));
         let repeats = Repeats::default();
-        Self { max_retransmit: 4, nstart: 1, timeout_cap, token_length: 4, datagram_overhead: None, repeats }
+        Self {
+            max_retransmit: 4,
+            nstart: 1,
+            timeout_cap,
+            token_length: 4,
+            datagram_overhead: None,
+            repeats,
+            number_copies: false,
+        }
     }
 }
 

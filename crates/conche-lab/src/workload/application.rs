@@ -69,6 +69,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         envelope: Envelope::open(endpoint.timeout_cap.0),
         token_length: endpoint.token_length.into(),
         pace_repeats: endpoint.repeats == Repeats::Paced,
+        number_copies: endpoint.number_copies,
         response_timeout: None,
         queue_lifetime: PATIENCE,
         longest_pause: Some(PATIENCE),

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use core::num::NonZeroU8;
 
 use super::repeats::Repeat;
 use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty};
@@ -15,6 +16,8 @@ use crate::message::{Deduplication, Remembered, Reply};
 pub(super) struct Source<P> {
     pub(super) from: P,
     pub(super) local: Option<IpAddr>,
+    /// The copy of a request that is answered, if it said which it is and the configuration wants that.
+    pub(super) copy: Option<NonZeroU8>,
 }
 
 /// A datagram that is to leave.

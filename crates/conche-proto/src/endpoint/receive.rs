@@ -11,7 +11,7 @@ use super::validation::allows;
 use super::{Datagram, Endpoint, Event, Known};
 use crate::PeerKey;
 use crate::blockwise::sets::lists_missing_blocks;
-use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
+use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type, copy_of};
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::{Came, RequestId, Waiting};
@@ -48,10 +48,11 @@ impl<P: PeerKey> Arrival<P> {
     /// The request as it waits for its response.
     #[inline]
     pub(super) fn waiting(&self, message: &Message<'_>, said: &Said, taken: Taken) -> Waiting<P> {
-        let Source { from, local } = self.source;
+        let Source { from, local, copy } = self.source;
         Waiting {
             from,
             local,
+            copy,
             id: message.id(),
             token: message.token(),
             generation: 0,
@@ -83,7 +84,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Err(error) => {
                 self.stats.malformed += 1;
                 if let Some(header) = error.header.filter(|header| header.ty == Type::Confirmable) {
-                    self.push_empty(Source { from, local: datagram.local }, Type::Reset, header.id);
+                    self.push_empty(Source { from, local: datagram.local, copy: None }, Type::Reset, header.id);
                 }
                 return;
             }
@@ -92,7 +93,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if message.ty() == Type::Acknowledgement {
             return self.receive_acknowledgement(now, &from, message);
         }
-        let source = Source { from, local: datagram.local };
+        let numbered = self.config.number_copies && message.ty() == Type::Confirmable;
+        let copy = if numbered { copy_of(message) } else { None };
+        let source = Source { from, local: datagram.local, copy };
         let hash = self.peers.hash(&from);
         let peer = self.peers.find(&from, hash);
         if let Some(peer) = peer {
@@ -405,7 +408,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Piggybacked);
                 self.fail(now, index, Failure::UnacceptableResponse);
             }
-            Purpose::Request => self.deliver(now, index, AckKind::Piggybacked, message),
+            Purpose::Request => {
+                if self.config.number_copies {
+                    self.exchanges.get_mut(index).told_copy = copy_of(message);
+                }
+                self.deliver(now, index, AckKind::Piggybacked, message);
+            }
             // Nothing of it is Confirmable.
             Purpose::State(_) => {}
         }

@@ -145,8 +145,8 @@ impl<P: Copy> Repeats<P> {
             answered.last = now;
             return (Verdict::Repeat, early);
         }
-        if asker.held.is_none() {
-            asker.held = Some(repeat);
+        // What leaves in the end answers the youngest copy.
+        if asker.held.replace(repeat).is_none() {
             self.timers.set(index, due);
         }
         (Verdict::Hold, early)

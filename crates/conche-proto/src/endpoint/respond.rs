@@ -213,7 +213,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Sends a reply, to copies of the request as well as long as it is remembered.
     #[inline(always)]
     pub(super) fn reply(&mut self, waiting: &Waiting<P>, reply: Reply) {
-        let (to, id) = (Source { from: waiting.from, local: waiting.local }, waiting.id);
+        let &Waiting { from, local, copy, id, .. } = waiting;
+        let to = Source { from, local, copy };
         let forgotten = match waiting.remembered {
             Some(remembered) => match self.received.set_reply(remembered, reply) {
                 Ok(()) => return self.outbox.push_back(Departure::Remembered { to, id, remembered }),
@@ -243,7 +244,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             false => self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime).ok(),
         };
         if let Some(id) = free_id {
-            let to = Source { from: waiting.from, local: waiting.local };
+            let to = Source { from: waiting.from, local: waiting.local, copy: None };
             let datagram = encoded(Type::NonConfirmable, response.code, id, &waiting.token, &response.body);
             let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
             self.rejectable.left(what, waiting.token.clone());

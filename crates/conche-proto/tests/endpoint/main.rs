@@ -4,6 +4,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "test data is small")]
 
 mod blockwise;
+mod copies;
 mod corpus;
 mod envelope;
 mod interop;
