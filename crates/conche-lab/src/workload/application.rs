@@ -15,7 +15,7 @@ use super::requester::Requester;
 use super::responder::Responder;
 use super::subscriber::Subscriber;
 use super::timeouts::Timeouts;
-use crate::scenario::Endpoint;
+use crate::scenario::{Endpoint, Repeats};
 
 /// An application's access to its node.
 pub(super) type Context<'a> = node::Context<'a, Application>;
@@ -81,6 +81,8 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         },
         envelope: Envelope::open(endpoint.timeout_cap.0),
         token_length: endpoint.token_length.into(),
+        pace_repeats: endpoint.repeats == Repeats::Paced,
+        number_copies: endpoint.number_copies,
         response_timeout: None,
         queue_lifetime: PATIENCE,
         longest_pause: Some(PATIENCE),

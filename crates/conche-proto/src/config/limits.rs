@@ -63,6 +63,9 @@ pub struct Limits {
     /// Paths whose peers [share](crate::Endpoint::share_paths) what they find out. The one that has not been heard of for longest makes
     /// room.
     pub paths: usize,
+    /// Peers whose duplicates are [paced](crate::EndpointConfig::pace_repeats). The one that has sent none for longest makes room,
+    /// and its duplicates are answered at once again. 0: nobody's are paced.
+    pub paced_peers: usize,
     /// Outputs that wait to be polled.
     pub outputs: usize,
 }
@@ -87,6 +90,7 @@ impl Default for Limits {
             transfers: 256,
             assembly_bytes: 16 << 20,
             paths: 16_384,
+            paced_peers: 4096,
             outputs: 4096,
         }
     }
@@ -117,6 +121,7 @@ impl Limits {
             ("observers", self.observers, 0, MOST_PLACES),
             ("observers_per_peer", self.observers_per_peer, 0, MOST_PLACES),
             ("subscriptions", self.subscriptions, 0, MOST_PLACES),
+            ("paced_peers", self.paced_peers, 0, MOST_PLACES),
             ("deduplication_bytes", self.deduplication_bytes, 0, u32::MAX as usize),
             ("message_bytes", self.message_bytes, LEAST_MESSAGE, MOST_MESSAGE),
             ("body_bytes", self.body_bytes, 0, MOST_BODY),

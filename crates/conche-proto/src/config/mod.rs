@@ -79,6 +79,13 @@ pub struct EndpointConfig {
     pub known_options: Vec<OptionNumber>,
     /// How many requests of one source are answered (RFC 7252 §4.7). Default: all.
     pub response_limit: Option<ResponseLimit>,
+    /// Where answers wait in a queue on their way, duplicates of requests are not answered at once with what was answered before
+    /// (RFC 7252 §4.5), which would only lengthen the queue. That is so for a peer whose next request has shown that a repeat was
+    /// unnecessary. Its duplicates are then answered when 1.5 times as long has passed since the last answer as its answers
+    /// have been taking, within 30 s, unless its next request comes before. No peer's duplicates are held because of another's.
+    ///
+    /// Default: `false`, each duplicate is answered at once.
+    pub pace_repeats: bool,
     /// Nobody can use this endpoint to send much to an address that is not his (RFC 9175 §2.4, item 3; RFC 7252 §11.3). A request is
     /// answered with three times its bytes at most until its source has shown, by an Echo value, that it gets what is sent to
     /// its address. It is given one in a 4.01 when it asks for more: if the response is larger or takes longer than
@@ -90,6 +97,13 @@ pub struct EndpointConfig {
     pub validate_sources: bool,
     /// How requests to groups of which we are a member are answered (RFC 7252 §8). Default: not at all.
     pub multicast: Option<Multicast>,
+    /// An experiment: each copy of a Confirmable request says which one it is, and each response that is piggybacked on an acknowledgement which copy it
+    /// answers, in an option of experimental use (RFC 7252 §12.2: 65020, elective, no part of a cache key; 4 bytes). Controllers that
+    /// measure a copy whose answer is known, as temper does, then do so after a retransmission too. Both ends need it; others
+    /// ignore the option.
+    ///
+    /// Default: `false`.
+    pub number_copies: bool,
     /// What a request that cannot be taken in is told to wait, in the Max-Age of a 5.03 (RFC 7252 §5.9.3.4), in whole
     /// seconds.
     pub retry_after: Duration,
@@ -115,6 +129,8 @@ impl Default for EndpointConfig {
             transfer_lifetime: Duration::from_secs(3_600),
             known_options: Vec::new(),
             response_limit: None,
+            pace_repeats: false,
+            number_copies: false,
             validate_sources: false,
             multicast: None,
             retry_after: Duration::from_secs(2),

@@ -1,9 +1,11 @@
 //! The way out: what leaves when the endpoint is polled.
 
+use core::num::NonZeroU8;
+
 use super::outbox::{Departure, Source, encode, write};
 use super::{Ecn, Endpoint, Transmit};
 use crate::PeerKey;
-use crate::codec::{Type, encode_empty};
+use crate::codec::{Type, encode_empty, number_copy};
 use crate::exchange::{ExchangeId, Purpose, State};
 use crate::hash::Keyed;
 use crate::message::Reply;
@@ -27,8 +29,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Departure::Message { to, datagram } => (to, write(&datagram, buf)),
         };
-        let Source { from, local } = to;
+        let Source { from, local, copy } = to;
+        let len = copy.map_or(len, |copy| self.number_copy(buf, len, copy));
         Some(Transmit { to: from, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 })
+    }
+
+    fn number_copy(&self, buf: &mut [u8], length: usize, copy: NonZeroU8) -> usize {
+        let longest_token = self.config.longest_echoed_token().max(self.config.longest_own_token());
+        number_copy(buf, length, self.config.limits.message_bytes, longest_token, copy)
     }
 
     /// A copy of an exchange's message leaves, unless the exchange is over by now.
@@ -49,6 +57,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (ty, content) = (exchange.message_type(), &exchange.content);
         let message_id = self.inquiries.id_of(id, token).unwrap_or(exchange.id);
         let len = encode(buf, ty, content.code, message_id, token, &content.body);
+        let len = match u8::try_from(exchange.sent.len()) {
+            Ok(before) if self.config.number_copies && ty == Type::Confirmable && content.code.is_request() => {
+                self.number_copy(buf, len, NonZeroU8::MIN.saturating_add(before))
+            }
+            _ => len,
+        };
         let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
         let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 };
         if exchange.is_over_when_left() {

@@ -33,7 +33,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         };
         // The address that it came to is no source: the operating system chooses one that is (§8.2).
-        let source = Source { from, local: None };
+        let source = Source { from, local: None, copy: None };
         let hash = self.peers.hash(&from);
         if let Some(peer) = self.peers.find(&from, hash) {
             self.peers.get_mut(peer).heard();
@@ -102,7 +102,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             .peer
             .map(|peer| self.peers.get_mut(peer.get()).ids.allocate(now, self.config.times().exchange_lifetime));
         if let Some(Ok(id)) = free_id {
-            let to = Source { from: waiting.from, local: waiting.local };
+            let to = Source { from: waiting.from, local: waiting.local, copy: None };
             let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, &body);
             let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
             self.rejectable.left(what, waiting.token.clone());

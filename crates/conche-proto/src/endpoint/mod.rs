@@ -38,6 +38,7 @@ mod event;
 mod gathering;
 mod group;
 mod inquiry;
+mod known;
 mod leaving;
 mod leisure;
 mod limit;
@@ -47,6 +48,7 @@ mod outbox;
 mod pushing;
 mod receive;
 mod refuse;
+mod repeats;
 mod request;
 mod respond;
 mod sets;
@@ -84,28 +86,14 @@ use crate::peer::{ChooseController, ChoosePath, ControllerId, PathKey, PeerSnaps
 use crate::store::OnDemand;
 use conche_cc::group::Group;
 use conche_cc::{Controller, Instant};
-use discovery::Discovery;
 use inquiry::Inquiries;
+use known::Known;
 use leisure::Leisure;
 use limit::Limiter;
 use outbox::Outbox;
+use repeats::Repeats;
 use sets::Sets;
 use streams::Parts;
-use validation::Validation;
-
-/// What was found out of addresses, where the configuration says that it matters.
-struct Known {
-    /// Where sources have to be validated.
-    validation: Option<Validation>,
-    /// Where requests have tokens that not every peer understands.
-    discovery: Option<Discovery>,
-}
-
-impl Known {
-    fn is_something(&self) -> bool {
-        self.validation.is_some() || self.discovery.is_some()
-    }
-}
 
 /// Tells which sources count as one where they share something bounded.
 type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
@@ -123,7 +111,7 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     hash: Keyed,
     groups: Option<SourceGroups<P>>,
     limiter: Option<Box<Limiter>>,
-    known: Option<Box<Known>>,
+    known: Option<Box<Known<P>>>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
     requests: MessagePool,
     received: OnDemand<Deduplication>,
@@ -168,14 +156,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let mut random = ChaCha8Rng::from_seed(seed);
         let [hash, peers_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
         let (limits, times) = (&config.limits, config.times());
-        let validation = config.validate_sources.then(|| Validation::new(&mut random));
-        let known = Known { validation, discovery: Discovery::of(&config) };
+        let known = Known::of(&config, &mut random).map(Box::new);
         Ok(Self {
             random,
             hash,
             groups: None,
             limiter: config.response_limit.map(|limit| Box::new(Limiter::new(limit))),
-            known: known.is_something().then(|| Box::new(known)),
+            known,
             requests: MessagePool::new(),
             received: OnDemand::new(config.clone()),
             rejectable: Rejectable::default(),
@@ -303,6 +290,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.exchange_due(now, index);
         } else if let Some(request) = self.incoming.due(now) {
             self.piggybacking_over(now, request);
+        } else if let Some(repeat) = Known::repeats(&mut self.known).and_then(|repeats| repeats.pop_due(now)) {
+            self.outbox.push_back(repeat.into());
         } else if self.leisure_over(now) || self.stream_expired(now) || self.upload_due(now) {
             // Done.
         } else if let Some(due) = self.subscriptions.made().and_then(|made| made.pop_due(now)) {
@@ -336,8 +325,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             next_purge,
             self.purge_bodies(now),
             self.sets.as_ref().and_then(|sets| sets.next_due()),
+            self.repeats().and_then(Repeats::next_due),
         ];
         next.into_iter().fold(self.exchanges.next_due(), earlier)
+    }
+
+    fn repeats(&self) -> Option<&Repeats<P>> {
+        self.known.as_ref()?.repeats.as_ref()
     }
 
     /// Forgets what was learnt of a peer, as if it had never been used; what others of its path have found out, if that is
@@ -393,7 +387,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// What the endpoint holds, to watch that it stays bounded.
     #[must_use]
     pub fn occupancy(&self) -> Occupancy {
+        let held_repeats = self.repeats().map_or(0, Repeats::held);
         Occupancy {
+            held_repeats,
             peers: self.peers.len(),
             exchanges: self.exchanges.len(),
             queued: self.exchanges.queued(),
@@ -407,7 +403,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 + self.incoming.timers()
                 + self.leisure.len()
                 + self.subscriptions.timers()
-                + self.observers.timers(),
+                + self.observers.timers()
+                + held_repeats,
             transfers: self.exchanges.transfers(),
             assemblies: self.parts.assemblies.contexts().len() + self.sets.as_ref().map_or(0, |sets| sets.len()),
             representations: self.representations.contexts().len(),
@@ -423,7 +420,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// found a way to make keys collide.
     #[must_use]
     pub fn lookup_steps(&self) -> u64 {
-        self.peers.steps() + self.exchanges.steps() + self.received.steps()
+        let repeats = self.repeats().map_or(0, Repeats::steps);
+        self.peers.steps() + self.exchanges.steps() + self.received.steps() + repeats
     }
 }
 
@@ -446,6 +444,8 @@ pub struct Occupancy {
     /// Responses to requests that came to a group, which wait for their time; with `incoming` within
     /// [`Limits::incoming`](crate::Limits) too.
     pub at_leisure: usize,
+    /// Answers to duplicates that wait for their time ([`EndpointConfig::pace_repeats`](crate::EndpointConfig::pace_repeats)).
+    pub held_repeats: usize,
     /// Observers.
     pub observers: usize,
     /// Subscriptions of our own.

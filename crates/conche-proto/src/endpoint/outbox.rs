@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use core::num::NonZeroU8;
 
+use super::repeats::Repeat;
 use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty};
 use crate::exchange::ExchangeId;
 use crate::message::{Deduplication, Remembered, Reply};
@@ -14,6 +16,8 @@ use crate::message::{Deduplication, Remembered, Reply};
 pub(super) struct Source<P> {
     pub(super) from: P,
     pub(super) local: Option<IpAddr>,
+    /// The copy of a request that is answered, if it said which it is and the configuration wants that.
+    pub(super) copy: Option<NonZeroU8>,
 }
 
 /// A datagram that is to leave.
@@ -37,6 +41,12 @@ impl<P> Departure<P> {
             Reply::Short { length, bytes } => Self::Message { to, datagram: bytes[..usize::from(length)].into() },
             Reply::EmptyAck | Reply::Silence | Reply::Pending => Self::Empty { to, ty: Type::Acknowledgement, id },
         }
+    }
+}
+
+impl<P> From<Repeat<P>> for Departure<P> {
+    fn from(Repeat { to, id, remembered }: Repeat<P>) -> Self {
+        Self::Remembered { to, id, remembered }
     }
 }
 

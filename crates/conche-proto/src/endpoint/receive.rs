@@ -4,17 +4,18 @@ use core::num::NonZeroU16;
 
 use super::discovery::Tried;
 use super::options::Said;
-use super::outbox::{Departure, Source, encoded};
+use super::outbox::{Source, encoded};
+use super::repeats::{Repeat, Verdict};
 use super::transfer::Whole;
 use super::validation::allows;
-use super::{Datagram, Endpoint, Event};
+use super::{Datagram, Endpoint, Event, Known};
 use crate::PeerKey;
 use crate::blockwise::sets::lists_missing_blocks;
-use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
+use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type, copy_of};
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::{Came, RequestId, Waiting};
-use crate::message::{Received, Remembered, Reply};
+use crate::message::{Deduplication, Received, Remembered, Reply};
 use crate::shares::Group;
 use crate::store::Number;
 use conche_cc::control::{AckKind, Why};
@@ -47,10 +48,11 @@ impl<P: PeerKey> Arrival<P> {
     /// The request as it waits for its response.
     #[inline]
     pub(super) fn waiting(&self, message: &Message<'_>, said: &Said, taken: Taken) -> Waiting<P> {
-        let Source { from, local } = self.source;
+        let Source { from, local, copy } = self.source;
         Waiting {
             from,
             local,
+            copy,
             id: message.id(),
             token: message.token(),
             generation: 0,
@@ -82,7 +84,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Err(error) => {
                 self.stats.malformed += 1;
                 if let Some(header) = error.header.filter(|header| header.ty == Type::Confirmable) {
-                    self.push_empty(Source { from, local: datagram.local }, Type::Reset, header.id);
+                    self.push_empty(Source { from, local: datagram.local, copy: None }, Type::Reset, header.id);
                 }
                 return;
             }
@@ -91,7 +93,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if message.ty() == Type::Acknowledgement {
             return self.receive_acknowledgement(now, &from, message);
         }
-        let source = Source { from, local: datagram.local };
+        let numbered = self.config.number_copies && message.ty() == Type::Confirmable;
+        let copy = if numbered { copy_of(message) } else { None };
+        let source = Source { from, local: datagram.local, copy };
         let hash = self.peers.hash(&from);
         let peer = self.peers.find(&from, hash);
         if let Some(peer) = peer {
@@ -173,7 +177,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let allowance = self.allowance(now, &source.from, hash, message);
         let what = self.fingerprint(source, hash, message.id());
         if let Some(remembered) = self.received.find(now, what) {
-            return self.receive_copy(source, message, remembered, allowance);
+            return self.receive_copy(now, (source, hash), message, remembered, allowance);
+        }
+        if message.ty() == Type::Confirmable
+            && let Some(repeats) = Known::repeats(&mut self.known)
+        {
+            self.stats.spared_repeats += u64::from(repeats.next_request(now, hash, what.message));
         }
         let came = if message.ty() == Type::Confirmable { Came::Confirmable } else { Came::NonConfirmable };
         let arrival = Arrival { source, hash, what, group: self.group_of(&source.from, hash), allowance, came };
@@ -260,13 +269,23 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// leave, leaves all the same.
     #[inline]
     pub(super) fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
-        self.received.insert(now, received, reply, |received| self.outbox.keep(received)).ok()
+        let keep = |received: &Deduplication| {
+            // What may be forgotten cannot be held.
+            if let Some(repeats) = Known::repeats(&mut self.known) {
+                while let Some(repeat) = repeats.pop(now, Instant::FAR_FUTURE) {
+                    self.outbox.push_back(repeat.into());
+                }
+            }
+            self.outbox.keep(received);
+        };
+        self.received.insert(now, received, reply, keep).ok()
     }
 
     /// A message ID that is remembered came again, in a message that may be answered by so many bytes.
     fn receive_copy(
         &mut self,
-        to: Source<P>,
+        now: Instant,
+        (to, hash): (Source<P>, u64),
         message: &Message<'_>,
         remembered: Remembered,
         allowance: Option<NonZeroU16>,
@@ -277,7 +296,22 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // A Confirmable message is no copy of a Non-confirmable one: its sender reused the ID, and has to learn it.
             Some(Reply::Silence) => self.reject(to, message),
             Some(reply) if !allows(allowance, reply.len()) => {}
-            Some(_) if confirmable => self.outbox.push_back(Departure::Remembered { to, id, remembered }),
+            Some(Reply::Pending) => {}
+            Some(reply) if confirmable => {
+                let (acknowledges, repeat) = (matches!(reply, Reply::EmptyAck), Repeat { to, id, remembered });
+                match Known::repeats(&mut self.known) {
+                    Some(repeats) if !acknowledges => {
+                        let arrived = self.received.arrived(now, remembered).unwrap_or(now);
+                        let (verdict, early) = repeats.duplicate(now, hash, arrived, repeat);
+                        early.into_iter().for_each(|early| self.outbox.push_back(early.into()));
+                        match verdict {
+                            Verdict::Repeat => self.outbox.push_back(repeat.into()),
+                            Verdict::Hold => self.stats.held_repeats += 1,
+                        }
+                    }
+                    _ => self.outbox.push_back(repeat.into()),
+                }
+            }
             _ => {}
         }
     }
@@ -298,7 +332,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         {
             // Perhaps it is a copy of nothing but has the ID of a request, whose answer is no shorter for that.
             let allowance = self.allowance(now, &source.from, hash, message);
-            return self.receive_copy(source, message, remembered, allowance);
+            return self.receive_copy(now, (source, hash), message, remembered, allowance);
         }
         let found = peer.and_then(|peer| self.exchange_with_token(peer, &message.token()));
         let found = found.filter(|&index| !self.is_late_notification(index, message));
@@ -374,7 +408,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Piggybacked);
                 self.fail(now, index, Failure::UnacceptableResponse);
             }
-            Purpose::Request => self.deliver(now, index, AckKind::Piggybacked, message),
+            Purpose::Request => {
+                if self.config.number_copies {
+                    self.exchanges.get_mut(index).told_copy = copy_of(message);
+                }
+                self.deliver(now, index, AckKind::Piggybacked, message);
+            }
             // Nothing of it is Confirmable.
             Purpose::State(_) => {}
         }

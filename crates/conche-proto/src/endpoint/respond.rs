@@ -1,7 +1,7 @@
 //! Requests of the peers: how the application answers them (RFC 7252 §5.2).
 
 use super::outbox::{Departure, Source, encode, encoded};
-use super::{Endpoint, RespondError, StreamEnd, SupersedeError};
+use super::{Endpoint, Known, RespondError, StreamEnd, SupersedeError};
 use crate::PeerKey;
 use crate::codec::{Block, Code, OptionNumber, Type};
 use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliability, Response};
@@ -102,7 +102,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, waiting, (peer, observer), response),
             _ => {
-                self.piggyback(waiting, &response);
+                self.piggyback(now, waiting, &response);
                 None
             }
         }
@@ -173,7 +173,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.forget_stream(request, Some(StreamEnd::Refused));
                 let body = self.try_later();
                 self.incoming.remove(request);
-                self.piggyback(&waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
+                self.piggyback(now, &waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
             }
         }
     }
@@ -189,7 +189,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     #[inline]
-    fn piggyback(&mut self, waiting: &Waiting<P>, response: &Response) {
+    fn piggyback(&mut self, now: Instant, waiting: &Waiting<P>, response: &Response) {
         self.incoming.give_back(waiting.group, &waiting.token);
         let Response { code, body, .. } = response;
         let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
@@ -202,13 +202,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             _ => Reply::Datagram(encoded(ty, *code, id, token, body)),
         };
+        if let Some(remembered) = waiting.remembered
+            && let Some(repeats) = Known::repeats(&mut self.known)
+        {
+            repeats.answered(now, self.peers.hash(&waiting.from), remembered.message());
+        }
         self.reply(waiting, reply);
     }
 
     /// Sends a reply, to copies of the request as well as long as it is remembered.
     #[inline(always)]
     pub(super) fn reply(&mut self, waiting: &Waiting<P>, reply: Reply) {
-        let (to, id) = (Source { from: waiting.from, local: waiting.local }, waiting.id);
+        let &Waiting { from, local, copy, id, .. } = waiting;
+        let to = Source { from, local, copy };
         let forgotten = match waiting.remembered {
             Some(remembered) => match self.received.set_reply(remembered, reply) {
                 Ok(()) => return self.outbox.push_back(Departure::Remembered { to, id, remembered }),
@@ -238,7 +244,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             false => self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime).ok(),
         };
         if let Some(id) = free_id {
-            let to = Source { from: waiting.from, local: waiting.local };
+            let to = Source { from: waiting.from, local: waiting.local, copy: None };
             let datagram = encoded(Type::NonConfirmable, response.code, id, &waiting.token, &response.body);
             let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
             self.rejectable.left(what, waiting.token.clone());

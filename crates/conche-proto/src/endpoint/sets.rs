@@ -361,7 +361,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Work::Blocks(_) | Work::Kept(..) => base,
         };
         self.exchanges.end_transfer(index, transfer);
-        let to = Source { from: self.peers.get(peer).key, local };
+        let to = Source { from: self.peers.get(peer).key, local, copy: None };
         // Without a free ID it is as if it had been lost.
         let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime) else { return };
         let datagram = encoded(Type::NonConfirmable, code, id, &token, body);

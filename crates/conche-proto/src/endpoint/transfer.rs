@@ -309,7 +309,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Who gets the response to this request. Beside its body that has a token and other things of so many bytes.
     pub(super) fn recipient(&self, waiting: &Waiting<P>, beside: usize) -> Recipient {
-        let source = Source { from: waiting.from, local: waiting.local };
+        let source = Source { from: waiting.from, local: waiting.local, copy: None };
         let key = self.key(self.peers.hash(&waiting.from), source, &waiting.asked);
         Recipient { key, group: waiting.group, asked: waiting.asked, beside }
     }
@@ -397,7 +397,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let sequence = content.body.content(code).and_then(|content| content.uint(OptionNumber::OBSERVE));
         let body = content.body.rewritten(|number| number != OptionNumber::OBSERVE, &[], &payload);
-        let source = Source { from: self.peers.get(place.peer).key, local: place.local };
+        let source = Source { from: self.peers.get(place.peer).key, local: place.local, copy: None };
         let key = self.key(self.peers.hash(&source.from), source, &asked);
         let to = Recipient { key, group, asked, beside: place.token.encoded_len() + OBSERVE_BYTES };
         // Its size was looked at when the application handed it over.

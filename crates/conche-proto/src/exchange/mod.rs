@@ -41,6 +41,7 @@ pub(crate) use transfer::{Kept, Transferring, Work};
 
 use alloc::boxed::Box;
 use core::net::IpAddr;
+use core::num::NonZeroU8;
 use core::time::Duration;
 
 use smallvec::SmallVec;
@@ -50,6 +51,7 @@ use crate::codec::{Body, Code, MessageId, NoResponse, OptionNumber, Token, Type}
 use crate::peer::{Fate, Peers, Queue};
 use crate::shares::Group;
 use crate::store::{Linked, Links, Number};
+use conche_cc::control::AckedCopy;
 use conche_cc::{Controller, Instant};
 
 /// What an exchange is for.
@@ -134,6 +136,8 @@ pub(crate) struct Exchange<C: Controller> {
     /// The timeout armed last.
     pub(crate) timeout: Option<Duration>,
     pub(crate) acknowledged: Option<Instant>,
+    /// The copy, from 1 on, that the peer says it answers.
+    pub(crate) told_copy: Option<NonZeroU8>,
     pub(crate) flight: C::Flight,
     in_queue: Links,
 }
@@ -151,6 +155,17 @@ impl<C: Controller> Exchange<C> {
 
     pub(crate) fn message_type(&self) -> Type {
         if self.confirmable { Type::Confirmable } else { Type::NonConfirmable }
+    }
+
+    /// Which copy is acknowledged. The first answer that comes is for the copy that it names and for no later one; what names one that has
+    /// not left is no answer to it.
+    pub(crate) fn acked_copy(&self) -> AckedCopy {
+        let told = self.told_copy.map(|copy| copy.get() - 1).filter(|&copy| usize::from(copy) < self.sent.len());
+        match told {
+            _ if self.sent.len() == 1 => AckedCopy::Exact(0),
+            Some(copy) => AckedCopy::Exact(copy),
+            None => AckedCopy::Unknown,
+        }
     }
 
     /// The number of the copy that was sent last: 0 for the original.

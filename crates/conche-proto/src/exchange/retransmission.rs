@@ -7,7 +7,7 @@ use core::time::Duration;
 use super::{Content, Exchanges, Failure, Purpose, State};
 use crate::PeerKey;
 use crate::peer::{Fate, LEAST_UNMEASURED, Mark, Peers};
-use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged, Expired, Sent, Why};
+use conche_cc::control::{Abandoned, AckKind, Acknowledged, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
 
 /// Between two Non-confirmable notifications to a client whose round-trip time is not known (RFC 7641 §4.5.1).
@@ -115,7 +115,7 @@ impl<C: Controller> Exchanges<C> {
         let exchange = &mut self.slots[index];
         let peer = peers.get(exchange.peer);
         if exchange.acknowledged.is_none() && exchange.is_answered() && !exchange.sent.is_empty() {
-            let copy = if exchange.sent.len() == 1 { AckedCopy::Exact(0) } else { AckedCopy::Unknown };
+            let copy = exchange.acked_copy();
             let event = Acknowledged { now, sent: &exchange.sent, copy, kind, load: peer.load_without(exchange.bytes) };
             peers.acknowledged(exchange.peer, &exchange.flight, &event);
             let round_trip = (kind != AckKind::Separate).then(|| exchange.since_first(now));
@@ -176,6 +176,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.submitted = now;
         exchange.sent.clear();
         (exchange.timeout, exchange.acknowledged, exchange.flight) = (None, None, C::Flight::default());
+        exchange.told_copy = None;
         let wake = exchange.wake();
         self.timers.set(index, wake);
         self.enqueue(peers, index, false);

@@ -145,6 +145,7 @@ impl<C: Controller> Exchanges<C> {
             sent: smallvec::SmallVec::new(),
             timeout: None,
             acknowledged: None,
+            told_copy: None,
             flight: C::Flight::default(),
             in_queue: Links::default(),
         };

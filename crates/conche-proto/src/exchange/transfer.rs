@@ -296,6 +296,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.doubtful_ack = false;
         exchange.sent.clear();
         (exchange.timeout, exchange.acknowledged, exchange.flight) = (None, None, C::Flight::default());
+        exchange.told_copy = None;
     }
 
     /// Counts the bytes that a transfer holds by now.

@@ -84,6 +84,13 @@ pub(crate) struct Remembered {
     message: [u32; 2],
 }
 
+impl Remembered {
+    /// What tells the message from all others.
+    pub(crate) fn message(self) -> [u32; 2] {
+        self.message
+    }
+}
+
 /// The table is full, or the group has its share of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableFull;
@@ -245,6 +252,13 @@ impl Deduplication {
         let entry =
             self.entries.get(remembered.index.get()).filter(|entry| entry.what.message == remembered.message)?;
         Some(&entry.reply)
+    }
+
+    /// When the message of an entry that is still there, a Confirmable one, was received, to a millisecond.
+    pub(crate) fn arrived(&self, now: Instant, remembered: Remembered) -> Option<Instant> {
+        let entry =
+            self.entries.get(remembered.index.get()).filter(|entry| entry.what.message == remembered.message)?;
+        Some((entry.expires.from(now) - self.lifetimes[0]).min(now))
     }
 
     /// Changes the reply of an entry that is still there; otherwise it comes back. For one that is

@@ -4,6 +4,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "test data is small")]
 
 mod blockwise;
+mod copies;
 mod corpus;
 mod envelope;
 mod interop;
@@ -15,6 +16,7 @@ mod observe;
 mod paths;
 mod q_block;
 mod quiescence;
+mod repeats;
 mod rfc7252;
 mod rfc8974;
 mod scripts;

@@ -188,6 +188,28 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
+    /// For a server whose responses pass a thin link, as those to a site of many devices: it does not answer each copy of a request
+    /// at once where the next request of the same client has shown that such repeats were unnecessary, since the answers wait in a
+    /// queue; see [`EndpointConfig::pace_repeats`](crate::EndpointConfig::pace_repeats). Where answers get lost, copies are answered at once as
+    /// ever.
+    ///
+    /// [`config`](Self::config) sets it anew, and so comes first.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use conche::Server;
+    /// use conche::server::get;
+    ///
+    /// let route = get(|| async { "23 C" });
+    /// let server = Server::builder().pace_repeats().route("/temperature", route).bind("[::]:5683").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pace_repeats(mut self) -> Self {
+        self.settings.config.pace_repeats = true;
+        self
+    }
+
     /// How many handlers may wait for something at the same time. By default 1024. The handlers of clients of one prefix
     /// (/16 of IPv4, /32 of IPv6) are no more than how many others may still wait: if nobody else waits, half of them.
     ///

@@ -59,6 +59,7 @@ impl Drawn {
             group_requests: 2,
             group_responses: 3,
             paths: 2,
+            paced_peers: 2,
         };
         let config = EndpointConfig {
             response_timeout: bytes.choose(&[None, Some(Duration::from_secs(9))]),
@@ -160,7 +161,10 @@ impl Drawn {
         config.datagram_overhead = bytes.choose(&[28, 0, u32::MAX]);
         config.known_options.extend(bytes.choose(&[None, Some(OptionNumber(65_001))]));
         self.addresses = bytes.choose(&[0, 1, 3]);
-        self.grouped = bytes.next() % 2 == 1;
+        let switches = bytes.next();
+        self.grouped = switches % 2 == 1;
+        config.pace_repeats = switches & 2 != 0;
+        config.number_copies = switches & 4 != 0;
     }
 
     fn bodies(&mut self, bytes: &mut Bytes<'_>) {

@@ -35,10 +35,10 @@ impl Checker {
         assert!(observers <= limits.observers && observers <= self.observers.len(), "{occupancy:?}");
         assert!(occupancy.subscriptions <= limits.subscriptions, "{occupancy:?}");
         assert_eq!(occupancy.subscriptions, self.subscriptions.len(), "{occupancy:?}");
-        assert!(
-            occupancy.timers <= occupancy.exchanges + occupancy.incoming + occupancy.subscriptions + observers,
-            "{occupancy:?}"
-        );
+        let repeats = occupancy.held_repeats;
+        assert!(repeats <= limits.paced_peers && (repeats == 0 || self.config.pace_repeats), "{occupancy:?}");
+        let timed = occupancy.exchanges + occupancy.incoming + occupancy.subscriptions + observers + repeats;
+        assert!(occupancy.timers <= timed, "{occupancy:?}");
         assert_eq!(occupancy.outputs, 0, "{occupancy:?}");
         assert!(occupancy.deduplication_bytes <= limits.deduplication_bytes, "{occupancy:?}");
         let more = ROOM_FOR_ONE_MORE + 2 * limits.message_bytes;
