@@ -25,6 +25,8 @@ pub struct Simulation<H: Host, O: Observer = ()> {
     hosts: Vec<Option<H>>,
     observer: O,
     streams: Streams,
+    /// What comes to hosts soon; empty in between.
+    arriving: Vec<(PacketRef, NodeId)>,
     delivered: u64,
     started: bool,
 }
@@ -64,10 +66,10 @@ pub struct NoSuchNode(pub NodeId);
 
 /// What the scheduler holds. The parts of the simulation have their own events, nested here.
 ///
-/// Aligned so that one is moved as a whole: a processor that reads parts of what was written in other parts waits until
-/// all that was written before has reached its cache.
+/// Aligned so that one is moved as a whole, and what it holds too: a processor that reads parts of what was written in other
+/// parts waits until all that was written before has reached its cache.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(16))]
+#[repr(u32, align(16))]
 pub(crate) enum Event {
     Wired(wired::Event),
     Radio(mac::Event),
@@ -119,7 +121,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             sent: 0,
             stopped: false,
         };
-        Ok(Self { world, network, radios, hosts: Vec::new(), observer, streams, delivered: 0, started: false })
+        let (hosts, arriving) = (Vec::new(), Vec::new());
+        Ok(Self { world, network, radios, hosts, observer, streams, arriving, delivered: 0, started: false })
     }
 
     /// Puts a host on a node, in place of any before.

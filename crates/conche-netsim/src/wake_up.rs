@@ -1,5 +1,7 @@
 //! When a host wants to be woken: one time for each host, which it moves at will.
 
+use std::hint::black_box;
+
 use smallvec::SmallVec;
 
 use crate::Instant;
@@ -55,9 +57,14 @@ impl WakeUp {
         self.event_for(self.wanted).map_or(Fired::Asleep, Fired::Again)
     }
 
+    /// Whether an event that fires at this time would wake the host, as things stand.
+    pub(crate) fn wakes(&self, at: Instant) -> bool {
+        self.wanted <= at
+    }
+
     /// Reads it, so that it is near when it is needed.
     pub(crate) fn glance(&self) {
-        std::hint::black_box(self.wanted);
+        black_box(self.wanted);
     }
 
     fn event_for(&mut self, at: Instant) -> Option<Instant> {
