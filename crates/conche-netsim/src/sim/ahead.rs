@@ -4,12 +4,11 @@
 
 use std::hint::black_box;
 
-use super::{Event, Simulation};
+use super::{Arrival, Event, Simulation};
 use crate::NodeId;
 use crate::host::{Host, Received};
 use crate::packet::{Packet, PacketRef};
 use crate::trace::Observer;
-use crate::wired;
 
 /// Fewer nodes fit a cache.
 const MANY: usize = 1000;
@@ -33,7 +32,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         // many wake-ups have been put off.
         for (_, event) in self.world.scheduler.coming() {
             match event {
-                Event::Wired(wired::Event::Arrive { packet, .. }) => self.world.packets.glance_at_way(packet),
+                Event::Arrive(Arrival { packet, .. }) => self.world.packets.glance_at_way(packet),
                 Event::Timer(timer) => {
                     black_box(self.world.timers.owner(timer));
                 }
@@ -44,7 +43,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         let mut arriving = std::mem::take(&mut self.arriving);
         for (at, event) in self.world.scheduler.coming() {
             match event {
-                Event::Wired(wired::Event::Arrive { packet, at }) => {
+                Event::Arrive(Arrival { packet, at }) => {
                     if let Some(to) = self.receiver(packet, at) {
                         arriving.push((packet, to));
                         self.world.packets.glance(packet);
