@@ -94,6 +94,17 @@ mod tests {
     }
 
     #[test]
+    fn an_event_wakes_if_it_fires_now_and_only_then() {
+        let mut wake = WakeUp::new();
+        for (wanted, fires) in
+            [(Some(at(20)), at(20)), (Some(at(90)), at(90)), (Some(at(200)), at(150)), (None, at(200))]
+        {
+            let _ = wake.set(wanted);
+            assert_eq!(wake.wakes(fires), wake.clone().fired(fires) == Fired::Now);
+        }
+    }
+
+    #[test]
     fn an_earlier_wake_up_leaves_the_later_event_for_later() {
         let mut wake = WakeUp::new();
         assert_eq!(wake.set(Some(at(255))), Some(at(255)));
