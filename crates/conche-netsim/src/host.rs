@@ -35,6 +35,10 @@ pub trait Host {
     /// will need, with [`black_box`](std::hint::black_box).
     fn glance(&self) {}
 
+    /// The same where it is known what the host will receive.
+    #[allow(unused_variables)]
+    fn glance_at(&self, packet: Received<'_>) {}
+
     /// A frame that was handed over with [`Port::transmit`] has left the MAC. Most hosts leave that to their network.
     #[allow(unused_variables)]
     fn transmitted(&mut self, port: &mut Port<'_, Self::Timer>, frame: PacketId, outcome: Transmitted) {}

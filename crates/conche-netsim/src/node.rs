@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use conche_proto::cc::Controller;
 use conche_proto::{
-    ConfigError, Endpoint, Event, ExchangeId, Input, NotifyError, ObserverId, Output, PeerSnapshot, Request,
+    ConfigError, Datagram, Endpoint, Event, ExchangeId, Input, NotifyError, ObserverId, Output, PeerSnapshot, Request,
     RequestError, RequestId, RespondError, Response, SharedConfig, SubscriptionId, Transmit,
 };
 
@@ -164,7 +164,12 @@ impl<A: Application> Host for Node<A> {
 
     fn glance(&self) {
         self.endpoint.glance();
+        self.causes.glance();
         black_box(self.message_bytes);
+    }
+
+    fn glance_at(&self, packet: Received<'_>) {
+        self.endpoint.glance_at(&Datagram::new(packet.meta.from, packet.bytes));
     }
 }
 

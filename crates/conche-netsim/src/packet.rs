@@ -163,11 +163,21 @@ impl Packets {
         self.free.push(packet);
     }
 
-    /// Reads what forwarding and delivering a packet will need of it, so that it is near then.
+    /// Where a packet goes.
+    pub(crate) fn destination(&self, packet: PacketRef) -> NodeId {
+        self.ways[packet.0 as usize].to
+    }
+
+    /// Reads what forwarding a packet will need of it, so that it is near then.
+    pub(crate) fn glance_at_way(&self, packet: PacketRef) {
+        black_box(self.ways[packet.0 as usize].hops);
+    }
+
+    /// Reads what delivering it will need.
     pub(crate) fn glance(&self, packet: PacketRef) {
         let Packet { meta, bytes, .. } = self.get(packet);
         // Something of each of its lines of the cache.
-        black_box((self.ways[packet.0 as usize].hops, meta.to, meta.cause.is_some(), bytes.len()));
+        black_box((meta.to, meta.cause.is_some(), bytes.len()));
     }
 
     /// How many packets there are.

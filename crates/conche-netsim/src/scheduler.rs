@@ -108,9 +108,9 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// What was found out last and has not happened yet, in no order that matters.
-    pub(crate) fn coming(&self) -> impl Iterator<Item = E> {
-        self.next.iter().map(|entry| entry.value)
+    /// What was found out last and has not happened yet, with its time, in no order that matters.
+    pub(crate) fn coming(&self) -> impl Iterator<Item = (Instant, E)> {
+        self.next.iter().map(|entry| (time_of(entry.key), entry.value))
     }
 
     /// Moves the present to `at` if that is later, over whatever would have happened before.

@@ -11,7 +11,7 @@ use crate::scheduler::Scheduler;
 use crate::timers::{TimerId, Timers};
 use crate::trace::Observer;
 use crate::wake_up::{Fired, WakeUp};
-use crate::wired::{self, Forwarded, Network, Surroundings, Topology, TopologyError};
+use crate::wired::{Forwarded, Network, Surroundings, Topology, TopologyError};
 use crate::{Instant, LinkId, NodeId, RadioId};
 
 /// One run of one network.
@@ -25,6 +25,8 @@ pub struct Simulation<H: Host, O: Observer = ()> {
     hosts: Vec<Option<H>>,
     observer: O,
     streams: Streams,
+    /// What comes to hosts soon; empty in between.
+    arriving: Vec<(PacketRef, NodeId)>,
     delivered: u64,
     started: bool,
 }
@@ -62,19 +64,39 @@ pub struct Counters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchNode(pub NodeId);
 
-/// What the scheduler holds. The parts of the simulation have their own events, nested here.
+/// What the scheduler holds.
 ///
-/// Aligned so that one is moved as a whole: a processor that reads parts of what was written in other parts waits until
-/// all that was written before has reached its cache.
+/// Aligned so that one is moved as a whole, with what most of them hold in the second half: a processor that reads what
+/// was written in other parts, or across the middle of what was written at once, waits until all that was written before has reached
+/// its cache.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(16))]
+#[repr(u32, align(16))]
 pub(crate) enum Event {
-    Wired(wired::Event),
+    /// A packet comes to a node.
+    Arrive(Arrival),
+    /// A link goes on with what waits for it.
+    Resume {
+        link: LinkId,
+        /// Which of its events this is.
+        number: u32,
+    },
+    /// A packet is lost on the wire of a link.
+    Lose {
+        packet: PacketRef,
+        link: LinkId,
+    },
     Radio(mac::Event),
     Wake(NodeId),
     Timer(TimerId),
     /// A host is to be told of a frame that it transmitted in this radio network.
     Transmitted(RadioId),
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
+pub(crate) struct Arrival {
+    packet: PacketRef,
+    at: NodeId,
 }
 
 /// What the network may touch while it moves a packet; a macro because the borrow is of some fields only.
@@ -119,7 +141,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             sent: 0,
             stopped: false,
         };
-        Ok(Self { world, network, radios, hosts: Vec::new(), observer, streams, delivered: 0, started: false })
+        let (hosts, arriving) = (Vec::new(), Vec::new());
+        Ok(Self { world, network, radios, hosts, observer, streams, arriving, delivered: 0, started: false })
     }
 
     /// Puts a host on a node, in place of any before.
@@ -252,11 +275,11 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     #[inline]
     fn happen(&mut self, event: Event) {
         let forwarded = match event {
-            Event::Wired(wired::Event::Arrive { packet, at }) => self.network.forward(&mut around!(self), packet, at),
-            Event::Wired(wired::Event::Lose { packet, link }) => {
+            Event::Arrive(Arrival { packet, at }) => self.network.forward(&mut around!(self), packet, at),
+            Event::Lose { packet, link } => {
                 return self.network.lose(&mut around!(self), packet, link);
             }
-            Event::Wired(wired::Event::Resume { link, number }) => {
+            Event::Resume { link, number } => {
                 return self.network.resume(&mut around!(self), link, number);
             }
             Event::Radio(event) => self.happen_on_air(event),
@@ -328,7 +351,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
                 Forwarded::Arrived(packet) => {
                     let at = self.world.packets.get(packet).meta.to;
                     let now = self.world.scheduler.now();
-                    self.world.scheduler.schedule(now, wired::Event::Arrive { packet, at }.into());
+                    self.world.scheduler.schedule(now, Event::arrive(packet, at));
                 }
                 Forwarded::Hop(packet, hop, link) => self.hop(packet, hop, link),
                 Forwarded::Taken => {}
@@ -352,9 +375,9 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     }
 }
 
-impl From<wired::Event> for Event {
-    fn from(event: wired::Event) -> Self {
-        Self::Wired(event)
+impl Event {
+    pub(crate) fn arrive(packet: PacketRef, at: NodeId) -> Self {
+        Self::Arrive(Arrival { packet, at })
     }
 }
 

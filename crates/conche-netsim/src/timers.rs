@@ -4,6 +4,7 @@ use crate::NodeId;
 
 /// Names a timer that a host has set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(align(8))]
 pub struct TimerId {
     slot: u32,
     generation: u32,

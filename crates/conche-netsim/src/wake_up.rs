@@ -1,5 +1,7 @@
 //! When a host wants to be woken: one time for each host, which it moves at will.
 
+use std::hint::black_box;
+
 use smallvec::SmallVec;
 
 use crate::Instant;
@@ -55,9 +57,14 @@ impl WakeUp {
         self.event_for(self.wanted).map_or(Fired::Asleep, Fired::Again)
     }
 
+    /// Whether an event that fires at this time would wake the host, as things stand.
+    pub(crate) fn wakes(&self, at: Instant) -> bool {
+        self.wanted <= at
+    }
+
     /// Reads it, so that it is near when it is needed.
     pub(crate) fn glance(&self) {
-        std::hint::black_box(self.wanted);
+        black_box(self.wanted);
     }
 
     fn event_for(&mut self, at: Instant) -> Option<Instant> {
@@ -84,6 +91,17 @@ mod tests {
         assert_eq!(wake.set(Some(at(90))), None);
         assert_eq!(wake.fired(at(20)), Fired::Again(at(90)));
         assert_eq!(wake.fired(at(90)), Fired::Now);
+    }
+
+    #[test]
+    fn an_event_wakes_if_it_fires_now_and_only_then() {
+        let mut wake = WakeUp::new();
+        for (wanted, fires) in
+            [(Some(at(20)), at(20)), (Some(at(90)), at(90)), (Some(at(200)), at(150)), (None, at(200))]
+        {
+            let _ = wake.set(wanted);
+            assert_eq!(wake.wakes(fires), wake.clone().fired(fires) == Fired::Now);
+        }
     }
 
     #[test]

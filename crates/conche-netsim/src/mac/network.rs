@@ -76,6 +76,7 @@ pub(crate) struct Hop {
 
 /// What happens at a station by itself.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
 pub(crate) struct Event {
     /// The number of the radio network.
     pub(crate) network: u16,

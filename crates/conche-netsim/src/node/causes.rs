@@ -3,6 +3,8 @@
 //! The endpoint knows exchanges; it does not know the packets of a simulation. What it transmits while a packet is handled
 //! answers that packet, and what the application answers later answers what the application says.
 
+use std::hint::black_box;
+
 use conche_proto::{Event, ExchangeId, Transmit};
 
 use crate::NodeId;
@@ -20,6 +22,11 @@ pub(super) struct Causes {
 }
 
 impl Causes {
+    /// Reads what the next step will need.
+    pub(super) fn glance(&self) {
+        black_box((self.received.is_some(), self.stated.len(), self.separate.len()));
+    }
+
     /// A packet is being handled.
     pub(super) fn receive(&mut self, cause: Cause) {
         self.received = Some(cause);

@@ -4,12 +4,11 @@
 
 use std::hint::black_box;
 
-use super::{Event, Simulation};
+use super::{Arrival, Event, Simulation};
 use crate::NodeId;
-use crate::host::Host;
-use crate::packet::PacketRef;
+use crate::host::{Host, Received};
+use crate::packet::{Packet, PacketRef};
 use crate::trace::Observer;
-use crate::wired;
 
 /// Fewer nodes fit a cache.
 const MANY: usize = 1000;
@@ -28,37 +27,54 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     }
 
     #[inline(never)]
-    fn get_ready(&self) {
-        // The first reads tell where the next ones are.
-        for event in self.world.scheduler.coming() {
+    fn get_ready(&mut self) {
+        // The first reads tell where the next ones are, and whether any are needed: most packets go on to a further link, and
+        // many wake-ups have been put off.
+        for (_, event) in self.world.scheduler.coming() {
             match event {
-                Event::Wired(wired::Event::Arrive { packet, .. }) => self.world.packets.glance(packet),
+                Event::Arrive(Arrival { packet, .. }) => self.world.packets.glance_at_way(packet),
                 Event::Timer(timer) => {
                     black_box(self.world.timers.owner(timer));
                 }
-                Event::Wake(node) => self.glance(node),
+                Event::Wake(node) => self.world.wake_ups[node.index()].glance(),
                 _ => {}
             }
         }
-        for event in self.world.scheduler.coming() {
+        let mut arriving = std::mem::take(&mut self.arriving);
+        for (at, event) in self.world.scheduler.coming() {
             match event {
-                Event::Wired(wired::Event::Arrive { packet, at }) => self.glance_at_receiver(packet, at),
+                Event::Arrive(Arrival { packet, at }) => {
+                    if let Some(to) = self.receiver(packet, at) {
+                        arriving.push((packet, to));
+                        self.world.packets.glance(packet);
+                        self.glance(to);
+                    }
+                }
                 Event::Timer(timer) => {
                     if let Some(node) = self.world.timers.owner(timer) {
                         self.glance(node);
                     }
                 }
+                Event::Wake(node) if self.world.wake_ups[node.index()].wakes(at) => self.glance(node),
                 _ => {}
             }
         }
+        for (packet, _) in &arriving {
+            black_box(self.world.packets.get(*packet).bytes.first().copied());
+        }
+        for (packet, to) in arriving.drain(..) {
+            if let Some(host) = self.host(to) {
+                let Packet { meta, snr_db, bytes } = self.world.packets.get(packet);
+                host.glance_at(Received { meta, bytes, snr_db: *snr_db });
+            }
+        }
+        self.arriving = arriving;
     }
 
-    fn glance_at_receiver(&self, packet: PacketRef, at: NodeId) {
-        let packet = self.world.packets.get(packet);
-        if self.network.reaches(at, packet.meta.to) {
-            black_box(packet.bytes.first().copied());
-            self.glance(packet.meta.to);
-        }
+    /// Who receives a packet that comes to this node, if it gets to that host at once.
+    fn receiver(&self, packet: PacketRef, at: NodeId) -> Option<NodeId> {
+        let to = self.world.packets.destination(packet);
+        self.network.reaches(at, to).then_some(to)
     }
 
     /// Reads what a node is about to need.

@@ -32,4 +32,4 @@ pub use queue::{DropTail, InService, Limit};
 pub use service::{Service, Stalls};
 pub use topology::{Topology, TopologyError};
 
-pub(crate) use network::{Event, Forwarded, Network, Surroundings};
+pub(crate) use network::{Forwarded, Network, Surroundings};

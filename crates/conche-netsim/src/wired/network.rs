@@ -9,7 +9,7 @@ use super::topology::check_wire;
 use crate::mac::Hop;
 use crate::packet::{PacketRef, Packets};
 use crate::scheduler::Scheduler;
-use crate::sim::{self, ChangeError};
+use crate::sim::{ChangeError, Event};
 use crate::trace::{DropReason, Observer};
 use crate::{LinkId, NodeId};
 
@@ -42,32 +42,6 @@ pub(super) enum Route {
     Table(Vec<Option<LinkId>>),
 }
 
-/// What happens in the network by itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
-    /// A packet comes to a node.
-    Arrive {
-        /// Which packet.
-        packet: PacketRef,
-        /// Which node.
-        at: NodeId,
-    },
-    /// A link goes on with what waits for it.
-    Resume {
-        /// Which link.
-        link: LinkId,
-        /// Which of its events this is.
-        number: u32,
-    },
-    /// A packet is lost on a wire.
-    Lose {
-        /// Which packet.
-        packet: PacketRef,
-        /// Which link it was on.
-        link: LinkId,
-    },
-}
-
 /// Where a packet is after it was sent on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forwarded {
@@ -81,7 +55,7 @@ pub(crate) enum Forwarded {
 
 /// What the network needs of the simulation while it moves a packet.
 pub(crate) struct Surroundings<'a, O> {
-    pub(crate) scheduler: &'a mut Scheduler<sim::Event>,
+    pub(crate) scheduler: &'a mut Scheduler<Event>,
     pub(crate) packets: &'a mut Packets,
     pub(crate) observer: &'a mut O,
 }
@@ -275,7 +249,7 @@ impl Network {
                 Done::Interrupted(packet) => self.drop(around, packet, DropReason::LinkDown(link)),
                 Done::DroppedEarly(packet) => self.drop(around, packet, DropReason::DroppedEarly(link)),
                 Done::Left(packet, fate) => self.follow(around, packet, link, fate),
-                Done::Resumes(at, number) => around.scheduler.schedule(at, Event::Resume { link, number }.into()),
+                Done::Resumes(at, number) => around.scheduler.schedule(at, Event::Resume { link, number }),
             }
         }
         self.done = all;
@@ -284,10 +258,10 @@ impl Network {
     fn follow<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId, fate: Fate) {
         match fate {
             Fate::Refused => self.drop(around, packet, DropReason::QueueFull(id)),
-            Fate::Lost(at) => around.scheduler.schedule(at, Event::Lose { packet, link: id }.into()),
+            Fate::Lost(at) => around.scheduler.schedule(at, Event::Lose { packet, link: id }),
             Fate::Arrives(at) => {
                 let to = self.links[id.index()].to;
-                around.scheduler.schedule(at, Event::Arrive { packet, at: to }.into());
+                around.scheduler.schedule(at, Event::arrive(packet, to));
             }
         }
     }

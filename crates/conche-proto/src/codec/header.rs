@@ -83,6 +83,11 @@ impl Header {
         Self { ty: Type::from_bits(first >> 4), code: Code(code), id: MessageId(u16::from_be_bytes([id_high, id_low])) }
     }
 
+    /// That of a datagram, if it is long enough, whatever else is wrong with it.
+    pub(crate) fn of(datagram: &[u8]) -> Option<Self> {
+        datagram.first_chunk().map(|bytes| Self::from_bytes(*bytes))
+    }
+
     pub(super) const fn to_bytes(self, tkl: u8) -> [u8; HEADER_LENGTH] {
         let [id_high, id_low] = self.id.0.to_be_bytes();
         [VERSION << 6 | self.ty.bits() << 4 | tkl, self.code.0, id_high, id_low]

@@ -75,7 +75,7 @@ use rand_core::SeedableRng;
 
 use crate::PeerKey;
 use crate::blockwise::Representations;
-use crate::codec::MessagePool;
+use crate::codec::{Header, MessagePool};
 use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
 use crate::exchange::Exchanges;
 use crate::hash::Keyed;
@@ -90,7 +90,7 @@ use inquiry::Inquiries;
 use known::Known;
 use leisure::Leisure;
 use limit::Limiter;
-use outbox::Outbox;
+use outbox::{Outbox, Source};
 use repeats::Repeats;
 use sets::Sets;
 use streams::Parts;
@@ -372,6 +372,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.peers.glance();
     }
 
+    /// Reads what taking in this datagram will need beside that, for the driver that has several at once. Nothing is taken in.
+    pub fn glance_at(&self, datagram: &Datagram<'_, P>) {
+        if let Some(header) = Header::of(datagram.bytes).filter(|header| header.code.is_request()) {
+            let source = Source { from: datagram.from, local: datagram.local, copy: None };
+            self.received.glance(self.fingerprint(source, self.peers.hash(&datagram.from), header.id));
+        }
+    }
+
     /// Counters since the start.
     #[must_use]
     pub fn stats(&self) -> &Stats {
@@ -471,6 +479,7 @@ pub struct Occupancy {
 }
 
 /// The earlier of two times that may not come.
+#[inline]
 fn earlier(first: Option<Instant>, second: Option<Instant>) -> Option<Instant> {
     match (first, second) {
         (Some(first), Some(second)) => Some(first.min(second)),

@@ -203,6 +203,12 @@ impl Deduplication {
         Number::of(index).map(|index| Remembered { index, message: what.message })
     }
 
+    /// Reads what finding or entering a message will need.
+    #[inline]
+    pub(crate) fn glance(&self, what: Fingerprint) {
+        self.index.glance(what.short());
+    }
+
     /// Enters a message that [`find`](Self::find) has just not found. `keep` is called first if others may be forgotten for
     /// it.
     #[inline]

@@ -14,6 +14,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use core::hint::black_box;
 
 use super::{Arena, NIL};
 
@@ -105,6 +106,16 @@ impl Index {
             Entries::None => None,
             Entries::One { hash: only, index } => (*only == short(hash) && is_it(&arena[*index])).then_some(*index),
             Entries::Many(table) => table.search(arena, short(hash), is_it).0,
+        }
+    }
+
+    /// Reads what finding or entering something with this hash needs first.
+    #[inline]
+    pub(crate) fn glance(&self, hash: u64) {
+        if let Entries::Many(table) = &self.entries
+            && let Some(bucket) = table.bucket(short(hash))
+        {
+            black_box((table.contents[bucket], table.firsts[bucket]));
         }
     }
 
@@ -243,6 +254,15 @@ impl Table {
         (buckets > 0).then_some(if bucket < buckets { bucket } else { bucket & (self.mask >> 1) })
     }
 
+    /// Reads the chain that is split when this bucket is added.
+    #[inline]
+    fn glance_at_split(&self, added: usize) {
+        let split = added & (self.mask >> 1);
+        if self.contents.get(split).is_some_and(|content| *content != NOTHING) {
+            black_box(self.chains[self.firsts[split] as usize].next);
+        }
+    }
+
     /// Adds the buckets that are missing. A function of its own, so that one that has nothing to add stays short.
     #[inline(never)]
     fn grow(&mut self) {
@@ -254,6 +274,7 @@ impl Table {
     /// Adds a bucket, and moves to it what belongs there from the one that it splits.
     fn split(&mut self) {
         let added = self.contents.len();
+        self.glance_at_split(added + AHEAD);
         self.firsts.put(added, NIL);
         self.contents.push(NOTHING);
         if added > self.mask {
@@ -280,6 +301,10 @@ impl Table {
         }
     }
 }
+
+/// What the split that adds a bucket will need is read so many splits before, as it is wherever entries happen to be: by then it
+/// has come from memory, for which nothing waits meanwhile.
+const AHEAD: usize = 8;
 
 /// Numbered things in chunks, of which only the first one is ever moved, and those without anything are not there.
 struct Chunks<T> {

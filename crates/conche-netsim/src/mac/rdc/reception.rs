@@ -8,8 +8,9 @@ use crate::mac::rdc::Rdc;
 use crate::packet::PacketRef;
 use crate::radio::phy::{ACK_PSDU_OCTETS, airtime};
 use crate::radio::{BROADCAST, Station, Via};
+use crate::sim::Event;
 use crate::trace::Observer;
-use crate::wired::{self, Surroundings};
+use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
 impl RadioNetwork {
@@ -76,7 +77,7 @@ impl RadioNetwork {
             let copy = around.packets.copy_for(packet, node);
             self.copies += 1;
             if let Some((packet, at)) = self.hand_up(around, copy, via) {
-                around.scheduler.schedule(around.scheduler.now(), wired::Event::Arrive { packet, at }.into());
+                around.scheduler.schedule(around.scheduler.now(), Event::arrive(packet, at));
             }
         }
     }
@@ -102,7 +103,7 @@ impl RadioNetwork {
             return Some((packet, at));
         }
         let when = around.scheduler.now() + self.mac.unload;
-        around.scheduler.schedule(when, wired::Event::Arrive { packet, at }.into());
+        around.scheduler.schedule(when, Event::arrive(packet, at));
         None
     }
 

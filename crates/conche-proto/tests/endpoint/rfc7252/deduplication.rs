@@ -1,8 +1,9 @@
 //! Message deduplication (RFC 7252 §4.5).
 
 use conche_proto::codec::{Code, MessageId, Type};
-use conche_proto::{Event, Instant};
+use conche_proto::{Datagram, EndpointConfig, Event, Instant};
 
+use crate::support::direct::{Direct, con, content};
 use crate::support::{CLIENT, SERVER, STRANGER, World, at_ms, request, s, wire};
 
 fn post(ty: Type) -> Vec<u8> {
@@ -117,4 +118,24 @@ fn an_idle_server_forgets_everything() {
     assert_eq!(world.node(SERVER).endpoint.occupancy().deduplication_entries, 500);
     world.run_to_end();
     assert!(world.now <= Instant::ZERO + s(247 + 17), "{:?}", world.now);
+}
+
+#[test]
+fn looking_at_datagrams_before_they_are_taken_in_changes_nothing() {
+    let mut server = Direct::new(EndpointConfig::default());
+    let seen =
+        |server: &Direct<u32>| (*server.endpoint.stats(), server.endpoint.occupancy(), server.endpoint.lookup_steps());
+    let datagrams: Vec<_> = (0..300).map(|id| (id % 7, con(Code::GET, id as u16))).collect();
+    for (number, (from, bytes)) in datagrams.iter().enumerate() {
+        let before = seen(&server);
+        for (from, bytes) in &datagrams {
+            // Of a datagram that is cut short, too.
+            (0..=bytes.len()).for_each(|length| server.endpoint.glance_at(&Datagram::new(*from, &bytes[..length])));
+        }
+        assert_eq!(seen(&server), before);
+        let request = server.receive(*from, bytes).request();
+        server.respond(request, content("seen"));
+        assert_eq!(server.endpoint.stats().requests_received, number as u64 + 1, "none was taken for a copy");
+        assert_eq!(server.receive(*from, bytes).kinds(), [(Type::Acknowledgement, Code::CONTENT)]);
+    }
 }
