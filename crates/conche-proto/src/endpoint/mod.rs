@@ -33,6 +33,7 @@
 
 mod depart;
 mod discovery;
+mod duplicates;
 mod error;
 mod event;
 mod gathering;

@@ -5,9 +5,7 @@ use core::num::NonZeroU16;
 use super::discovery::Tried;
 use super::options::Said;
 use super::outbox::{Source, encoded};
-use super::repeats::{Repeat, Verdict};
 use super::transfer::Whole;
-use super::validation::allows;
 use super::{Datagram, Endpoint, Event, Known};
 use crate::PeerKey;
 use crate::blockwise::sets::lists_missing_blocks;
@@ -279,41 +277,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.outbox.keep(received);
         };
         self.received.insert(now, received, reply, keep).ok()
-    }
-
-    /// A message ID that is remembered came again, in a message that may be answered by so many bytes.
-    fn receive_copy(
-        &mut self,
-        now: Instant,
-        (to, hash): (Source<P>, u64),
-        message: &Message<'_>,
-        remembered: Remembered,
-        allowance: Option<NonZeroU16>,
-    ) {
-        self.stats.duplicates += 1;
-        let (id, confirmable) = (message.id(), message.ty() == Type::Confirmable);
-        match self.received.reply(remembered) {
-            // A Confirmable message is no copy of a Non-confirmable one: its sender reused the ID, and has to learn it.
-            Some(Reply::Silence) => self.reject(to, message),
-            Some(reply) if !allows(allowance, reply.len()) => {}
-            Some(Reply::Pending) => {}
-            Some(reply) if confirmable => {
-                let (acknowledges, repeat) = (matches!(reply, Reply::EmptyAck), Repeat { to, id, remembered });
-                match Known::repeats(&mut self.known) {
-                    Some(repeats) if !acknowledges => {
-                        let arrived = self.received.arrived(now, remembered).unwrap_or(now);
-                        let (verdict, early) = repeats.duplicate(now, hash, arrived, repeat);
-                        early.into_iter().for_each(|early| self.outbox.push_back(early.into()));
-                        match verdict {
-                            Verdict::Repeat => self.outbox.push_back(repeat.into()),
-                            Verdict::Hold => self.stats.held_repeats += 1,
-                        }
-                    }
-                    _ => self.outbox.push_back(repeat.into()),
-                }
-            }
-            _ => {}
-        }
     }
 
     fn receive_separate_response(
