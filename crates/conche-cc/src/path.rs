@@ -175,6 +175,17 @@ impl PathState {
         current.min(before).minus(self.least())
     }
 
+    /// A queue's delay varies as those do who are in it, and that of a longer route does not: where recent round trips exceed
+    /// the least one by more than so many of their variations, the least one comes a sixteenth closer with each of them.
+    pub(crate) fn learn_route(&mut self, variations: u32) {
+        let excess = self.queueing_delay();
+        let is_steady = self.estimator.rttvar().is_some_and(|rttvar| rttvar.times(variations) < excess);
+        if variations > 0 && is_steady {
+            let closer = self.least().plus(excess.shifted(4));
+            (self.least, self.least_before) = (self.least.max(closer), self.least_before.max(closer));
+        }
+    }
+
     /// How far the smoothed round-trip time is above the least one.
     pub(crate) fn inflation(&self) -> Inflation {
         let least = self.least();

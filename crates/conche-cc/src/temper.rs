@@ -71,6 +71,9 @@ pub struct Temper {
     pub grace: u8,
     /// The RTO doubles up to this often, less the grace.
     pub max_doubt: u8,
+    /// Round trips that exceed the least one by more than so many of their variations are those of a longer route, to be got used to in
+    /// tens of exchanges, and no queue's. Zero: only the age of the least one tells.
+    pub steady: u8,
 }
 
 impl Default for Temper {
@@ -92,6 +95,7 @@ impl Default for Temper {
             ambiguity: Ambiguity::Likely,
             grace: 1,
             max_doubt: 5,
+            steady: 16,
         }
     }
 }
@@ -100,10 +104,11 @@ impl Default for Temper {
 pub type TemperPeer = PathState;
 
 impl Temper {
-    /// Without a floor under what is not lost: as it was first specified, and as a prototype's traces have it.
+    /// Without a floor under what is not lost, and with a least round trip that only time changes: as it was first specified, and
+    /// as a prototype's traces have it.
     #[must_use]
-    pub fn without_queue_floor() -> Self {
-        Self { queue_floor: Duration::ZERO, ..Self::default() }
+    pub fn first_specified() -> Self {
+        Self { queue_floor: Duration::ZERO, steady: 0, ..Self::default() }
     }
 
     /// The RTO without doubt.
@@ -256,6 +261,7 @@ impl Controller for Temper {
 
     fn acknowledged(&self, peer: &mut TemperPeer, _flight: &TemperFlight, event: &Acknowledged<'_>) {
         peer.acknowledged(event, self.ambiguity, self.max_doubt);
+        peer.learn_route(self.steady.into());
     }
 
     fn abandoned(&self, peer: &mut TemperPeer, flight: &TemperFlight, event: &Abandoned<'_>) {

@@ -142,7 +142,7 @@ mod floor {
 
     /// The RTO after many exchanges of which each loses its original, with this inflation of the round trip.
     fn after_losses(least_ms: u64, rtt_ms: u64) -> u64 {
-        let temper = Temper { max_doubt: 0, ..Temper::without_queue_floor() };
+        let temper = Temper { max_doubt: 0, ..Temper::first_specified() };
         let mut drive = settled(&temper, least_ms, 1);
         for _ in 0..40 {
             drive.clean(rtt_ms);
@@ -161,7 +161,7 @@ mod floor {
 
     #[test]
     fn without_a_queue_floor_inflation_alone_raises_the_rto_no_more_than_its_variation() {
-        let temper = Temper::without_queue_floor();
+        let temper = Temper::first_specified();
         let mut drive = settled(&temper, 100, 1);
         for _ in 0..60 {
             drive.clean(300);
@@ -177,6 +177,11 @@ mod floor {
         assert!((1_900..=2_000).contains(&after_losses(100, 150)), "{} ms", after_losses(100, 150));
     }
 
+    /// One that takes round trips which do not vary for a queue's, too.
+    fn queue() -> Temper {
+        Temper { steady: 0, ..Temper::default() }
+    }
+
     /// After a minute of round trips of so long, where 100 ms were the least.
     fn inflated(temper: &Temper, rtt_ms: u64) -> Drive<'_, Temper> {
         let mut drive = settled(temper, 100, 1);
@@ -188,7 +193,7 @@ mod floor {
 
     #[test]
     fn a_queue_floor_waits_for_seconds_without_any_loss() {
-        let temper = Temper::default();
+        let temper = queue();
         let after = |rtt_ms| inflated(&temper, rtt_ms).base();
         assert_eq!(after(210), 2_000);
         assert!(after(100) < 120 && (900..=1_010).contains(&after(150)), "{}, {} ms", after(100), after(150));
@@ -196,7 +201,7 @@ mod floor {
 
     #[test]
     fn exchanges_outstanding_lengthen_each_others_round_trips_and_share_it_by_the_square_of_their_number() {
-        let temper = Temper::default();
+        let temper = queue();
         let first = |exchanges| {
             let mut drive = inflated(&temper, 210);
             drive.load.exchanges = exchanges;
@@ -208,7 +213,7 @@ mod floor {
 
     #[test]
     fn a_timer_that_is_held_is_that_of_a_sender_that_measures_nothing() {
-        let temper = Temper::default();
+        let temper = queue();
         let timers = |u| {
             let mut drive = inflated(&temper, 210);
             [drive.start(u), drive.time_out(), drive.time_out(), drive.time_out()]
@@ -221,7 +226,7 @@ mod floor {
 
     #[test]
     fn clean_exchanges_bring_it_down_again() {
-        let temper = Temper::without_queue_floor();
+        let temper = Temper::first_specified();
         let mut drive = settled(&temper, 100, 1);
         for _ in 0..40 {
             drive.clean(200);
@@ -232,6 +237,49 @@ mod floor {
             drive.clean(200);
         }
         assert!(raised > 1_000 && drive.base() < 250, "{raised} ms, then {} ms", drive.base());
+    }
+}
+
+mod route {
+    use super::*;
+
+    #[test]
+    fn a_longer_one_is_got_used_to_in_tens_of_exchanges() {
+        let temper = Temper::default();
+        let mut drive = settled(&temper, 100, 20);
+        for _ in 0..10 {
+            drive.clean(400);
+        }
+        let at_first = gate_ms(&mut drive);
+        for _ in 0..60 {
+            drive.wait(1_000);
+            drive.clean(400);
+        }
+        assert!(at_first > 500 && gate_ms(&mut drive) == 0, "{at_first} ms, then {} ms", gate_ms(&mut drive));
+        assert!(drive.base() < 500, "{} ms", drive.base());
+    }
+
+    #[test]
+    fn a_queue_that_varies_by_a_tenth_is_not_taken_for_a_route() {
+        let temper = Temper::default();
+        let mut drive = settled(&temper, 100, 20);
+        for nth in 0..200 {
+            drive.clean(if nth % 8 < 4 { 360 } else { 440 });
+            drive.wait(500);
+        }
+        drive.clean(360);
+        // q is 260 ms, and 4q are 1040 ms, of which the exchange has taken 360.
+        assert_eq!(gate_ms(&mut drive), 680);
+    }
+
+    #[test]
+    fn without_the_rule_only_time_tells() {
+        let temper = Temper { steady: 0, ..Temper::default() };
+        let mut drive = settled(&temper, 100, 20);
+        for _ in 0..70 {
+            drive.clean(400);
+        }
+        assert_eq!(gate_ms(&mut drive), 800);
     }
 }
 

@@ -214,7 +214,7 @@ fn rfc6298(p: &Params) -> Rfc6298 {
 }
 
 fn temper(p: &Params) -> Temper {
-    let base = Temper::without_queue_floor();
+    let base = Temper::first_specified();
     Temper {
         ack_timeout: p.ack_timeout(base.ack_timeout),
         ack_random_factor: p.random_factor(base.ack_random_factor),
