@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use conche::cc::default::CoapDefault;
 use conche::codec::Message;
 use conche::server::get;
 use conche::watch::Capture;
@@ -101,7 +102,8 @@ async fn retransmissions_have_a_comment() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("silent.pcapng");
     let capture = Capture::new().write_to(File::create(&path).expect("a new file")).expect("a writable file");
-    let client = Client::builder().watch(capture.clone()).build().expect("defaults");
+    // Whose backoff lets all four leave.
+    let client = Client::builder().controller(CoapDefault::default()).watch(capture.clone()).build().expect("defaults");
     let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     client.get(format!("coap://{}/", silent.local_addr().expect("it is bound"))).await.expect_err("nobody answers");
     capture.finish().await.expect("a writable file");

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use conche::cc::cocoa::Cocoa;
 use conche::cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
+use conche::cc::default::CoapDefault;
 use conche::cc::group::Group;
 use conche::cc::{Controller, Instant};
 use conche::server::{Request, get};
@@ -152,7 +153,11 @@ async fn what_the_operating_system_refuses_to_send_fails_at_once_with_the_cause(
 async fn with_retry_unreachable_a_closed_port_does_not_end_a_confirmable_request() {
     // Nobody listens on it, and no client gets it for its own.
     let get = |retry| {
-        let client = Client::builder().retry_unreachable(retry).build().expect("legal settings");
+        let client = Client::builder()
+            .controller(CoapDefault::default())
+            .retry_unreachable(retry)
+            .build()
+            .expect("legal settings");
         client.get("coap://127.0.0.1:1/")
     };
     let failure = |error| match error {

@@ -5,6 +5,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use conche::cc::default::CoapDefault;
 use conche::{Client, Error, Failure};
 use tokio::net::UdpSocket;
 use tracing::Level;
@@ -78,7 +79,8 @@ async fn each_transmission_is_logged_with_the_rto_in_the_span_of_its_exchange() 
     let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     let there = silent.local_addr().expect("it is bound");
     // Nothing else is to be done than to wait for the retransmission timers, so that the clock jumps from one to the next.
-    let failed = Client::new().get(format!("coap://{there}/")).await.expect_err("nobody answers");
+    let client = Client::builder().controller(CoapDefault::default()).build().expect("legal settings");
+    let failed = client.get(format!("coap://{there}/")).await.expect_err("nobody answers");
     let Error::Failed { failure: Failure::TimedOut, course, .. } = failed else { panic!("{failed}") };
     assert_eq!(course.transmissions, 5);
 
