@@ -172,7 +172,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.limited += 1;
             return;
         }
-        let allowance = self.allowance(now, &source.from, hash, message);
+        let allowance = self.allowance(now, &source, hash, message);
         let what = self.fingerprint(source, hash, message.id());
         if let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(now, (source, hash), message, remembered, allowance);
@@ -294,7 +294,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             && let Some(remembered) = self.received.find(now, what)
         {
             // Perhaps it is a copy of nothing but has the ID of a request, whose answer is no shorter for that.
-            let allowance = self.allowance(now, &source.from, hash, message);
+            let allowance = self.allowance(now, &source, hash, message);
             return self.receive_copy(now, (source, hash), message, remembered, allowance);
         }
         let found = peer.and_then(|peer| self.exchange_with_token(peer, &message.token()));
