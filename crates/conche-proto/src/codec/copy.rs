@@ -15,6 +15,9 @@ use super::{Message, OptionNumber};
 /// The number of a copy, from 1 on, in one byte. Experimental use: 65000 to 65535.
 pub(crate) const COPY: OptionNumber = OptionNumber(65_020);
 
+/// The bytes of the option at most: its header with a difference of two bytes, and its value.
+pub(crate) const NUMBERED_COPY_BYTES: u16 = 4;
+
 /// Which copy a message is, or answers, if it says so.
 pub(crate) fn copy_of(message: &Message<'_>) -> Option<NonZeroU8> {
     message.uint(COPY).and_then(|copy| u8::try_from(copy).ok()).and_then(NonZeroU8::new)

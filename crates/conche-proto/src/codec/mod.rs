@@ -51,7 +51,7 @@ pub use block::{BadBlock, Block, BlockSize};
 pub use body::{Body, BodyBuilder, BuildError};
 pub use code::Code;
 pub use content::{Content, Options, RawOption, Values};
-pub(crate) use copy::{copy_of, number_copy};
+pub(crate) use copy::{NUMBERED_COPY_BYTES, copy_of, number_copy};
 pub use decode::{DecodeError, DecodeErrorKind, Message};
 pub use display::Escaped;
 pub use encode::{EncodeError, Encoder, encode_empty};

@@ -82,7 +82,7 @@ pub struct EndpointConfig {
     /// Where answers wait in a queue on their way, duplicates of requests are not answered at once with what was answered before
     /// (RFC 7252 §4.5), which would only lengthen the queue. That is so for a peer whose next request has shown that a repeat was
     /// unnecessary. Its duplicates are then answered when 1.5 times as long has passed since the last answer as its answers
-    /// have been taking, within 30 s, unless its next request comes before. No peer's duplicates are held because of another's.
+    /// have been taking, within 30 s, and within as long as it has been since the first answer, unless its next request comes before. No peer's duplicates are held because of another's.
     ///
     /// Default: `false`, each duplicate is answered at once.
     pub pace_repeats: bool,

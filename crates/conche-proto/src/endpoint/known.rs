@@ -23,7 +23,8 @@ impl<P: Copy> Known<P> {
     /// `None` where nothing has to be found out.
     pub(super) fn of(config: &EndpointConfig, random: &mut impl RngCore) -> Option<Self> {
         let validation = config.validate_sources.then(|| Validation::new(random));
-        let repeats = config.pace_repeats.then(|| Repeats::new(config.limits.paced_peers));
+        let paced_peers = config.limits.paced_peers;
+        let repeats = (config.pace_repeats && paced_peers > 0).then(|| Repeats::new(paced_peers));
         let discovery = Discovery::of(config);
         let something = validation.is_some() || discovery.is_some() || repeats.is_some();
         something.then_some(Self { validation, discovery, repeats })

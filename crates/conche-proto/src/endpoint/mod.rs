@@ -44,6 +44,7 @@ mod leaving;
 mod leisure;
 mod limit;
 mod observation;
+mod occupancy;
 mod options;
 mod outbox;
 mod pushing;
@@ -62,6 +63,7 @@ mod validation;
 
 pub use error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
 pub use event::{Datagram, Ecn, Event, Input, Output, Transmit};
+pub use occupancy::Occupancy;
 pub use stats::Stats;
 pub use streams::{NotWanted, StreamEnd, Unfinished};
 
@@ -341,6 +343,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(index) = self.peers.peek(peer) {
             self.peers.reset(now, index);
         }
+        if let Some(repeats) = Known::repeats(&mut self.known) {
+            let held = repeats.forget(self.peers.hash(peer));
+            held.into_iter().for_each(|held| self.outbox.push_back(held.into()));
+        }
     }
 
     /// What is known of a peer; `None` if it has no state.
@@ -393,38 +399,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         &self.config.transmission
     }
 
-    /// What the endpoint holds, to watch that it stays bounded.
-    #[must_use]
-    pub fn occupancy(&self) -> Occupancy {
-        let held_repeats = self.repeats().map_or(0, Repeats::held);
-        Occupancy {
-            held_repeats,
-            peers: self.peers.len(),
-            exchanges: self.exchanges.len(),
-            queued: self.exchanges.queued(),
-            over_paths: self.peers.over_paths(),
-            incoming: self.incoming.len(),
-            responses: self.exchanges.responses(),
-            at_leisure: self.leisure.len(),
-            observers: self.observers.len(),
-            subscriptions: self.subscriptions.len(),
-            timers: self.exchanges.timers()
-                + self.incoming.timers()
-                + self.leisure.len()
-                + self.subscriptions.timers()
-                + self.observers.timers()
-                + held_repeats,
-            transfers: self.exchanges.transfers(),
-            assemblies: self.parts.assemblies.contexts().len() + self.sets.as_ref().map_or(0, |sets| sets.len()),
-            representations: self.representations.contexts().len(),
-            streams: self.parts.streams.len(),
-            body_bytes: self.body_bytes(),
-            deduplication_entries: self.received.len(),
-            deduplication_bytes: self.received.bytes(),
-            outputs: self.outbox.len() + self.events.len(),
-        }
-    }
-
     /// Buckets and entries of hash tables that all searches so far have looked at: one or two for each, unless somebody
     /// found a way to make keys collide.
     #[must_use]
@@ -432,51 +406,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let repeats = self.repeats().map_or(0, Repeats::steps);
         self.peers.steps() + self.exchanges.steps() + self.received.steps() + repeats
     }
-}
-
-/// How much an endpoint holds of everything that is bounded by [`Limits`](crate::Limits).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Occupancy {
-    /// Peers with state.
-    pub peers: usize,
-    /// Exchanges that are not over.
-    pub exchanges: usize,
-    /// Those that wait for admission. What of them [`Limits::queue`](crate::Limits::queue) does not bound is said there.
-    pub queued: usize,
-    /// Those that count on a [shared](Endpoint::share_paths) path of several hosts.
-    pub over_paths: usize,
-    /// Requests of peers that wait for a response.
-    pub incoming: usize,
-    /// Those of the exchanges that are separate responses; with `incoming` within [`Limits::incoming`](crate::Limits).
-    pub responses: usize,
-    /// Responses to requests that came to a group, which wait for their time; with `incoming` within
-    /// [`Limits::incoming`](crate::Limits) too.
-    pub at_leisure: usize,
-    /// Answers to duplicates that wait for their time ([`EndpointConfig::pace_repeats`](crate::EndpointConfig::pace_repeats)).
-    pub held_repeats: usize,
-    /// Observers.
-    pub observers: usize,
-    /// Subscriptions of our own.
-    pub subscriptions: usize,
-    /// Armed timers.
-    pub timers: usize,
-    /// Requests of ours that take more than one message, and of which one has been answered.
-    pub transfers: usize,
-    /// Bodies of requests that are being put together from blocks.
-    pub assemblies: usize,
-    /// Bodies of responses that are kept for peers that ask for their blocks.
-    pub representations: usize,
-    /// Requests of peers whose body, or whose response's body, goes block by block between endpoint and application.
-    pub streams: usize,
-    /// The bytes of both, and of the responses to us that are being put together.
-    pub body_bytes: usize,
-    /// Messages remembered for deduplication.
-    pub deduplication_entries: usize,
-    /// Their bytes.
-    pub deduplication_bytes: usize,
-    /// Outputs that wait to be polled.
-    pub outputs: usize,
 }
 
 /// The earlier of two times that may not come.

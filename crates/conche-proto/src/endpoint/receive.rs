@@ -172,7 +172,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.limited += 1;
             return;
         }
-        let allowance = self.allowance(now, &source.from, hash, message);
+        let allowance = self.allowance(now, &source, hash, message);
         let what = self.fingerprint(source, hash, message.id());
         if let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(now, (source, hash), message, remembered, allowance);
@@ -180,7 +180,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if message.ty() == Type::Confirmable
             && let Some(repeats) = Known::repeats(&mut self.known)
         {
-            self.stats.spared_repeats += u64::from(repeats.next_request(now, hash, what.message));
+            let (spared, early) = repeats.next_request(now, hash, what.message);
+            self.stats.spared_repeats += u64::from(spared);
+            early.into_iter().for_each(|early| self.outbox.push_back(early.into()));
         }
         let came = if message.ty() == Type::Confirmable { Came::Confirmable } else { Came::NonConfirmable };
         let arrival = Arrival { source, hash, what, group: self.group_of(&source.from, hash), allowance, came };
@@ -268,7 +270,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[inline]
     pub(super) fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
         let keep = |received: &Deduplication| {
-            // What may be forgotten cannot be held.
+            // What may be forgotten cannot be held. Each of them took a datagram of its own to be held.
             if let Some(repeats) = Known::repeats(&mut self.known) {
                 while let Some(repeat) = repeats.pop(now, Instant::FAR_FUTURE) {
                     self.outbox.push_back(repeat.into());
@@ -294,7 +296,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             && let Some(remembered) = self.received.find(now, what)
         {
             // Perhaps it is a copy of nothing but has the ID of a request, whose answer is no shorter for that.
-            let allowance = self.allowance(now, &source.from, hash, message);
+            let allowance = self.allowance(now, &source, hash, message);
             return self.receive_copy(now, (source, hash), message, remembered, allowance);
         }
         let found = peer.and_then(|peer| self.exchange_with_token(peer, &message.token()));

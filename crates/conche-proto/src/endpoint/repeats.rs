@@ -12,11 +12,13 @@
 //! the answer took. The least of the last four is the *answering time*: what was lost on the way of one of them, or an
 //! application that paused, lengthens that one and not all. A repeat was *unnecessary* if the next request comes sooner
 //! after it than half of the answering time: that request is the fruit of an earlier answer. From then on, duplicates are held until
-//! one and a half answering times have passed since the last answer. If the next request comes meanwhile, holding was right. If
+//! one and a half answering times have passed since the last answer, and for no longer than it has been since the first: a client
+//! whose backoff doubles waits that long after its copy. If the next request comes meanwhile, holding was right. If
 //! it comes an answering time after a repeat that was held, holding was wrong, and each such case takes back one that was right.
 //!
-//! Where answers are lost, the next request comes an answering time after the repeat, and nothing is ever held. All of it
-//! is known of one peer and holds for that peer. See `docs/decisions/0024-repeats-are-paced.md`.
+//! Where answers are lost, the next request comes an answering time after the repeat, and nothing is held. Who pauses or asks at intervals
+//! is taken for one behind a queue now and then. All of it
+//! is known of one peer and holds for that peer. See `docs/decisions/0024-paced-repeats.md`.
 
 use core::time::Duration;
 
@@ -70,7 +72,9 @@ struct Asker<P> {
     message: [u32; 2],
     answered: Option<Answered>,
     held: Option<Repeat<P>>,
-    known: Known,
+    /// It has been seen to have several requests outstanding: its next one is no sign that it got what is held.
+    several: bool,
+    learnt: Learnt,
 }
 
 /// When a request was answered.
@@ -78,23 +82,32 @@ struct Asker<P> {
 struct Answered {
     first: Instant,
     last: Instant,
-    /// A duplicate was held and then answered all the same.
+    /// A duplicate was held for as long as an answer takes, and then answered all the same.
     late: bool,
 }
 
 /// What is known of how long answers to a peer take.
 #[derive(Debug, Default)]
-struct Known {
+struct Learnt {
     /// The last times from an answer to the next request; zero before there were as many.
     recent: [Micros; 4],
     turn: u8,
-    /// How many more repeats were unnecessary than were missing, from zero to [`Known::SURE`].
+    /// How many more repeats were unnecessary than were missing, from zero to [`Learnt::SURE`].
     unnecessary: u8,
 }
 
 impl<P> Linked<LastDuplicate> for Asker<P> {
     fn links(&mut self) -> &mut Links {
         &mut self.links
+    }
+}
+
+impl Answered {
+    /// The answer leaves once more, and perhaps was held. It left before its time where the peer would not have waited for longer, or the
+    /// table was full: that holding was wrong does not follow.
+    fn leaves_again(&mut self, now: Instant, was_held: bool, learnt: &Learnt) {
+        self.late |= was_held && now >= self.last + learnt.hold();
+        self.last = now;
     }
 }
 
@@ -124,8 +137,8 @@ impl<P: Copy> Repeats<P> {
                     early = self.order.first().and_then(|oldest| self.remove(oldest));
                 }
                 let answered = Some(Answered { first: arrived, last: arrived, late: false });
-                let (links, known) = (Links::default(), Known::default());
-                let asker = Asker { hash, links, message, answered, held: None, known };
+                let (links, learnt) = (Links::default(), Learnt::default());
+                let asker = Asker { hash, links, message, answered, held: None, several: false, learnt };
                 let Some(index) = self.askers.insert(asker) else { return (Verdict::Repeat, early) };
                 self.index.insert(hash, index);
                 index
@@ -135,38 +148,42 @@ impl<P: Copy> Repeats<P> {
         let asker = &mut self.askers[index];
         if asker.message != message {
             // Of an earlier request: several are outstanding, and the next one is no sign that this one was answered.
-            asker.known.unnecessary = 0;
+            (asker.several, asker.learnt.unnecessary) = (true, 0);
             self.timers.cancel(index);
             return (Verdict::Repeat, asker.held.take());
         }
         let Some(answered) = &mut asker.answered else { return (Verdict::Repeat, early) };
-        let due = answered.last + asker.known.hold();
-        if now >= due {
-            answered.last = now;
-            return (Verdict::Repeat, early);
-        }
-        // What leaves in the end answers the youngest copy.
-        if asker.held.replace(repeat).is_none() {
+        let patience = now + between(answered.first, now).into();
+        let due = (answered.last + asker.learnt.hold()).min(patience);
+        // What leaves in the end answers the youngest copy. It is told which copy of none: the answer comes long after each.
+        let before = asker.held.replace(Repeat { to: Source { copy: None, ..repeat.to }, ..repeat });
+        if now < due {
+            // Each copy shows that its sender waits for longer.
             self.timers.set(index, due);
+            return (Verdict::Hold, early);
         }
-        (Verdict::Hold, early)
+        asker.held = None;
+        self.timers.cancel(index);
+        answered.leaves_again(now, before.is_some(), &asker.learnt);
+        (Verdict::Repeat, early)
     }
 
-    /// A Confirmable request came that is remembered nowhere. Answers whether it spares a repeat that was held.
-    pub(super) fn next_request(&mut self, now: Instant, hash: u64, message: [u32; 2]) -> bool {
-        let Some(index) = self.find(hash) else { return false };
+    /// A Confirmable request came that is remembered nowhere. Of a repeat that was held: whether it is spared, and otherwise the repeat,
+    /// which leaves now.
+    pub(super) fn next_request(&mut self, now: Instant, hash: u64, message: [u32; 2]) -> (bool, Option<Repeat<P>>) {
+        let Some(index) = self.find(hash) else { return (false, None) };
         let asker = &mut self.askers[index];
         if asker.message == message {
             // A copy all the same: it was refused, or forgotten.
-            return false;
+            return (false, None);
         }
         self.timers.cancel(index);
         asker.message = message;
         let (held, answered) = (asker.held.take(), asker.answered.take());
         if let Some(answered) = answered {
-            asker.known.learn(now, answered, held.is_some());
+            asker.learnt.learn(now, answered, held.is_some());
         }
-        held.is_some()
+        if asker.several { (false, held) } else { (held.is_some(), None) }
     }
 
     /// A response leaves in answer to a request.
@@ -188,7 +205,7 @@ impl<P: Copy> Repeats<P> {
         let index = self.timers.pop_due(until)?;
         let asker = &mut self.askers[index];
         if let Some(answered) = &mut asker.answered {
-            (answered.last, answered.late) = (now, true);
+            answered.leaves_again(now, true, &asker.learnt);
         }
         asker.held.take()
     }
@@ -200,6 +217,17 @@ impl<P: Copy> Repeats<P> {
     /// How many repeats are held.
     pub(super) fn held(&self) -> usize {
         self.timers.len()
+    }
+
+    /// How many peers there are.
+    pub(super) fn len(&self) -> usize {
+        self.askers.len()
+    }
+
+    /// Forgets a peer. What was held for it leaves now.
+    pub(super) fn forget(&mut self, hash: u64) -> Option<Repeat<P>> {
+        let index = self.find(hash)?;
+        self.remove(index)
     }
 
     pub(super) fn steps(&self) -> u64 {
@@ -219,9 +247,9 @@ impl<P: Copy> Repeats<P> {
     }
 }
 
-impl Known {
+impl Learnt {
     /// No hold is longer. It is less than what a client waits after its last copy, ACK_TIMEOUT · 2^MAX_RETRANSMIT = 32 s (RFC 7252
-    /// §4.8), so that what is held is not too late for it.
+    /// §4.8).
     const LONGEST: Duration = Duration::from_secs(30);
 
     /// So many that were missing end all holding.

@@ -30,11 +30,12 @@ use core::time::Duration;
 use rand_core::RngCore;
 use smallvec::SmallVec;
 
+use super::outbox::Source;
 use super::receive::Arrival;
 use super::{Endpoint, StreamEnd};
 use crate::PeerKey;
 use crate::blockwise::Asked;
-use crate::codec::{Body, Code, Message, OptionNumber};
+use crate::codec::{Body, Code, Message, NUMBERED_COPY_BYTES, OptionNumber};
 use crate::echo::Freshness;
 use crate::exchange::{Reliability, Response};
 use crate::incoming::{RequestId, Waiting};
@@ -144,8 +145,17 @@ pub(super) fn allows(allowance: Option<NonZeroU16>, bytes: usize) -> bool {
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// How many bytes may answer this message; `None` if its source is validated, or nobody has to be.
-    pub(super) fn allowance(&mut self, now: Instant, from: &P, hash: u64, message: &Message<'_>) -> Option<NonZeroU16> {
-        self.known.as_mut()?.validation.as_mut()?.allowance(now, from, hash, message)
+    pub(super) fn allowance(
+        &mut self,
+        now: Instant,
+        source: &Source<P>,
+        hash: u64,
+        message: &Message<'_>,
+    ) -> Option<NonZeroU16> {
+        let allowance = self.known.as_mut()?.validation.as_mut()?.allowance(now, &source.from, hash, message)?;
+        // What leaves says which copy it answers, beside all that is compared with this.
+        let beside = if source.copy.is_some() { NUMBERED_COPY_BYTES } else { 0 };
+        Some(NonZeroU16::new(allowance.get().saturating_sub(beside)).unwrap_or(NonZeroU16::MIN))
     }
 
     /// A request of a source that is not validated and that must not go to the application: it could not be asked again

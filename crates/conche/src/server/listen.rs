@@ -190,8 +190,10 @@ impl<C: SharedController> Builder<ServerRole, C> {
 
     /// For a server whose responses pass a thin link, as those to a site of many devices: it does not answer each copy of a request
     /// at once where the next request of the same client has shown that such repeats were unnecessary, since the answers wait in a
-    /// queue; see [`EndpointConfig::pace_repeats`](crate::EndpointConfig::pace_repeats). Where answers get lost, copies are answered at once as
-    /// ever.
+    /// queue; see [`EndpointConfig::pace_repeats`](crate::EndpointConfig::pace_repeats). A client that
+    /// pauses before its requests is taken for such a one now and then, and a lost answer of it is then repeated later, by as long at most as it
+    /// has been since the first one. If a client has several requests outstanding, as proxies do, an answer that is held may be spared though it was lost,
+    /// until a copy of an earlier request has come from it; its next copy is answered at once.
     ///
     /// [`config`](Self::config) sets it anew, and so comes first.
     ///

@@ -139,7 +139,7 @@ fn a_server_that_paces_repeats_helps_behind_a_queue_and_is_not_noticed_where_ans
     for scheme in ["temper", "linux"] {
         let median = |cell: &str| of(&format!("{scheme}/{cell}"), "median_s");
         let (at_once, paced) = (median("queue/at-once"), median("queue/paced"));
-        assert!(paced < 0.85 * at_once, "{scheme}: {paced} s instead of {at_once} s");
+        assert!(paced < 0.92 * at_once, "{scheme}: {paced} s instead of {at_once} s");
         assert!((median("loss/paced") / median("loss/at-once") - 1.0).abs() < 0.02, "{scheme}");
     }
 }

@@ -36,7 +36,8 @@ impl Checker {
         assert!(occupancy.subscriptions <= limits.subscriptions, "{occupancy:?}");
         assert_eq!(occupancy.subscriptions, self.subscriptions.len(), "{occupancy:?}");
         let repeats = occupancy.held_repeats;
-        assert!(repeats <= limits.paced_peers && (repeats == 0 || self.config.pace_repeats), "{occupancy:?}");
+        let paced = if self.config.pace_repeats { limits.paced_peers } else { 0 };
+        assert!(repeats <= occupancy.paced_peers && occupancy.paced_peers <= paced, "{occupancy:?}");
         let timed = occupancy.exchanges + occupancy.incoming + occupancy.subscriptions + observers + repeats;
         assert!(occupancy.timers <= timed, "{occupancy:?}");
         assert_eq!(occupancy.outputs, 0, "{occupancy:?}");
