@@ -310,12 +310,13 @@ impl Scenario {
         self.watched_links().try_for_each(|(name, _)| self.validate_watched(name))
     }
 
-    /// The links whose queues are watched, each with the waiting time that is watched for.
+    /// The links whose queues are watched, each with the waiting time that is watched for, once for all values that are of it.
     pub fn watched_links(&self) -> impl Iterator<Item = (&str, Span)> {
-        self.values.iter().filter_map(|value| match value.metric.measured() {
+        let watched = self.values.iter().filter_map(|value| match value.metric.measured() {
             Metric::StandingQueue { link, above } => Some((link.as_str(), *above)),
             _ => None,
-        })
+        });
+        watched.collect::<std::collections::BTreeSet<_>>().into_iter()
     }
 
     /// Refuses to watch a link that does not know how long a frame will wait.

@@ -442,3 +442,17 @@ fn only_queues_of_links_that_know_how_long_a_frame_will_wait_are_watched() {
         assert!(problem.contains("values.standing-queue: ") && problem.contains(expected), "{problem}");
     }
 }
+
+#[test]
+fn a_link_is_watched_once_for_all_values_that_are_of_it() {
+    let value = |above: &str| {
+        format!(
+            "[[values]]\ncolumn = \"of_{above}_{{}}\"\nmetric = {{ standing-queue = {{ link = \"uplink\", above = \"{above}\" }} }}\n"
+        )
+    };
+    let text =
+        [("2s", "a"), ("2s", "b"), ("5s", "c")].map(|(above, column)| value(above).replace("{}", column)).concat();
+    let document = Document::from_toml(&format!("{ANRW18}\n{text}")).expect("valid");
+    let watched: Vec<_> = document.scenario().watched_links().map(|(link, above)| (link, above.0.as_secs())).collect();
+    assert_eq!(watched, [("uplink", 2), ("uplink", 5)]);
+}

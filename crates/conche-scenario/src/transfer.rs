@@ -3,6 +3,7 @@
 use std::num::{NonZeroU8, NonZeroU16};
 
 use conche_netsim::transport::tcp::Acknowledgments;
+use conche_netsim::transport::tcp::segment::ENCODED_OCTETS;
 use serde::Deserialize;
 
 use super::{AtLeastOne, ScenarioError, ensure};
@@ -51,6 +52,9 @@ pub struct Tcp {
 
 impl Tcp {
     pub(super) fn validate(&self, place: &str) -> Result<(), ScenarioError> {
+        let least =
+            format_args!("{} does not hold the numbers of a segment; at least {ENCODED_OCTETS}B does", self.header);
+        ensure(self.header.0 >= ENCODED_OCTETS as u64, format_args!("{place}.header"), least)?;
         let bytes = self.payload.0.saturating_add(self.header.0);
         let long = format_args!("{} with its header is longer than {LONGEST_DATAGRAM}B", self.payload);
         ensure(bytes <= LONGEST_DATAGRAM, format_args!("{place}.payload"), long)

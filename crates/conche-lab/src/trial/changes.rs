@@ -18,6 +18,11 @@ pub(super) enum Step {
     Reboot(Vec<NodeId>),
 }
 
+/// Whether a node starts anew in one of these.
+pub(super) fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
+    steps.iter().any(|(_, step)| matches!(step, Step::Reboot(nodes) if nodes.contains(&node)))
+}
+
 /// The steps of a scenario's changes, the last one first. The links that change are told to the network.
 ///
 /// # Errors

@@ -17,8 +17,9 @@ pub(super) struct Notifications {
     acknowledged: Vec<(NodeId, NodeId, Exchange)>,
 }
 
-/// The type of a Confirmable message (RFC 7252 §3).
+/// Types of messages (RFC 7252 §3).
 const CONFIRMABLE: u8 = 0;
+const ACKNOWLEDGEMENT: u8 = 2;
 
 impl Notifications {
     /// Watches what these servers send.
@@ -34,15 +35,17 @@ impl Notifications {
 
 impl Observer for Notifications {
     fn on_sent(&mut self, now: Instant, packet: &Packet) {
-        let is_confirmable = packet.bytes().first().is_some_and(|first| (first >> 4) & 3 == CONFIRMABLE);
-        if let Some(copy) = packet.meta.copy.filter(|copy| is_confirmable && self.servers.contains(&copy.node)) {
+        if let Some(copy) =
+            packet.meta.copy.filter(|copy| is_of(packet, CONFIRMABLE) && self.servers.contains(&copy.node))
+        {
             self.sent.entry((copy.node, copy.exchange)).or_insert((packet.meta.to, now, 0)).2 += 1;
         }
     }
 
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {
         let Some(copy) = packet.meta.cause.and_then(|cause| cause.copy) else { return };
-        if copy.node != packet.meta.to {
+        // Who does not know what it is notified of answers with a Reset.
+        if copy.node != packet.meta.to || !is_of(packet, ACKNOWLEDGEMENT) {
             return;
         }
         let Some((to, began, copies)) = self.sent.remove(&(copy.node, copy.exchange)) else { return };
@@ -58,4 +61,8 @@ impl Observer for Notifications {
         };
         self.acknowledged.push((copy.node, to, exchange));
     }
+}
+
+fn is_of(packet: &Packet, message: u8) -> bool {
+    packet.bytes().first().is_some_and(|first| (first >> 4) & 3 == message)
 }

@@ -8,7 +8,7 @@ use conche_proto::Reliability;
 
 use super::notifications::Notifications;
 use super::pace;
-use super::plan::{Plan, Role};
+use super::plan::{OF_SERVERS, Plan, Role};
 use super::record::{Flow, Observed};
 use crate::scenario::{Observe, Traffic};
 use crate::workload::{self, Publisher, Subscriber, Topic};
@@ -36,6 +36,9 @@ impl Plan<'_> {
             if role.is_unaware {
                 return Err("its servers have no endpoint; give it servers of its own");
             }
+            if role.control != OF_SERVERS {
+                return Err("its servers send other traffic under another controller; give it servers of its own");
+            }
             let number = role.topics.iter().position(|(of, _)| *of == place).unwrap_or_else(|| {
                 let pace = pace::of(&traffic.pace, start, &[], &mut random);
                 let stop = traffic.stop.map(|stop| Instant::ZERO + stop.0);
@@ -48,10 +51,9 @@ impl Plan<'_> {
             if role.observers.insert(client, number).is_some() {
                 return Err("its clients observe these servers in other traffic; give it servers of its own");
             }
-            let control = role.control;
             self.roles.entry(client).or_default().observes.push((self.flows.len(), server));
             let observed = Some(Observed::default());
-            self.flows.push(Flow { control, start, request_bytes, observed, ..flow });
+            self.flows.push(Flow { control: OF_SERVERS, start, request_bytes, observed, ..flow });
         }
         Ok(())
     }

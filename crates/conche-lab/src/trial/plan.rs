@@ -45,7 +45,7 @@ impl Default for Role {
     fn default() -> Self {
         Self {
             flows: Vec::new(),
-            control: Control::Scheme(0),
+            control: OF_SERVERS,
             responder: None,
             unanswered: BTreeSet::new(),
             topics: Vec::new(),
@@ -56,10 +56,13 @@ impl Default for Role {
     }
 }
 
+/// What controls those who only answer, and those who notify.
+pub(super) const OF_SERVERS: Control = Control::Scheme(0);
 /// Of a CoAP message.
 const HEADER_BYTES: u64 = 4;
 const TWO_SENDERS: &str = "its clients send other traffic with an endpoint, or without; give it clients of its own";
-const TWO_CONTROLLERS: &str = "its clients send other traffic under another controller; give it clients of its own";
+const TWO_CONTROLLERS: &str =
+    "its clients send other traffic under another controller, or notify; give it clients of its own";
 
 /// What all hosts do.
 pub(super) struct Plan<'a> {
@@ -249,7 +252,11 @@ impl<'a> Plan<'a> {
             return Err(TWO_SENDERS);
         }
         if role.flows.is_empty() && role.observes.is_empty() {
+            let notifies = !role.topics.is_empty();
             let control = own.unwrap_or_else(|| self.deal());
+            if notifies && control != OF_SERVERS {
+                return Err(TWO_CONTROLLERS);
+            }
             self.roles.entry(client).or_default().control = control;
             return Ok(control);
         }

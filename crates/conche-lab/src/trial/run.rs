@@ -83,7 +83,8 @@ fn one(cell: &Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed:
     let events = trial.simulation.events();
     let is_cut_short = ended == Ended::Limit && scenario.duration.is_none();
     let asked = trial.roles.values().flat_map(|role| &role.flows).map(|(place, _)| *place);
-    let asked: Vec<usize> = asked.chain(trial.transfer.iter().map(|planned| planned.place)).collect();
+    let asked = asked.chain(trial.transfer.iter().map(|planned| planned.place));
+    let asked: Vec<usize> = asked.chain(trial.bulk.iter().map(|planned| planned.place)).collect();
     let record = trial.into_record();
     let is_undone = |flow: &Flow| flow.wanted.is_some() && flow.tally.done.is_none();
     match asked.into_iter().filter(|place| is_undone(&record.flows[*place])).min() {
@@ -146,6 +147,20 @@ impl<'a> Trial<'a> {
         }
         // Control traffic of radios goes on for ever, so that the end must be told.
         let ends_the_run = scenario.time_limit.is_some() && !scenario.radios.is_empty();
+        if ends_the_run && !bulk.is_empty() {
+            return Err(
+                "traffic: beside radios a run with a time_limit ends with its exchanges, whatever a TCP transfer has \
+                        done; say its `duration`"
+                    .to_owned(),
+            );
+        }
+        let starts_anew =
+            |planned: &PlannedTcp| changes::reboots(&steps, planned.from) || changes::reboots(&steps, planned.to);
+        if bulk.iter().any(starts_anew) {
+            return Err(
+                "changes: a node that starts anew has no TCP transfer to go on with; reboot other nodes".to_owned()
+            );
+        }
         let mut trial = Self {
             cell,
             simulation,

@@ -25,7 +25,16 @@ pub enum Occupant {
 }
 
 impl Occupant {
-    fn host(&mut self) -> &mut dyn Host<Timer = Timer> {
+    fn host(&self) -> &dyn Host<Timer = Timer> {
+        match self {
+            Self::Coap(node) => &**node,
+            Self::Unaware(sender) => sender,
+            Self::Mote(mote) => &**mote,
+            Self::Bulk(bulk) => &**bulk,
+        }
+    }
+
+    fn host_mut(&mut self) -> &mut dyn Host<Timer = Timer> {
         match self {
             Self::Coap(node) => &mut **node,
             Self::Unaware(sender) => sender,
@@ -39,22 +48,30 @@ impl Host for Occupant {
     type Timer = Timer;
 
     fn start(&mut self, port: &mut Port<'_, Timer>) {
-        self.host().start(port);
+        self.host_mut().start(port);
     }
 
     fn receive(&mut self, port: &mut Port<'_, Timer>, packet: Received<'_>) {
-        self.host().receive(port, packet);
+        self.host_mut().receive(port, packet);
     }
 
     fn timer(&mut self, port: &mut Port<'_, Timer>, timer: Timer) {
-        self.host().timer(port, timer);
+        self.host_mut().timer(port, timer);
     }
 
     fn wake(&mut self, port: &mut Port<'_, Timer>) {
-        self.host().wake(port);
+        self.host_mut().wake(port);
+    }
+
+    fn glance(&self) {
+        self.host().glance();
+    }
+
+    fn glance_at(&self, packet: Received<'_>) {
+        self.host().glance_at(packet);
     }
 
     fn transmitted(&mut self, port: &mut Port<'_, Timer>, frame: PacketId, outcome: Transmitted) {
-        self.host().transmitted(port, frame, outcome);
+        self.host_mut().transmitted(port, frame, outcome);
     }
 }

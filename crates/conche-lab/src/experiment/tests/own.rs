@@ -102,9 +102,10 @@ fn temper_sends_no_more_in_vain_than_linux_with_as_many_at_a_time() {
 }
 
 #[test]
-fn on_a_route_that_changes_temper_sends_next_to_nothing_in_vain() {
+fn on_a_route_that_changes_temper_sends_next_to_nothing_in_vain_and_learns_the_longer_one() {
     let of = own_scenario("route-change.toml", &["temper"], &[]);
     assert!(of("temper", "unnecessary") < 10.0 && of("temper/detour", "throughput_per_s") > 20.0);
+    assert!(of("temper/back", "throughput_per_s") > 50.0, "it has learned that the route is longer");
 }
 
 #[test]

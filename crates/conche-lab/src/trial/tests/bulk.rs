@@ -31,6 +31,43 @@ fn a_download_takes_what_the_link_has_and_is_told_of_by_its_own_traffic_only() {
 }
 
 #[test]
+fn a_download_that_takes_longer_than_a_run_may_is_an_error_and_one_that_is_done_is_none() {
+    let limited = |limit: &str| {
+        let text = downloading().replace("pace = { every = { interval = \"1s\", spread = false } }", "exchanges = 3");
+        record(&text.replace("duration = \"300s\"", &format!("time_limit = \"{limit}\"")))
+    };
+    let error = limited("20s").expect_err("30 s are needed");
+    assert!(error.starts_with("after 20s of virtual time client 0 has completed 0 of 1"), "{error}");
+    let record = limited("300s").expect("it is done");
+    assert!(record.flows.iter().all(|flow| flow.tally.done.is_some()), "{:?}", answered(&record));
+}
+
+#[test]
+fn a_node_that_starts_anew_is_no_end_of_a_transfer() {
+    let rebooting = |node: &str| {
+        let change = format!("[[changes]]\nat = \"10s\"\nevent = {{ reboot = {{ nodes = \"{node}\" }} }}\n[endpoint]");
+        record(&downloading().replace("[endpoint]", &change))
+    };
+    for end in ["source", "sink"] {
+        let error = rebooting(end).expect_err(end);
+        assert!(error.starts_with("changes: a node that starts anew has no TCP transfer to go on with"), "{error}");
+    }
+    assert!(rebooting("client[0]").is_ok());
+}
+
+#[test]
+fn beside_radios_a_download_has_the_duration_of_its_run() {
+    let radio = "{ name = \"mote\", count = 2, place = { line = { spacing_m = 5 } } }, { name = \"source\" }";
+    let field = "[[radios]]\nname = \"field\"\nstations = [\"mote\"]\nmedium = \"udgm\"\nmac = { preset = \"ieee802154\" }\n\
+                 routing = { rpl = { root = \"mote[0]\", psdu_octets = 100 } }\n[[links]]\nname = \"down\"";
+    let text = downloading().replace("{ name = \"source\" }", radio).replacen("[[links]]\nname = \"down\"", field, 1);
+    let text = text.replace("pace = { every = { interval = \"1s\", spread = false } }", "exchanges = 3");
+    record(&text).expect("a duration is enough");
+    let error = record(&text.replace("duration = \"300s\"", "time_limit = \"300s\"")).expect_err("who ends it?");
+    assert!(error.starts_with("traffic: beside radios a run with a time_limit ends with its exchanges"), "{error}");
+}
+
+#[test]
 fn a_node_has_one_end_of_a_transfer_and_nothing_else() {
     for (from, to) in [("to = \"sink\"", "to = \"client[0]\""), ("from = \"source\"", "from = \"server[0]\"")] {
         let text = downloading();
@@ -40,4 +77,6 @@ fn a_node_has_one_end_of_a_transfer_and_nothing_else() {
     }
     let error = record(&downloading().replace("536B", "1500B")).expect_err("1512 B");
     assert!(error.starts_with("traffic.download.sender.tcp.payload: 1500B with its header is longer"), "{error}");
+    let error = record(&downloading().replace("12B", "4B")).expect_err("5 B");
+    assert!(error.starts_with("traffic.download.sender.tcp.header: 4B does not hold the numbers"), "{error}");
 }

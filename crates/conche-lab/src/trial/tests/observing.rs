@@ -68,6 +68,30 @@ fn an_observer_that_was_cut_off_learns_the_last_state_and_one_that_is_gone_for_g
 }
 
 #[test]
+fn an_observer_that_forgot_and_answers_with_a_reset_has_acknowledged_nothing() {
+    let reboot = "[[changes]]\nat = \"25s\"\nevent = { reboot = { nodes = \"client[0]\" } }\n[endpoint]";
+    let record = record(&observing("confirmable").replace("[endpoint]", reboot)).expect("it runs");
+    let acknowledged: Vec<u64> = answered(&record);
+    assert_eq!(acknowledged, [3, 4], "the change at 30 s came before it observed again");
+}
+
+/// The same, and the first server asks the second one, with a controller of its own or the scheme's, said before or after.
+fn asking(controller: &str, is_first: bool) -> String {
+    let asks = format!("[[traffic]]\nname = \"asks\"\nfrom = \"server[0]\"\nto = \"server[1]\"\n{controller}\n");
+    let mark = if is_first { "[[traffic]]\nname = \"polls\"" } else { "[endpoint]" };
+    observing("confirmable").replace(mark, &format!("{asks}{mark}"))
+}
+
+#[test]
+fn who_notifies_asks_under_the_same_controller() {
+    for is_first in [true, false] {
+        assert!(record(&asking("", is_first)).is_ok());
+        let error = record(&asking("controller = \"linux\"", is_first)).expect_err("of two controllers");
+        assert!(error.contains("other traffic under another controller"), "{error}");
+    }
+}
+
+#[test]
 fn what_is_observed_has_a_pace_and_room_for_its_time() {
     for (from, to, expected) in [
         (

@@ -166,7 +166,7 @@ impl<C: Controller> Sender<C> {
             self.window.news(count, self.head)
         } else {
             matches!(segment, Segment::Ack { number } if number.saturating_add(1) == self.head && !self.queue.is_empty())
-                && self.window.duplicate(flight, self.place(self.queue.len()))
+                && self.window.duplicate(flight, self.head, self.place(self.queue.len()))
         };
         if let Some(first) = self.queue.front_mut().filter(|_| next_is_lost) {
             first.lost(now);
@@ -239,7 +239,9 @@ impl<C: Controller> Sender<C> {
             if self.queue[index].timeouts >= self.config.max_timeouts {
                 self.abort(now);
             }
-            self.window.timed_out(flight);
+            // FlightSize is of data, and the SYN is none.
+            let is_first = self.place(index) > 0 && self.queue[index].timeouts == 1;
+            self.window.timed_out(is_first.then_some(flight), self.place(self.queue.len()));
             self.queue.iter_mut().for_each(|exchange| exchange.deadline = None);
         }
     }

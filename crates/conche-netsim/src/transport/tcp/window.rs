@@ -17,8 +17,10 @@ struct Reno {
     news: u16,
     /// Acknowledgments of nothing new in a row.
     duplicates: u16,
-    /// What was on its way when a loss was found ends here: what else is lost of it is of the same loss.
-    recovers: Option<u32>,
+    /// What was on its way when a loss was found, by whatever sign, ends here: what else is lost of it is of the same loss.
+    recover: u32,
+    /// A loss that duplicates told of is being repaired.
+    recovers: bool,
 }
 
 /// RFC 5681 §3.2.
@@ -34,7 +36,7 @@ impl Window {
 
     /// One that congestion makes smaller.
     pub(super) fn reno(limit: u16) -> Self {
-        let reno = Reno { threshold: limit, news: 0, duplicates: 0, recovers: None };
+        let reno = Reno { threshold: limit, news: 0, duplicates: 0, recover: 0, recovers: false };
         Self { segments: 1, limit, reno: Some(reno) }
     }
 
@@ -49,54 +51,54 @@ impl Window {
             return false;
         };
         reno.duplicates = 0;
-        match reno.recovers {
+        if reno.recovers && until < reno.recover {
             // Some of what was on its way is missing still (RFC 6582 §3.2, step 3).
-            Some(end) if until < end => {
-                self.segments = self.segments.saturating_sub(count).saturating_add(1).max(1);
-                return true;
-            }
-            Some(_) => {
-                reno.recovers = None;
-                self.segments = reno.threshold;
-            }
-            None if self.segments < reno.threshold => self.segments += 1,
-            None => {
-                reno.news += 1;
-                if reno.news >= self.segments {
-                    reno.news = 0;
-                    self.segments = self.segments.saturating_add(1);
-                }
+            self.segments = self.segments.saturating_sub(count).saturating_add(1).max(1);
+            return true;
+        }
+        if reno.recovers {
+            reno.recovers = false;
+            self.segments = reno.threshold;
+        } else if self.segments < reno.threshold {
+            self.segments += 1;
+        } else {
+            reno.news += 1;
+            if reno.news >= self.segments {
+                reno.news = 0;
+                self.segments = self.segments.saturating_add(1);
             }
         }
         self.segments = self.segments.min(self.limit).max(1);
         false
     }
 
-    /// An acknowledgment said nothing new, while so many segments were on their way, the last one before this place. Whether
-    /// the first one is known to be lost.
-    pub(super) fn duplicate(&mut self, flight: u16, end: u32) -> bool {
+    /// An acknowledgment said nothing new: it was for what came before `head`, the first of so many segments on their way, the
+    /// last of which is before `end`. Whether the first one is known to be lost.
+    pub(super) fn duplicate(&mut self, flight: u16, head: u32, end: u32) -> bool {
         let Some(reno) = &mut self.reno else { return false };
-        if reno.recovers.is_some() {
+        if reno.recovers {
             // One more has left the network.
             self.segments = self.segments.saturating_add(1).min(self.limit);
             return false;
         }
-        reno.duplicates += 1;
-        if reno.duplicates < DUPLICATES {
+        reno.duplicates = reno.duplicates.saturating_add(1);
+        // What was sent before the last loss may have arrived twice, which tells of no loss (RFC 6582 §3.2, step 2).
+        if reno.duplicates < DUPLICATES || head <= reno.recover {
             return false;
         }
         reno.threshold = (flight / 2).max(LEAST_THRESHOLD);
-        reno.recovers = Some(end);
+        (reno.recover, reno.recovers) = (end, true);
         self.segments = reno.threshold.saturating_add(DUPLICATES).min(self.limit);
         true
     }
 
-    /// A timer ran out while so many segments were on their way.
-    pub(super) fn timed_out(&mut self, flight: u16) {
+    /// A timer ran out, and all that was sent is before `end`. So many segments of data were on their way; `None` if the segment
+    /// was no data, or its timer had run out before: the threshold is what it was then (RFC 5681 §3.1).
+    pub(super) fn timed_out(&mut self, flight: Option<u16>, end: u32) {
         self.segments = 1;
         if let Some(reno) = &mut self.reno {
-            let threshold = (flight / 2).max(LEAST_THRESHOLD);
-            *reno = Reno { threshold, news: 0, duplicates: 0, recovers: None };
+            let threshold = flight.map_or(reno.threshold, |flight| (flight / 2).max(LEAST_THRESHOLD));
+            *reno = Reno { threshold, news: 0, duplicates: 0, recover: end, recovers: false };
         }
     }
 }
@@ -108,7 +110,7 @@ mod tests {
     #[test]
     fn below_the_threshold_it_doubles_in_a_round_trip_and_above_it_grows_by_one() {
         let mut window = Window::reno(64);
-        window.timed_out(16);
+        window.timed_out(Some(16), 0);
         let mut sizes = vec![window.segments()];
         let mut place = 0;
         for _ in 0..6 {
@@ -126,12 +128,25 @@ mod tests {
         let mut window = Window::reno(64);
         (1..=19).for_each(|place| assert!(!window.news(1, place)));
         assert_eq!(window.segments(), 20);
-        let lost: Vec<bool> = (0..4).map(|_| window.duplicate(20, 39)).collect();
+        let lost: Vec<bool> = (0..4).map(|_| window.duplicate(20, 19, 39)).collect();
         assert_eq!((lost, window.segments()), (vec![false, false, true, false], 10 + 3 + 1));
         assert!(window.news(4, 23), "a second one is missing");
         assert!(!window.news(16, 39), "all has arrived");
         assert_eq!(window.segments(), 10);
-        window.timed_out(10);
+        window.timed_out(Some(10), 49);
         assert_eq!(window.segments(), 1);
+    }
+
+    #[test]
+    fn duplicates_of_what_was_sent_before_a_timeout_tell_of_no_loss() {
+        let mut window = Window::reno(64);
+        (1..=19).for_each(|place| assert!(!window.news(1, place)));
+        window.timed_out(Some(20), 39);
+        assert!((0..9).all(|_| !window.duplicate(1, 19, 39)), "they may be of copies");
+        assert!(!window.news(20, 39));
+        assert!((0..9).all(|_| !window.duplicate(2, 39, 41)), "all of it arrived, and nothing behind it");
+        assert!(!window.news(1, 40));
+        let lost: Vec<bool> = (0..3).map(|_| window.duplicate(3, 40, 43)).collect();
+        assert_eq!(lost, [false, false, true], "this is news");
     }
 }

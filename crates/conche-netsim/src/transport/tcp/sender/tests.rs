@@ -215,3 +215,47 @@ fn with_reno_three_duplicates_send_the_missing_segment_at_once_and_its_timer_is_
     bench.ack(next + 8);
     assert_eq!(bench.numbers().len(), 4, "half of what was on its way");
 }
+
+/// One whose congestion control is TCP's, with segments and room enough.
+fn reno() -> Bench {
+    let mut bench = Bench::new("linux", 32, Acknowledgments::Cumulative);
+    bench.sender.config.segments = 500;
+    bench.sender = bench.sender.with_reno();
+    bench
+}
+
+/// Acknowledges one by one, in as many round trips, all that is sent; how much that was in each.
+fn bursts(bench: &mut Bench, round_trips: usize) -> Vec<usize> {
+    let burst = |_| {
+        let sent = bench.numbers();
+        sent.iter().for_each(|number| bench.ack(number + 1));
+        sent.len()
+    };
+    (0..round_trips).map(burst).collect()
+}
+
+#[test]
+fn with_reno_the_threshold_is_held_when_the_timer_of_one_segment_runs_out_again() {
+    let mut bench = reno();
+    bench.drain();
+    bench.after(100, Segment::SynAck);
+    assert_eq!(bursts(&mut bench, 6), [1, 2, 4, 8, 16, 32]);
+    let lost = bench.numbers();
+    assert_eq!(lost.len(), 32);
+    for _ in 0..2 {
+        bench.now += Duration::from_secs(60);
+        assert_eq!(bench.numbers(), lost[..1]);
+    }
+    bench.ack(lost[31] + 1);
+    assert_eq!(bursts(&mut bench, 6), [2, 4, 8, 16, 17, 18]);
+}
+
+#[test]
+fn with_reno_a_repeated_handshake_does_not_bound_slow_start() {
+    let mut bench = reno();
+    bench.drain();
+    bench.now += Duration::from_secs(60);
+    assert_eq!(bench.drain().0, [Segment::Syn]);
+    bench.after(100, Segment::SynAck);
+    assert_eq!(bursts(&mut bench, 6), [1, 2, 4, 8, 16, 32]);
+}
