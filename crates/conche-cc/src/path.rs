@@ -176,7 +176,7 @@ impl PathState {
     }
 
     /// A queue's delay varies as those do who are in it, and that of a longer route does not: where recent round trips exceed
-    /// the least one by more than so many of their variations, the least one comes a sixteenth closer with each of them.
+    /// the least one by more than so many of their variations, the least one comes a sixteenth closer with each acknowledgement.
     pub(crate) fn learn_route(&mut self, variations: u32) {
         let excess = self.queueing_delay();
         let is_steady = self.estimator.rttvar().is_some_and(|rttvar| rttvar.times(variations) < excess);
