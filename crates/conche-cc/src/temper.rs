@@ -30,8 +30,8 @@ use crate::units::{Factor, Micros, Stamp};
 ///
 /// let temper = Temper::default();
 /// assert_eq!(temper.blind_backoff, Factor::THREE);
-/// // All of MAX_RETRANSMIT within MAX_TRANSMIT_SPAN, and RFC 8961's backoff to the letter.
-/// let strict = Temper { blind_backoff: Factor::TWO, grace: 0, ..temper };
+/// // RFC 8961's backoff to the letter.
+/// let strict = Temper { blind_backoff: Factor::TWO, blind_room: None, grace: 0, ..temper };
 /// assert_ne!(strict, temper);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,9 @@ pub struct Temper {
     pub max_timeout: Duration,
     /// How a timer grows from copy to copy in an exchange that began blind. Three keeps it out of a full queue.
     pub blind_backoff: Factor,
+    /// Timers of an exchange that knows nothing of its peer grow up to so many times the longest first one, until there are four copies:
+    /// with 5.5 all of them leave within MAX_TRANSMIT_SPAN (RFC 7252 §4.8.2), and none sooner than if timers doubled. `None`: no bound.
+    pub blind_room: Option<Factor>,
     /// How it grows in one that began with a round-trip time.
     pub backoff: Factor,
     /// The RTO is at least this above the smoothed round-trip time: the granularity of clocks.
@@ -83,6 +86,7 @@ impl Default for Temper {
             ack_random_factor: Factor::ONE_AND_HALF,
             max_timeout: Duration::from_secs(60),
             blind_backoff: Factor::THREE,
+            blind_room: Some(Factor::from_permille(5_500)),
             backoff: Factor::TWO,
             least_spread: Duration::from_millis(10),
             gate: Factor::from_permille(4_000),
@@ -104,11 +108,11 @@ impl Default for Temper {
 pub type TemperPeer = PathState;
 
 impl Temper {
-    /// Without a floor under what is not lost, and with a least round trip that only time changes: as it was first specified, and
-    /// as a prototype's traces have it.
+    /// Without a floor under what is not lost, with a least round trip that only time changes, and without room for four copies: as it was
+    /// first specified, and as a prototype's traces have it.
     #[must_use]
     pub fn first_specified() -> Self {
-        Self { queue_floor: Duration::ZERO, steady: 0, ..Self::default() }
+        Self { queue_floor: Duration::ZERO, steady: 0, blind_room: None, ..Self::default() }
     }
 
     /// The RTO without doubt.
@@ -161,6 +165,33 @@ impl Temper {
         }
     }
 
+    fn begun(&self, peer: &TemperPeer) -> Begun {
+        match peer.estimator.is_blind() {
+            false => Begun::Measured,
+            true if self.rto(peer) > Micros::from(self.ack_timeout) => Begun::Blind,
+            true => Begun::Unknown,
+        }
+    }
+
+    /// How the timer of an exchange grows, and up to what.
+    fn growth(&self, begun: Begun, attempt: u8) -> (Factor, Micros) {
+        let longest = self.max_timeout.into();
+        match begun {
+            Begun::Measured => (self.backoff, longest),
+            Begun::Unknown if attempt < MAX_RETRANSMIT => (self.blind_backoff, longest.min(self.room())),
+            Begun::Unknown | Begun::Blind => (self.blind_backoff, longest),
+        }
+    }
+
+    /// The longest first timer of an exchange that knows nothing of its peer.
+    fn longest_first(&self) -> Micros {
+        Micros::from(self.ack_timeout).scaled(self.ack_random_factor)
+    }
+
+    fn room(&self) -> Micros {
+        self.blind_room.map_or(Micros::MAX, |factor| self.longest_first().scaled(factor))
+    }
+
     /// The least timer of a copy.
     fn least_of_copy(&self, attempt: u8) -> Micros {
         match attempt {
@@ -193,9 +224,21 @@ fn squared(others: u16) -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TemperFlight {
     timer: Timer,
-    /// It began blind.
-    blind: bool,
+    begun: Begun,
 }
+
+/// What is known of the peer when an exchange begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Begun {
+    #[default]
+    Measured,
+    /// No round-trip time, but that it takes longer than a first timer or that exchanges fail.
+    Blind,
+    Unknown,
+}
+
+/// RFC 7252 §4.8.
+const MAX_RETRANSMIT: u8 = 4;
 
 /// The feature table's row of temper.
 pub const FEATURES: Features = Features {
@@ -203,7 +246,7 @@ pub const FEATURES: Features = Features {
     strong_rtt: true,
     weak_rtt: Some(u8::MAX),
     dithering: "blind [1, 1.5], else RTO + SRTT·[1/4, 1]",
-    backoff: "blind x3, else binary; copies no sooner than 750 ms, 3 s, 6 s, ...",
+    backoff: "blind x3 up to 16.5 s, else binary; copies no sooner than 750 ms, 3 s, 6 s, ...",
     ageing: "none; the least RTT is that of 5 to 10 minutes",
     reuses_backed_off_rto: false,
     source: "conche",
@@ -243,12 +286,12 @@ impl Controller for Temper {
     fn sent(&self, peer: &mut TemperPeer, flight: &mut TemperFlight, event: &Sent) -> Duration {
         let begins = event.confirmable && (event.attempt == 0 || flight.timer.armed().is_none());
         if begins {
-            flight.blind = peer.estimator.is_blind();
+            flight.begun = self.begun(peer);
             peer.last_start = Stamp::at(event.now);
         }
-        let factor = if flight.blind { self.blind_backoff } else { self.backoff };
+        let (factor, longest) = self.growth(flight.begun, event.attempt);
         let first = || self.first(peer, event.load.exchanges, event.random);
-        let armed = flight.timer.arm(event, first, factor, self.max_timeout.into());
+        let armed = flight.timer.arm(event, first, factor, longest);
         if begins || !event.confirmable {
             return armed;
         }

@@ -294,14 +294,35 @@ mod blind {
     }
 
     #[test]
-    fn backoff_is_three_or_what_is_configured() {
+    fn backoff_is_three_as_far_as_four_copies_find_room_or_what_is_configured() {
         let series = |temper: &Temper| {
             let mut drive = Drive::new(temper);
             [drive.start(0.5), drive.time_out(), drive.time_out(), drive.time_out()]
         };
-        assert_eq!(series(&Temper::default()), [2_500, 7_500, 22_500, 60_000]);
-        let binary = Temper { blind_backoff: Factor::TWO, ..Temper::default() };
+        assert_eq!(series(&Temper::default()), [2_500, 7_500, 16_500, 16_500]);
+        assert_eq!(series(&Temper::first_specified()), [2_500, 7_500, 22_500, 60_000]);
+        let binary = Temper { blind_backoff: Factor::TWO, blind_room: None, ..Temper::default() };
         assert_eq!(series(&binary), [2_500, 5_000, 10_000, 20_000]);
+    }
+
+    #[test]
+    fn later_copies_than_rfc_7252_has_back_off_by_three_again() {
+        let temper = Temper::default();
+        let mut drive = Drive::new(&temper);
+        drive.start(0.5);
+        let copies: Vec<u64> = (0..5).map(|_| drive.time_out()).collect();
+        assert_eq!(copies[2..], [16_500, 49_500, 60_000]);
+    }
+
+    #[test]
+    fn an_exchange_that_begins_with_a_provisional_timer_has_no_bound_but_the_cap() {
+        let temper = Temper::default();
+        let mut drive = Drive::new(&temper);
+        drive.start(0.0);
+        drive.time_out();
+        assert_eq!(drive.ack_after(4_000), 6_000);
+        let timers = [drive.start(0.0), drive.time_out(), drive.time_out(), drive.time_out()];
+        assert_eq!(timers, [6_000, 18_000, 54_000, 60_000]);
     }
 
     #[test]
