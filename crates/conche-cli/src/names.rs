@@ -20,7 +20,7 @@ pub struct Control {
         long,
         value_name = "NAME",
         env = "CONCHE_CC",
-        default_value = "cocoa",
+        default_value = "temper",
         value_parser = Choice,
         hide_possible_values = true
     )]

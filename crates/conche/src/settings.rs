@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use conche_proto::cc::cocoa::Cocoa;
+use conche_proto::cc::temper::Temper;
 use conche_proto::cc::{AnyController, Controller};
 use conche_proto::{Endpoint, EndpointConfig};
 use ipnet::IpNet;
@@ -42,11 +42,11 @@ pub(crate) struct Settings<C = AnyController> {
 }
 
 impl Default for Settings {
-    /// CoCoA as draft-ietf-core-cocoa-03 has it: the one that was standardised furthest, and the safest that adapts.
+    /// temper: of all that adapt, it loses least over what was measured, and does least harm to those beside it.
     fn default() -> Self {
         Self {
             config: EndpointConfig::default(),
-            controller: Cocoa::draft03().into(),
+            controller: Temper::default().into(),
             prefixes: Prefixes::default(),
             sharing: Sharing::default(),
             store: None,

@@ -77,7 +77,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with CoCoA (draft-ietf-core-cocoa-03) as its congestion control and RFC 7252's parameters.
+    /// A client with temper as its congestion control and RFC 7252's parameters.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build().expect("the defaults do not contradict each other")
