@@ -120,6 +120,13 @@ pub struct Transmit<P> {
     pub attempt: u8,
 }
 
+impl<P> Transmit<P> {
+    /// A datagram of so many bytes that answers something, and leaves from whichever address.
+    pub const fn new(to: P, len: usize) -> Self {
+        Self { to, local: None, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 }
+    }
+}
+
 /// Something that the application must know.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -8,6 +8,7 @@
 //!   datagram, with which the endpoint tells a forged error from a genuine one. Of which
 //!   address of ours an error is, the kernel does not say (its `ipi_spec_dst` is 0.0.0.0), nor need it.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
@@ -16,8 +17,10 @@ use conche_proto::Ecn;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
+    ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, cmsg_space, recvmmsg,
+    recvmsg, sendmmsg, sendmsg, setsockopt, sockopt,
 };
+use smallvec::SmallVec;
 
 use super::Address;
 use super::socket::{Arrival, Departure};
@@ -31,12 +34,30 @@ const DESTINATION_UNREACHABLE_V6: u8 = 1;
 /// The two bits of the type of service or traffic class that are for ECN.
 const ECN_MASK: u8 = 0b11;
 
-/// Room for what comes with a datagram or an error: about 200 bytes of what is asked for below, and what the user of a
+/// So many datagrams go at once at most.
+pub(super) const MOST: usize = 32;
+
+/// Room for what comes with a datagram or an error: what is asked for below, and what the user of a
 /// socket of their own has asked for, such as timestamps. Of what does not fit nothing could be read.
 const CONTROL_BYTES: usize = 1024;
 
-pub(super) fn control_buffer() -> Vec<u8> {
-    vec![0; CONTROL_BYTES]
+/// The same for a datagram on a socket of ours: 120 bytes are asked for below.
+const OUR_CONTROL_BYTES: usize = 192;
+
+/// Room for what comes with datagrams.
+#[derive(Debug)]
+pub(super) struct Control {
+    pub(super) of_one: Vec<u8>,
+    /// How much it takes for each of several, in bytes.
+    pub(super) of_each: usize,
+}
+
+impl Control {
+    /// `foreign`: of a socket that a user has made.
+    pub(super) fn new(foreign: bool) -> Self {
+        let of_each = if foreign { CONTROL_BYTES } else { OUR_CONTROL_BYTES };
+        Self { of_one: vec![0; CONTROL_BYTES], of_each }
+    }
 }
 
 /// Has the socket tell all this. Where to a datagram was sent is asked only if `many` addresses are possible, or that of a
@@ -67,8 +88,40 @@ pub(super) fn hear(socket: &socket2::Socket, v6: bool, many: bool) -> io::Result
 pub(super) fn receive(socket: &impl AsRawFd, buffer: &mut [u8], control: &mut [u8]) -> io::Result<Arrival> {
     let mut parts = [IoSliceMut::new(buffer)];
     let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(control), MsgFlags::MSG_DONTWAIT)?;
+    arrival(0, &message)
+}
+
+/// The next datagrams, each in a part of the buffer of its own, which stands for where it begins. An error is of one of them; the others
+/// have arrived.
+pub(super) fn receive_several<'a>(
+    socket: &impl AsRawFd,
+    parts: impl Iterator<Item = (usize, &'a mut [u8])>,
+    control: usize,
+    arrived: &mut VecDeque<Arrival>,
+) -> io::Result<()> {
+    let mut starts: SmallVec<[usize; MOST]> = SmallVec::new();
+    let mut slices: [_; MOST] = std::array::from_fn(|_| [IoSliceMut::new(&mut [])]);
+    for ((start, part), slice) in parts.zip(&mut slices) {
+        starts.push(start);
+        *slice = [IoSliceMut::new(part)];
+    }
+    let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(starts.len(), Some(Vec::with_capacity(control)));
+    let slices = slices.iter_mut().take(starts.len());
+    let messages = recvmmsg(socket.as_raw_fd(), &mut headers, slices, MsgFlags::MSG_DONTWAIT, None)?;
+    let mut all = Ok(());
+    for (message, start) in messages.zip(starts) {
+        match arrival(start, &message) {
+            Ok(arrival) => arrived.push_back(arrival),
+            Err(error) => all = Err(error),
+        }
+    }
+    all
+}
+
+/// What is known of a datagram that begins there.
+fn arrival(start: usize, message: &RecvMsg<'_, '_, SockaddrStorage>) -> io::Result<Arrival> {
     let from = address(message.address.as_ref()).ok_or(io::ErrorKind::InvalidData)?;
-    let mut arrival = Arrival::new(from, message.bytes);
+    let mut arrival = Arrival::new(from, start, message.bytes);
     for control in message.cmsgs()? {
         match control {
             ControlMessageOwned::Ipv4PacketInfo(info) => {
@@ -94,6 +147,38 @@ pub(super) fn receive(socket: &impl AsRawFd, buffer: &mut [u8], control: &mut [u
 
 /// Sends a datagram from the local address and with the codepoint that are asked for.
 pub(super) fn send(socket: &impl AsRawFd, datagram: &[u8], departure: &Departure) -> io::Result<()> {
+    let to = SockaddrStorage::from(departure.to);
+    with_control(departure, |control| {
+        sendmsg(socket.as_raw_fd(), &[IoSlice::new(datagram)], control, MsgFlags::MSG_DONTWAIT, Some(&to))
+    })?;
+    Ok(())
+}
+
+/// Sends datagrams from one local address and with one codepoint, and answers how many of them left; an error is of the first, or
+/// of one that left before.
+pub(super) fn send_several<'a>(
+    socket: &impl AsRawFd,
+    datagrams: impl Iterator<Item = (&'a [u8], SocketAddr)>,
+    departure: &Departure,
+) -> io::Result<usize> {
+    with_control(departure, |control| {
+        let mut addresses: SmallVec<[Option<SockaddrStorage>; MOST]> = SmallVec::new();
+        let mut slices: [_; MOST] = std::array::from_fn(|_| [IoSlice::new(&[])]);
+        for ((datagram, to), slice) in datagrams.zip(&mut slices) {
+            *slice = [IoSlice::new(datagram)];
+            addresses.push(Some(to.into()));
+        }
+        // No more than what is used: the kernel takes what is left over for something malformed.
+        let bytes: usize = control.iter().map(space).sum();
+        let room = (bytes > 0).then(|| Vec::with_capacity(bytes));
+        let mut headers = MultiHeaders::preallocate(addresses.len(), room);
+        let flags = MsgFlags::MSG_DONTWAIT;
+        sendmmsg(socket.as_raw_fd(), &mut headers, &slices, &addresses, control, flags).map(Iterator::count)
+    })
+}
+
+/// Calls a function with what the kernel has to know of such a departure.
+fn with_control<T>(departure: &Departure, send: impl FnOnce(&[ControlMessage<'_>]) -> nix::Result<T>) -> io::Result<T> {
     let (v4, v6, tos, class);
     let local = match departure.local {
         None => None,
@@ -119,10 +204,18 @@ pub(super) fn send(socket: &impl AsRawFd, datagram: &[u8], departure: &Departure
             Some(ControlMessage::Ipv6TClass(&class))
         }
     };
-    let control: smallvec::SmallVec<[_; 2]> = local.into_iter().chain(ecn).collect();
-    let to = SockaddrStorage::from(departure.to);
-    sendmsg(socket.as_raw_fd(), &[IoSlice::new(datagram)], &control, MsgFlags::MSG_DONTWAIT, Some(&to))?;
-    Ok(())
+    let control: SmallVec<[_; 2]> = local.into_iter().chain(ecn).collect();
+    Ok(send(&control)?)
+}
+
+/// What a control message takes of those that [`with_control`] makes.
+fn space(control: &ControlMessage<'_>) -> usize {
+    match control {
+        ControlMessage::Ipv4PacketInfo(_) => cmsg_space::<libc::in_pktinfo>(),
+        ControlMessage::Ipv6PacketInfo(_) => cmsg_space::<libc::in6_pktinfo>(),
+        ControlMessage::Ipv4Tos(_) => cmsg_space::<u8>(),
+        _ => cmsg_space::<i32>(),
+    }
 }
 
 /// The next queued error: whom the datagram was for that it is about, and how many of that one's bytes are now at the

@@ -16,6 +16,7 @@ mod keeping;
 mod linux;
 mod observed;
 mod observing;
+mod outbox;
 mod serving;
 mod socket;
 mod throttle;
@@ -56,8 +57,9 @@ use handle::{Cancelled, Command};
 use keeping::Keeping;
 use observed::Topics;
 use observing::Observations;
+use outbox::Outbox;
 use serving::{Asker, Serving};
-use socket::{Arrival, Departure, Received, Socket};
+use socket::{Arrival, Received, Socket};
 use throttle::Throttle;
 use traffic::Traffic;
 use turns::Turns;
@@ -66,11 +68,8 @@ use turns::Turns;
 /// enough to stay far below [`Limits::outputs`](conche_proto::Limits::outputs).
 const BATCH: usize = 64;
 
-/// Datagrams that leave on one reading of the clock.
-const SENT_AT_ONCE: usize = 16;
-
-/// The largest UDP payload.
-const LARGEST_DATAGRAM: usize = 65_535;
+/// No datagram waits longer for others to leave with, as far as handlers do not keep it waiting.
+const LINGER: Duration = Duration::from_millis(1);
 
 /// A pause after an error of the socket that is not about a peer, so that a lasting one cannot keep a core busy.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -95,7 +94,7 @@ pub(crate) struct Driver<C: SharedController> {
     retry_unreachable: bool,
     closing: Option<Closing>,
     incoming: Box<[u8]>,
-    outgoing: Box<[u8]>,
+    outgoing: Outbox,
     receive_errors: Throttle,
     response_errors: Throttle,
 }
@@ -161,8 +160,8 @@ impl<C: SharedController> Driver<C> {
             keeping,
             retry_unreachable: start.retry_unreachable,
             closing: None,
-            incoming: vec![0; LARGEST_DATAGRAM].into(),
-            outgoing: vec![0; start.limits.message_bytes].into(),
+            incoming: socket::buffer(start.role),
+            outgoing: Outbox::new(socket::at_once(start.role), start.limits.message_bytes),
             receive_errors: Throttle::default(),
             response_errors: Throttle::default(),
         };
@@ -227,36 +226,66 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Polls the endpoint until it has nothing more to do; the answer is when it wants to be polled again.
+    /// Polls the endpoint until it has nothing more to do; the answer is when it wants to be polled again. What is to leave
+    /// leaves together, as much at a time as there is room for.
     async fn drain(&mut self) -> Option<Instant> {
-        let mut sent = 0;
         loop {
-            match self.endpoint.poll(self.now, &mut self.outgoing) {
+            match self.endpoint.poll(self.now, self.outgoing.room()) {
                 Output::Transmit(transmit) => {
-                    self.transmit(transmit).await;
-                    sent += 1;
-                    if sent % SENT_AT_ONCE == 0 {
-                        self.now = self.clock.now();
+                    self.departs(&transmit);
+                    self.outgoing.push(self.now, transmit);
+                    if self.outgoing.is_full() {
+                        self.send_all().await;
                     }
                 }
-                Output::Event(event) => self.tell(event),
-                Output::Wait(due) => return due,
+                Output::Event(event) => {
+                    self.tell(event);
+                    if !self.outgoing.is_empty() && self.now - self.outgoing.since() >= LINGER {
+                        self.send_all().await;
+                    }
+                }
+                Output::Wait(due) if self.outgoing.is_empty() => return due,
+                // With an error, or by now, there may be more to do.
+                Output::Wait(_) => self.send_all().await,
             }
         }
     }
 
-    async fn transmit(&mut self, transmit: Transmit<Address>) {
+    /// A datagram is to leave.
+    fn departs(&mut self, transmit: &Transmit<Address>) {
         if let Some(exchange) = transmit.exchange {
             let rto = || self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
-            self.exchanges.departs(exchange, &transmit, rto);
+            self.exchanges.departs(exchange, transmit, rto);
         }
-        let departure = Departure { to: transmit.to.socket_addr(), local: transmit.local, ecn: transmit.ecn };
-        let datagram = &self.outgoing[..transmit.len];
-        let sent = self.socket.send(datagram, &departure).await;
-        if self.socket.has_waited() {
-            self.now = self.clock.now();
+    }
+
+    /// Sends all that is to leave. One that cannot be sent holds up none of the others.
+    async fn send_all(&mut self) {
+        let mut next = 0;
+        while next < self.outgoing.len() {
+            let sent = self.socket.send(&self.outgoing, next).await;
+            if self.socket.has_waited() {
+                self.now = self.clock.now();
+            }
+            match sent {
+                Ok(count) => {
+                    (next..next + count).for_each(|index| self.has_left(index, Ok(())));
+                    next += count;
+                }
+                Err(error) => {
+                    self.has_left(next, Err(error));
+                    next += 1;
+                }
+            }
         }
-        self.traffic.departed(self.now, &transmit, datagram, &sent);
+        self.outgoing.clear();
+        self.now = self.clock.now();
+    }
+
+    /// A datagram has left, or could not be sent.
+    fn has_left(&mut self, index: usize, sent: io::Result<()>) {
+        let transmit = *self.outgoing.transmit(index);
+        self.traffic.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
         if self.traffic.is_watched() && transmit.exchange.is_some() {
             self.traffic.path(self.now, transmit.to, self.endpoint.snapshot(&transmit.to));
         }

@@ -1,11 +1,12 @@
 //! One UDP socket: its datagrams, what is known of each, and the ICMP errors of what was sent.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use conche_proto::{Datagram, Ecn};
+use conche_proto::{Datagram, Ecn, Transmit};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -14,6 +15,7 @@ use tokio::time::timeout;
 
 #[cfg(target_os = "linux")]
 use super::linux;
+use super::outbox::Outbox;
 use super::{Address, Role};
 
 /// Room for bursts, as far as the operating system grants it. Its usual 208 KiB hold only about 300 small datagrams,
@@ -25,6 +27,39 @@ const TRIES: usize = 4;
 
 /// How long a datagram waits for room in the operating system's buffer, unless the one before it waited in vain.
 const PATIENCE: Duration = Duration::from_millis(10);
+
+/// The largest UDP payload.
+const LARGEST_DATAGRAM: usize = 65_535;
+
+/// Bytes of a buffer that one of several datagrams gets which are received at once. Each may be of any size, since what is cut off is
+/// lost, so this is address space: of a place for datagrams of up to 4 KiB only a page or two are ever touched. The
+/// places begin at different lines of a cache, as they would push each other out of it otherwise.
+const PLACE: usize = LARGEST_DATAGRAM + 1 + 3 * 64;
+
+/// Datagrams that are received at once, or sent, by a server. Much more than these make nothing faster.
+const OF_SERVER: usize = 32;
+
+/// The same for a client, of which a program may have many.
+const OF_CLIENT: usize = 8;
+
+/// After so many datagrams in a row, there may be more than one at a time.
+#[cfg(target_os = "linux")]
+const HURRY: usize = 2;
+
+/// How many datagrams a driver receives at once, or sends.
+pub(super) const fn at_once(role: Role) -> usize {
+    match role {
+        Role::Client => OF_CLIENT,
+        Role::Server => OF_SERVER,
+    }
+}
+
+/// A buffer for so many datagrams that are received at once: at most 2.1 MB for a server, of which small datagrams touch 132 KiB.
+pub(super) fn buffer(role: Role) -> Box<[u8]> {
+    // Where they come one by one, more than one place is of no use.
+    let places = if cfg!(target_os = "linux") { at_once(role) } else { 1 };
+    vec![0; places * PLACE].into()
+}
 
 /// Which socket a driver gets.
 #[derive(Clone, Debug)]
@@ -43,13 +78,17 @@ pub(super) struct Socket {
     /// The operating system's buffer was full when the last datagram was to be sent, and stayed so.
     is_stuck: bool,
     has_waited: bool,
+    /// Received, and not asked for yet.
+    arrived: VecDeque<Arrival>,
+    /// So many were received since there were none.
+    in_a_row: usize,
     #[cfg(target_os = "linux")]
-    control: Vec<u8>,
+    control: linux::Control,
 }
 
 /// What came out of the socket.
 pub(super) enum Received {
-    /// A datagram, at the front of the buffer.
+    /// A datagram, somewhere in the buffer.
     Datagram(Arrival),
     /// A datagram of ours could not be delivered; so many bytes of it, at the front of the buffer, are quoted.
     Unreachable { peer: Address, quoted: usize },
@@ -61,6 +100,8 @@ pub(super) enum Received {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     from: Address,
+    /// Where in the buffer it begins.
+    start: usize,
     length: usize,
     pub(super) local: Option<IpAddr>,
     pub(super) multicast: bool,
@@ -68,13 +109,13 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    pub(super) fn new(from: Address, length: usize) -> Self {
-        Self { from, length, local: None, multicast: false, ecn: Ecn::NotCapable }
+    pub(super) fn new(from: Address, start: usize, length: usize) -> Self {
+        Self { from, start, length, local: None, multicast: false, ecn: Ecn::NotCapable }
     }
 
     /// The datagram, as the endpoint takes it.
     pub(super) fn datagram(self, buffer: &[u8]) -> Datagram<'_, Address> {
-        let mut datagram = Datagram::new(self.from, &buffer[..self.length]);
+        let mut datagram = Datagram::new(self.from, &buffer[self.start..][..self.length]);
         datagram.local = self.local;
         datagram.multicast = self.multicast;
         datagram.ecn = self.ecn;
@@ -88,6 +129,12 @@ pub(super) struct Departure {
     pub(super) to: SocketAddr,
     pub(super) local: Option<IpAddr>,
     pub(super) ecn: Ecn,
+}
+
+impl Departure {
+    pub(super) fn of(transmit: &Transmit<Address>) -> Self {
+        Self { to: transmit.to.socket_addr(), local: transmit.local, ecn: transmit.ecn }
+    }
 }
 
 impl Socket {
@@ -120,8 +167,10 @@ impl Socket {
             reaches_v4,
             is_stuck: false,
             has_waited: false,
+            arrived: VecDeque::new(),
+            in_a_row: 0,
             #[cfg(target_os = "linux")]
-            control: linux::control_buffer(),
+            control: linux::Control::new(matches!(binding, Binding::Socket(_))),
         })
     }
 
@@ -155,18 +204,32 @@ impl Socket {
 
     /// Waits until there may be something to receive.
     pub(super) async fn ready(&self) -> io::Result<()> {
+        if !self.arrived.is_empty() {
+            return Ok(());
+        }
         self.io.ready(Interest::READABLE.add(Interest::ERROR)).await.map(drop)
     }
 
-    /// What has arrived, without waiting.
+    /// What has arrived, without waiting. Several datagrams may come into the buffer with one of them, which are the next
+    /// answers: until [`Received::Nothing`] it must stay as it is.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
+        if let Some(arrival) = self.arrived.pop_front() {
+            return Ok(Received::Datagram(arrival));
+        }
         if let Some(unreachable) = self.unreachable(buffer)? {
             return Ok(unreachable);
         }
-        match self.datagram(buffer) {
-            Ok(arrival) => Ok(Received::Datagram(arrival)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
-            Err(error) => Err(error),
+        let received = self.datagrams(buffer);
+        self.in_a_row = match self.arrived.len() {
+            0 => 0,
+            some => self.in_a_row.saturating_add(some),
+        };
+        match self.arrived.pop_front() {
+            Some(arrival) => Ok(Received::Datagram(arrival)),
+            None => match received {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+                _ => Ok(Received::Nothing),
+            },
         }
     }
 
@@ -174,7 +237,7 @@ impl Socket {
     fn unreachable(&mut self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
         let Self { io, control, .. } = self;
         loop {
-            match io.try_io(Interest::ERROR, || linux::receive_error(io, buffer, control)) {
+            match io.try_io(Interest::ERROR, || linux::receive_error(io, buffer, &mut control.of_one)) {
                 Ok(Some((peer, quoted))) => return Ok(Some(Received::Unreachable { peer, quoted })),
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
@@ -188,57 +251,82 @@ impl Socket {
         Ok(None)
     }
 
+    /// Receives datagrams into the buffer: several at once if they come in such a hurry that it pays.
     #[cfg(target_os = "linux")]
-    fn datagram(&mut self, buffer: &mut [u8]) -> io::Result<Arrival> {
-        let Self { io, control, .. } = self;
-        io.try_io(Interest::READABLE, || linux::receive(io, buffer, control))
+    fn datagrams(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let Self { io, control, arrived, in_a_row, .. } = self;
+        let places = buffer.chunks(PLACE).len().min(linux::MOST);
+        if places == 1 || *in_a_row < HURRY {
+            let arrival = io.try_io(Interest::READABLE, || linux::receive(io, buffer, &mut control.of_one))?;
+            arrived.push_back(arrival);
+            return Ok(());
+        }
+        let parts = buffer.chunks_mut(PLACE).enumerate().map(|(index, part)| (index * PLACE, part));
+        io.try_io(Interest::READABLE, || {
+            linux::receive_several(io, parts, control.of_each, arrived)?;
+            // With fewer than there was room for, nothing is left: tokio need not ask once more to know.
+            if arrived.len() < places { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+        })
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn datagram(&mut self, buffer: &mut [u8]) -> io::Result<Arrival> {
-        self.io.try_recv_from(buffer).map(|(length, peer)| Arrival::new(peer.into(), length))
+    fn datagrams(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let (length, peer) = self.io.try_recv_from(buffer)?;
+        self.arrived.push_back(Arrival::new(peer.into(), 0, length));
+        Ok(())
     }
 
-    /// Sends a datagram, after waiting a little for room if the operating system's buffer is full. That it stays full is
+    /// Sends datagrams from this one on, in their order, and answers how many of them left, at least one; or why the first
+    /// did not, after waiting a little for room if the operating system's buffer is full. That it stays full is
     /// for example due to hosts of the local network that do not exist: what is for them stays in the buffer until they
     /// are given up, which takes seconds. Nobody else shall wait for that, so the datagram is then lost with `WouldBlock`.
     ///
     /// An error that an earlier datagram caused is reported by whatever the socket does next and then forgotten; hence
     /// another try tells whether this datagram is meant. There are a few, since ICMP errors, genuine or forged, may come in
     /// quick succession.
-    pub(super) async fn send(&mut self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
+    pub(super) async fn send(&mut self, outbox: &Outbox, first: usize) -> io::Result<usize> {
         for _ in 1..TRIES {
-            match self.send_once(datagram, departure).await {
+            match self.send_once(outbox, first).await {
                 Err(error) if is_about_a_peer(&error) => {}
                 sent => return sent,
             }
         }
-        self.send_once(datagram, departure).await
+        self.send_once(outbox, first).await
     }
 
-    async fn send_once(&mut self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
+    async fn send_once(&mut self, outbox: &Outbox, first: usize) -> io::Result<usize> {
         // What is sent without waiting must not keep other tasks waiting.
         consume_budget().await;
-        let mut sent = self.try_send(datagram, departure);
+        let mut sent = self.try_send(outbox, first);
         if is_full(&sent) && !self.is_stuck {
             self.has_waited = true;
             let room = timeout(PATIENCE, self.io.writable()).await;
-            sent = if room.is_ok() { self.try_send(datagram, departure) } else { sent };
+            sent = if room.is_ok() { self.try_send(outbox, first) } else { sent };
         }
         self.is_stuck = is_full(&sent);
         sent
     }
 
-    fn try_send(&self, datagram: &[u8], departure: &Departure) -> io::Result<()> {
+    fn try_send(&self, outbox: &Outbox, first: usize) -> io::Result<usize> {
+        let departure = outbox.departure(first);
         #[cfg(target_os = "linux")]
-        if departure.local.is_some() || departure.ecn != Ecn::NotCapable {
-            return self.io.try_io(Interest::WRITABLE, || linux::send(&self.io, datagram, departure));
+        {
+            let alike = outbox.alike(first).min(linux::MOST);
+            if alike > 1 {
+                let datagrams =
+                    (first..first + alike).map(|index| (outbox.datagram(index), outbox.departure(index).to));
+                return self.io.try_io(Interest::WRITABLE, || linux::send_several(&self.io, datagrams, &departure));
+            }
+            if departure.local.is_some() || departure.ecn != Ecn::NotCapable {
+                let datagram = outbox.datagram(first);
+                return self.io.try_io(Interest::WRITABLE, || linux::send(&self.io, datagram, &departure)).map(|()| 1);
+            }
         }
-        self.io.try_send_to(datagram, departure.to).map(drop)
+        self.io.try_send_to(outbox.datagram(first), departure.to).map(|_| 1)
     }
 }
 
-fn is_full(sent: &io::Result<()>) -> bool {
+fn is_full<T>(sent: &io::Result<T>) -> bool {
     sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 

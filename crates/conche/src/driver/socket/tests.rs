@@ -2,15 +2,101 @@
 
 use super::*;
 
+/// These datagrams, to leave together.
+fn outbox(datagrams: &[(&[u8], SocketAddr)], ecn: Ecn) -> Outbox {
+    let longest = datagrams.iter().map(|(datagram, _)| datagram.len()).max().unwrap_or_default();
+    let mut outbox = Outbox::new(datagrams.len(), longest);
+    for (datagram, to) in datagrams {
+        outbox.room()[..datagram.len()].copy_from_slice(datagram);
+        let mut transmit = Transmit::new(Address::from(*to), datagram.len());
+        transmit.ecn = ecn;
+        outbox.push(conche_proto::Instant::ZERO, transmit);
+    }
+    outbox
+}
+
+fn open(address: &str) -> Socket {
+    let address = address.parse().expect("an address");
+    Socket::open(&Binding::Address(address), None, Role::Server).expect("the loopback can be bound")
+}
+
+/// So many datagrams, as they are received.
+async fn received(socket: &mut Socket, count: usize) -> Vec<Vec<u8>> {
+    let (mut buffer, mut received) = (buffer(Role::Server), Vec::new());
+    while received.len() < count {
+        socket.ready().await.expect("the socket works");
+        while let Received::Datagram(arrival) = socket.receive(&mut buffer).expect("the socket works") {
+            received.push(arrival.datagram(&buffer).bytes.to_vec());
+        }
+    }
+    received
+}
+
+#[tokio::test]
+async fn datagrams_of_any_size_that_come_in_a_hurry_arrive_as_they_were_sent() {
+    let (mut sender, mut receiver) = (open("127.0.0.1:0"), open("127.0.0.1:0"));
+    let sizes = [0, 1, 7, 65_507, 100, 4096, 30_000, 2];
+    let datagrams: Vec<Vec<u8>> = (0..40).map(|n: u8| vec![n; sizes[usize::from(n) % sizes.len()]]).collect();
+    for _ in 0..3 {
+        let to: Vec<_> = datagrams.iter().map(|datagram| (datagram.as_slice(), receiver.local())).collect();
+        for some in to.chunks(10) {
+            assert_eq!(sender.send(&outbox(some, Ecn::NotCapable), 0).await.expect("they are sent"), some.len());
+        }
+        assert!(received(&mut receiver, datagrams.len()).await == datagrams);
+    }
+}
+
+#[tokio::test]
+async fn a_datagram_that_cannot_leave_is_told_of_and_holds_up_none_of_the_others() {
+    let (mut sender, mut receiver) = (open("127.0.0.1:0"), open("127.0.0.1:0"));
+    let (to, too_long) = (receiver.local(), [0; 65_535]);
+    let all = [(&b"first"[..], to), (b"second", to), (&too_long, to), (b"third", to)];
+    let outbox = outbox(&all, Ecn::NotCapable);
+    assert_eq!(sender.send(&outbox, 0).await.expect("what goes before leaves"), 2);
+    assert_eq!(sender.send(&outbox, 2).await.expect_err("it is too long").raw_os_error(), Some(nix::libc::EMSGSIZE));
+    assert_eq!(sender.send(&outbox, 3).await.expect("what comes after leaves"), 1);
+    assert_eq!(received(&mut receiver, 3).await, [&b"first"[..], b"second", b"third"]);
+}
+
+#[tokio::test]
+async fn datagrams_of_several_addresses_and_codepoints_leave_from_theirs_and_with_theirs() {
+    for host in ["127.0.0.1", "::ffff:127.0.0.1"] {
+        let mut sender = open(if host.contains(':') { "[::]:0" } else { "0.0.0.0:0" });
+        let (mut receiver, mut outbox) = (open("127.0.0.1:0"), Outbox::new(8, 8));
+        let to = SocketAddr::new(host.parse().expect("an address"), receiver.local().port());
+        let locals = ["127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3"].map(|local| {
+            let local: std::net::Ipv4Addr = local.parse().expect("an address");
+            if to.is_ipv6() { IpAddr::from(local.to_ipv6_mapped()) } else { local.into() }
+        });
+        for (local, ecn) in locals.into_iter().zip([Ecn::NotCapable, Ecn::NotCapable, Ecn::Capable0, Ecn::Capable0]) {
+            let mut transmit = Transmit::new(Address::from(to), 1);
+            (transmit.local, transmit.ecn) = (Some(local), ecn);
+            outbox.push(conche_proto::Instant::ZERO, transmit);
+        }
+        let mut sent = 0;
+        while sent < outbox.len() {
+            assert_eq!(outbox.alike(sent), 2);
+            sent += sender.send(&outbox, sent).await.expect("they are sent");
+        }
+        let (mut buffer, mut heard) = (buffer(Role::Server), Vec::new());
+        while heard.len() < outbox.len() {
+            receiver.ready().await.expect("the socket works");
+            while let Received::Datagram(arrival) = receiver.receive(&mut buffer).expect("the socket works") {
+                heard.push((arrival.from.canonical().ip(), arrival.ecn));
+            }
+        }
+        let expected = locals.map(|local| local.to_canonical());
+        let expected: Vec<_> =
+            expected.into_iter().zip([Ecn::NotCapable, Ecn::NotCapable, Ecn::Capable0, Ecn::Capable0]).collect();
+        assert_eq!(heard, expected);
+    }
+}
+
 /// What arrives of a datagram that leaves like this.
 async fn arrival(from: &str, to: &str, host: &str, ecn: Ecn) -> Arrival {
-    let open = |address: &str| {
-        let address = address.parse().expect("an address");
-        Socket::open(&Binding::Address(address), None, Role::Server).expect("the loopback can be bound")
-    };
     let (mut sender, mut receiver) = (open(from), open(to));
     let to = SocketAddr::new(host.parse().expect("an address"), receiver.local().port());
-    sender.send(b"datagram", &Departure { to, local: None, ecn }).await.expect("it is sent");
+    assert_eq!(sender.send(&outbox(&[(b"datagram", to)], ecn), 0).await.expect("it is sent"), 1);
     let mut buffer = [0; 64];
     loop {
         receiver.ready().await.expect("the socket works");
