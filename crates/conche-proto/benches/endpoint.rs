@@ -1,5 +1,6 @@
 //! What one exchange costs the protocol: a Confirmable GET from submission to response, client and server together,
-//! and the same with the first copy lost (by the default controller, which loses no patience over it); and what it costs to
+//! and the same with the first copy lost (by the default controller, which loses no patience over it), or with temper, alone and
+//! with what is known of the path shared; and what it costs to
 //! find the busiest of all peers that there can be by default, all at once and for the places of one turn.
 
 use std::hint::black_box;
@@ -7,13 +8,13 @@ use std::time::Duration;
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
-use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, Request, Response, Survey};
+use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, PathKey, Request, Response, Survey};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 type Machine = Endpoint<u32, AnyController>;
 
-fn endpoint(seed: u8) -> Machine {
-    let controller = AnyController::by_name("default").expect("a known name");
+fn endpoint(seed: u8, controller: &str) -> Machine {
+    let controller = AnyController::by_name(controller).expect("a known name");
     Endpoint::new(EndpointConfig::default(), controller, [seed; 32]).expect("default parameters are valid")
 }
 
@@ -57,9 +58,18 @@ fn benchmark(criterion: &mut Criterion) {
         Body::builder().payload("21.5 degrees in the shade of the old apple tree").build().expect("a short payload"),
     );
     for lost in [0, 1] {
-        let (mut client, mut server, mut now) = (endpoint(1), endpoint(2), Instant::ZERO);
+        let (mut client, mut server, mut now) = (endpoint(1, "default"), endpoint(2, "default"), Instant::ZERO);
         criterion.bench_function(&format!("exchange/{lost} lost"), |bencher| {
             bencher.iter(|| exchange(&mut client, &mut server, &mut now, &bodies, lost));
+        });
+    }
+    for (name, is_shared) in [("temper", false), ("temper, shared path", true)] {
+        let (mut client, mut server, mut now) = (endpoint(1, "temper"), endpoint(2, "default"), Instant::ZERO);
+        if is_shared {
+            client.share_paths(Box::new(|_| Some(PathKey::new(1, 64))));
+        }
+        criterion.bench_function(&format!("exchange/{name}"), |bencher| {
+            bencher.iter(|| exchange(&mut client, &mut server, &mut now, &bodies, 0));
         });
     }
 }
@@ -67,7 +77,7 @@ fn benchmark(criterion: &mut Criterion) {
 /// As many peers as there can be by default, each with a request on its way.
 fn survey(criterion: &mut Criterion) {
     const PEERS: u32 = 131_072;
-    let (mut client, mut buf) = (endpoint(1), [0; 1280]);
+    let (mut client, mut buf) = (endpoint(1, "default"), [0; 1280]);
     for peer in 0..PEERS {
         client.request(Instant::ZERO, peer, Request::new(Code::GET, Body::EMPTY)).expect("room");
         while !matches!(client.poll(Instant::ZERO, &mut buf), Output::Wait(_)) {}
