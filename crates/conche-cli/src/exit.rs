@@ -51,6 +51,21 @@ impl fmt::Display for NoAnswer {
 
 impl std::error::Error for NoAnswer {}
 
+/// All responses of many were errors.
+#[derive(Debug)]
+pub struct NoSuccess {
+    /// The most frequent code.
+    pub code: String,
+}
+
+impl fmt::Display for NoSuccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no request succeeded: most responses were {}", self.code)
+    }
+}
+
+impl std::error::Error for NoSuccess {}
+
 /// An error that standard output has an object of already, as of a response 4.04.
 #[derive(Debug)]
 pub struct Reported(pub Error);
@@ -174,6 +189,14 @@ fn status(error: &anyhow::Error) -> u8 {
     }
     if error.is::<NoAnswer>() {
         return 3;
+    }
+    if let Some(NoSuccess { code }) = error.downcast_ref() {
+        return if code.starts_with('4') { 4 } else { 5 };
+    }
+    match error.downcast_ref() {
+        Some(conche_bench::Error::Plan(_) | conche_bench::Error::Request { .. }) => return 2,
+        Some(conche_bench::Error::Refused { .. }) => return 3,
+        _ => {}
     }
     match library(error) {
         Some(Error::Uri(_) | Error::Request(_) | Error::Config(_)) => 2,

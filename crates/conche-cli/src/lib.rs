@@ -16,6 +16,7 @@
 //! Inside, each subcommand is a module with an `Args` and a `run`. What fails returns an error, and `exit` turns that into
 //! a message on standard error and an exit status.
 
+mod bench;
 mod compare;
 mod controllers;
 mod discover;
@@ -100,6 +101,8 @@ enum Command {
     Observe(observe::Args),
     /// Ask whether a CoAP endpoint is there, and how far away.
     Ping(ping::Args),
+    /// Load a server: requests a second, latency by percentiles, losses.
+    Bench(bench::Args),
     /// List what resources a server has.
     Discover(discover::Args),
     /// Serve a directory, or demonstration resources.
@@ -150,6 +153,7 @@ fn run(command: Command, global: &Global) -> anyhow::Result<()> {
         Command::Ipatch(args) => request::run(Code::IPATCH, args, None, global, &progress),
         Command::Observe(args) => observe::run(args, global, &progress),
         Command::Ping(args) => ping::run(args, global),
+        Command::Bench(args) => bench::run(args, global),
         Command::Discover(args) => discover::run(args, global),
         Command::Serve(args) => serve::run(args, global),
         Command::Relay(args) => relay::run(args, global),

@@ -12,9 +12,9 @@ use conche::{AnyController, Builder};
 use conche_lab::controllers::known;
 use conche_lab::papers::{PAPERS, Paper};
 
-/// The arguments of congestion control.
+/// Which congestion control, as an argument.
 #[derive(Debug, clap::Args)]
-pub struct Control {
+pub struct Controller {
     /// Congestion control: when a message is sent again; `conche controllers` lists the names.
     #[arg(
         long,
@@ -24,7 +24,14 @@ pub struct Control {
         value_parser = Choice,
         hide_possible_values = true
     )]
-    cc: AnyController,
+    pub cc: AnyController,
+}
+
+/// The arguments of congestion control.
+#[derive(Debug, clap::Args)]
+pub struct Control {
+    #[command(flatten)]
+    controller: Controller,
     /// Begin with what earlier commands have found out of the path, as this file tells, and write to it what this one finds out.
     #[arg(long, value_name = "FILE", env = "CONCHE_PATH_STORE", conflicts_with = "no_shared_paths")]
     path_store: Option<PathBuf>,
@@ -36,7 +43,7 @@ pub struct Control {
 impl Control {
     /// A client or server that has it.
     pub fn of<R: Default>(&self, builder: Builder<R>) -> Builder<R> {
-        let builder = builder.controller(self.cc.clone()).share_paths(!self.no_shared_paths);
+        let builder = builder.controller(self.controller.cc.clone()).share_paths(!self.no_shared_paths);
         match &self.path_store {
             Some(file) => builder.path_store(file),
             None => builder,

@@ -12,7 +12,7 @@
 //! | [`results`] | what an experiment ends in: one [`Figure`](results::Figure) per measured value, and its line of JSON |
 //! | [`papers`] | papers regenerated: what was published beside what is measured |
 //! | [`report`] | tables of text |
-//! | [`stats`] | pooled percentiles and confidence intervals |
+//! | [`stats`] | pooled percentiles and confidence intervals: the crate `conche-stats` |
 //! | [`units`] | `"30kbit/s"`, `"400ms"`, `"2500B"` |
 
 pub mod campaign;
@@ -22,9 +22,9 @@ pub mod metrics;
 pub mod papers;
 pub mod report;
 pub mod results;
-pub mod stats;
 pub mod trial;
 pub mod workload;
 
 pub use conche_scenario as scenario;
 pub use conche_scenario::{controllers, units};
+pub use conche_stats as stats;

@@ -58,6 +58,17 @@ pub enum Host {
     Name(String),
 }
 
+/// As a resolver takes it.
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Scoped { address, zone } => write!(f, "{address}%{zone}"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
 impl Uri {
     /// Whom it names.
     #[must_use]
@@ -91,7 +102,8 @@ impl Uri {
 
     /// Adds the options that carry this URI (RFC 7252 §6.4): Uri-Host only for a name, never Uri-Port, since the request
     /// is sent to that very port.
-    pub(crate) fn options(&self, mut body: BodyBuilder) -> BodyBuilder {
+    #[must_use]
+    pub fn options(&self, mut body: BodyBuilder) -> BodyBuilder {
         if let Host::Name(name) = &self.host {
             body = body.option(OptionNumber::URI_HOST, name.as_bytes());
         }

@@ -30,8 +30,8 @@ const HEAVY: [&str; 18] = [
     "toml",
 ];
 
-/// The crates of experiments and of the command.
-const OF_EXPERIMENTS: [&str; 3] = ["conche-scenario", "conche-lab", "conche-cli"];
+/// The crates of experiments, of load tests and of the command.
+const OF_EXPERIMENTS: [&str; 5] = ["conche-stats", "conche-scenario", "conche-lab", "conche-bench", "conche-cli"];
 
 /// A crate of the workspace as cargo sees it.
 #[derive(Debug, Deserialize)]

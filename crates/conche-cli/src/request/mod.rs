@@ -1,11 +1,13 @@
 //! `conche get|put|post|delete|fetch|patch|ipatch URI`: one request, its response on standard output.
 
-mod option;
-mod payload;
+mod message;
+pub mod option;
+pub mod payload;
 mod progress;
 mod render;
 mod transfer;
 
+pub use message::Message;
 pub use progress::Progress;
 
 use std::convert::Infallible;
@@ -17,13 +19,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use conche::client::{Response, ResponseStream};
-use conche::codec::BlockSize;
 use conche::watch::EventLog;
-use conche::{Client, Code, ContentFormat, EndpointConfig, OptionNumber, QBlock, Reliability, Token};
+use conche::{Client, Code, EndpointConfig, OptionNumber, QBlock, Reliability, Token};
 
 use crate::Global;
 use crate::exit::{Interrupted, Reported};
-use crate::formats;
 use crate::names::Control;
 use crate::observe::{Until, observe};
 use crate::pieces::Pieces;
@@ -49,30 +49,11 @@ pub struct Reading {
 pub struct Args {
     /// coap://HOST[:PORT]/PATH[?QUERY]
     uri: String,
-    /// Send as Non-confirmable: once, without an acknowledgement.
-    #[arg(short = 'N', long)]
-    non: bool,
-    /// The content format that the response shall have: number, media type or short name.
-    #[arg(short = 'A', long, value_name = "FORMAT", value_parser = formats::parse)]
-    accept: Option<ContentFormat>,
-    /// The payload's content format: number, media type or short name.
-    #[arg(short = 't', long, value_name = "FORMAT", value_parser = formats::parse)]
-    content_format: Option<ContentFormat>,
     #[command(flatten)]
-    payload: payload::Args,
+    message: Message,
     /// Write the response's payload to this file, as it is; - is standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Send and ask for a body in blocks of so many bytes: 16, 32, 64, 128, 256, 512 or 1024. By default only what does not
-    /// fit into a message goes in blocks, of 1024 bytes. Bodies may have 16 MiB, those from and to files more.
-    #[arg(short, long = "block", value_name = "SIZE", value_parser = option::parse_block)]
-    block: Option<BlockSize>,
-    /// Send and fetch large bodies in sets of Non-confirmable messages (Q-Block), if the server knows how.
-    #[arg(long)]
-    q_block: bool,
-    /// Add an option by number; the value is text, or bytes if it begins with 0x. May be repeated.
-    #[arg(short = 'O', long = "option", value_name = "NUM,VALUE", value_parser = option::parse)]
-    options: Vec<RawOption>,
     /// Send with this token instead of a random one: text, or bytes if it begins with 0x; of more than 8
     /// bytes for servers that know RFC 8974.
     #[arg(short = 'T', long, value_parser = option::parse_token)]
@@ -99,16 +80,17 @@ pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -
 
 /// Sends a request and shows its response. With `until` it shows the changes, too.
 pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, progress: &Progress) -> anyhow::Result<()> {
-    let reliability = if args.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
+    let message = &args.message;
+    let reliability = if message.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
     let shown = Shown { method, uri: &args.uri, reliability, output: args.output.as_deref() };
     // In sets go whole bodies.
-    let payload = args.payload.read(args.q_block)?;
+    let payload = message.payload.read(message.q_block)?;
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
     let outcome = runtime.block_on(async {
         let mut client = args.control.of(Client::builder()).retry_unreachable(args.retry_unreachable);
-        client = client.body_limit(LARGEST).block_size(args.block.unwrap_or_default());
-        if args.q_block {
+        client = client.body_limit(LARGEST).block_size(message.block.unwrap_or_default());
+        if message.q_block {
             client = client.q_block(QBlock::default());
         }
         if let Some(local) = args.bind {
@@ -116,13 +98,13 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
         }
         let client = records.watch(client).build().map_err(conche::Error::from)?;
         let mut request = client.request(method, &args.uri);
-        if args.non {
+        if message.non {
             request = request.non();
         }
-        if let Some(format) = args.accept {
+        if let Some(format) = message.accept {
             request = request.accept(format);
         }
-        if let Some(format) = args.content_format {
+        if let Some(format) = message.content_format {
             request = request.content_format(format);
         }
         let mut rest = None;
@@ -140,7 +122,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
         if let Some(token) = args.token {
             request = request.token(token);
         }
-        for RawOption { number, value } in &args.options {
+        for RawOption { number, value } in &message.options {
             request = request.option(*number, value);
         }
         let asked = async {
@@ -151,7 +133,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
                 match (rest, shown.output) {
                     (Some(rest), _) => shown.response(request.send_stream(rest).await?, true, false, global),
                     // What goes to a file need not fit into memory.
-                    (None, Some(path)) if !global.json && !args.q_block => {
+                    (None, Some(path)) if !global.json && !message.q_block => {
                         shown.save(request.stream().await?, path, global).await
                     }
                     _ => shown.response(request.send().await?, true, false, global),

@@ -80,4 +80,12 @@ impl ExchangeId {
     pub const fn as_u64(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
     }
+
+    /// Its place among the exchanges that are not over, for drivers that keep something for each: below
+    /// [`Limits::exchanges`](crate::Limits::exchanges) and what else the endpoint has open. It is taken
+    /// again once the exchange is over, which may be before its end is polled.
+    #[must_use]
+    pub const fn place(self) -> u32 {
+        self.index
+    }
 }

@@ -170,7 +170,7 @@ impl Client {
                 Err(error) => return Err(error),
             }
         }
-        Err(failure.unwrap_or_else(|| Error::NoAddress { host: name(&uri) }))
+        Err(failure.unwrap_or_else(|| Error::NoAddress { host: uri.host().to_string() }))
     }
 
     /// The counters of its endpoints, added up. They begin anew when a socket has to be opened again.
@@ -312,16 +312,7 @@ async fn resolve(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
     if let Host::Address(address) = uri.host() {
         return Ok(vec![SocketAddr::new(*address, uri.port())]);
     }
-    let host = name(uri);
+    let host = uri.host().to_string();
     let found = tokio::net::lookup_host((host.as_str(), uri.port())).await.map(Iterator::collect);
     found.map_err(|source| Error::Resolve { host, source })
-}
-
-/// The host of a URI, as a resolver takes it.
-fn name(uri: &Uri) -> String {
-    match uri.host() {
-        Host::Address(address) => address.to_string(),
-        Host::Scoped { address, zone } => format!("{address}%{zone}"),
-        Host::Name(name) => name.clone(),
-    }
 }

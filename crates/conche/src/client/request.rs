@@ -12,7 +12,7 @@ use conche_proto::{Reliability, Request};
 use tokio::time::{Instant, timeout_at};
 
 use super::ready::Ready;
-use super::{Client, Error, GroupResponses, Observation, Response, name, resolve};
+use super::{Client, Error, GroupResponses, Observation, Response, resolve};
 use crate::driver::{Patience, Subscription};
 use crate::uri::{Uri, UriError};
 
@@ -219,7 +219,7 @@ impl RequestBuilder {
         let body = uri.options(self.body).build()?;
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let found = resolve_until(deadline, &uri).await?;
-        let group = found.into_iter().next().ok_or_else(|| Error::NoAddress { host: name(&uri) })?;
+        let group = found.into_iter().next().ok_or_else(|| Error::NoAddress { host: uri.host().to_string() })?;
         if !is_group(group) {
             return Err(Error::NoGroup { peer: group });
         }
@@ -302,7 +302,7 @@ pub(super) async fn first_that_answers<T, F: Future<Output = Result<T, Error>>>(
             ended => return ended,
         }
     }
-    Err(failure.unwrap_or_else(|| Error::NoAddress { host: name(uri) }))
+    Err(failure.unwrap_or_else(|| Error::NoAddress { host: uri.host().to_string() }))
 }
 
 /// A server has answered the registration of an observation.
@@ -338,7 +338,7 @@ pub(super) async fn resolve_until(deadline: Option<Instant>, uri: &Uri) -> Resul
     timeout_at(deadline, resolve(uri)).await.unwrap_or_else(|_| {
         let source =
             io::Error::new(io::ErrorKind::TimedOut, "the request's timeout passed before the resolver answered");
-        Err(Error::Resolve { host: name(uri), source })
+        Err(Error::Resolve { host: uri.host().to_string(), source })
     })
 }
 

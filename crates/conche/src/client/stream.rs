@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::cache::Passage;
 use super::ready::{CHALLENGES, Ready, challenged, response};
 use super::request::{RequestBuilder, first_that_answers, is_group, resolve_until};
-use super::{Begun, Error, Response, name};
+use super::{Begun, Error, Response};
 use crate::body::{BoxError, Piece, Source};
 use crate::driver::{Opening, Patience, Told};
 
@@ -273,7 +273,7 @@ impl RequestBuilder {
                 Err(error) => return Err(error),
             }
         }
-        Err(failure.unwrap_or_else(|| Error::NoAddress { host: name(&uri) }))
+        Err(failure.unwrap_or_else(|| Error::NoAddress { host: uri.host().to_string() }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The statistics of the reports: pooled percentiles and 95 % confidence intervals.
+//! The statistics of experiments and load tests: pooled percentiles, ratios and 95 % confidence intervals.
 //!
 //! What happens to the clients of one run depends on one another, so the replication, never the client, is the
 //! independent observation: intervals of means come from the means of the replications, and the bootstrap resamples
@@ -7,10 +7,12 @@
 mod interval;
 mod paired;
 mod pooled;
+mod unpaired;
 
 pub use interval::{Interval, mean_interval};
 pub use paired::{estimate, half_width, spread_ratio};
 pub use pooled::{Pooled, percentile};
+pub use unpaired::ratio_of_means;
 
 use statrs::distribution::{ContinuousCDF, Normal};
 

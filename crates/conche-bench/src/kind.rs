@@ -1,0 +1,100 @@
+//! Kinds of requests, and which of them is next.
+
+use conche::Uri;
+use conche_proto::Reliability;
+use conche_proto::codec::{Body, BodyBuilder, BuildError, Code};
+use rand_core::RngCore;
+use rand_pcg::Pcg64Mcg;
+
+/// A kind of request, and how often it is sent beside others.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    /// What reports call it, such as `GET /temperature`.
+    pub name: String,
+    /// The method.
+    pub code: Code,
+    /// Options and payload, which all requests of this kind share.
+    pub body: Body,
+    /// How it is sent.
+    pub reliability: Reliability,
+    /// Of the requests, this kind's share is its weight over the sum of all.
+    pub weight: u32,
+}
+
+impl Kind {
+    /// A Confirmable GET.
+    ///
+    /// # Errors
+    /// If the URI's options cannot be encoded.
+    pub fn get(uri: &Uri) -> Result<Self, BuildError> {
+        Self::new(Code::GET, uri, BodyBuilder::new())
+    }
+
+    /// A Confirmable request with these options and this payload beside what the URI says.
+    ///
+    /// # Errors
+    /// If an option or payload cannot be encoded.
+    pub fn new(code: Code, uri: &Uri, rest: BodyBuilder) -> Result<Self, BuildError> {
+        let body = uri.options(rest).build()?;
+        let segments = uri.segments().iter().map(String::as_bytes);
+        let path = conche_proto::codec::encode_path(segments);
+        let method = code.description().map_or_else(|| code.to_string(), str::to_owned);
+        let name = format!("{method} {path}");
+        Ok(Self { name, code, body, reliability: Reliability::Confirmable, weight: 1 })
+    }
+
+    /// The same request, Non-confirmable or not.
+    #[must_use]
+    pub fn with(self, non_confirmable: bool) -> Self {
+        let reliability = if non_confirmable { Reliability::NonConfirmable } else { Reliability::Confirmable };
+        Self { reliability, ..self }
+    }
+}
+
+/// Draws kinds by weight.
+#[derive(Debug)]
+pub(crate) struct Draw {
+    /// The sums of the weights up to each kind.
+    sums: Vec<u64>,
+    random: Pcg64Mcg,
+}
+
+impl Draw {
+    /// Draws of these kinds, of which one has a weight.
+    pub(crate) fn new(kinds: &[Kind], random: Pcg64Mcg) -> Self {
+        let mut sum = 0;
+        let sums = kinds.iter().map(|kind| {
+            sum += u64::from(kind.weight);
+            sum
+        });
+        Self { sums: sums.collect(), random }
+    }
+
+    /// The place of the next one.
+    #[inline]
+    pub(crate) fn next(&mut self) -> usize {
+        if self.sums.len() < 2 {
+            return 0;
+        }
+        let all = self.sums.last().copied().unwrap_or(1);
+        // The bias of 2⁻⁶⁴ × the sum does not matter here.
+        let drawn = u64::try_from(u128::from(self.random.next_u64()) * u128::from(all) >> 64).unwrap_or_default();
+        self.sums.partition_point(|sum| *sum <= drawn).min(self.sums.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_drawn_by_their_weights() {
+        let uri: Uri = "coap://localhost/".parse().expect("a URI");
+        let kinds = [3, 0, 1].map(|weight| Kind { weight, ..Kind::get(&uri).expect("it can be built") });
+        let mut draw = Draw::new(&kinds, Pcg64Mcg::new(0xcafe_f00d_d15e_a5e5));
+        let mut drawn = [0; 3];
+        (0..40_000).for_each(|_| drawn[draw.next()] += 1);
+        assert_eq!(drawn[1], 0, "what has no weight is never sent");
+        assert!((29_000..31_000).contains(&drawn[0]), "{drawn:?}");
+    }
+}

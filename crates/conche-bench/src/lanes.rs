@@ -1,0 +1,116 @@
+//! Source ports, called lanes: each is a peer of its own to the endpoint, with its own message IDs toward the server.
+//!
+//! A lane rests when its IDs are used up, until EXCHANGE_LIFETIME has passed and they may be used again (RFC 7252 §4.4). Its socket
+//! stays open meanwhile: the operating system could give its port to another one otherwise, and the server would take that one's
+//! requests for copies of these.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use conche_proto::Instant;
+
+/// Messages that a lane has IDs for at least, whatever the first one is: the endpoint keeps account of IDs by blocks of 1024, of
+/// which it uses 63 toward one peer, and the first is begun somewhere.
+const IDS: u64 = 62 * 1024;
+
+/// What is known of one lane.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    /// Messages that have left since it last had all its IDs.
+    used: u64,
+}
+
+/// All lanes of a thread, by number.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    lanes: Vec<Lane>,
+    /// Those that are used up, and when each has its IDs again; the first to have them first.
+    resting: VecDeque<(Instant, u32)>,
+    lifetime: Duration,
+    /// The most messages that one request took.
+    most_messages: u64,
+    in_flight: u64,
+}
+
+impl Lanes {
+    pub(crate) fn new(lifetime: Duration, in_flight: u16) -> Self {
+        let (lanes, resting) = (Vec::new(), VecDeque::new());
+        Self { lanes, resting, lifetime, most_messages: 1, in_flight: in_flight.into() }
+    }
+
+    /// A lane whose socket has been opened.
+    pub(crate) fn add(&mut self) {
+        self.lanes.push(Lane::default());
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// It has IDs for what is in flight and one request more.
+    #[inline]
+    pub(crate) fn has_ids(&self, lane: u32) -> bool {
+        let reserve = (self.most_messages - 1).saturating_mul(self.in_flight).min(IDS / 2);
+        self.lanes[lane as usize].used + reserve < IDS
+    }
+
+    /// A request leaves on it.
+    #[inline]
+    pub(crate) fn begins(&mut self, lane: u32) {
+        self.lanes[lane as usize].used += 1;
+    }
+
+    /// A request is over that took so many messages.
+    #[inline]
+    pub(crate) fn ends(&mut self, lane: u32, messages: u32) {
+        if messages > 1 {
+            self.lanes[lane as usize].used += u64::from(messages) - 1;
+            self.most_messages = self.most_messages.max(messages.into());
+        }
+    }
+
+    /// This lane rests from now on. The answer is one that has rested, if there is one; a new one is needed otherwise.
+    pub(crate) fn rest(&mut self, lane: u32, now: Instant) -> Option<u32> {
+        self.resting.push_back((now + self.lifetime, lane));
+        let (_, rested) = self.resting.pop_front_if(|(free, _)| *free <= now)?;
+        self.lanes[rested as usize].used = 0;
+        Some(rested)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIFETIME: Duration = Duration::from_secs(247);
+
+    // RFC 7252 §4.4
+    #[test]
+    fn a_lane_rests_for_a_lifetime_before_its_ids_are_used_again() {
+        let mut lanes = Lanes::new(LIFETIME, 1);
+        (0..2).for_each(|_| lanes.add());
+        let mut left = 0;
+        while lanes.has_ids(0) {
+            lanes.begins(0);
+            left += 1;
+        }
+        assert!((60_000..=63 * 1024 - 1024).contains(&left), "{left}");
+        let start = Instant::from_millis(1_000);
+        assert_eq!(lanes.rest(0, start), None, "a new one is needed");
+        assert_eq!(lanes.rest(1, start + LIFETIME - Duration::from_millis(1)), None);
+        assert_eq!(lanes.rest(1, start + LIFETIME), Some(0));
+        assert!(lanes.has_ids(0));
+    }
+
+    #[test]
+    fn bodies_of_many_messages_use_lanes_up_sooner() {
+        let mut lanes = Lanes::new(LIFETIME, 4);
+        lanes.add();
+        for _ in 0..60 {
+            lanes.begins(0);
+            lanes.ends(0, 1_000);
+        }
+        assert!(!lanes.has_ids(0), "four more would not fit");
+    }
+}

@@ -1,0 +1,54 @@
+//! What puts the numbers of a report in doubt.
+
+use super::Report;
+
+/// From this share of their time on, threads that are busy are what limits the load.
+const BUSY: f64 = 0.9;
+
+/// Requests that leave later than this have been held up by the generator.
+const LATE_MS: f64 = 1.0;
+
+/// With fewer, an interval says little.
+const FEW_INTERVALS: usize = 5;
+
+pub(super) fn of(report: &Report) -> Vec<String> {
+    let generator = &report.generator;
+    let mut warnings = Vec::new();
+    if generator.busy >= BUSY {
+        let waited = if generator.waited_s > generator.cpu_s / 4.0 {
+            "; they waited for a core for a good part of it, so other programs, such as the server, may have been in their way"
+        } else {
+            "; --threads gives it more, if there are cores"
+        };
+        warnings.push(format!(
+            "the generator may be the limit, not the server: its threads were busy {:.0} % of the time{waited}",
+            generator.busy * 100.0
+        ));
+    }
+    if let Some(late) = generator.late_ms.filter(|late| late.p99 > LATE_MS) {
+        warnings.push(format!(
+            "the generator was late: one in a hundred requests left {:.1} ms or more after it was due, which counts as latency",
+            late.p99
+        ));
+    }
+    if generator.held > 0 || report.unsent > 0 {
+        let all = u64::from(report.plan.endpoints) * u64::from(report.plan.in_flight);
+        warnings.push(format!(
+            "{} of {} requests had to wait, and {} of these never left, because {all} were in flight: the server does not keep \
+             up, or more endpoints are needed. Percentiles of latency know only of requests that left",
+            generator.held + report.unsent,
+            report.requests,
+            report.unsent
+        ));
+    }
+    if report.unfinished > 0 {
+        warnings.push(format!("{} requests were not over when the test was", report.unfinished));
+    }
+    if generator.datagrams_dropped > 0 {
+        warnings.push(format!("the operating system would not send {} datagrams", generator.datagrams_dropped));
+    }
+    if report.intervals.len() < FEW_INTERVALS {
+        warnings.push("the test was short: two of its kind differ by chance".to_owned());
+    }
+    warnings
+}

@@ -1,0 +1,191 @@
+//! When each request is due.
+//!
+//! An open loop's times do not depend on what becomes of its requests, and they are made one by one as they are used: what
+//! the server holds up stays in the schedule, with the time at which it was due.
+
+use std::time::Duration;
+
+use conche_proto::Instant;
+use rand_core::RngCore;
+use rand_pcg::Pcg64Mcg;
+
+use crate::plan::{Arrivals, Load};
+
+/// The share of one thread among all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) index: u32,
+    pub(crate) of: u32,
+}
+
+impl Share {
+    /// Of so many things, how many are this one's.
+    pub(crate) fn of(self, all: u64) -> u64 {
+        all / u64::from(self.of) + u64::from(u64::from(self.index) < all % u64::from(self.of))
+    }
+}
+
+/// The times at which the requests of one thread are due.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    /// `None` in a closed loop, where each is due as soon as it can leave.
+    arrivals: Option<Due>,
+    /// How many may still become due, and until when.
+    pub(crate) left: u64,
+    until: Instant,
+    /// Those that are due before this do not count.
+    counts_from: Instant,
+}
+
+#[derive(Debug)]
+struct Due {
+    next: Instant,
+    /// Nanoseconds from one arrival of this thread to the next, on average.
+    mean: f64,
+    /// What the whole nanoseconds have left over.
+    rest: f64,
+    arrivals: Arrivals,
+    random: Pcg64Mcg,
+}
+
+impl Schedule {
+    /// At most `count` requests that count, in the time up to `until`.
+    pub(crate) fn new(
+        load: Load,
+        share: Share,
+        (counts_from, until): (Instant, Instant),
+        count: u64,
+        random: Pcg64Mcg,
+    ) -> Self {
+        let arrivals = match load {
+            Load::Closed => None,
+            Load::Open { rate, arrivals } => {
+                let mean = 1e9 * f64::from(share.of) / rate;
+                let mut due = Due { next: Instant::ZERO, mean, rest: 0.0, arrivals, random };
+                match arrivals {
+                    // Threads take turns.
+                    Arrivals::Constant => due.advance(1e9 * f64::from(share.index) / rate),
+                    Arrivals::Poisson => due.go_on(),
+                }
+                Some(due)
+            }
+        };
+        Self { arrivals, left: count, until, counts_from }
+    }
+
+    /// The time of the next request; none is left without one.
+    #[inline]
+    pub(crate) fn peek(&self, now: Instant) -> Option<Instant> {
+        let next = self.arrivals.as_ref().map_or(now, |due| due.next);
+        (self.left > 0 && next < self.until).then_some(next)
+    }
+
+    /// The next request leaves, or is given up.
+    #[inline]
+    pub(crate) fn take(&mut self, due: Instant) {
+        if due >= self.counts_from {
+            self.left -= 1;
+        }
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.go_on();
+        }
+    }
+
+    /// No request is due any more from now on. The answer is how many were due before and count, and never left.
+    pub(crate) fn stop(&mut self, now: Instant) -> u64 {
+        self.until = self.until.min(now);
+        let mut given_up = 0;
+        while self.arrivals.is_some()
+            && let Some(due) = self.peek(now)
+        {
+            given_up += u64::from(due >= self.counts_from);
+            self.take(due);
+        }
+        self.left = 0;
+        given_up
+    }
+}
+
+impl Due {
+    #[inline]
+    fn go_on(&mut self) {
+        match self.arrivals {
+            Arrivals::Constant => self.advance(self.mean),
+            Arrivals::Poisson => {
+                // Uniform in (0, 1], whose logarithm is finite.
+                let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+                self.advance(-uniform.ln() * self.mean);
+            }
+        }
+    }
+
+    fn advance(&mut self, nanos: f64) {
+        let span = nanos + self.rest;
+        // Not negative, and a longer one saturates.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let whole = span as u64;
+        self.rest = span - whole as f64;
+        self.next += Duration::from_nanos(whole);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Instant = Instant::from_millis(1_000);
+
+    fn schedule(arrivals: Arrivals, share: Share, until: Instant) -> Schedule {
+        let load = Load::Open { rate: 1_000.0, arrivals };
+        Schedule::new(load, share, (Instant::ZERO, until), u64::MAX, Pcg64Mcg::new(0xdead_beef_cafe))
+    }
+
+    fn all(mut schedule: Schedule) -> Vec<Instant> {
+        std::iter::from_fn(|| {
+            let due = schedule.peek(Instant::ZERO)?;
+            schedule.take(due);
+            Some(due)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn threads_share_evenly_spread_arrivals_in_turns() {
+        let of = 3;
+        let mut times: Vec<_> =
+            (0..of).flat_map(|index| all(schedule(Arrivals::Constant, Share { index, of }, SECOND))).collect();
+        times.sort_unstable();
+        assert_eq!(times.len(), 1_000);
+        for (number, time) in times.iter().enumerate() {
+            let exact = number as f64 * 1e6;
+            assert!((time.as_nanos() as f64 - exact).abs() <= 2.0, "{number}: {time:?}");
+        }
+    }
+
+    #[test]
+    fn gaps_of_a_poisson_process_are_exponential() {
+        let times = all(schedule(Arrivals::Poisson, Share { index: 0, of: 1 }, Instant::from_millis(100_000)));
+        let gaps: Vec<_> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        // Mean and standard deviation are the same; 100 000 gaps tell both within a few per cent.
+        assert!((mean - 1.0).abs() < 0.03 && (variance.sqrt() - 1.0).abs() < 0.05, "{mean} {variance}");
+    }
+
+    #[test]
+    fn what_was_due_and_never_left_is_told_at_the_end() {
+        let mut schedule = schedule(Arrivals::Constant, Share { index: 0, of: 1 }, SECOND);
+        for _ in 0..10 {
+            let due = schedule.peek(SECOND).expect("a thousand are due");
+            schedule.take(due);
+        }
+        assert_eq!(schedule.stop(Instant::from_millis(500)), 490);
+        assert_eq!(schedule.peek(SECOND), None);
+    }
+
+    #[test]
+    fn shares_add_up() {
+        let shares = (0..7).map(|index| Share { index, of: 7 }.of(100));
+        assert_eq!(shares.sum::<u64>(), 100);
+    }
+}

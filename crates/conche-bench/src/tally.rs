@@ -1,0 +1,202 @@
+//! What is counted and measured: of the requests that were due while the test was measuring, and of what came in each interval.
+
+use std::time::Duration;
+
+use conche_proto::codec::Code;
+use conche_proto::{Course, Failure};
+use hdrhistogram::Histogram;
+
+/// Latencies are told apart by these steps at least, and by a thousandth of their value.
+const STEP_NANOS: u64 = 100;
+
+/// No exchange takes longer.
+const LONGEST_NANOS: u64 = 1_000_000_000_000;
+
+/// A histogram of times in nanoseconds.
+pub(crate) type Times = Histogram<u64>;
+
+/// An empty histogram.
+pub(crate) fn times() -> Times {
+    // The bounds are constants: the lowest is above 0, the highest more than twice as high, and 3 digits are allowed.
+    Times::new_with_bounds(STEP_NANOS, LONGEST_NANOS, 3).unwrap_or_else(|_| unreachable!("constant bounds"))
+}
+
+#[inline]
+pub(crate) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Why a request has no response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    TimedOut,
+    Reset,
+    Unreachable,
+    Other,
+}
+
+impl From<Failure> for Loss {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::TimedOut | Failure::NoResponse | Failure::Deadline | Failure::QueueExpired => Self::TimedOut,
+            Failure::Reset => Self::Reset,
+            Failure::Unreachable => Self::Unreachable,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Of the requests that were due while the test was measuring.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    /// Those that were due, whatever became of them.
+    pub(crate) requests: u64,
+    /// By code.
+    pub(crate) codes: Box<[u64; 256]>,
+    /// By [`Loss`].
+    pub(crate) lost: [u64; 4],
+    /// Those that were due and never left.
+    pub(crate) unsent: u64,
+    /// Those that were not over when the test was.
+    pub(crate) unfinished: u64,
+    /// Copies that were sent beyond the first ones.
+    pub(crate) retransmissions: u64,
+    /// From when each was due to its response.
+    pub(crate) latency: Times,
+    /// From its first copy's departure to its response.
+    pub(crate) service: Times,
+    /// Those that an open loop could not send in time because all were in flight.
+    pub(crate) held: u64,
+    /// By how much those were late that nothing but this program has held up.
+    pub(crate) late: Times,
+    /// Notifications beside first responses, and the times between them.
+    pub(crate) notifications: u64,
+    pub(crate) gaps: Times,
+    /// Observations that the server did not agree to, or ended.
+    pub(crate) not_observed: u64,
+    /// Of each kind of request.
+    pub(crate) kinds: Vec<OfKind>,
+}
+
+/// Of the requests of one kind.
+#[derive(Clone, Debug)]
+pub(crate) struct OfKind {
+    pub(crate) requests: u64,
+    pub(crate) answered: u64,
+    pub(crate) succeeded: u64,
+    pub(crate) latency: Times,
+}
+
+impl Tally {
+    pub(crate) fn new(kinds: usize) -> Self {
+        let kind = || OfKind { requests: 0, answered: 0, succeeded: 0, latency: times() };
+        Self {
+            requests: 0,
+            codes: Box::new([0; 256]),
+            lost: [0; 4],
+            unsent: 0,
+            unfinished: 0,
+            retransmissions: 0,
+            latency: times(),
+            service: times(),
+            held: 0,
+            late: times(),
+            notifications: 0,
+            gaps: times(),
+            not_observed: 0,
+            kinds: std::iter::repeat_with(kind).take(kinds).collect(),
+        }
+    }
+
+    pub(crate) fn answered(&self) -> u64 {
+        self.codes.iter().sum()
+    }
+
+    /// A request is due.
+    #[inline]
+    pub(crate) fn begins(&mut self, kind: usize) {
+        self.requests += 1;
+        if self.has_kinds() {
+            self.kinds[kind].requests += 1;
+        }
+    }
+
+    /// A request has its response.
+    #[inline]
+    pub(crate) fn answer(&mut self, kind: usize, code: Code, course: &Course, latency: u64) {
+        self.codes[usize::from(code.0)] += 1;
+        self.retransmissions += u64::from(course.transmissions.saturating_sub(course.messages));
+        self.latency.saturating_record(latency);
+        self.service.saturating_record(nanos(course.elapsed));
+        if self.has_kinds() {
+            let kind = &mut self.kinds[kind];
+            kind.answered += 1;
+            kind.succeeded += u64::from(code.is_success());
+            kind.latency.saturating_record(latency);
+        }
+    }
+
+    /// Of a single kind it is known from the whole.
+    #[inline]
+    fn has_kinds(&self) -> bool {
+        self.kinds.len() > 1
+    }
+
+    /// A request will have none.
+    pub(crate) fn lose(&mut self, loss: Loss, course: &Course) {
+        self.lost[loss as usize] += 1;
+        self.retransmissions += u64::from(course.transmissions.saturating_sub(course.messages));
+    }
+
+    /// What another thread has.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.codes.iter_mut().zip(other.codes.iter()).for_each(|(sum, more)| *sum += more);
+        self.lost.iter_mut().zip(other.lost).for_each(|(sum, more)| *sum += more);
+        self.unsent += other.unsent;
+        self.unfinished += other.unfinished;
+        self.retransmissions += other.retransmissions;
+        self.held += other.held;
+        self.notifications += other.notifications;
+        self.not_observed += other.not_observed;
+        add(&mut self.latency, &other.latency);
+        add(&mut self.service, &other.service);
+        add(&mut self.late, &other.late);
+        add(&mut self.gaps, &other.gaps);
+        for (kind, more) in self.kinds.iter_mut().zip(&other.kinds) {
+            kind.requests += more.requests;
+            kind.answered += more.answered;
+            kind.succeeded += more.succeeded;
+            add(&mut kind.latency, &more.latency);
+        }
+    }
+}
+
+/// Of what came in one interval.
+#[derive(Clone, Debug)]
+pub(crate) struct Interval {
+    /// Which one, from the start of the thread.
+    pub(crate) number: u64,
+    pub(crate) answered: u64,
+    pub(crate) lost: u64,
+    pub(crate) notifications: u64,
+    pub(crate) latency: Times,
+}
+
+impl Interval {
+    pub(crate) fn new(number: u64) -> Self {
+        Self { number, answered: 0, lost: 0, notifications: 0, latency: times() }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.answered += other.answered;
+        self.lost += other.lost;
+        self.notifications += other.notifications;
+        add(&mut self.latency, &other.latency);
+    }
+}
+
+/// Both have the same bounds, so that this cannot fail.
+fn add(sum: &mut Times, more: &Times) {
+    let _ = sum.add(more);
+}

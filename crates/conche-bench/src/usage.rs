@@ -1,0 +1,36 @@
+//! What this thread uses of the machine: whether a load test measures the server or itself.
+
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
+
+/// What a thread had used of the machine at some time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    /// On a core.
+    pub(crate) cpu: Duration,
+    /// Ready to run, and waiting for a core; zero where the operating system does not say.
+    pub(crate) waiting: Duration,
+}
+
+impl Usage {
+    /// Of this thread, since its start.
+    pub(crate) fn of_this_thread() -> Self {
+        let cpu = ThreadTime::try_now().map_or(Duration::ZERO, |time| time.as_duration());
+        Self { cpu, waiting: waiting() }
+    }
+
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            cpu: self.cpu.saturating_sub(earlier.cpu),
+            waiting: self.waiting.saturating_sub(earlier.waiting),
+        }
+    }
+}
+
+/// Linux says it in the second field of this file, in nanoseconds.
+fn waiting() -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = told.split_whitespace().nth(1).and_then(|field| field.parse().ok());
+    nanos.map_or(Duration::ZERO, Duration::from_nanos)
+}

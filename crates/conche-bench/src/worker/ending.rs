@@ -1,0 +1,97 @@
+//! The time of a test: intervals, when it begins to measure, and how it ends.
+
+use std::sync::atomic::Ordering;
+
+use conche_proto::{Instant, Stats};
+
+use super::{Done, GRACE, Phase, Worker};
+use crate::plan::Until;
+use crate::run::Error;
+use crate::tally::Interval;
+use crate::usage::Usage;
+
+impl Worker<'_> {
+    /// Does what the time of day asks for.
+    pub(super) fn keep_time(&mut self) -> Result<(), Error> {
+        while let Some((_, slot)) = self.pausing.pop_front_if(|(until, _)| *until <= self.now) {
+            self.free.push_back(slot);
+        }
+        while self.now >= self.interval_end {
+            let next = Interval::new(self.interval.number + 1);
+            // Without anybody who listens the test is over, which the flag tells.
+            let _ = self.samples.send(std::mem::replace(&mut self.interval, next));
+            self.interval_end += self.common.interval;
+        }
+        if self.phase == Phase::WarmingUp && self.now >= self.counts_from {
+            self.phase = Phase::Measuring;
+            self.at_start = self.mark();
+        }
+        let interrupted = self.common.stop.load(Ordering::Relaxed);
+        let counted = self.schedule.left == 0;
+        if !matches!(self.phase, Phase::Ending(_)) && (interrupted || counted || self.now >= self.until) {
+            self.end();
+        }
+        if interrupted {
+            self.phase = Phase::Ending(self.now);
+        }
+        Ok(())
+    }
+
+    /// Nothing more is asked.
+    fn end(&mut self) {
+        self.tally.unsent = self.schedule.stop(self.now);
+        let deadline = match self.common.plan.until {
+            // All of them are waited for, as long as the protocol does.
+            Until::Count(_) => Instant::FAR_FUTURE,
+            Until::Elapsed(_) => {
+                self.at_end = Some(self.mark());
+                self.now + GRACE
+            }
+        };
+        self.phase = Phase::Ending(deadline);
+        self.end_observations();
+    }
+
+    fn mark(&self) -> (Instant, Stats, Usage) {
+        (self.now, *self.endpoint.stats(), Usage::of_this_thread())
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Ending(deadline) => self.in_flight == 0 || self.now >= deadline,
+            _ => false,
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Done {
+        let (ended, stats, usage) = self.at_end.unwrap_or_else(|| self.mark());
+        let (started, before, used) = self.at_start;
+        let open = self.slots.iter().filter(|slot| slot.open && slot.counts).count();
+        self.tally.unfinished = u64::try_from(open).unwrap_or(u64::MAX);
+        let measured = match self.common.plan.until {
+            Until::Elapsed(_) => ended.min(self.until) - self.counts_from,
+            Until::Count(_) => self.last_end - self.counts_from,
+        };
+        let _ = self.samples.send(self.interval);
+        Done {
+            tally: self.tally,
+            measured,
+            answered: self.answered,
+            traffic: difference(stats, before),
+            usage: usage.since(used),
+            used_in: ended - started,
+            renewed: self.renewed,
+            dropped: self.sockets.dropped,
+        }
+    }
+}
+
+/// What has been added of what a load test tells.
+fn difference(now: Stats, before: Stats) -> Stats {
+    let mut difference = now;
+    difference.datagrams_sent -= before.datagrams_sent;
+    difference.datagrams_received -= before.datagrams_received;
+    difference.bytes_sent -= before.bytes_sent;
+    difference.bytes_received -= before.bytes_received;
+    difference
+}

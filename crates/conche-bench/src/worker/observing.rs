@@ -1,0 +1,50 @@
+//! Registrations, and the notifications that they bring (RFC 7641).
+
+use conche_proto::{Event, ExchangeId, Request, RequestError, SubscriptionId};
+
+use super::{NO_SLOT, Observed, Phase, Worker};
+use crate::tally::nanos;
+
+impl Worker<'_> {
+    pub(super) fn observe(&mut self, lane: u32, request: Request) -> Result<ExchangeId, RequestError> {
+        let (exchange, subscription) = self.endpoint.subscribe(self.now, lane, request)?;
+        self.subscriptions.insert(subscription, Observed { heard: self.now });
+        Ok(exchange)
+    }
+
+    pub(super) fn hear_of_observations(&mut self, event: Event<u32>) {
+        match event {
+            Event::Notification { subscription, .. } => self.notified(subscription),
+            Event::Stale { subscription, .. } => {
+                // If it cannot be renewed, it is over, which is told.
+                let _ = self.endpoint.reregister(self.now, subscription);
+            }
+            Event::SubscriptionOver { subscription, .. } => {
+                self.subscriptions.remove(&subscription);
+                self.tally.not_observed += 1;
+            }
+            // Nobody has asked for other events.
+            _ => {}
+        }
+    }
+
+    fn notified(&mut self, subscription: SubscriptionId) {
+        self.interval.notifications += 1;
+        let Some(observed) = self.subscriptions.get_mut(&subscription) else { return };
+        let gap = self.now - std::mem::replace(&mut observed.heard, self.now);
+        if self.phase == Phase::Measuring {
+            self.tally.notifications += 1;
+            self.tally.gaps.saturating_record(nanos(gap));
+        }
+    }
+
+    /// The server is told that nobody listens any more.
+    pub(super) fn end_observations(&mut self) {
+        for subscription in std::mem::take(&mut self.subscriptions).into_keys() {
+            if let Ok(exchange) = self.endpoint.unsubscribe(self.now, subscription) {
+                self.stands(exchange.place(), NO_SLOT);
+                self.in_flight += 1;
+            }
+        }
+    }
+}

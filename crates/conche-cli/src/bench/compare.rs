@@ -1,0 +1,87 @@
+//! `conche bench compare FIRST SECOND`: two results as ratios.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use comfy_table::{CellAlignment, Table};
+use conche_bench::Report;
+use conche_bench::compare::{Compared, Verdict, compare};
+use conche_bench::report::SCHEMA;
+use serde::Serialize;
+
+use crate::Global;
+use crate::exit::UsageError;
+use crate::json;
+use crate::show;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What `conche bench --json` has printed.
+    #[arg(value_name = "FIRST")]
+    first: PathBuf,
+    /// The same of what is compared with it.
+    #[arg(value_name = "SECOND")]
+    second: PathBuf,
+}
+
+pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        schema: u32,
+        #[serde(flatten)]
+        compared: &'a Compared,
+    }
+    let (first, second) = (read(&args.first)?, read(&args.second)?);
+    let compared = compare(&first, &second);
+    if global.json {
+        for compared in &compared {
+            json::print(&Line { schema: SCHEMA, compared })?;
+        }
+        return Ok(());
+    }
+    writeln!(io::stdout(), "{}", table(&compared))?;
+    if !global.quiet {
+        for (path, report) in [(&args.first, &first), (&args.second, &second)] {
+            for warning in &report.warnings {
+                eprintln!("warning: {}: {}", path.display(), show::escape(warning));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> anyhow::Result<Report> {
+    let text = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let wrong = |why: String| UsageError(format!("{} is no result of `conche bench --json`: {why}", path.display()));
+    let report: Report = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+    match report.schema {
+        SCHEMA => Ok(report),
+        other => Err(wrong(format!("its schema is {other}, and this program knows {SCHEMA}")).into()),
+    }
+}
+
+fn table(compared: &[Compared]) -> Table {
+    let mut table = show::table();
+    table.set_header(["quantity", "first", "second", "ratio", "95 % interval", "the second is"]);
+    let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
+    for row in compared {
+        let interval = match (row.low, row.high) {
+            (Some(low), Some(high)) => format!("{low:.3} … {high:.3}"),
+            _ => "–".to_owned(),
+        };
+        let verdict = match row.verdict() {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Undecided => "undecided",
+        };
+        let name = row.quantity.replace('_', " ").replace("per s", "a second");
+        table.add_row([name, number(row.first), number(row.second), number(row.ratio), interval, verdict.to_owned()]);
+    }
+    for column in 1..=4 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}

@@ -1,0 +1,67 @@
+//! How a test goes that takes longer than a moment, as a line on standard error, if that is a terminal.
+
+use std::time::Duration;
+
+use conche_bench::{Live, Plan, Until};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+
+use crate::Global;
+
+/// What is over sooner is not shown while it goes on.
+const MOMENT: Duration = Duration::from_secs(2);
+
+/// A line that is gone when it is dropped.
+pub(super) struct Display {
+    bar: Option<ProgressBar>,
+    /// Seconds or requests, of which so many make the test.
+    all: u64,
+    counts: bool,
+    warm_up: Duration,
+}
+
+impl Display {
+    pub(super) fn new(plan: &Plan, global: &Global) -> Self {
+        let (all, counts) = match plan.until {
+            Until::Elapsed(span) => (span.as_secs().max(1), false),
+            Until::Count(count) => (count, true),
+        };
+        let bar = global.tells_progress().then(|| {
+            let bar = ProgressBar::with_draw_target(Some(all), ProgressDrawTarget::hidden());
+            let template = if counts { "[{bar:20}] {pos} of {len}  {msg}" } else { "[{bar:20}] {pos} of {len} s  {msg}" };
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar.with_finish(ProgressFinish::AndClear)
+        });
+        Self { bar, all, counts, warm_up: plan.warm_up }
+    }
+
+    pub(super) fn show(&mut self, live: &Live) {
+        let Some(bar) = self.bar.as_ref().filter(|_| live.elapsed >= MOMENT) else { return };
+        let measured = live.elapsed.saturating_sub(self.warm_up);
+        let position = if self.counts { live.answered + live.lost } else { measured.as_secs() };
+        bar.set_position(position.min(self.all));
+        bar.set_message(message(live, measured.is_zero()));
+        if bar.is_hidden() {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        bar.tick();
+    }
+}
+
+fn message(live: &Live, warms_up: bool) -> String {
+    let mut told = format!("{:.0} requests/s", live.rate);
+    if let Some([median, slow]) = live.latency {
+        told += &format!(", median {median:.2?}, p99 {slow:.2?}");
+    }
+    if live.lost > 0 {
+        told += &format!(", {} lost", live.lost);
+    }
+    if live.notifications > 0 {
+        told += &format!(", {} notifications", live.notifications);
+    }
+    if warms_up {
+        told += " (warming up)";
+    }
+    told
+}

@@ -1,0 +1,249 @@
+//! `conche bench URI`: load a server and say what it made of it; `conche bench compare`: two such results.
+
+mod compare;
+mod live;
+mod mix;
+mod show;
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use conche::codec::BodyBuilder;
+use conche::{Code, Error, OptionNumber, Reliability, Uri};
+use conche_bench::{Arrivals, Kind, Load, Plan, Report, Until};
+use conche_lab::units::{Size, Span};
+
+use crate::Global;
+use crate::exit::{NoAnswer, NoSuccess, UsageError};
+use crate::json;
+use crate::names::Controller;
+use crate::request::Message;
+use crate::request::option::RawOption;
+use crate::request::payload::Payload;
+use crate::runtime;
+
+/// The end of its help.
+const EXAMPLES: &str = "\
+Examples:
+  conche bench coap://192.0.2.1/temperature                as fast as 16 clients with one request at a time go
+  conche bench URI -c 1000 --in-flight 4 --threads 2       4000 requests at a time, from 1000 ports
+  conche bench URI -r 5000 --poisson -z 60s --warm-up 5s   latency at 5000 requests a second, from when each was due
+  conche bench URI -m put --payload-size 4KiB -n 10000     block-wise uploads
+  conche bench coap://192.0.2.1 --mix mix.toml             several requests by weight
+  conche bench URI --json > before.json                    and later: conche bench compare before.json after.json";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[group(skip)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// coap://HOST[:PORT]/PATH[?QUERY]
+    #[arg(required = true)]
+    uri: Option<String>,
+    /// CoAP endpoints, each with a source port of its own: to the server so many clients.
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    endpoints: u32,
+    /// Requests at a time of each endpoint (its NSTART); more than 1 needs a controller that measures round trips.
+    #[arg(short = 'w', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    in_flight: u16,
+    /// Requests a second that are due over all endpoints, whatever becomes of those before them (open loop). Latency counts from
+    /// when a request was due. Without it, each request leaves when the one before it is over (closed loop).
+    #[arg(short, long, value_name = "N", value_parser = parse_rate)]
+    rate: Option<f64>,
+    /// Have the requests of an open loop come at random, as those of many independent clients do, instead of evenly.
+    #[arg(long, requires = "rate")]
+    poisson: bool,
+    /// Stop after so many requests.
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+    /// Stop after so long, as in 30s or 5min; 10s by default. What is in flight then is waited for, 5 s at most.
+    #[arg(short = 'z', long, value_name = "TIME")]
+    duration: Option<Span>,
+    /// Load the server for so long before anything counts.
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    warm_up: Span,
+    /// Give a request up after so long, all retransmissions included. By default Confirmable ones take as long as CoAP lets
+    /// them, up to 93 s and more, and Non-confirmable ones 5 s.
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<Span>,
+    /// Threads that share the endpoints.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    threads: u32,
+    /// get, post, put, delete, fetch, patch or ipatch.
+    #[arg(short = 'm', long, value_name = "METHOD", default_value = "get", value_parser = parse_method)]
+    method: Code,
+    /// Have each endpoint observe the resource, and count notifications.
+    #[arg(long, conflicts_with = "requests")]
+    observe: bool,
+    /// A payload of so many bytes, as in 100B or 4KiB.
+    #[arg(long, value_name = "SIZE", conflicts_with = "payload-source")]
+    payload_size: Option<Size>,
+    /// Send the requests that this TOML file describes, by their weights: [[request]] with weight, method, path, payload or
+    /// payload_size, type, content_format, accept, options.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "payload-source", "payload_size", "observe"])]
+    mix: Option<PathBuf>,
+    #[command(flatten)]
+    message: Message,
+    /// Send from this address.
+    #[arg(long, value_name = "ADDR")]
+    bind: Option<IpAddr>,
+    /// Where random choices come from: arrivals, and the order of requests of a mix.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    controller: Controller,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Say by how much the second of two results of `conche bench --json` differs from the first.
+    Compare(compare::Args),
+}
+
+/// How long a Non-confirmable request is waited for: nobody repeats it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
+    if let Some(Command::Compare(args)) = args.command {
+        return compare::run(&args, global);
+    }
+    let uri: Uri = args.uri.as_deref().unwrap_or_default().parse().map_err(Error::Uri)?;
+    let plan = plan(&args, &uri)?;
+    plan.validate().map_err(|error| UsageError(error.to_string()))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    stop_on_interrupt(Arc::clone(&stop));
+    let mut live = live::Display::new(&plan, global);
+    let report = conche_bench::run(&plan, &stop, &mut |news| live.show(news));
+    drop(live);
+    let report = report?;
+    if global.json {
+        json::print(&report)?;
+    } else {
+        show::report(&report, &uri)?;
+    }
+    if !global.quiet {
+        report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    }
+    outcome(&report, &uri)
+}
+
+/// Ctrl-C ends the test, and what was measured until then is shown.
+fn stop_on_interrupt(stop: Arc<AtomicBool>) {
+    std::thread::spawn(move || {
+        // Without a handler Ctrl-C ends the process at once.
+        if runtime::start().is_ok_and(|runtime| runtime.block_on(tokio::signal::ctrl_c()).is_ok()) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+}
+
+/// A test in which nothing succeeded has failed.
+fn outcome(report: &Report, uri: &Uri) -> anyhow::Result<()> {
+    let of_class = |class: char| report.codes.iter().filter(move |(code, _)| code.starts_with(class));
+    if report.answered == 0 {
+        return Err(NoAnswer(uri.to_string()).into());
+    }
+    let most = report.codes.iter().max_by_key(|(_, count)| **count);
+    match most {
+        Some((code, _)) if of_class('2').next().is_none() => Err(NoSuccess { code: code.clone() }.into()),
+        _ => Ok(()),
+    }
+}
+
+fn plan(args: &Args, uri: &Uri) -> anyhow::Result<Plan> {
+    let kinds = match &args.mix {
+        Some(file) => mix::read(file, uri, &args.message)?,
+        None => vec![kind(args, uri)?],
+    };
+    let mut plan = Plan::new(resolve(uri, args.bind)?, kinds);
+    plan.endpoints = args.endpoints;
+    plan.in_flight = args.in_flight;
+    plan.threads = args.threads;
+    if let Some(rate) = args.rate {
+        let arrivals = if args.poisson { Arrivals::Poisson } else { Arrivals::Constant };
+        plan.load = Load::Open { rate, arrivals };
+    }
+    if let Some(span) = args.duration {
+        plan.until = Until::Elapsed(span.0);
+    }
+    if let Some(count) = args.requests {
+        plan.until = Until::Count(count);
+    }
+    plan.warm_up = args.warm_up.0;
+    let confirmable = plan.kinds.iter().all(|kind| kind.reliability == Reliability::Confirmable);
+    plan.timeout = args.timeout.map(|span| span.0).or((!confirmable).then_some(PATIENCE));
+    plan.controller = args.controller.cc.clone();
+    plan.block_size = args.message.block.unwrap_or_default();
+    plan.q_block = args.message.q_block;
+    plan.local = args.bind;
+    plan.observe = args.observe;
+    plan.seed = args.seed;
+    Ok(plan)
+}
+
+/// The request of the arguments.
+fn kind(args: &Args, uri: &Uri) -> anyhow::Result<Kind> {
+    let payload = match args.payload_size {
+        Some(size) => filling(size)?,
+        None => match args.message.payload.read(true)? {
+            Some(Payload::Whole(payload)) => payload,
+            Some(Payload::Read { .. }) | None => Vec::new(),
+        },
+    };
+    Ok(Kind::new(args.method, uri, options(&args.message).payload(payload))?.with(args.message.non))
+}
+
+/// The options of the arguments.
+fn options(message: &Message) -> BodyBuilder {
+    let mut builder = BodyBuilder::new();
+    if let Some(format) = message.accept {
+        builder = builder.uint(OptionNumber::ACCEPT, format.0.into());
+    }
+    if let Some(format) = message.content_format {
+        builder = builder.content_format(format);
+    }
+    let each = |builder: BodyBuilder, option: &RawOption| builder.option(option.number, &option.value);
+    message.options.iter().fold(builder, each)
+}
+
+/// A payload of this size that nobody can mistake for something else.
+fn filling(size: Size) -> Result<Vec<u8>, UsageError> {
+    match usize::try_from(size.0) {
+        Ok(size) if size <= conche_bench::plan::LARGEST_BODY => Ok(vec![b'x'; size]),
+        _ => Err(UsageError(format!("a payload of {} bytes: 16 MiB are possible", size.0))),
+    }
+}
+
+/// The address of the host, of the IP version that it is to be sent from.
+fn resolve(uri: &Uri, local: Option<IpAddr>) -> Result<SocketAddr, Error> {
+    let host = uri.host().to_string();
+    let found = (host.as_str(), uri.port()).to_socket_addrs();
+    let mut found = found.map_err(|source| Error::Resolve { host: host.clone(), source })?.peekable();
+    let first = *found.peek().ok_or(Error::NoAddress { host })?;
+    match local {
+        None => Ok(first),
+        Some(local) => found
+            .find(|address| address.is_ipv4() == local.is_ipv4())
+            .ok_or(Error::IpVersion { peer: first, local: SocketAddr::new(local, 0) }),
+    }
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+    rate.ok_or_else(|| "a number of requests a second above 0 was expected".to_owned())
+}
+
+/// Reads the name of a method, such as get or iPATCH.
+fn parse_method(text: &str) -> Result<Code, String> {
+    const METHODS: [Code; 7] =
+        [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
+    let named = |code: &Code| code.description().is_some_and(|name| name.eq_ignore_ascii_case(text));
+    METHODS
+        .into_iter()
+        .find(named)
+        .ok_or_else(|| "methods are get, post, put, delete, fetch, patch and ipatch".to_owned())
+}

@@ -1,0 +1,36 @@
+//! What every request may have beside its URI: the arguments of all commands that send some.
+
+use clap::Args;
+use conche::ContentFormat;
+use conche::codec::BlockSize;
+
+use super::option::{self, RawOption};
+use super::payload;
+use crate::formats;
+
+#[derive(Debug, Args)]
+// Payload and blocks are groups of their own.
+#[group(skip)]
+pub struct Message {
+    /// Send as Non-confirmable: once, without an acknowledgement.
+    #[arg(short = 'N', long)]
+    pub non: bool,
+    /// The content format that the response shall have: number, media type or short name.
+    #[arg(short = 'A', long, value_name = "FORMAT", value_parser = formats::parse)]
+    pub accept: Option<ContentFormat>,
+    /// The payload's content format: number, media type or short name.
+    #[arg(short = 't', long, value_name = "FORMAT", value_parser = formats::parse)]
+    pub content_format: Option<ContentFormat>,
+    #[command(flatten)]
+    pub payload: payload::Args,
+    /// Send and ask for a body in blocks of so many bytes: 16, 32, 64, 128, 256, 512 or 1024. By default only what does not
+    /// fit into a message goes in blocks, of 1024 bytes. Bodies may have 16 MiB, those from and to files more.
+    #[arg(short, long = "block", value_name = "SIZE", value_parser = option::parse_block)]
+    pub block: Option<BlockSize>,
+    /// Send and fetch large bodies in sets of Non-confirmable messages (Q-Block), if the server knows how.
+    #[arg(long)]
+    pub q_block: bool,
+    /// Add an option by number; the value is text, or bytes if it begins with 0x. May be repeated.
+    #[arg(short = 'O', long = "option", value_name = "NUM,VALUE", value_parser = option::parse)]
+    pub options: Vec<RawOption>,
+}
