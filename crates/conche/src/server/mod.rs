@@ -238,6 +238,7 @@
 //! [`ServerBuilder::controller`] chooses one for all clients and [`ServerBuilder::controller_for`] one for those of a
 //! prefix. [`cc`](crate::cc) has them; one of one's own implements its trait [`Controller`](crate::cc::Controller).
 
+mod answer;
 pub mod extract;
 mod fresh;
 mod handler;
@@ -248,6 +249,7 @@ mod request;
 mod response;
 pub mod routing;
 
+pub use answer::Answer;
 #[cfg(feature = "cbor")]
 pub use extract::Cbor;
 #[cfg(feature = "json")]
