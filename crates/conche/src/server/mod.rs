@@ -248,6 +248,7 @@ pub(crate) mod notifier;
 mod request;
 mod response;
 pub mod routing;
+mod workers;
 
 pub use answer::Answer;
 #[cfg(feature = "cbor")]
@@ -260,7 +261,7 @@ pub use extract::{
 };
 pub use fresh::{NoRandomness, RequireFresh};
 pub use handler::Handler;
-pub use listen::{BindError, Server, ServerBuilder, ServerRole, Stopped};
+pub use listen::{BindError, Server, ServerBuilder, ServerRole, Stopped, WorkersError};
 pub use middleware::{FromFn, HandleError, Next, from_fn, handle_error};
 pub use notifier::Notifier;
 pub use request::{Capture, Request};
