@@ -11,8 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use conche::client::Observation;
-use conche::server::{BindError, Notifier, Router, ServerBuilder, State, WorkersError, get, post};
-use conche::{Client, Error, Server};
+use conche::server::{BindError, Notifier, Response, Router, ServerBuilder, State, WorkersError, get, post};
+use conche::{Client, Code, Error, Reliability, Server};
 use tokio::net::UdpSocket;
 
 const WORKERS: usize = 4;
@@ -80,8 +80,10 @@ struct Door {
     moved: Notifier,
 }
 
-async fn moves(State(door): State<Door>) -> String {
-    door.moves.load(Ordering::Relaxed).to_string()
+/// Confirmable, as one that is not waits for the path to have room for it.
+async fn moves(State(door): State<Door>) -> Response {
+    let moves = door.moves.load(Ordering::Relaxed).to_string();
+    Response::new(Code::CONTENT).text(moves).reliability(Reliability::Confirmable)
 }
 
 /// Waits until an observer has heard of this state.
