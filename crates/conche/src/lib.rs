@@ -24,7 +24,7 @@
 //! # What a user can rely on
 //!
 //! - Each socket has one task that drives one sans-I/O [`Endpoint`](conche_proto::Endpoint): the same protocol that the
-//!   simulator runs. Retransmission, deduplication, separate responses and congestion control are its affair.
+//!   simulator runs. A server may have [several](server::ServerBuilder::workers) of both, on a thread each. Retransmission, deduplication, separate responses and congestion control are its affair.
 //! - Dropping a request's future cancels it and frees what it holds. A handler that takes long becomes a separate
 //!   response by itself; one that panics becomes 5.00. A server that is shut down answers 5.03 what it gives up.
 //! - A request's [`timeout`](client::RequestBuilder::timeout) bounds everything, and [`Error::was_sent`] tells whether

@@ -11,6 +11,7 @@
 //! for each part of 2 048 after which traffic goes on. These were measured by `cargo bench -p conche-proto --bench endpoint -- survey`
 //! with 32 places, on a machine of two cores with a load average of 7.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::driver::Handle;
 use crate::watch::DropReason;
 
 /// The media type of the text, for HTTP. In CoAP, which has no number for it, it is `text/plain`.
@@ -36,8 +38,16 @@ pub(crate) struct Report {
     pub(crate) paths: Vec<(SocketAddr, PeerSnapshot)>,
 }
 
-/// The text of some endpoints together.
-pub(crate) fn encode(reports: Vec<Report>) -> String {
+/// The text of the endpoints that these handles lead to, with so many of the busiest destinations of each.
+pub(crate) async fn of(handles: impl IntoIterator<Item = impl Borrow<Handle>>, destinations: usize) -> String {
+    let mut reports = Vec::new();
+    for handle in handles {
+        reports.extend(handle.borrow().report(destinations).await);
+    }
+    encode(reports)
+}
+
+fn encode(reports: Vec<Report>) -> String {
     let mut registry = Registry::with_prefix("conche");
     registry.register_collector(Box::new(Reports(reports)));
     let mut encoded = String::new();

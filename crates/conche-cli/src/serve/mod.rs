@@ -42,6 +42,10 @@ pub struct Args {
     /// Serve large bodies in sets of Non-confirmable messages (Q-Block) to clients that ask for that.
     #[arg(long)]
     q_block: bool,
+    /// Serve with so many threads, each with a socket of its own at the same address; a client is always served by the same one.
+    /// Only Linux has more than 1.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MOST_WORKERS))]
+    workers: u16,
     /// Where to listen; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:5683", env = "CONCHE_BIND", value_parser = parse_bind)]
     bind: String,
@@ -50,6 +54,9 @@ pub struct Args {
     #[command(flatten)]
     recording: Recording,
 }
+
+/// More threads than any machine has processors.
+const MOST_WORKERS: i64 = 1024;
 
 /// How long a server that is told to stop waits for what it has begun.
 const GRACE: Duration = Duration::from_secs(2);
@@ -70,6 +77,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         };
         let stop = stop_signal().context("signals that end the server cannot be caught")?;
         let server = args.control.of(Server::builder()).router(router).body_limit(limit);
+        let server = server.workers(args.workers.into());
         let server = if args.public { server.validate_sources() } else { server };
         let server = if args.q_block { server.q_block(QBlock::default()) } else { server };
         let mut server = records.watch(server).bind(&args.bind).await?;

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::wire::{OptionHeader, PAYLOAD_MARKER};
-use super::{ContentFormat, MAX_OPTION_LENGTH, OptionNumber, Options, RawOption, encode_uint};
+use super::{ContentFormat, MAX_OPTION_LENGTH, MessagePool, OptionNumber, Options, RawOption, encode_uint};
 
 /// Options, payload marker and payload as they will stand in the datagram. Header and token are the endpoint's affair
 /// and are put before it on each transmission. Clones share the bytes.
@@ -30,6 +30,23 @@ impl Body {
     #[must_use]
     pub fn builder() -> BodyBuilder {
         BodyBuilder::default()
+    }
+
+    /// A payload and what it is, with no other options, as most responses are; in memory that [`MessagePool`] lends.
+    #[must_use]
+    pub fn pooled(format: Option<ContentFormat>, payload: &[u8], pool: &mut MessagePool) -> Self {
+        let format = format.and_then(|format| {
+            let value = encode_uint(format.0.into());
+            Some((OptionHeader::new(OptionNumber::CONTENT_FORMAT.0, value.len().into())?, value))
+        });
+        let marker = if payload.is_empty() { &[][..] } else { &[PAYLOAD_MARKER] };
+        let bytes = match format {
+            Some((header, value)) => {
+                pool.join([&header.padded()[..usize::from(header.len())], value.as_slice(), marker, payload])
+            }
+            None => pool.join([marker, payload]),
+        };
+        Self { bytes }
     }
 
     pub(super) const fn shared(&self) -> &Bytes {

@@ -37,8 +37,27 @@ pub(super) struct Layout {
     /// Bytes before the token that tell its length.
     token_start: u8,
     token_end: u32,
+    /// Which options there are, so that those that are not there cost no walk.
+    present: Present,
     /// Where the payload marker is, or the end.
     options_end: usize,
+}
+
+/// Which options a message has: a bit for each number, the last one for all that have none of their own.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct Present(u32);
+
+impl Present {
+    #[inline]
+    fn with(self, number: u32) -> Self {
+        Self(self.0 | 1 << number.min(u32::BITS - 1))
+    }
+
+    /// `false` if there is certainly none of this number.
+    #[inline]
+    fn may_have(self, OptionNumber(number): OptionNumber) -> bool {
+        self.0 >> u32::from(number).min(u32::BITS - 1) & 1 != 0
+    }
 }
 
 impl<'a> Content<'a> {
@@ -69,8 +88,8 @@ impl<'a> Content<'a> {
         let behind = rest.get(length as usize..).ok_or(DecodeErrorKind::TokenTruncated)?;
         // At most two bytes tell the length.
         let token_start = u8::try_from(bytes.len() - rest.len()).unwrap_or_default();
-        let options_end = options_end(bytes.len(), behind)?;
-        let layout = Layout { code, token_start, token_end: u32::from(token_start) + length, options_end };
+        let (options_end, present) = options_end(bytes.len(), behind)?;
+        let layout = Layout { code, token_start, token_end: u32::from(token_start) + length, present, options_end };
         Ok(Self { bytes, layout })
     }
 
@@ -130,12 +149,14 @@ impl<'a> Content<'a> {
     /// The value of this option, of its first occurrence if it is repeatable. As [`values`](Self::values), this passes
     /// over what a recipient has to ignore.
     #[must_use]
+    #[inline]
     pub fn option(&self, number: OptionNumber) -> Option<&'a [u8]> {
         self.values(number).next()
     }
 
     /// The value of this option as a number; `None` too when it does not fit 32 bits.
     #[must_use]
+    #[inline]
     pub fn uint(&self, number: OptionNumber) -> Option<u32> {
         self.option(number).and_then(decode_uint)
     }
@@ -143,8 +164,12 @@ impl<'a> Content<'a> {
     /// The values of this option, without those that count as unrecognised: values of a length out of range
     /// (RFC 7252 §5.4.3), supernumerary occurrences (§5.4.5), options not defined for this message (§5.4).
     #[must_use]
+    #[inline]
     pub fn values(&self, number: OptionNumber) -> Values<'a> {
-        Values::new(self.options(), number, self.code())
+        match self.layout.present.may_have(number) {
+            true => Values::new(self.options(), number, self.code()),
+            false => Values { options: Options::encoded(&[]), number, spec: None },
+        }
     }
 
     /// How long the response may be taken for what the server would say now: its Max-Age, 60 s if it has none (RFC 7252
@@ -164,21 +189,22 @@ impl<'a> Content<'a> {
 /// In seconds.
 const DEFAULT_MAX_AGE: u32 = 60;
 
-/// Checks options and payload, which end a message of so many bytes, and answers where in it the options end.
+/// Checks options and payload, which end a message of so many bytes, and answers where in it the options end, and which there are.
 #[inline]
-fn options_end(length: usize, mut rest: &[u8]) -> Result<usize, DecodeErrorKind> {
-    let mut number = 0_u32;
+fn options_end(length: usize, mut rest: &[u8]) -> Result<(usize, Present), DecodeErrorKind> {
+    let (mut number, mut present) = (0_u32, Present::default());
     loop {
         match rest.split_first() {
-            None => return Ok(length),
+            None => return Ok((length, present)),
             Some((&PAYLOAD_MARKER, [])) => return Err(DecodeErrorKind::PayloadMarker),
-            Some((&PAYLOAD_MARKER, _)) => return Ok(length - rest.len()),
+            Some((&PAYLOAD_MARKER, _)) => return Ok((length - rest.len(), present)),
             Some((&first, after)) => {
                 let option = split_option(first, after)?;
                 number += option.delta;
                 if number > u16::MAX.into() {
                     return Err(DecodeErrorKind::OptionNumberOverflow);
                 }
+                present = present.with(number);
                 rest = option.rest;
             }
         }

@@ -30,14 +30,21 @@ impl MessagePool {
     /// The bytes, in a chunk.
     #[inline]
     pub(super) fn copy(&mut self, bytes: &[u8]) -> Bytes {
-        if bytes.len() > Self::CHUNK {
-            return Bytes::copy_from_slice(bytes);
+        self.join([bytes])
+    }
+
+    /// The bytes of all parts, one behind the other in a chunk.
+    #[inline]
+    pub(super) fn join<const N: usize>(&mut self, parts: [&[u8]; N]) -> Bytes {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        if length > Self::CHUNK {
+            return parts.concat().into();
         }
-        if bytes.len() > self.chunk.capacity() {
+        if length > self.chunk.capacity() {
             // Asking for a whole chunk, not for what is missing, makes `reserve` start the old one again if it is free.
             self.chunk.reserve(Self::CHUNK);
         }
-        self.chunk.extend_from_slice(bytes);
+        parts.iter().for_each(|part| self.chunk.extend_from_slice(part));
         self.chunk.split().freeze()
     }
 }

@@ -10,7 +10,7 @@ use super::cache::CacheLimits;
 use super::sockets::Sockets;
 use crate::builder::Builder;
 use crate::driver::Binding;
-use crate::settings::{ConfigError, SharedController};
+use crate::settings::{ConfigError, Settings, SharedController};
 
 /// Makes a [`Client`].
 pub type ClientBuilder<C = AnyController> = Builder<ClientRole, C>;
@@ -30,6 +30,16 @@ impl Default for ClientRole {
             v6: Binding::Address((Ipv6Addr::UNSPECIFIED, 0).into()),
             cache: None,
         }
+    }
+}
+
+impl ClientRole {
+    pub(super) fn caching(cache: Option<CacheLimits>) -> Self {
+        Self { cache, ..Self::default() }
+    }
+
+    pub(super) fn client<C: SharedController>(self, settings: Settings<C>) -> Client {
+        Client::with(Sockets::own(settings, self.v4, self.v6), self.cache)
     }
 }
 
@@ -95,8 +105,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// If the settings contradict each other.
     pub fn build(self) -> Result<Client, ConfigError> {
         self.settings.validate()?;
-        let ClientRole { v4, v6, cache } = self.role;
-        Ok(Client::with(Sockets::own(self.settings, v4, v6), cache))
+        Ok(self.role.client(self.settings))
     }
 
     fn slot(&mut self, address: SocketAddr) -> &mut Binding {

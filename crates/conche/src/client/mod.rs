@@ -34,6 +34,7 @@ use conche_proto::{Course, Failure, PeerSnapshot, Stats};
 use tokio::time::{Instant, timeout_at};
 
 use crate::driver::{Exchange, ExchangeError, Handle, Opening, Outcome, Patience, Place};
+use crate::settings::{Settings, SharedController};
 use crate::uri::{Host, Uri, UriError};
 use cache::Cache;
 use sockets::Sockets;
@@ -95,6 +96,11 @@ impl Client {
     /// A client that sends from the socket of a server.
     pub(crate) fn of_server(handle: Handle, cache: Option<CacheLimits>) -> Self {
         Self::with(Sockets::Server(handle), cache)
+    }
+
+    /// A client with the settings of a server, but with sockets of its own.
+    pub(crate) fn beside_server<C: SharedController>(settings: Settings<C>, cache: Option<CacheLimits>) -> Self {
+        ClientRole::caching(cache).client(settings)
     }
 
     /// GET: reads a resource (RFC 7252 §5.8.1).
@@ -188,11 +194,7 @@ impl Client {
     /// See [`metrics`](crate::metrics).
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
-        let mut reports = Vec::new();
-        for handle in self.sockets.open() {
-            reports.extend(handle.report(destinations).await);
-        }
-        crate::metrics::encode(reports)
+        crate::metrics::of(self.sockets.open(), destinations).await
     }
 
     /// What is known of the path to a destination; `None` if nothing is.

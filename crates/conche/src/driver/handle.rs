@@ -161,6 +161,11 @@ impl Handle {
         self.shared.local
     }
 
+    /// Waits until the driver has ended.
+    pub(crate) async fn stopped(&self) {
+        self.commands.closed().await;
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.commands.is_closed()
     }

@@ -37,7 +37,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conche_proto::codec::{Body, Code, OwnedMessage};
+use conche_proto::codec::{Body, Code, MessagePool, OwnedMessage};
 use conche_proto::{
     Endpoint, Event, ExchangeId, Input, Instant, Limits, Output, RequestId, RespondError, Transmit, Undrained,
 };
@@ -95,6 +95,8 @@ pub(crate) struct Driver<C: SharedController> {
     closing: Option<Closing>,
     incoming: Box<[u8]>,
     outgoing: Outbox,
+    /// Memory of responses on their way to the endpoint.
+    pool: MessagePool,
     receive_errors: Throttle,
     response_errors: Throttle,
 }
@@ -162,6 +164,7 @@ impl<C: SharedController> Driver<C> {
             closing: None,
             incoming: socket::buffer(start.role),
             outgoing: Outbox::new(socket::at_once(start.role), start.limits.message_bytes),
+            pool: MessagePool::new(),
             receive_errors: Throttle::default(),
             response_errors: Throttle::default(),
         };
@@ -434,7 +437,7 @@ impl<C: SharedController> Driver<C> {
 
     fn send_response(&mut self, request: RequestId, mut response: Response) {
         let (code, stream) = (response.code(), response.take_stream());
-        let answered = match (response.build(), stream) {
+        let answered = match (response.build(&mut self.pool), stream) {
             (Ok(head), Some(stream)) => self.respond_in_parts(request, head, stream).map_err(|error| error.to_string()),
             (Ok(response), None) => {
                 let answered = self.endpoint.respond(self.now, request, response);

@@ -196,7 +196,10 @@ impl<C: SharedController> Driver<C> {
 
     /// A request was answered, which may have been a registration.
     pub(super) fn registration_answered(&mut self, id: RequestId) {
-        if let Some(topic) = self.topics.registering.remove(&id) {
+        // Few requests register, and all come here.
+        if !self.topics.registering.is_empty()
+            && let Some(topic) = self.topics.registering.remove(&id)
+        {
             self.count_observers(topic);
         }
     }
@@ -282,7 +285,7 @@ impl<C: SharedController> Driver<C> {
         // One stream could not make the payload for all of them.
         let response = if response.is_stream() { Response::new(Code::INTERNAL_SERVER_ERROR) } else { response };
         let code = response.code();
-        let told = match response.build() {
+        let told = match response.build(&mut self.pool) {
             Ok(response) => self.endpoint.notify(self.now, topic, response).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };

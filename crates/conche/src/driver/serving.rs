@@ -125,22 +125,33 @@ impl Serving {
         if self.refusing {
             return Some(unavailable());
         }
-        let group = Group::of(self.hash.hash_one(from.prefix()));
-        let full = !self.shares.admits(group, 1, self.handlers.most);
-        let (from, id) = (from.socket_addr(), Asker::Request(id));
+        let full = self.is_full_for(from);
+        let (source, from, id) = (Some(from), from.socket_addr(), Asker::Request(id));
         let span = debug_span!("request", peer = %from, method = ?message.code(), path = message.uri_path());
         if self.handlers.spawn {
             if full {
                 return Some(self.full());
             }
-            self.spawn(id, Some(group), span, move |router| router.dispatch(from, message, rest));
+            self.spawn(id, source, span, move |router| router.dispatch(from, message, rest));
             return None;
         }
         // Its handler could do half of what it does before it would have to wait, and the client would ask again.
         if full && !message.code().is_idempotent() {
             return Some(self.full());
         }
-        self.first(id, Some(group), full, span, |router| router.dispatch(from, message, rest))
+        self.first(id, source, full, span, |router| router.dispatch(from, message, rest))
+    }
+
+    /// As many handlers run for clients of this one's prefix as may. Where none runs, nothing has to be looked up.
+    fn is_full_for(&self, from: Address) -> bool {
+        match self.running.is_empty() {
+            true => self.handlers.most == 0,
+            false => !self.shares.admits(self.group_of(from), 1, self.handlers.most),
+        }
+    }
+
+    fn group_of(&self, from: Address) -> Group {
+        Group::of(self.hash.hash_one(from.prefix()))
     }
 
     /// Who tells of changes of what this request asks for. Nobody does any more while new requests are refused.
@@ -169,7 +180,7 @@ impl Serving {
     fn spawn(
         &mut self,
         id: Asker,
-        group: Option<Group>,
+        source: Option<Address>,
         span: Span,
         dispatch: impl FnOnce(&Router) -> Dispatch + Send + 'static,
     ) {
@@ -180,14 +191,14 @@ impl Serving {
                 Dispatch::Handle(answer) => answer.await,
             }
         };
-        self.run(id, group, answer.instrument(span));
+        self.run(id, source, answer.instrument(span));
     }
 
     /// Runs a handler up to where it has to wait for something, or to its end.
     fn first(
         &mut self,
         id: Asker,
-        group: Option<Group>,
+        source: Option<Address>,
         full: bool,
         span: Span,
         dispatch: impl FnOnce(&Router) -> Dispatch,
@@ -202,7 +213,7 @@ impl Serving {
                 Poll::Ready(response) => Ok(response),
                 Poll::Pending => Err(None),
             },
-            Dispatch::Handle(mut answer) => match poll_once(answer.as_mut()) {
+            Dispatch::Handle(mut answer) => match poll_once(Pin::new(&mut answer)) {
                 Poll::Ready(response) => Ok(response),
                 Poll::Pending => Err(Some(answer)),
             },
@@ -212,14 +223,15 @@ impl Serving {
             Ok(Ok(response)) => Some(response),
             Ok(Err(None)) => Some(self.full()),
             Ok(Err(Some(answer))) => {
-                self.run(id, group, answer.instrument(span));
+                self.run(id, source, answer.instrument(span));
                 None
             }
             Err(_) => Some(self.panicked()),
         }
     }
 
-    fn run(&mut self, id: Asker, group: Option<Group>, answer: impl Future<Output = Response> + Send + 'static) {
+    fn run(&mut self, id: Asker, source: Option<Address>, answer: impl Future<Output = Response> + Send + 'static) {
+        let group = source.map(|source| self.group_of(source));
         let task = self.running.spawn(answer);
         self.askers.insert(task.id(), (id, group));
         match group {

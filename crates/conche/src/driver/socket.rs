@@ -66,6 +66,8 @@ pub(super) fn buffer(role: Role) -> Box<[u8]> {
 pub(crate) enum Binding {
     /// A new one with this local address.
     Address(SocketAddr),
+    /// One of several with this local address, to which the kernel hands out peers. Only Linux does so.
+    OneOfSeveral(SocketAddr),
     /// One that the user has made.
     Socket(Arc<std::net::UdpSocket>),
 }
@@ -140,7 +142,7 @@ impl Departure {
 impl Socket {
     pub(super) fn open(binding: &Binding, interface: Option<&str>, role: Role) -> io::Result<Self> {
         let socket = match binding {
-            Binding::Address(address) => new(*address, role)?,
+            Binding::Address(address) | Binding::OneOfSeveral(address) => new(*address, role)?,
             Binding::Socket(socket) => socket.try_clone()?.into(),
         };
         if let Some(interface) = interface {
@@ -150,7 +152,10 @@ impl Socket {
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
         socket.set_nonblocking(true)?;
-        if let Binding::Address(address) = binding {
+        if let Binding::OneOfSeveral(_) = binding {
+            share_address(&socket)?;
+        }
+        if let Binding::Address(address) | Binding::OneOfSeveral(address) = binding {
             socket.bind(&(*address).into())?;
         }
         let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
@@ -369,6 +374,18 @@ fn bind_to_interface(socket: &socket2::Socket, interface: &str) -> io::Result<()
 fn bind_to_interface(_: &socket2::Socket, interface: &str) -> io::Result<()> {
     let told = format!("only Linux binds sockets to an interface, such as {interface:?}: bind to one of its addresses");
     Err(io::Error::new(io::ErrorKind::Unsupported, told))
+}
+
+/// Lets other sockets have the address of this one, if they want that too. The kernel then chooses one of them by the addresses and
+/// ports of both sides.
+#[cfg(target_os = "linux")]
+fn share_address(socket: &socket2::Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn share_address(_: &socket2::Socket) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux spreads the clients of an address over several sockets"))
 }
 
 /// The network has no way to the peer, as opposed to something that is wrong with the datagram or the socket.

@@ -1,6 +1,5 @@
 //! [`RequireFresh`]: a layer that answers only those who prove that they ask now, and from where they say (RFC 9175).
 
-use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use conche_proto::{Freshness, Instant};
 use tower_layer::Layer;
 
 use super::routing::{RequestService, Route};
-use super::{Request, Response};
+use super::{Answer, Request, Response};
 
 /// A layer that lets requests pass only if they are fresh: with an Echo option (RFC 9175 §2) whose value the server gave
 /// this client a short time ago. Others are answered with 4.01 and such a value, and [`Client`](crate::Client) sends them
@@ -80,7 +79,7 @@ impl<I: RequestService> Layer<I> for RequireFresh {
     fn layer(&self, inner: I) -> Route {
         let (challenges, inner) = (Arc::clone(&self.0), Route::from_service(inner));
         Route::new(move |request| match challenges.refusal(&request) {
-            Some(refusal) => Box::pin(ready(refusal)),
+            Some(refusal) => Answer::ready(refusal),
             None => inner.answer(request),
         })
     }

@@ -1,15 +1,11 @@
 //! Async functions as handlers.
 
 use std::future::Future;
-use std::pin::Pin;
 
 use conche_proto::codec::{Code, ContentFormat};
 
 use super::extract::{FromRequest, FromRequestParts, Needs};
-use super::{IntoResponse, Request, Response};
-
-/// What a handler does with one request.
-pub(super) type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+use super::{Answer, IntoResponse, Request};
 
 /// An async function of up to eight arguments that are each [`FromRequestParts`], the last one [`FromRequest`], with a
 /// result that is [`IntoResponse`].
@@ -28,7 +24,7 @@ pub trait Handler<Arguments, S>: Send + Sync + 'static {
     const NEEDS: Needs;
 
     /// Starts to answer a request.
-    fn call(&self, request: Request, state: &S) -> Pin<Box<dyn Future<Output = Response> + Send>>;
+    fn call(&self, request: Request, state: &S) -> Answer;
 }
 
 /// The response that `result` is to become, in the format that the client accepts.
@@ -37,7 +33,7 @@ fn answer<T: IntoResponse>(
     method: Code,
     accept: Option<ContentFormat>,
 ) -> Answer {
-    Box::pin(async move {
+    Answer::begin(async move {
         let response = result.await.into_response(method);
         match accept {
             Some(accept) => response.accepted_as(accept),
@@ -47,7 +43,7 @@ fn answer<T: IntoResponse>(
 }
 
 fn refused(rejection: impl IntoResponse, method: Code) -> Answer {
-    Box::pin(std::future::ready(rejection.into_response(method)))
+    Answer::ready(rejection.into_response(method))
 }
 
 impl<F, Fut, S> Handler<(), S> for F

@@ -9,12 +9,13 @@ use conche_proto::cc::AnyController;
 use conche_proto::{PeerSnapshot, Stats};
 use thiserror::Error;
 use tokio::net::ToSocketAddrs;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinError;
 
+use super::workers::Workers;
 use super::{Resource, RouteError, Router};
 use crate::builder::Builder;
 use crate::client::{CacheLimits, Client};
-use crate::driver::{Binding, Handle, Handlers, Role};
+use crate::driver::{Binding, Handlers};
 use crate::settings::{ConfigError, SharedController, StartError};
 
 /// A running CoAP server. Dropping it stops it at once; [`shutdown`](Self::shutdown) lets it finish.
@@ -34,17 +35,9 @@ use crate::settings::{ConfigError, SharedController, StartError};
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    handle: Handle,
+    workers: Workers,
     client: Client,
-    task: JoinHandle<()>,
     ended: Option<Result<(), Stopped>>,
-}
-
-/// A client of the server's socket may live longer.
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl Server {
@@ -56,12 +49,16 @@ impl Server {
     /// The address that it is bound to.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
-        self.handle.local()
+        self.workers.first().local()
     }
 
-    /// The counters of its endpoint.
+    /// The counters of its endpoint, or of those of all its [workers](ServerBuilder::workers), added up.
     pub async fn stats(&self) -> Stats {
-        self.handle.stats().await.unwrap_or_default()
+        let mut sum = Stats::default();
+        for handle in self.workers.handles() {
+            sum += handle.stats().await.unwrap_or_default();
+        }
+        sum
     }
 
     /// The counters of its endpoint, what it holds, and what congestion control knows of up to `destinations` destinations, the
@@ -70,21 +67,31 @@ impl Server {
     /// See [`metrics`](crate::metrics).
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
-        self.client().metrics(destinations).await
+        crate::metrics::of(self.workers.handles(), destinations).await
     }
 
     /// What is known of the path to a client; `None` if nothing is.
     pub async fn snapshot(&self, peer: SocketAddr) -> Option<PeerSnapshot> {
-        self.handle.snapshot(peer).await
+        for handle in self.workers.handles() {
+            if let Some(snapshot) = handle.snapshot(peer).await {
+                return Some(snapshot);
+            }
+        }
+        None
     }
 
     /// Forgets what was learnt of the path to a client, by its neighbours, too. Separate responses that are under way keep their timers.
     pub async fn reset_path(&self, peer: SocketAddr) {
-        self.handle.reset_path(peer).await;
+        for handle in self.workers.handles() {
+            handle.reset_path(peer).await;
+        }
     }
 
     /// A client that sends from the socket of this server, so that both roles have one address, as LwM2M wants it. It has
     /// the server's settings, and ends with the server. Asked again, the answer is a clone of it.
+    ///
+    /// That of a server with several [workers](ServerBuilder::workers) has sockets of its own, and lives longer: what is answered to the
+    /// server's address may come to any worker, and only one of them would know what was asked.
     #[must_use]
     pub fn client(&self) -> Client {
         self.client.clone()
@@ -96,9 +103,8 @@ impl Server {
     /// [`client`](Self::client), also those that it goes on sending, and the acknowledgement of responses that have to have
     /// one are waited for. All this takes no longer than `within`.
     pub async fn shutdown(mut self, within: Duration) {
-        self.handle.shutdown(within);
-        // The task does not panic by our doing; if it has, the server is down all the same.
-        let _ = self.wait().await;
+        self.workers.handles().for_each(|handle| handle.shutdown(within));
+        self.workers.all_ended().await;
     }
 
     /// Waits until the server does not serve any more, which is for ever while all goes well. A program that has nothing
@@ -116,11 +122,11 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// Why it ended, if it was not told to. Asked again, the answer is the same. Dropping the future changes nothing.
+    /// Why it ended, if it was not told to. Asked again, the answer is the same. Dropping the future changes nothing. Of several
+    /// [workers](ServerBuilder::workers) one that has ended is told of at once; the others go on, and serve its clients as new ones.
     pub async fn wait(&mut self) -> Result<(), Stopped> {
         if self.ended.is_none() {
-            let ended = (&mut self.task).await.map_err(Stopped::from);
-            self.ended = Some(ended);
+            self.ended = Some(self.workers.ended().await);
         }
         self.ended.clone().unwrap_or(Ok(()))
     }
@@ -135,6 +141,8 @@ pub struct ServerRole {
     router: Router,
     handlers: Handlers,
     client_cache: Option<CacheLimits>,
+    /// Beside the first one.
+    more_workers: usize,
 }
 
 impl<C: SharedController> Builder<ServerRole, C> {
@@ -236,6 +244,46 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
+    /// Serves with so many threads, each with a socket of the same address (SO_REUSEPORT), an endpoint and a runtime of its own. By
+    /// default there is 1 worker, which is a task on the runtime that the server is started on. Only on Linux there can be more.
+    ///
+    /// For a server whose one core is not enough. The kernel hands out clients by the addresses and ports of both sides, so that all that
+    /// a client sends comes to one worker, which remembers it, paces it and knows what it observes. A client whose
+    /// address or port changes, as behind a NAT, is a new one to any server; here it may get another worker as well. What
+    /// follows for a program:
+    ///
+    /// - Handlers run on the threads of the workers, at the same time. They share the state of the router, and a
+    ///   [`Notifier`](super::Notifier) reaches the observers of all workers: each of these asks the handler once for a change.
+    ///   What a handler spawns ends with the server.
+    /// - [`Limits`](crate::Limits) and [`concurrency`](Self::concurrency) are shared out evenly among workers; clients are not, if they are
+    ///   few. What is for each peer stays as it is, and each worker finds out paths by itself, up to [`Limits::paths`](crate::Limits::paths);
+    ///   a [`path_store`](Self::path_store) brings that together for the next start.
+    /// - [`Server::client`] has sockets of its own. Who needs both roles at one address, as LwM2M does, has one worker.
+    /// - Groups cannot be [joined](Self::join_group): each worker would answer.
+    /// - Any other program of the same user could bind the address, too, if it asks for SO_REUSEPORT, and would get a part of the
+    ///   clients. A server that finds the address in use when it starts says so.
+    ///
+    /// ```
+    /// # #[cfg(target_os = "linux")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use conche::server::get;
+    /// use conche::{Client, Server};
+    ///
+    /// let server = Server::builder().route("/hello", get(async || "world")).workers(2).bind("127.0.0.1:0").await?;
+    ///
+    /// let uri = format!("coap://{}/hello", server.local_addr());
+    /// assert_eq!(Client::new().get(uri).await?.text()?, "world");
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(target_os = "linux"))]
+    /// # fn main() {}
+    /// ```
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.role.more_workers = workers.saturating_sub(1);
+        self
+    }
+
     /// Has the server's [`client`](Server::client) keep responses and use them again, as many as these limits allow: as
     /// [`cache`](crate::client::ClientBuilder::cache) does for other clients. By default none are kept.
     pub fn client_cache(mut self, limits: CacheLimits) -> Self {
@@ -270,15 +318,23 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     fn start(&self, binding: Binding, address: SocketAddr) -> Result<Server, BindError> {
-        let router = self.role.router.clone().ready()?;
-        match self.settings.start(binding, Role::Server, router, self.role.handlers) {
-            Ok((handle, task)) => {
-                let client = Client::of_server(handle.clone(), self.role.client_cache);
-                Ok(Server { handle, client, task, ended: None })
-            }
-            Err(StartError::Config(error)) => Err(error.into()),
-            Err(StartError::Socket(source)) => Err(BindError::Socket { address, source }),
-        }
+        let ServerRole { router, handlers, client_cache, more_workers } = &self.role;
+        let (router, handlers) = (router.clone().ready()?, *handlers);
+        let started = match (more_workers, &binding) {
+            (0, _) => Workers::one(&self.settings, binding, (router, handlers)),
+            (_, Binding::Socket(_)) => return Err(BindError::Workers(WorkersError::Socket)),
+            _ if !self.settings.groups.is_empty() => return Err(BindError::Workers(WorkersError::Group)),
+            (more, _) => Workers::several(&self.settings, address, (&router, handlers), more.saturating_add(1)),
+        };
+        let workers = started.map_err(|error| match error {
+            StartError::Config(error) => error.into(),
+            StartError::Socket(source) => BindError::Socket { address, source },
+        })?;
+        let client = match more_workers {
+            0 => Client::of_server(workers.first().clone(), *client_cache),
+            _ => Client::beside_server(self.settings.clone(), *client_cache),
+        };
+        Ok(Server { workers, client, ended: None })
     }
 }
 
@@ -292,6 +348,9 @@ pub enum BindError {
     /// The settings contradict each other.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Several [workers](ServerBuilder::workers) cannot serve what was asked for.
+    #[error(transparent)]
+    Workers(#[from] WorkersError),
     /// The address cannot be read or resolved.
     #[error("the address to listen on cannot be resolved")]
     Resolve(#[source] io::Error),
@@ -306,6 +365,18 @@ pub enum BindError {
         /// What the operating system says.
         source: io::Error,
     },
+}
+
+/// Why a server cannot have several workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WorkersError {
+    /// Each needs a socket of its own.
+    #[error("several workers cannot serve one socket: let the server bind the address, or have one worker")]
+    Socket,
+    /// Each of them would answer what is asked of a group.
+    #[error("several workers cannot join a group, as each of them would answer: have one worker")]
+    Group,
 }
 
 /// Why a server ended that was not told to.

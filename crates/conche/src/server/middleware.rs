@@ -8,7 +8,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::routing::{RequestService, Route};
-use super::{IntoResponse, Request, Response};
+use super::{Answer, IntoResponse, Request, Response};
 
 /// A layer that is an async function: it gets each request, and with [`Next`] it has the handler answer it.
 ///
@@ -65,7 +65,7 @@ where
         Route::new(move |request| {
             let method = request.method();
             let answer = function(request, Next(inner.clone()));
-            Box::pin(async move { answer.await.into_response(method) })
+            Answer::begin(async move { answer.await.into_response(method) })
         })
     }
 }

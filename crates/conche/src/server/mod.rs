@@ -238,6 +238,7 @@
 //! [`ServerBuilder::controller`] chooses one for all clients and [`ServerBuilder::controller_for`] one for those of a
 //! prefix. [`cc`](crate::cc) has them; one of one's own implements its trait [`Controller`](crate::cc::Controller).
 
+mod answer;
 pub mod extract;
 mod fresh;
 mod handler;
@@ -247,7 +248,9 @@ pub(crate) mod notifier;
 mod request;
 mod response;
 pub mod routing;
+mod workers;
 
+pub use answer::Answer;
 #[cfg(feature = "cbor")]
 pub use extract::Cbor;
 #[cfg(feature = "json")]
@@ -258,7 +261,7 @@ pub use extract::{
 };
 pub use fresh::{NoRandomness, RequireFresh};
 pub use handler::Handler;
-pub use listen::{BindError, Server, ServerBuilder, ServerRole, Stopped};
+pub use listen::{BindError, Server, ServerBuilder, ServerRole, Stopped, WorkersError};
 pub use middleware::{FromFn, HandleError, Next, from_fn, handle_error};
 pub use notifier::Notifier;
 pub use request::{Capture, Request};

@@ -91,3 +91,19 @@ fn a_builder_of_a_body_makes_the_same_and_takes_more() {
         assert_eq!(more.len(), body.len() + if body.option(OptionNumber::NO_RESPONSE).is_some() { 2 } else { 3 });
     }
 }
+
+#[test]
+fn a_pooled_body_is_what_a_builder_makes_of_payload_and_format() {
+    let mut pool = MessagePool::new();
+    for format in [0, 50, 255, 256, u16::MAX].map(|format| Some(ContentFormat(format))).into_iter().chain([None]) {
+        for length in [0, 1, 60, MessagePool::CHUNK - 3, MessagePool::CHUNK, 2 * MessagePool::CHUNK] {
+            let payload = vec![7; length];
+            let builder = Body::builder().payload(payload.clone());
+            let builder = match format {
+                Some(format) => builder.content_format(format),
+                None => builder,
+            };
+            assert_eq!(Body::pooled(format, &payload, &mut pool), builder.build().expect("legal options"));
+        }
+    }
+}

@@ -60,3 +60,18 @@ fn what_is_framed_otherwise_is_decoded_as_it_was_encoded() {
     assert_eq!(content.option(OptionNumber::URI_PATH), Some(&b"a"[..]));
     assert_eq!(Encoder::framed(&mut [0; 7], b"frame", &token).err(), Some(EncodeError::BufferTooSmall));
 }
+
+#[test]
+fn an_option_is_found_whatever_its_number_and_none_that_is_not_there() {
+    for number in [1, 2, 30, 31, 32, 63, 64, 252, 65_535_u16].map(OptionNumber) {
+        let body = Body::builder().option(number, b"1").build();
+        let Ok(body) = body else { continue };
+        let content = body.content(Code::CONTENT).expect("a builder's options are well-formed");
+        for other in [1, 2, 29, 30, 31, 32, 33, 63, 64, 252, 253, 65_535].map(OptionNumber) {
+            let by_walk = content.options().any(|option| option.number == other);
+            assert_eq!(by_walk, other == number);
+            let used = other.spec().is_none_or(|spec| spec.used_in.includes(Code::CONTENT));
+            assert_eq!(content.option(other).is_some(), by_walk && used, "{other} where there is {number}");
+        }
+    }
+}

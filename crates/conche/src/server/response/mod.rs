@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use conche_proto::Reliability;
-use conche_proto::codec::{BodyBuilder, BuildError, Code, ContentFormat, OptionNumber};
+use conche_proto::codec::{Body, BodyBuilder, BuildError, Code, ContentFormat, MessagePool, OptionNumber};
 use futures_core::Stream;
 
 use crate::body::{BoxError, Source};
@@ -189,14 +189,18 @@ impl Response {
         }
     }
 
-    pub(crate) fn build(self) -> Result<conche_proto::Response, BuildError> {
-        let options = self.options.map_or_else(BodyBuilder::new, |options| *options);
-        let options = match self.format {
-            Some(format) => options.content_format(format),
-            None => options,
+    pub(crate) fn build(self, pool: &mut MessagePool) -> Result<conche_proto::Response, BuildError> {
+        let Self { code, format, payload, options, reliability, .. } = self;
+        let body = match options {
+            None => Body::pooled(format, &payload, pool),
+            Some(options) => match format {
+                Some(format) => options.content_format(format),
+                None => *options,
+            }
+            .payload(payload)
+            .build()?,
         };
-        let body = options.payload(self.payload).build()?;
-        Ok(conche_proto::Response { reliability: self.reliability, ..conche_proto::Response::new(self.code, body) })
+        Ok(conche_proto::Response { reliability, ..conche_proto::Response::new(code, body) })
     }
 
     /// The same response to say what went wrong: a text is then a diagnostic payload, which has no Content-Format.

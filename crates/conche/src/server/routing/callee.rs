@@ -7,8 +7,8 @@ use tower_layer::Layer;
 
 use super::{RequestService, Route};
 use crate::server::extract::Needs;
-use crate::server::handler::{Answer, Handler};
-use crate::server::{Request, Response};
+use crate::server::handler::Handler;
+use crate::server::{Answer, Request, Response};
 
 /// A handler whose arguments are no longer in its type, and the layers around it.
 pub(super) struct Callee<S> {
@@ -38,7 +38,7 @@ impl<S: Send + Sync + 'static> Callee<S> {
 
     /// Answers everything with this code.
     pub(super) fn always(code: Code) -> Self {
-        let answer = move |_request| -> Answer { Box::pin(std::future::ready(Response::new(code))) };
+        let answer = move |_request| -> Answer { Answer::ready(Response::new(code)) };
         Self { needs: Needs::NOTHING, stage: Stage::Ready(Route::new(answer)) }
     }
 

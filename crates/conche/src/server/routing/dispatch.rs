@@ -12,8 +12,7 @@ use super::tree::Captures;
 use super::validation::Validation;
 use super::{Route, RouteError, Router};
 use crate::driver::Inlet;
-use crate::server::handler::Answer;
-use crate::server::{Notifier, Request, Response, Rest};
+use crate::server::{Answer, Notifier, Request, Response, Rest};
 
 /// What becomes of a request.
 pub(crate) enum Dispatch {
@@ -55,7 +54,7 @@ impl Router {
     pub fn into_service(self) -> Result<Route, RouteError> {
         let router = self.ready()?;
         Ok(Route::new(move |request| match router.handle(request) {
-            Dispatch::Reply(response) => Box::pin(std::future::ready(response)),
+            Dispatch::Reply(response) => Answer::ready(response),
             Dispatch::Handle(answer) => answer,
         }))
     }
@@ -126,7 +125,7 @@ impl Router {
         request.set_captures(captures);
         let answer = callee.call(request);
         Dispatch::Handle(match validation {
-            Some(validation) => Box::pin(async move { validation.apply(answer.await) }),
+            Some(validation) => Answer::begin(async move { validation.apply(answer.await) }),
             None => answer,
         })
     }

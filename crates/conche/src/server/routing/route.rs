@@ -10,8 +10,7 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::server::handler::Answer;
-use crate::server::{IntoResponse, Request, Response};
+use crate::server::{Answer, IntoResponse, Request, Response};
 
 /// A handler as a [`Service`], whatever arguments and layers it has. A layer gets it from
 /// [`Router::layer`](super::Router::layer) or [`Resource::layer`](super::Resource::layer) to wrap it.
@@ -40,7 +39,7 @@ impl Route {
         Self::new(move |request| {
             let (mut service, function) = (service.clone(), function.clone());
             let method = request.method();
-            Box::pin(async move {
+            Answer::begin(async move {
                 if let Err(error) = poll_fn(|context| service.poll_ready(context)).await {
                     return function(error).into_response(method);
                 }
@@ -111,7 +110,8 @@ impl<T> RequestService for T where
 {
 }
 
-/// The response that a [`Route`] is about to give.
+/// The response that a [`Route`] is about to give, as a [`Service`] gives it.
+#[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct RouteFuture(Answer);
 
@@ -119,12 +119,6 @@ impl Future for RouteFuture {
     type Output = Result<Response, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(context).map(Ok)
-    }
-}
-
-impl fmt::Debug for RouteFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RouteFuture").finish_non_exhaustive()
+        Pin::new(&mut self.0).poll(context).map(Ok)
     }
 }

@@ -1,7 +1,5 @@
 //! The routes as a tree of segments, in which a path is looked up.
 
-use std::collections::HashMap;
-
 use smallvec::SmallVec;
 
 use super::pattern::Segment;
@@ -21,7 +19,8 @@ pub(in crate::server) type Captures = SmallVec<[Captured; 4]>;
 /// What is below one sequence of segments. Routes are named by their index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    literals: HashMap<Box<[u8]>, Node>,
+    /// In order.
+    literals: Vec<(Box<[u8]>, Node)>,
     capture: Option<Box<Node>>,
     rest: Option<usize>,
     route: Option<usize>,
@@ -34,10 +33,19 @@ impl Node {
             None => &mut self.route,
             Some((Segment::Rest, _)) => &mut self.rest,
             Some((Segment::Literal(text), below)) => {
-                self.literals.entry(text.as_bytes().into()).or_default().slot(below)
+                let index = self.literal(text.as_bytes()).unwrap_or_else(|index| {
+                    self.literals.insert(index, (text.as_bytes().into(), Self::default()));
+                    index
+                });
+                self.literals[index].1.slot(below)
             }
             Some((Segment::Capture, below)) => self.capture.get_or_insert_default().slot(below),
         }
+    }
+
+    /// Where the literal is, or would be.
+    fn literal(&self, segment: &[u8]) -> Result<usize, usize> {
+        self.literals.binary_search_by(|(literal, _)| (**literal).cmp(segment))
     }
 
     /// The route that this path leads to: at each segment a literal is preferred to a capture, and that to the rest. It
@@ -48,7 +56,8 @@ impl Node {
 
     fn find_from(&self, depth: usize, path: &[&[u8]], captures: &mut Captures) -> Option<usize> {
         let Some(segment) = path.get(depth) else { return self.route };
-        let literal = self.literals.get(*segment).and_then(|node| node.find_from(depth + 1, path, captures));
+        let literal = self.literal(segment).ok().and_then(|index| self.literals.get(index));
+        let literal = literal.and_then(|(_, node)| node.find_from(depth + 1, path, captures));
         if literal.is_some() {
             return literal;
         }

@@ -1,0 +1,170 @@
+//! The drivers of a server: one on the runtime that it was started on, or several, each with a thread, a runtime, a socket and an
+//! endpoint of its own, which share nothing but the address.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::Poll;
+use std::thread;
+
+use conche_proto::Limits;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+use super::{Router, Stopped};
+use crate::driver::{Binding, Handle, Handlers, Role};
+use crate::settings::{Settings, SharedController, StartError};
+
+/// All drivers of a server. Dropping them stops them at once.
+#[derive(Debug)]
+pub(super) struct Workers {
+    first: Handle,
+    others: Vec<Handle>,
+    /// Those that have not ended.
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// A client of the server's socket may live longer.
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Workers {
+    /// A single one, on the runtime of the caller.
+    pub(super) fn one<C: SharedController>(
+        settings: &Settings<C>,
+        binding: Binding,
+        (router, handlers): (Router, Handlers),
+    ) -> Result<Self, StartError> {
+        let (first, task) = settings.start(binding, Role::Server, router, handlers)?;
+        Ok(Self { first, others: Vec::new(), tasks: vec![task] })
+    }
+
+    /// So many, each on a thread of its own, which share out the limits.
+    pub(super) fn several<C: SharedController>(
+        settings: &Settings<C>,
+        address: SocketAddr,
+        (router, handlers): (&Router, Handlers),
+        count: usize,
+    ) -> Result<Self, StartError> {
+        let mut settings = settings.clone();
+        settings.config.limits = share(&settings.config.limits, count);
+        let handlers = Handlers { most: handlers.most.div_ceil(count), ..handlers };
+        // Another server that shares the address would take a part of the clients, and nobody would be told.
+        drop(std::net::UdpSocket::bind(address)?);
+        let start = |index, address| start(&settings, index, address, (router.clone(), handlers));
+        let (first, task) = start(0, address)?;
+        // From here on, an error stops those that run.
+        let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
+        for index in 1..count {
+            let (handle, task) = start(index, workers.first.local())?;
+            workers.others.push(handle);
+            workers.tasks.push(task);
+        }
+        Ok(workers)
+    }
+
+    pub(super) fn first(&self) -> &Handle {
+        &self.first
+    }
+
+    pub(super) fn handles(&self) -> impl Iterator<Item = &Handle> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// Waits until all have ended, or one of them that was not told to.
+    pub(super) async fn ended(&mut self) -> Result<(), Stopped> {
+        poll_fn(|context| {
+            let mut ended = Ok(());
+            self.tasks.retain_mut(|task| match Pin::new(task).poll(context) {
+                Poll::Ready(Err(error)) => {
+                    ended = Err(Stopped::from(error));
+                    false
+                }
+                Poll::Ready(Ok(())) => false,
+                Poll::Pending => true,
+            });
+            if ended.is_err() || self.tasks.is_empty() { Poll::Ready(ended) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    /// Waits until all have ended.
+    pub(super) async fn all_ended(&mut self) {
+        while !self.tasks.is_empty() {
+            // A task does not panic by our doing; if it has, it is over all the same.
+            let _ = self.ended().await;
+        }
+    }
+}
+
+/// Starts a driver on a thread of its own, which ends with it.
+fn start<C: SharedController>(
+    settings: &Settings<C>,
+    index: usize,
+    address: SocketAddr,
+    (router, handlers): (Router, Handlers),
+) -> Result<(Handle, JoinHandle<()>), StartError> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let (handle, task) = {
+        let _entered = runtime.enter();
+        settings.start(Binding::OneOfSeveral(address), Role::Server, router, handlers)?
+    };
+    run(runtime, index, handle.clone())?;
+    Ok((handle, task))
+}
+
+/// Runs a driver, and what its handlers spawn, until it has ended.
+fn run(runtime: Runtime, index: usize, handle: Handle) -> io::Result<()> {
+    let run = move || {
+        runtime.block_on(handle.stopped());
+        // What blocks a thread of its own may take as long as it likes.
+        runtime.shutdown_background();
+    };
+    thread::Builder::new().name(format!("conche-{index}")).spawn(run).map(drop)
+}
+
+/// What each of so many endpoints may hold, so that all of them together hold no more than one did. What is for each peer stays, as a
+/// peer is always served by the same one; so does what is known of paths, which each finds out by itself.
+fn share(limits: &Limits, count: usize) -> Limits {
+    let part = |whole: usize| whole.div_ceil(count);
+    // As many as a few replies or bodies take, or nothing could be remembered or put together.
+    let replies = limits.deduplication_bytes.min(4 * (limits.message_bytes + 128));
+    let bodies = limits.assembly_bytes.min(limits.body_bytes.saturating_mul(4));
+    Limits {
+        peers: part(limits.peers),
+        queue: part(limits.queue),
+        exchanges: part(limits.exchanges),
+        incoming: part(limits.incoming),
+        observers: part(limits.observers),
+        subscriptions: part(limits.subscriptions),
+        deduplication_bytes: part(limits.deduplication_bytes).max(replies),
+        transfers: part(limits.transfers),
+        assembly_bytes: part(limits.assembly_bytes).max(bodies),
+        paced_peers: part(limits.paced_peers),
+        ..limits.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use conche_proto::EndpointConfig;
+
+    use super::*;
+
+    #[test]
+    fn limits_that_are_shared_out_add_up_and_are_legal_for_any_number() {
+        let whole = Limits::default();
+        for count in 1..=300 {
+            let each = share(&whole, count);
+            assert!(each.peers * count < whole.peers + count);
+            assert!(each.deduplication_bytes * count < whole.deduplication_bytes + count);
+            let config = EndpointConfig { limits: each, ..EndpointConfig::default() };
+            assert!(config.validate(true).is_ok(), "{count}");
+        }
+        assert_eq!(share(&whole, 1), whole);
+    }
+}

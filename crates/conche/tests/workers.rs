@@ -1,0 +1,181 @@
+//! A server with several workers: each client is served by one of them, as by the only one.
+
+#![cfg(target_os = "linux")]
+#![allow(missing_docs, reason = "a test")]
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use conche::client::Observation;
+use conche::server::{BindError, Notifier, Response, Router, ServerBuilder, State, WorkersError, get, post};
+use conche::{Client, Code, Error, Reliability, Server};
+use tokio::net::UdpSocket;
+
+const WORKERS: usize = 4;
+
+/// So many clients that not all of them come to one worker, but once in 2^126 times.
+const CLIENTS: usize = 64;
+
+fn builder() -> ServerBuilder {
+    Server::builder().workers(WORKERS)
+}
+
+/// The worker that a handler runs on.
+async fn worker() -> String {
+    thread::current().name().unwrap_or_default().to_owned()
+}
+
+fn uri(server: &Server, path: &str) -> String {
+    format!("coap://{}/{path}", server.local_addr())
+}
+
+#[tokio::test]
+async fn each_client_is_served_always_by_the_same_worker_and_all_workers_serve() {
+    let server = builder().route("/worker", get(worker)).bind("127.0.0.1:0").await.expect("it starts");
+    let mut workers = BTreeSet::new();
+    for _ in 0..CLIENTS {
+        let client = Client::new();
+        let mut of_client = BTreeSet::new();
+        for _ in 0..3 {
+            let response = client.get(uri(&server, "worker")).await.expect("it is served");
+            of_client.insert(response.text().expect("a text").to_owned());
+        }
+        assert_eq!(of_client.len(), 1, "{of_client:?}");
+        workers.extend(of_client);
+    }
+    assert!(workers.len() > 1 && workers.len() <= WORKERS, "{workers:?}");
+    assert_eq!(server.stats().await.requests_received, 3 * CLIENTS as u64);
+}
+
+#[tokio::test]
+async fn a_copy_of_a_request_is_answered_by_the_worker_that_remembers_it() {
+    async fn count(State(count): State<Arc<AtomicUsize>>) -> String {
+        count.fetch_add(1, Ordering::Relaxed).to_string()
+    }
+    let counter = Arc::new(AtomicUsize::new(0));
+    let router = Router::new().route("/count", post(count)).with_state(Arc::clone(&counter));
+    let server = builder().router(router).bind("127.0.0.1:0").await.expect("it starts");
+    for _ in 0..CLIENTS {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("the loopback can be bound");
+        socket.connect(server.local_addr()).await.expect("it is an address");
+        let mut replies = BTreeSet::new();
+        for _ in 0..3 {
+            socket.send(b"\x41\x02\x00\x07t\xb5count").await.expect("it is sent");
+            let mut reply = [0; 64];
+            let length = socket.recv(&mut reply).await.expect("a reply");
+            replies.insert(reply[..length].to_vec());
+        }
+        assert_eq!(replies.len(), 1);
+    }
+    assert_eq!(counter.load(Ordering::Relaxed), CLIENTS);
+}
+
+#[derive(Clone, Default)]
+struct Door {
+    moves: Arc<AtomicU32>,
+    moved: Notifier,
+}
+
+/// Confirmable, as one that is not waits for the path to have room for it.
+async fn moves(State(door): State<Door>) -> Response {
+    let moves = door.moves.load(Ordering::Relaxed).to_string();
+    Response::new(Code::CONTENT).text(moves).reliability(Reliability::Confirmable)
+}
+
+/// Waits until an observer has heard of this state.
+async fn hear(observation: &mut Observation, state: &str) {
+    while observation.next().await.expect("it goes on").expect("it goes well").text().expect("a text") != state {}
+}
+
+#[tokio::test]
+async fn observers_at_different_workers_all_hear_of_a_change() {
+    let door = Door::default();
+    let resource = get(moves).observed_by(&door.moved);
+    let router = Router::new().route("/door", resource).with_state(door.clone());
+    let server = builder().router(router).bind("127.0.0.1:0").await.expect("it starts");
+    let mut observations = Vec::new();
+    for _ in 0..CLIENTS {
+        let mut observation = Client::new().observe(uri(&server, "door"));
+        hear(&mut observation, "0").await;
+        observations.push(observation);
+    }
+    assert_eq!(door.moved.observers(), CLIENTS);
+    for change in 1..=3_u32 {
+        door.moves.store(change, Ordering::Relaxed);
+        door.moved.notify();
+        for observation in &mut observations {
+            hear(observation, &change.to_string()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_shut_down_serves_nobody_any_more_and_leaves_the_address() {
+    let server = builder().route("/worker", get(worker)).bind("127.0.0.1:0").await.expect("it starts");
+    let (address, uri) = (server.local_addr(), uri(&server, "worker"));
+    let clients = [(); CLIENTS].map(|()| Client::new());
+    for client in &clients {
+        client.get(&uri).await.expect("it is served");
+    }
+    server.shutdown(Duration::from_secs(10)).await;
+    for client in &clients {
+        let error = client.get(&uri).await.expect_err("nobody is there");
+        assert!(matches!(error, Error::Failed { .. }), "{error}");
+    }
+    Server::builder().bind(address).await.expect("nobody has the address");
+}
+
+#[tokio::test]
+async fn a_server_that_is_dropped_leaves_the_address() {
+    let server = builder().bind("127.0.0.1:0").await.expect("it starts");
+    let address = server.local_addr();
+    drop(server);
+    // Its threads end when they notice.
+    while std::net::UdpSocket::bind(address).is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_waits_answers_from_its_worker_separately() {
+    async fn late() -> String {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        worker().await
+    }
+    let config = conche::EndpointConfig { separate_after: Duration::from_millis(1), ..Default::default() };
+    let server = builder().config(config).route("/late", get(late)).bind("127.0.0.1:0").await.expect("it starts");
+    for _ in 0..8 {
+        let response = Client::new().get(uri(&server, "late")).await.expect("it is served");
+        assert!(response.text().expect("a text").starts_with("conche-"));
+    }
+}
+
+#[tokio::test]
+async fn a_second_server_gets_no_part_of_the_clients_of_the_first() {
+    let server = builder().bind("127.0.0.1:0").await.expect("it starts");
+    let second = builder().bind(server.local_addr()).await.expect_err("the address is taken");
+    assert!(matches!(second, BindError::Socket { .. }), "{second}");
+}
+
+#[tokio::test]
+async fn what_several_workers_cannot_serve_is_refused() {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
+    let refused = builder().socket(socket).await.expect_err("it is one socket");
+    assert!(matches!(refused, BindError::Workers(WorkersError::Socket)), "{refused}");
+    let group = IpAddr::from([224, 0, 1, 187]);
+    let refused = builder().join_group(group, 0).bind("0.0.0.0:0").await.expect_err("it is a group");
+    assert!(matches!(refused, BindError::Workers(WorkersError::Group)), "{refused}");
+}
+
+#[tokio::test]
+async fn the_client_of_a_server_with_workers_gets_its_answers() {
+    let peer = Server::builder().route("/worker", get(worker)).bind("127.0.0.1:0").await.expect("it starts");
+    let server = builder().bind("127.0.0.1:0").await.expect("it starts");
+    for _ in 0..8 {
+        server.client().get(uri(&peer, "worker")).await.expect("it is served");
+    }
+}
