@@ -269,11 +269,8 @@ impl<'a> Worker<'a> {
         let kind = &plan.kinds[kind];
         let mut request = Request::new(kind.code, kind.body.clone()).with_reliability(kind.reliability);
         request.timeout = plan.timeout;
-        let exchange = if plan.observe {
-            self.observe(lane, request)
-        } else {
-            self.endpoint.request(self.now, lane, request)
-        };
+        let exchange =
+            if plan.observe { self.observe(lane, request) } else { self.endpoint.request(self.now, lane, request) };
         let exchange = exchange.map_err(|source| Error::Request { name: kind.name.clone(), source })?;
         self.stands(exchange.place(), number);
         self.in_flight += 1;

@@ -104,7 +104,8 @@ fn go(plan: &Plan) -> Report {
 
 #[test]
 fn every_request_of_a_closed_loop_is_counted_once() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let server = runtime.block_on(Server::builder().route("/test", get(async || "hello")).bind("127.0.0.1:0"));
     let server = server.expect("loopback can be bound");
     let address = server.local_addr();

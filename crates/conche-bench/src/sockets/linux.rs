@@ -77,8 +77,9 @@ impl Batch {
         }
         let count = buffers.len();
         let mut datagrams = buffers.iter().zip(lengths);
-        let parts: [[IoSlice<'_>; 1]; AT_ONCE] =
-            std::array::from_fn(|_| [IoSlice::new(datagrams.next().map_or(&[], |(buffer, length)| &buffer[..*length]))]);
+        let parts: [[IoSlice<'_>; 1]; AT_ONCE] = std::array::from_fn(|_| {
+            [IoSlice::new(datagrams.next().map_or(&[], |(buffer, length)| &buffer[..*length]))]
+        });
         if self.segments {
             match send_segments(socket, &parts[..count], lengths) {
                 Some(Ok(sent)) => return Ok(sent),

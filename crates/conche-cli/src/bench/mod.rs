@@ -239,8 +239,7 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 
 /// Reads the name of a method, such as get or iPATCH.
 fn parse_method(text: &str) -> Result<Code, String> {
-    const METHODS: [Code; 7] =
-        [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
+    const METHODS: [Code; 7] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
     let named = |code: &Code| code.description().is_some_and(|name| name.eq_ignore_ascii_case(text));
     METHODS
         .into_iter()
