@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from aiocoap import CON, Context, Message, resource
+from aiocoap import Context, Message, Reliable, resource
 
 
 class Bytes(resource.Resource):
@@ -17,8 +17,7 @@ class Bytes(resource.Resource):
 
 class Tick(resource.ObservableResource):
     async def render_get(self, request):
-        # What is sent as a notification goes out as the response says.
-        return Message(payload=b"x" * 60, mtype=CON if request.opt.observe == 0 else None)
+        return Message(payload=b"x" * 60, transport_tuning=Reliable)
 
 
 async def main(port, interval):

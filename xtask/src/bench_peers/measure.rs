@@ -159,12 +159,13 @@ fn generate(setup: &Setup<'_>, server: &Server, load: Load, arguments: &[&str]) 
 
 /// Measures a client beside the floor's server.
 pub fn client(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Result<Sample> {
+    let [_, client] = setup.programs(peer)?;
     let destinations = load.destinations().unwrap_or(1);
     let server = Server::start(setup, Peer::Raw, destinations, &[destinations.to_string()])?;
     let arguments = [server.address.port().to_string(), destinations.to_string()];
     let times = [extent.warm_up, extent.seconds].map(|time| time.to_string());
     let before = Used::now(server.id())?;
-    let text = finish(setup.client(peer)?, CLIENT_CORE, &[arguments, times].concat(), setup.errors(peer.word())?)?;
+    let text = finish(client, CLIENT_CORE, &[arguments, times].concat(), setup.errors(peer.word())?)?;
     let foreign = Used::now(server.id())?.foreign_since(&before);
     let answered = text.trim().strip_prefix("answered ").and_then(|count| count.parse::<f64>().ok());
     let answered = answered.with_context(|| format!("the client prints {text:?}"))?;
@@ -193,8 +194,9 @@ impl Server {
     fn start(setup: &Setup<'_>, peer: Peer, ports: u32, arguments: &[String]) -> Result<Self> {
         let port = free_port(ports)?;
         let arguments = [&[port.to_string()], arguments].concat();
+        let [server, _] = setup.programs(peer)?;
         let outputs = [Stdio::null(), setup.errors(peer.word())?.into()];
-        let process = Process(setup::start(setup.server(peer)?, SERVER_CORE, &arguments, outputs)?);
+        let process = Process(setup::start(server, SERVER_CORE, &arguments, outputs)?);
         let mut server = Self { process, address: (Ipv4Addr::LOCALHOST, port).into() };
         server.wait()?;
         Ok(server)

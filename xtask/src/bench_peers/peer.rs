@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::load::Load;
 use crate::peers::{AIOCOAP, CALIFORNIUM};
 
-/// A server, and a client if there is one.
+/// An implementation, or the floor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Peer {
@@ -81,14 +81,8 @@ impl Peer {
     pub fn takes(self, load: Load) -> bool {
         match load {
             Load::Many | Load::Wide | Load::Single => true,
-            // There is nothing in it that could grow, tell or divide.
-            Load::Known | Load::Observed | Load::Blocks => self != Self::Raw,
-            Load::OneServer | Load::ManyServers => self.has_client(),
+            // There is nothing in it that could grow, tell, divide or ask.
+            _ => self != Self::Raw,
         }
-    }
-
-    /// There is a program of ours that asks with it.
-    pub fn has_client(self) -> bool {
-        matches!(self, Self::Conche | Self::Libcoap)
     }
 }

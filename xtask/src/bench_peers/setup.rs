@@ -27,8 +27,8 @@ pub type Program = Vec<String>;
 pub struct Setup<'a> {
     project: &'a Project,
     directory: PathBuf,
-    servers: BTreeMap<Peer, Program>,
-    clients: BTreeMap<Peer, Program>,
+    /// The server and the client of each that has been built.
+    programs: BTreeMap<Peer, [Program; 2]>,
 }
 
 impl<'a> Setup<'a> {
@@ -37,31 +37,9 @@ impl<'a> Setup<'a> {
         let directory = project.target().join("bench-peers");
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
         Command::cargo(OURS).unshown().run(project)?;
-        let (servers, clients) = (BTreeMap::new(), BTreeMap::new());
-        let mut setup = Self { project, directory, servers, clients };
+        let mut setup = Self { project, directory, programs: BTreeMap::new() };
         setup.build(Peer::Raw)?;
         Ok(setup)
-    }
-
-    /// Builds what there is of an implementation, with what it needs.
-    pub fn build(&mut self, peer: Peer) -> Result<()> {
-        let server = self.server_of(peer)?;
-        self.servers.insert(peer, server);
-        if peer.has_client() {
-            let client = self.client_of(peer)?;
-            self.clients.insert(peer, client);
-        }
-        Ok(())
-    }
-
-    /// The server of an implementation that has been built.
-    pub fn server(&self, peer: Peer) -> Result<&Program> {
-        self.servers.get(&peer).context("it has not been built")
-    }
-
-    /// The same for its client.
-    pub fn client(&self, peer: Peer) -> Result<&Program> {
-        self.clients.get(&peer).context("it has not been built")
     }
 
     /// The load generator.
@@ -69,54 +47,24 @@ impl<'a> Setup<'a> {
         self.ours("conche")
     }
 
-    fn server_of(&self, peer: Peer) -> Result<Program> {
-        let project = self.project;
-        Ok(match peer {
-            Peer::Raw => {
-                packages::ensure(project, &peers::C)?;
-                vec![self.c(peer, "server", &[])?]
-            }
-            Peer::Conche => vec![self.ours("examples/bench_server")],
-            Peer::Libcoap => {
-                packages::ensure(project, &peers::LIBCOAP)?;
-                vec![self.c(peer, "server", peers::WITH_LIBCOAP)?]
-            }
-            Peer::Californium => {
-                packages::ensure(project, &peers::JAVA)?;
-                let (source, classes) = (self.source(peer, "Server.java"), self.built("californium"));
-                let path = peers::compile_californium(project, &[&source], &classes)?;
-                ["java", "-cp", &path, "Server"].map(str::to_owned).into()
-            }
-            Peer::GoCoap => {
-                packages::ensure(project, &GO)?;
-                let program = self.built("go-coap");
-                let sources = self.source(peer, "");
-                Command::new("go", ["build", "-C", &sources, "-o", &program, "."]).unshown().run(project)?;
-                vec![program]
-            }
-            Peer::CoapRs => {
-                let (manifest, target) = (self.source(peer, "Cargo.toml"), self.built("coap-rs"));
-                let arguments = "build --release --locked --quiet --manifest-path";
-                let build = Command::cargo(arguments).argument(&manifest).argument("--target-dir").argument(&target);
-                build.unshown().run(project)?;
-                vec![format!("{target}/release/server")]
-            }
-            Peer::NodeCoap => {
-                packages::ensure(project, &NODE)?;
-                self.node_coap()?
-            }
-            Peer::Aiocoap => {
-                packages::ensure(project, &packages::PYTHON)?;
-                vec![peers::aiocoap(project)?, self.source(peer, "server.py")]
-            }
-        })
+    /// Builds the programs on an implementation, with what they need.
+    pub fn build(&mut self, peer: Peer) -> Result<()> {
+        let programs = match peer {
+            Peer::Raw | Peer::Libcoap => self.c(peer)?,
+            Peer::Conche => [vec![self.ours("examples/bench_server")], vec![self.ours("examples/bench_client")]],
+            Peer::Californium => self.californium()?,
+            Peer::GoCoap => self.go_coap()?,
+            Peer::CoapRs => self.coap_rs()?,
+            Peer::NodeCoap => self.node_coap()?,
+            Peer::Aiocoap => self.aiocoap()?,
+        };
+        self.programs.insert(peer, programs);
+        Ok(())
     }
 
-    fn client_of(&self, peer: Peer) -> Result<Program> {
-        Ok(vec![match peer {
-            Peer::Libcoap => self.c(peer, "client", peers::WITH_LIBCOAP)?,
-            _ => self.ours("examples/bench_client"),
-        }])
+    /// The server and the client of an implementation that has been built. The floor has none of the latter.
+    pub fn programs(&self, peer: Peer) -> Result<&[Program; 2]> {
+        self.programs.get(&peer).context("it has not been built")
     }
 
     /// A file beside the programs for what one of them says of errors.
@@ -126,17 +74,59 @@ impl<'a> Setup<'a> {
         file.with_context(|| format!("cannot write {}", path.display()))
     }
 
-    fn c(&self, peer: Peer, part: &str, libraries: &[&str]) -> Result<String> {
-        let program = self.built(&format!("{}-{part}", peer.word()));
-        peers::compile_c(self.project, &self.source(peer, &format!("{part}.c")), &program, libraries)?;
-        Ok(program)
+    fn c(&self, peer: Peer) -> Result<[Program; 2]> {
+        let (needs, libraries) = match peer {
+            Peer::Libcoap => (&peers::LIBCOAP[..], peers::WITH_LIBCOAP),
+            _ => (&peers::C[..], &[][..]),
+        };
+        packages::ensure(self.project, needs)?;
+        let compiled = |part: &str| -> Result<Program> {
+            let program = self.built(&format!("{}-{part}", peer.word()));
+            peers::compile_c(self.project, &self.source(peer, &format!("{part}.c")), &program, libraries)?;
+            Ok(vec![program])
+        };
+        Ok([compiled("server")?, if peer == Peer::Raw { Vec::new() } else { compiled("client")? }])
     }
 
-    /// npm installs beside package.json, so that this and the program are copied.
-    fn node_coap(&self) -> Result<Program> {
+    fn californium(&self) -> Result<[Program; 2]> {
+        packages::ensure(self.project, &peers::JAVA)?;
+        let peer = Peer::Californium;
+        let sources = [self.source(peer, "Server.java"), self.source(peer, "Client.java")];
+        let path = peers::compile_californium(
+            self.project,
+            &sources.each_ref().map(String::as_str),
+            &self.built(peer.word()),
+        )?;
+        Ok(["Server", "Client"].map(|class| ["java", "-cp", &path, class].map(str::to_owned).into()))
+    }
+
+    fn go_coap(&self) -> Result<[Program; 2]> {
+        packages::ensure(self.project, &GO)?;
+        let (sources, programs) = (self.source(Peer::GoCoap, ""), format!("{}/", self.built(Peer::GoCoap.word())));
+        fs::create_dir_all(&programs).with_context(|| format!("cannot make {programs}"))?;
+        Command::new("go", ["build", "-C", &sources, "-o", &programs, "./..."]).unshown().run(self.project)?;
+        Ok(["server", "client"].map(|part| vec![format!("{programs}{part}")]))
+    }
+
+    fn coap_rs(&self) -> Result<[Program; 2]> {
+        let (manifest, target) = (self.source(Peer::CoapRs, "Cargo.toml"), self.built(Peer::CoapRs.word()));
+        let build = Command::cargo("build --release --locked --quiet --manifest-path").argument(&manifest);
+        build.argument("--target-dir").argument(&target).unshown().run(self.project)?;
+        Ok(["server", "client"].map(|part| vec![format!("{target}/release/{part}")]))
+    }
+
+    fn aiocoap(&self) -> Result<[Program; 2]> {
+        packages::ensure(self.project, &packages::PYTHON)?;
+        let python = peers::aiocoap(self.project)?;
+        Ok(["server.py", "client.py"].map(|name| vec![python.clone(), self.source(Peer::Aiocoap, name)]))
+    }
+
+    /// npm installs beside package.json, so that this and the programs are copied.
+    fn node_coap(&self) -> Result<[Program; 2]> {
+        packages::ensure(self.project, &NODE)?;
         let directory = self.directory.join(Peer::NodeCoap.word());
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-        for name in ["package.json", "package-lock.json", "server.js"] {
+        for name in ["package.json", "package-lock.json", "server.js", "client.js"] {
             let source = self.source(Peer::NodeCoap, name);
             fs::copy(&source, directory.join(name)).with_context(|| format!("cannot copy {source}"))?;
         }
@@ -148,7 +138,7 @@ impl<'a> Setup<'a> {
             let arguments = ["--prefix", &text(""), "ci", "--silent", "--no-audit", "--no-fund"];
             Command::new("npm", arguments).unshown().run(self.project)?;
         }
-        Ok(vec!["node".to_owned(), text("server.js")])
+        Ok(["server.js", "client.js"].map(|name| vec!["node".to_owned(), text(name)]))
     }
 
     fn source(&self, peer: Peer, name: &str) -> String {

@@ -1,4 +1,4 @@
-// The server that `cargo xtask bench-peers` has go-coap be; its arguments and resources are in ../README.md.
+// The server that `cargo xtask bench-peers` has go-coap be; its arguments and resources are in ../../README.md.
 package main
 
 import (
