@@ -1,22 +1,28 @@
-//! Project chores: `cargo xtask ci`, `tidy`, `compliance`, `interop`, `fuzz`, `papers`, `readme`. Everything that is not plain cargo lives here.
+//! Project chores: `cargo xtask ci`, `tidy`, `compliance`, `interop`, `bench-peers`, `fuzz`, `papers`, `readme`. Everything that is not plain cargo lives here.
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`block`] | a stretch of a page that is written from results |
 //! | [`project`] | the checkout: its root and its text files |
 //! | [`source`] | Rust files as tokens, without comments and without test code |
 //! | [`tidy`] | what a compiler does not check: headers, lengths, invariants, layers, links, origins, licences |
 //! | [`compliance`] | which test covers which requirement of the RFCs |
 //! | [`interop`] | the ETSI and IRISA test cases against other implementations |
+//! | [`bench_peers`] | how fast we are, and how fast other implementations on the same machine |
+//! | [`peers`] | our programs on other implementations, for both |
 //! | [`fuzz`] | the fuzz targets, for so many seconds each |
 //! | [`papers`] | the papers' figures, held against those that are recorded |
 //! | [`readme`] | the commands and code of README and guide, run and compared |
 //! | [`ci`] | all of that, and cargo, in order |
 
+mod bench_peers;
+mod block;
 mod ci;
 mod compliance;
 mod fuzz;
 mod interop;
 mod papers;
+mod peers;
 mod project;
 mod readme;
 mod source;
@@ -47,6 +53,8 @@ enum Chore {
     Compliance(compliance::Options),
     /// Run the ETSI and IRISA test cases against libcoap, aiocoap and Californium, and write docs/interop.md.
     Interop(interop::Options),
+    /// Measure how fast conche and other implementations serve and ask on this machine, one beside the other.
+    BenchPeers(bench_peers::Options),
     /// Fuzz every target, or those named, for so many seconds; fail with how to reproduce what was found.
     Fuzz(fuzz::Options),
     /// Run all papers for a first impression, and list the figures that are not as recorded.
@@ -72,6 +80,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Tidy => tidy::run(&project),
         Chore::Compliance(options) => compliance::run(&project, &options),
         Chore::Interop(options) => interop::run(&project, &options),
+        Chore::BenchPeers(options) => bench_peers::run(&project, &options),
         Chore::Fuzz(options) => fuzz::run(&project, &options),
         Chore::Papers(options) => papers::run(&project, &options),
         Chore::Readme => readme::run(&project),

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::{self, Action, Stop};
 use super::setup::Setup;
+use crate::peers::Process;
 
 /// An implementation of CoAP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
@@ -67,17 +68,6 @@ pub enum Told {
     Notification(String, Vec<u8>),
     /// Why there is no response.
     Failure(String),
-}
-
-/// A process that is killed when it is dropped.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // If it has ended by itself, so much the better.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A server.

@@ -9,16 +9,8 @@ use anyhow::{Context, Result};
 use super::party::{Peer, Role};
 use crate::ci::command::Command;
 use crate::ci::packages;
+use crate::peers;
 use crate::project::Project;
-
-/// The version of aiocoap.
-const AIOCOAP: &str = "0.4.17";
-/// The file by which the version of Californium shows that pom.xml names.
-const CALIFORNIUM: &str = "californium-core-3.14.0.jar";
-
-/// What must be installed: a program, a header or a module of Python, and the Debian package that holds it.
-const LIBCOAP: [(&str, &str); 2] = [("gcc", "gcc"), ("/usr/include/coap3/coap.h", "libcoap3-dev")];
-const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
 
 /// Our programs. They have the features and the profile that `cargo test` gives them, so that behind it nothing is compiled.
 const OURS: &str = "build --workspace --all-features --profile test --bin conche --example interop_client";
@@ -31,28 +23,31 @@ pub struct Setup {
     sources: PathBuf,
     /// Where cargo leaves our programs.
     ours: PathBuf,
+    /// Where Java finds Californium and our programs on it.
+    class_path: String,
 }
 
 impl Setup {
     /// Installs and builds what these peers need, as far as it is missing.
-    pub fn prepare(project: &Project, peers: &[Peer]) -> Result<Self> {
+    pub fn prepare(project: &Project, wanted: &[Peer]) -> Result<Self> {
         let directory = project.target().join("interop");
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-        let setup = Self { directory, sources: project.root.join("interop"), ours: project.target().join("debug") };
+        let (sources, ours) = (project.root.join("interop"), project.target().join("debug"));
+        let mut setup = Self { directory, sources, ours, class_path: String::new() };
         let mut needs = Vec::new();
-        for peer in peers {
+        for peer in wanted {
             match peer {
-                Peer::Libcoap => needs.extend(LIBCOAP),
+                Peer::Libcoap => needs.extend(peers::LIBCOAP),
                 Peer::Aiocoap => needs.extend(packages::PYTHON),
-                Peer::Californium => needs.extend(JAVA),
+                Peer::Californium => needs.extend(peers::JAVA),
                 Peer::Conche => {}
             }
         }
         packages::ensure(project, &needs)?;
-        for peer in peers {
+        for peer in wanted {
             match peer {
                 Peer::Libcoap => setup.build_libcoap(project)?,
-                Peer::Aiocoap => drop(packages::ensure_python(project, "aiocoap", ("aiocoap", AIOCOAP))?),
+                Peer::Aiocoap => drop(peers::aiocoap(project)?),
                 Peer::Californium => setup.build_californium(project)?,
                 Peer::Conche => Command::cargo(OURS).unshown().run(project)?,
             }
@@ -84,7 +79,7 @@ impl Setup {
                 let mut command = process::Command::new("java");
                 let class = if part == Role::Client { "Client" } else { "Server" };
                 // They live for seconds: what a compiler would find out in minutes is not worth its time.
-                command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &self.class_path(), class]);
+                command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &self.class_path, class]);
                 command
             }
         }
@@ -103,68 +98,15 @@ impl Setup {
     }
 
     fn build_libcoap(&self, project: &Project) -> Result<()> {
-        for part in ["client", "server"] {
+        ["client", "server"].iter().try_for_each(|part| {
             let (source, program) = (self.source(&format!("libcoap/{part}.c")), self.text(&format!("libcoap-{part}")));
-            if is_current(&program, &[&source]) {
-                continue;
-            }
-            let arguments = ["-Wall", "-Wextra", "-Werror", "-O1", "-o", &program, &source, "-lcoap-3-notls"];
-            Command::new("gcc", arguments).unshown().run(project)?;
-        }
-        Ok(())
+            peers::compile_c(project, &source, &program, peers::WITH_LIBCOAP)
+        })
     }
 
-    fn build_californium(&self, project: &Project) -> Result<()> {
-        let libraries = self.text("californium/lib");
-        if !self.path("californium/lib").join(CALIFORNIUM).is_file() {
-            let (pom, output) = (self.source("californium/pom.xml"), format!("-DoutputDirectory={libraries}"));
-            let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
-            Command::new("mvn", goal).unshown().run(project)?;
-        }
+    fn build_californium(&mut self, project: &Project) -> Result<()> {
         let (client, server) = (self.source("californium/Client.java"), self.source("californium/Server.java"));
-        let classes = self.text("californium/classes");
-        if is_current(&format!("{classes}/Client.class"), &[&client, &server]) {
-            return Ok(());
-        }
-        let path = format!("{libraries}/*");
-        Command::new("javac", ["-nowarn", "-cp", &path, "-d", &classes, &client, &server]).unshown().run(project)
-    }
-
-    fn class_path(&self) -> String {
-        format!("{}/*:{}", self.text("californium/lib"), self.text("californium/classes"))
-    }
-}
-
-/// What is built is no older than what it is built from.
-fn is_current(product: &str, sources: &[&str]) -> bool {
-    let changed = |path: &str| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
-    changed(product).is_some_and(|built| sources.iter().all(|source| changed(source).is_some_and(|at| at <= built)))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn what_does_not_exist_or_is_older_than_a_source_is_not_current() {
-        let project = Project::find().expect("a checkout");
-        let directory = project.target().join("interop-test");
-        fs::create_dir_all(&directory).expect("it can be made");
-        let [source, product] = ["source", "product"].map(|name| directory.join(name).to_string_lossy().into_owned());
-        let _ = fs::remove_file(&product);
-        fs::write(&source, "").expect("it can be written");
-        assert!(!is_current(&product, &[&source]));
-        fs::write(&product, "").expect("it can be written");
-        assert!(is_current(&product, &[&source]));
-        let later = fs::metadata(&product).and_then(|metadata| metadata.modified()).expect("it is there")
-            + Duration::from_secs(1);
-        fs::File::options()
-            .write(true)
-            .open(&source)
-            .and_then(|file| file.set_modified(later))
-            .expect("it can be touched");
-        assert!(!is_current(&product, &[&source]));
+        self.class_path = peers::compile_californium(project, &[&client, &server], &self.text("californium/classes"))?;
+        Ok(())
     }
 }

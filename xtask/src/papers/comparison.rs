@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use conche_results::Manifest;
 use conche_results::comparison::{Compared, Row, Standing, shown};
 
-use super::block::COMPARISON;
+use crate::block::COMPARISON;
 use crate::project::Project;
 
 /// Where it is.

@@ -5,14 +5,12 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`block`] | a stretch of a page that is written from results |
 //! | [`comparison`] | the board of controllers compared |
 //! | [`pages`] | the claims on the papers' pages |
 //! | [`overview`] | all papers in the README, and whether it says what their pages do |
 //! | [`recorded`] | figures as they are recorded, and which of them moved |
 //! | [`whole`] | whether results are of whole papers |
 
-mod block;
 mod comparison;
 pub mod overview;
 mod pages;

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use anyhow::{Context, Result, bail};
 use conche_results::{Manifest, Near, Score, Verdict};
 
-use super::block::{CLAIMS, OVERVIEW};
 use super::pages::mark;
+use crate::block::{CLAIMS, OVERVIEW};
 use crate::project::{Finding, Project};
 
 /// Where it is.

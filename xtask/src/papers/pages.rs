@@ -1,6 +1,6 @@
 //! The claims on the papers' pages, written from results.
 //!
-//! A page has them in [a block](super::block::CLAIMS).
+//! A page has them in [a block](crate::block::CLAIMS).
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use conche_results::Verdict;
 use serde::Deserialize;
 
-use super::block::CLAIMS;
+use crate::block::CLAIMS;
 use crate::project::Project;
 
 #[derive(Deserialize)]

@@ -17,6 +17,10 @@ pub const OVERVIEW: Block =
 pub const COMPARISON: Block =
     Block(["<!-- comparison, written by `cargo xtask papers --pages DIR` -->\n", "<!-- end of comparison -->"]);
 
+/// How fast we are beside other implementations.
+pub const PEERS: Block =
+    Block(["<!-- peers, written by `cargo xtask bench-peers --write` -->\n", "<!-- end of peers -->"]);
+
 impl Block {
     /// What stands between the comments of a page.
     pub fn of<'a>(&self, page: &'a str) -> Result<&'a str> {

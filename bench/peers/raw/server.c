@@ -1,0 +1,84 @@
+/* The floor that `cargo xtask bench-peers` compares with: no CoAP, only its shape. What looks like a request is sent back as a
+   piggybacked 2.05 with its own message ID and token and 60 bytes of payload, in batches as large as have come.
+
+   server PORT [PORTS]: on so many ports of 127.0.0.1 from this one on. */
+
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#define BATCH 64
+#define ROOM 1500
+#define PAYLOAD 60
+#define MOST_PORTS 1024
+
+static struct mmsghdr messages[BATCH];
+static struct iovec parts[BATCH];
+static struct sockaddr_in peers[BATCH];
+static uint8_t buffers[BATCH][ROOM];
+
+/* Makes an answer of a request where it lies; its length, or 0 if it is none. */
+static size_t answer(uint8_t *datagram, size_t length) {
+  size_t head = 4 + (datagram[0] & 15);
+  if (length < head || head > 12 || datagram[0] >> 6 != 1 || datagram[1] == 0 || datagram[1] > 31)
+    return 0;
+  int confirmable = (datagram[0] >> 4 & 3) == 0;
+  datagram[0] = (uint8_t)((confirmable ? 0x60 : 0x50) | (datagram[0] & 15));
+  datagram[1] = 0x45;
+  datagram[head] = 0xff;
+  memset(datagram + head + 1, 'x', PAYLOAD);
+  return head + 1 + PAYLOAD;
+}
+
+/* Answers what has come on a socket; whether there may be more. */
+static int serve(int socket) {
+  for (int i = 0; i < BATCH; i++) {
+    parts[i] = (struct iovec){.iov_base = buffers[i], .iov_len = ROOM};
+    messages[i].msg_hdr = (struct msghdr){
+        .msg_name = &peers[i], .msg_namelen = sizeof(peers[i]), .msg_iov = &parts[i], .msg_iovlen = 1};
+  }
+  int came = recvmmsg(socket, messages, BATCH, MSG_DONTWAIT, NULL), count = 0;
+  for (int i = 0; i < came; i++) {
+    parts[i].iov_len = answer(buffers[i], messages[i].msg_len);
+    if (parts[i].iov_len)
+      messages[count++].msg_hdr = messages[i].msg_hdr;
+  }
+  for (int sent = 0; sent < count;) {
+    int more = sendmmsg(socket, messages + sent, (unsigned)(count - sent), 0);
+    if (more > 0)
+      sent += more;
+    else if (errno != EINTR && errno != EAGAIN)
+      sent++; /* It cannot be sent. */
+  }
+  return came == BATCH;
+}
+
+int main(int count, char **arguments) {
+  int port = count > 1 ? atoi(arguments[1]) : 5683, ports = count > 2 ? atoi(arguments[2]) : 1;
+  int poll = epoll_create1(0);
+  for (int i = 0; i < ports && i < MOST_PORTS; i++) {
+    int server = socket(AF_INET, SOCK_DGRAM, 0), room = 4 << 20;
+    setsockopt(server, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(port + i))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(server, (struct sockaddr *)&address, sizeof(address))) {
+      perror("bind");
+      return 1;
+    }
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = server};
+    epoll_ctl(poll, EPOLL_CTL_ADD, server, &event);
+  }
+  for (;;) {
+    struct epoll_event events[64];
+    int ready = epoll_wait(poll, events, 64, -1);
+    for (int i = 0; i < ready; i++)
+      while (serve(events[i].data.fd))
+        ;
+  }
+}

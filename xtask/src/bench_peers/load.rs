@@ -1,0 +1,103 @@
+//! What is measured: loads of servers, and of clients.
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of `/big`.
+pub const BIG: f64 = 65536.0;
+
+/// How many destinations a client has in [`Load::ManyServers`].
+pub const DESTINATIONS: u32 = 64;
+
+/// A way to load a server, or to have a client load one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Load {
+    /// 16 sockets with 8 requests at a time each.
+    Many,
+    /// 1000 sockets with one at a time each.
+    Wide,
+    /// One socket with one at a time.
+    Single,
+    /// As `Many`, once the server knows many peers.
+    Known,
+    /// One resource with 1000 observers.
+    Observed,
+    /// 64 KiB in blocks.
+    Blocks,
+    /// A client with one destination.
+    OneServer,
+    /// A client with 64 of them.
+    ManyServers,
+}
+
+impl Load {
+    /// In the order in which they are taken: `Known` needs to know how fast the server is.
+    pub const ALL: [Self; 8] = [
+        Self::Many,
+        Self::Wide,
+        Self::Single,
+        Self::Known,
+        Self::Observed,
+        Self::Blocks,
+        Self::OneServer,
+        Self::ManyServers,
+    ];
+
+    /// What stands above its table, with so many known peers.
+    pub fn title(self, known: u32) -> String {
+        match self {
+            Self::Many => "16 sockets, 8 requests at a time each".to_owned(),
+            Self::Wide => "1000 sockets, one request at a time each".to_owned(),
+            Self::Single => "One socket, one request at a time".to_owned(),
+            Self::Known => format!("16 sockets, 8 requests at a time each, once {known} peers are known"),
+            Self::Observed => "1000 observers of one resource, Confirmable notifications".to_owned(),
+            Self::Blocks => "64 KiB in blocks of 1024 bytes, 16 sockets".to_owned(),
+            Self::OneServer => "Clients: one destination, one request at a time".to_owned(),
+            Self::ManyServers => format!("Clients: {DESTINATIONS} destinations, one request at a time to each"),
+        }
+    }
+
+    /// How it is called while it runs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Many => "16 x 8",
+            Self::Wide => "1000 x 1",
+            Self::Single => "1 x 1",
+            Self::Known => "16 x 8, many peers known",
+            Self::Observed => "1000 observers",
+            Self::Blocks => "64 KiB in blocks",
+            Self::OneServer => "client, 1 destination",
+            Self::ManyServers => "client, 64 destinations",
+        }
+    }
+
+    /// The arguments of `conche bench` for it. Of clients there are none.
+    pub fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Many | Self::Known => &["-c", "16", "-w", "8"],
+            Self::Wide => &["-c", "1000", "-w", "1"],
+            Self::Single => &["-c", "1", "-w", "1"],
+            Self::Observed => &["-c", "1000", "-w", "1", "--observe"],
+            Self::Blocks => &["-c", "16", "-w", "1"],
+            Self::OneServer | Self::ManyServers => &[],
+        }
+    }
+
+    /// What is asked for.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Observed => "/tick",
+            Self::Blocks => "/big",
+            _ => "/test",
+        }
+    }
+
+    /// The servers that a client asks; `None` if a server is measured.
+    pub fn destinations(self) -> Option<u32> {
+        match self {
+            Self::OneServer => Some(1),
+            Self::ManyServers => Some(DESTINATIONS),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What the machine is, and what its processes use of it, as Linux says.
+
+use std::fs;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+
+/// The core of a server, and of a client that is measured beside its server.
+pub const SERVER_CORE: &str = "0";
+/// The core of the generator, and of a client.
+pub const CLIENT_CORE: &str = "1";
+
+/// `/proc` counts time in these parts of a second, on every Linux that Rust's standard library knows.
+const TICKS_PER_S: f64 = 100.0;
+
+/// What was measured on which machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// Cores that may be used.
+    pub cores: usize,
+    /// What its maker calls the processor.
+    pub processor: String,
+    /// The kernel's version.
+    pub kernel: String,
+}
+
+impl Machine {
+    /// This one.
+    ///
+    /// # Errors
+    /// Without two cores, or on a system other than Linux.
+    pub fn this() -> Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        if cores < 2 {
+            bail!("the server and its load need a core each, and this machine has one");
+        }
+        let processors = read("/proc/cpuinfo")?;
+        let named = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let processor = named.map_or(std::env::consts::ARCH, |(_, name)| name).trim().to_owned();
+        let kernel = read("/proc/sys/kernel/osrelease")?.trim().to_owned();
+        Ok(Self { cores, processor, kernel })
+    }
+}
+
+/// What has been used until now, in seconds of a core.
+#[derive(Clone, Copy, Debug)]
+pub struct Used {
+    at: Instant,
+    /// By everybody.
+    all: f64,
+    /// By the process that is watched.
+    process: f64,
+    /// By children of ours that have ended.
+    ended: f64,
+}
+
+impl Used {
+    /// Until now, where this process is watched.
+    pub fn now(process: u32) -> Result<Self> {
+        let all = all_busy(&read("/proc/stat")?).context("/proc/stat is not as expected")?;
+        let of = |path: &str| -> Result<(f64, f64)> {
+            times(&read(path)?).with_context(|| format!("{path} is not as expected"))
+        };
+        let (process, _) = of(&format!("/proc/{process}/stat"))?;
+        let (_, ended) = of("/proc/self/stat")?;
+        Ok(Self { at: Instant::now(), all, process, ended })
+    }
+
+    /// What the watched process has used since then.
+    pub fn by_process_since(&self, earlier: &Self) -> f64 {
+        self.process - earlier.process
+    }
+
+    /// The share of one core's time that neither the watched process nor children of ours that have ended since have used.
+    pub fn foreign_since(&self, earlier: &Self) -> f64 {
+        let seconds = self.at.duration_since(earlier.at).as_secs_f64();
+        let ours = self.by_process_since(earlier) + (self.ended - earlier.ended);
+        let foreign = (self.all - earlier.all - ours).max(0.0);
+        if seconds > 0.0 { foreign / seconds } else { 0.0 }
+    }
+}
+
+/// Bytes of a process that are in memory.
+pub fn resident(process: u32) -> Result<f64> {
+    let status = read(&format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("the process has ended")?;
+    let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().context("VmRSS is no number")?;
+    Ok(kibibytes * 1024.0)
+}
+
+fn read(path: &str) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {path}; this chore needs Linux"))
+}
+
+/// Seconds that cores were busy: user, nice, system, irq, softirq, steal; not idle, iowait.
+fn all_busy(stat: &str) -> Option<f64> {
+    let fields = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<f64> = fields.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    let busy = [0, 1, 2, 5, 6, 7].iter().map(|&at| ticks.get(at).copied());
+    busy.sum::<Option<f64>>().map(|ticks| ticks / TICKS_PER_S)
+}
+
+/// Seconds of a core that a process has used, and that its children that have ended had.
+fn times(stat: &str) -> Option<(f64, f64)> {
+    // The name is in parentheses, and may hold anything, these too.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks = |at: usize| fields.split_whitespace().nth(at)?.parse::<f64>().ok();
+    Some(((ticks(11)? + ticks(12)?) / TICKS_PER_S, (ticks(13)? + ticks(14)?) / TICKS_PER_S))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_near(left: f64, right: f64) -> bool {
+        (left - right).abs() < 1e-9
+    }
+
+    #[test]
+    fn waiting_and_idling_are_not_busy() {
+        let busy = all_busy("cpu  100 20 30 9999 8888 4 5 6 0 0\ncpu0 1 2 3").expect("it can be read");
+        assert!(is_near(busy, 1.65), "{busy}");
+        assert_eq!(all_busy("cpu 1 2 3"), None);
+    }
+
+    #[test]
+    fn times_are_found_behind_any_name() {
+        let stat = "12 (a ) b) S 1 2 3 4 5 6 7 8 9 10 150 50 30 40 20 0 1";
+        let (own, children) = times(stat).expect("it can be read");
+        assert!(is_near(own, 2.0) && is_near(children, 0.7), "{own} {children}");
+    }
+
+    #[test]
+    fn what_neither_server_nor_generator_has_used_is_foreign() {
+        let start = Used { at: Instant::now(), all: 10.0, process: 1.0, ended: 2.0 };
+        let later = start.at + std::time::Duration::from_secs(2);
+        let end = Used { at: later, all: 13.5, process: 2.5, ended: 3.5 };
+        assert!(is_near(end.foreign_since(&start), 0.25));
+        let quiet = Used { all: 12.9, ..end };
+        assert!(is_near(quiet.foreign_since(&start), 0.0), "counted apart, sums may differ by a tick");
+    }
+}

@@ -1,0 +1,155 @@
+//! `cargo xtask bench-peers`: how fast conche and other implementations serve and ask on this machine, one beside the other.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`peer`] | who is measured |
+//! | [`load`] | how they are loaded |
+//! | [`setup`] | what must be installed and built |
+//! | [`machine`] | what the machine is, and what processes use of it |
+//! | [`measure`] | one measurement |
+//! | [`results`] | medians, ratios and doubts |
+//! | [`table`] | terminal, JSON, docs/performance.md |
+
+mod load;
+mod machine;
+mod measure;
+mod peer;
+mod results;
+mod setup;
+mod table;
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::block::PEERS;
+use crate::ci::command::Command;
+use crate::project::Project;
+use load::Load;
+use machine::Machine;
+use measure::Extent;
+use peer::Peer;
+use results::Results;
+use setup::Setup;
+use table::About;
+
+/// Where the tables are kept.
+const DOCUMENT: &str = "docs/performance.md";
+
+/// What to measure, and what to do with the results.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Measure these only, by commas.
+    #[arg(long, value_name = "PEER", value_delimiter = ',', default_values_t = Peer::ALL.map(Word))]
+    peers: Vec<Word>,
+    /// How often each measurement is made; the medians are told.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// How long each measures, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]
+    seconds: u32,
+    /// A first impression: one round, 2 s each, and 2000 known peers instead of 100 000.
+    #[arg(long, conflicts_with_all = ["rounds", "seconds", "write"])]
+    quick: bool,
+    /// Print JSON: an object with "schema", "about" and "rows".
+    #[arg(long)]
+    json: bool,
+    /// Put the tables into docs/performance.md.
+    #[arg(long)]
+    write: bool,
+}
+
+/// A peer as an argument.
+#[derive(Clone, Copy, Debug)]
+struct Word(Peer);
+
+impl std::fmt::Display for Word {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.word())
+    }
+}
+
+impl std::str::FromStr for Word {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let found = Peer::ALL.into_iter().find(|peer| peer.word() == word);
+        found.map(Self).ok_or_else(|| format!("peers are {}", Peer::ALL.map(Peer::word).join(", ")))
+    }
+}
+
+impl Options {
+    fn extent(&self) -> Extent {
+        match self.quick {
+            true => Extent { rounds: 1, seconds: 2.0, warm_up: 0.5, known: 2000 },
+            false => Extent { rounds: self.rounds, seconds: f64::from(self.seconds), warm_up: 5.0, known: 100_000 },
+        }
+    }
+}
+
+/// Measures, tells, and writes if that is asked for.
+///
+/// # Errors
+/// If one that was asked for could not be built or measured. All others are told nevertheless.
+pub fn run(project: &Project, options: &Options) -> Result<()> {
+    let (machine, extent) = (Machine::this()?, options.extent());
+    let mut setup = Setup::prepare(project)?;
+    let mut left_out = Vec::new();
+    let mut out = |what: String, error: &anyhow::Error| {
+        let told = format!("{what} is left out: {error:#}");
+        eprintln!("{told}");
+        left_out.push(told);
+    };
+    let mut peers = Vec::new();
+    for peer in Peer::ALL.into_iter().filter(|peer| options.peers.iter().any(|word| word.0 == *peer)) {
+        eprintln!("building {}", peer.name());
+        match setup.build(peer) {
+            Ok(()) => peers.push(peer),
+            Err(error) => out(peer.name().to_owned(), &error),
+        }
+    }
+
+    let mut results = Results::default();
+    for round in 1..=extent.rounds {
+        for load in Load::ALL {
+            for &peer in peers.iter().filter(|peer| peer.takes(load)) {
+                eprint!("round {round} of {}: {}, {} … ", extent.rounds, load.word(), peer.name());
+                let sample = match load.destinations() {
+                    Some(_) => measure::client(&setup, peer, load, extent),
+                    None => {
+                        let fresh = results.median(Load::Many, peer, |sample| Some(sample.per_s));
+                        measure::server(&setup, peer, load, extent, fresh)
+                    }
+                };
+                match sample {
+                    Ok(sample) => {
+                        eprintln!(
+                            "{:.0} a second, {:.0} % of a core used by others",
+                            sample.per_s,
+                            sample.foreign * 100.0
+                        );
+                        results.add(load, peer, sample);
+                    }
+                    Err(error) => out(format!("{} in round {round} of {}", peer.name(), load.word()), &error),
+                }
+            }
+        }
+    }
+
+    let versions = peers.iter().map(|&peer| Ok((peer, setup::version(project, peer)?)));
+    let date = Command::new("date", ["-u", "+%F"]).unshown().output(project)?.trim().to_owned();
+    let about = About { machine, date, extent, versions: versions.collect::<Result<_>>()? };
+    let text = table::text(&results, &about);
+    match options.json {
+        true => println!("{}", table::json(&results, &about)?),
+        false => print!("{text}"),
+    }
+    if !left_out.is_empty() {
+        bail!("{}", left_out.join("\n"));
+    }
+    if options.write {
+        let page = PEERS.replaced(&project.read(DOCUMENT)?, &format!("\n{text}")).context(DOCUMENT)?;
+        fs::write(project.root.join(DOCUMENT), page).with_context(|| format!("cannot write {DOCUMENT}"))?;
+    }
+    Ok(())
+}

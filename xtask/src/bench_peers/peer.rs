@@ -1,0 +1,88 @@
+//! Who is measured.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::load::Load;
+use crate::peers::{AIOCOAP, CALIFORNIUM};
+
+/// An implementation, or the floor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Peer {
+    /// The floor: datagrams that look like CoAP's responses, and no protocol.
+    Raw,
+    /// Ourselves.
+    Conche,
+    /// Debian's libcoap.
+    Libcoap,
+    /// Californium of Maven Central.
+    Californium,
+    /// go-coap of the Go proxy.
+    GoCoap,
+    /// coap-rs of crates.io.
+    CoapRs,
+    /// node-coap of npm.
+    NodeCoap,
+    /// aiocoap of PyPI.
+    Aiocoap,
+}
+
+impl Peer {
+    /// In the order of the tables.
+    pub const ALL: [Self; 8] = [
+        Self::Raw,
+        Self::Conche,
+        Self::Libcoap,
+        Self::Californium,
+        Self::GoCoap,
+        Self::CoapRs,
+        Self::NodeCoap,
+        Self::Aiocoap,
+    ];
+
+    /// Its name, as its authors write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw UDP",
+            Self::Conche => "conche",
+            Self::Libcoap => "libcoap",
+            Self::Californium => "Californium",
+            Self::GoCoap => "go-coap",
+            Self::CoapRs => "coap-rs",
+            Self::NodeCoap => "node-coap",
+            Self::Aiocoap => "aiocoap",
+        }
+    }
+
+    /// The directory of its programs in `bench/peers`, and the word for it in arguments.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Californium => "californium",
+            other => other.name(),
+        }
+    }
+
+    /// The version that is measured, where we say which; of Debian's it is what is installed.
+    pub fn version(self) -> Option<&'static str> {
+        match self {
+            Self::Conche => Some(env!("CARGO_PKG_VERSION")),
+            Self::Californium => Some(CALIFORNIUM),
+            Self::GoCoap => Some("3.5.4"),
+            Self::CoapRs => Some("0.29.0"),
+            Self::NodeCoap => Some("1.5.0"),
+            Self::Aiocoap => Some(AIOCOAP),
+            Self::Raw | Self::Libcoap => None,
+        }
+    }
+
+    /// It can be loaded so.
+    pub fn takes(self, load: Load) -> bool {
+        match load {
+            Load::Many | Load::Wide | Load::Single => true,
+            // There is nothing in it that could grow, tell, divide or ask.
+            _ => self != Self::Raw,
+        }
+    }
+}

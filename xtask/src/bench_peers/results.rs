@@ -1,0 +1,166 @@
+//! What all measurements come to: medians over rounds, and ratios of them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::load::Load;
+use super::measure::Sample;
+use super::peer::Peer;
+
+/// A round in which others used more of a core than this is disturbed.
+pub const MOST_FOREIGN: f64 = 0.05;
+
+/// A generator that is busy for more of its time than this is the limit.
+pub const MOST_BUSY: f64 = 0.95;
+
+/// More requests than this without a proper response make the numbers doubtful.
+pub const MOST_MISSING: f64 = 0.001;
+
+/// The samples of all rounds.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    samples: BTreeMap<(Load, Peer), Vec<Sample>>,
+}
+
+/// A number of a sample.
+pub type Of = fn(&Sample) -> Option<f64>;
+
+/// What puts a number in doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doubt {
+    /// Others used the machine, in all rounds.
+    Disturbed,
+    /// The generator had no more to give.
+    Generator,
+    /// Requests remained without the response that was asked for.
+    Missing,
+}
+
+impl Doubt {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Disturbed, Self::Generator, Self::Missing];
+
+    /// How it is marked.
+    pub fn mark(self) -> char {
+        match self {
+            Self::Disturbed => '*',
+            Self::Generator => '†',
+            Self::Missing => '‡',
+        }
+    }
+
+    /// What the mark says.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Disturbed => "others used more than 5 % of a core in every round",
+            Self::Generator => "the generator was busy all the time: the server can do more",
+            Self::Missing => "more than one request of 1000 had no response 2.05",
+        }
+    }
+}
+
+impl Results {
+    /// Adds what a round gave.
+    pub fn add(&mut self, load: Load, peer: Peer, sample: Sample) {
+        self.samples.entry((load, peer)).or_default().push(sample);
+    }
+
+    /// All samples of one.
+    pub fn samples(&self, load: Load, peer: Peer) -> &[Sample] {
+        self.samples.get(&(load, peer)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Those that have samples of a load, in the order of the tables.
+    pub fn measured(&self, load: Load) -> impl Iterator<Item = Peer> {
+        Peer::ALL.into_iter().filter(move |&peer| !self.samples(load, peer).is_empty())
+    }
+
+    /// The median of a number over undisturbed rounds; over all if there is none.
+    pub fn median(&self, load: Load, peer: Peer, of: Of) -> Option<f64> {
+        let samples = self.samples(load, peer);
+        let quiet: Vec<f64> = samples.iter().filter(|sample| !is_disturbed(sample)).filter_map(of).collect();
+        median(if quiet.is_empty() { samples.iter().filter_map(of).collect() } else { quiet })
+    }
+
+    /// How many times as large it is as the same number of another load or peer.
+    pub fn ratio(&self, (load, peer): (Load, Peer), (than, other): (Load, Peer), of: Of) -> Option<f64> {
+        let (number, other) = (self.median(load, peer, of)?, self.median(than, other, of)?);
+        (other > 0.0).then(|| number / other)
+    }
+
+    /// What puts the numbers of one in doubt.
+    pub fn doubts(&self, load: Load, peer: Peer) -> Vec<Doubt> {
+        let samples = self.samples(load, peer);
+        let is_in = |doubt: &Doubt| match doubt {
+            Doubt::Disturbed => !samples.is_empty() && samples.iter().all(is_disturbed),
+            Doubt::Generator => self.median(load, peer, |sample| Some(sample.generator)) > Some(MOST_BUSY),
+            Doubt::Missing => self.median(load, peer, |sample| Some(sample.missing)) > Some(MOST_MISSING),
+        };
+        Doubt::ALL.into_iter().filter(is_in).collect()
+    }
+}
+
+fn is_disturbed(sample: &Sample) -> bool {
+    sample.foreign > MOST_FOREIGN
+}
+
+/// The one in the middle, or the mean of the two that are.
+fn median(mut numbers: Vec<f64>) -> Option<f64> {
+    numbers.sort_by(f64::total_cmp);
+    let middle = numbers.len() / 2;
+    let upper = *numbers.get(middle)?;
+    Some(if numbers.len() % 2 == 1 { upper } else { f64::midpoint(numbers[middle - 1], upper) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Of = |sample| Some(sample.per_s);
+
+    fn results(rounds: &[(f64, f64)]) -> Results {
+        let mut results = Results::default();
+        for &(per_s, foreign) in rounds {
+            results.add(Load::Many, Peer::Conche, Sample { per_s, foreign, ..Sample::default() });
+        }
+        results
+    }
+
+    fn rate(results: &Results) -> f64 {
+        results.median(Load::Many, Peer::Conche, RATE).expect("a median")
+    }
+
+    #[test]
+    fn medians_are_of_undisturbed_rounds_if_there_are_any() {
+        assert!((rate(&results(&[(3.0, 0.0), (1.0, 0.0), (2.0, 0.0)])) - 2.0).abs() < 1e-9);
+        assert!((rate(&results(&[(3.0, 0.0), (2.0, 0.0)])) - 2.5).abs() < 1e-9);
+        let mixed = results(&[(3.0, 0.0), (1.0, 0.5), (2.0, 0.5)]);
+        assert!((rate(&mixed) - 3.0).abs() < 1e-9);
+        assert_eq!(mixed.doubts(Load::Many, Peer::Conche), []);
+        let disturbed = results(&[(3.0, 0.5), (1.0, 0.5), (2.0, 0.5)]);
+        assert!((rate(&disturbed) - 2.0).abs() < 1e-9);
+        assert_eq!(disturbed.doubts(Load::Many, Peer::Conche), [Doubt::Disturbed]);
+    }
+
+    #[test]
+    fn ratios_need_both_and_no_division_by_nothing() {
+        let mut results = results(&[(30.0, 0.0)]);
+        let ratio = |results: &Results| results.ratio((Load::Many, Peer::Conche), (Load::Many, Peer::Libcoap), RATE);
+        assert_eq!(ratio(&results), None);
+        results.add(Load::Many, Peer::Libcoap, Sample::default());
+        assert_eq!(ratio(&results), None);
+        results.add(Load::Many, Peer::Libcoap, Sample { per_s: 20.0, ..Sample::default() });
+        assert!((ratio(&results).expect("both are there") - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_busy_generator_and_missing_responses_are_doubts() {
+        let mut results = Results::default();
+        let sample = Sample { generator: 0.99, missing: 0.01, ..Sample::default() };
+        results.add(Load::Wide, Peer::Raw, sample);
+        assert_eq!(results.doubts(Load::Wide, Peer::Raw), [Doubt::Generator, Doubt::Missing]);
+        assert_eq!(results.doubts(Load::Wide, Peer::Conche), [], "of nothing nothing is said");
+    }
+}

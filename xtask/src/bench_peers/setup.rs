@@ -1,0 +1,183 @@
+//! Our programs on each implementation: built from `bench/peers` into `target/bench-peers`, with what is missing fetched.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process;
+
+use anyhow::{Context, Result};
+
+use super::peer::Peer;
+use crate::ci::command::Command;
+use crate::ci::packages;
+use crate::peers;
+use crate::project::Project;
+
+/// What must be installed for those that interop does not know: a program, and the Debian package that holds it.
+const GO: [(&str, &str); 1] = [("go", "golang-go")];
+const NODE: [(&str, &str); 2] = [("node", "nodejs"), ("npm", "npm")];
+
+/// Our own programs.
+const OURS: &str = "build --release -p conche-cli -p conche --bin conche --example bench_server --example bench_client";
+
+/// The command line of a program.
+pub type Program = Vec<String>;
+
+/// Where programs are.
+pub struct Setup<'a> {
+    project: &'a Project,
+    directory: PathBuf,
+    /// The server and the client of each that has been built.
+    programs: BTreeMap<Peer, [Program; 2]>,
+}
+
+impl<'a> Setup<'a> {
+    /// Builds the generator, and the floor, which serves clients as well.
+    pub fn prepare(project: &'a Project) -> Result<Self> {
+        let directory = project.target().join("bench-peers");
+        fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        Command::cargo(OURS).unshown().run(project)?;
+        let mut setup = Self { project, directory, programs: BTreeMap::new() };
+        setup.build(Peer::Raw)?;
+        Ok(setup)
+    }
+
+    /// The load generator.
+    pub fn generator(&self) -> String {
+        self.ours("conche")
+    }
+
+    /// Builds the programs on an implementation, with what they need.
+    pub fn build(&mut self, peer: Peer) -> Result<()> {
+        let programs = match peer {
+            Peer::Raw | Peer::Libcoap => self.c(peer)?,
+            Peer::Conche => [vec![self.ours("examples/bench_server")], vec![self.ours("examples/bench_client")]],
+            Peer::Californium => self.californium()?,
+            Peer::GoCoap => self.go_coap()?,
+            Peer::CoapRs => self.coap_rs()?,
+            Peer::NodeCoap => self.node_coap()?,
+            Peer::Aiocoap => self.aiocoap()?,
+        };
+        self.programs.insert(peer, programs);
+        Ok(())
+    }
+
+    /// The server and the client of an implementation that has been built. The floor has none of the latter.
+    pub fn programs(&self, peer: Peer) -> Result<&[Program; 2]> {
+        self.programs.get(&peer).context("it has not been built")
+    }
+
+    /// A file beside the programs for what one of them says of errors.
+    pub fn errors(&self, name: &str) -> Result<fs::File> {
+        let path = self.directory.join(format!("{name}.log"));
+        let file = fs::File::options().create(true).append(true).open(&path);
+        file.with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn c(&self, peer: Peer) -> Result<[Program; 2]> {
+        let (needs, libraries) = match peer {
+            Peer::Libcoap => (&peers::LIBCOAP[..], peers::WITH_LIBCOAP),
+            _ => (&peers::C[..], &[][..]),
+        };
+        packages::ensure(self.project, needs)?;
+        let compiled = |part: &str| -> Result<Program> {
+            let program = self.built(&format!("{}-{part}", peer.word()));
+            peers::compile_c(self.project, &self.source(peer, &format!("{part}.c")), &program, libraries)?;
+            Ok(vec![program])
+        };
+        Ok([compiled("server")?, if peer == Peer::Raw { Vec::new() } else { compiled("client")? }])
+    }
+
+    fn californium(&self) -> Result<[Program; 2]> {
+        packages::ensure(self.project, &peers::JAVA)?;
+        let peer = Peer::Californium;
+        let sources = [self.source(peer, "Server.java"), self.source(peer, "Client.java")];
+        let path = peers::compile_californium(
+            self.project,
+            &sources.each_ref().map(String::as_str),
+            &self.built(peer.word()),
+        )?;
+        Ok(["Server", "Client"].map(|class| ["java", "-cp", &path, class].map(str::to_owned).into()))
+    }
+
+    fn go_coap(&self) -> Result<[Program; 2]> {
+        packages::ensure(self.project, &GO)?;
+        let (sources, programs) = (self.source(Peer::GoCoap, ""), format!("{}/", self.built(Peer::GoCoap.word())));
+        fs::create_dir_all(&programs).with_context(|| format!("cannot make {programs}"))?;
+        Command::new("go", ["build", "-C", &sources, "-o", &programs, "./..."]).unshown().run(self.project)?;
+        Ok(["server", "client"].map(|part| vec![format!("{programs}{part}")]))
+    }
+
+    fn coap_rs(&self) -> Result<[Program; 2]> {
+        let (manifest, target) = (self.source(Peer::CoapRs, "Cargo.toml"), self.built(Peer::CoapRs.word()));
+        let build = Command::cargo("build --release --locked --quiet --manifest-path").argument(&manifest);
+        build.argument("--target-dir").argument(&target).unshown().run(self.project)?;
+        Ok(["server", "client"].map(|part| vec![format!("{target}/release/{part}")]))
+    }
+
+    fn aiocoap(&self) -> Result<[Program; 2]> {
+        packages::ensure(self.project, &packages::PYTHON)?;
+        let python = peers::aiocoap(self.project)?;
+        Ok(["server.py", "client.py"].map(|name| vec![python.clone(), self.source(Peer::Aiocoap, name)]))
+    }
+
+    /// npm installs beside package.json, so that this and the programs are copied.
+    fn node_coap(&self) -> Result<[Program; 2]> {
+        packages::ensure(self.project, &NODE)?;
+        let directory = self.directory.join(Peer::NodeCoap.word());
+        fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        for name in ["package.json", "package-lock.json", "server.js", "client.js"] {
+            let source = self.source(Peer::NodeCoap, name);
+            fs::copy(&source, directory.join(name)).with_context(|| format!("cannot copy {source}"))?;
+        }
+        let text = |name: &str| directory.join(name).to_string_lossy().into_owned();
+        if !peers::is_current(
+            &text("node_modules/.package-lock.json"),
+            &[&self.source(Peer::NodeCoap, "package-lock.json")],
+        ) {
+            let arguments = ["--prefix", &text(""), "ci", "--silent", "--no-audit", "--no-fund"];
+            Command::new("npm", arguments).unshown().run(self.project)?;
+        }
+        Ok(["server.js", "client.js"].map(|name| vec!["node".to_owned(), text(name)]))
+    }
+
+    fn source(&self, peer: Peer, name: &str) -> String {
+        self.project.root.join("bench/peers").join(peer.word()).join(name).to_string_lossy().into_owned()
+    }
+
+    fn built(&self, name: &str) -> String {
+        self.directory.join(name).to_string_lossy().into_owned()
+    }
+
+    fn ours(&self, name: &str) -> String {
+        self.project.target().join("release").join(name).to_string_lossy().into_owned()
+    }
+}
+
+/// The version of an implementation that is measured.
+pub fn version(project: &Project, peer: Peer) -> Result<String> {
+    match (peer, peer.version()) {
+        (_, Some(version)) => Ok(version.to_owned()),
+        (Peer::Libcoap, None) => {
+            Command::new("dpkg-query", ["-W", "-f", "${Version}", "libcoap3-dev"]).unshown().output(project)
+        }
+        (_, None) => Ok("–".to_owned()),
+    }
+}
+
+/// Starts a program on one core, without standard input; what it says of errors goes to this file.
+pub fn start(
+    program: &[String],
+    core: &str,
+    arguments: &[String],
+    [output, errors]: [process::Stdio; 2],
+) -> Result<process::Child> {
+    let mut command = process::Command::new("taskset");
+    command.args(["-c", core]).args(program).args(arguments);
+    // Free of the caller's own settings.
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
+        command.env_remove(name);
+    }
+    command.stdin(process::Stdio::null()).stdout(output).stderr(errors);
+    command.spawn().context("cannot start taskset, which util-linux has")
+}

@@ -1,0 +1,220 @@
+//! Results as tables: in the terminal, in docs/performance.md, and as JSON.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::load::Load;
+use super::machine::Machine;
+use super::measure::{Extent, Sample};
+use super::peer::Peer;
+use super::results::{Doubt, Of, Results};
+
+/// Where, when, how and what was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct About {
+    pub machine: Machine,
+    /// The day, as in 2026-01-31.
+    pub date: String,
+    pub extent: Extent,
+    /// Of each that was measured.
+    pub versions: Vec<(Peer, String)>,
+}
+
+/// What stands in a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    /// Ratios to another: of the processor's time for one, and of how many a second.
+    CpuOver(Peer),
+    RateOver(Peer),
+    /// To itself, before it knew many peers.
+    RateOverFresh,
+    Rate,
+    Cpu,
+    P50,
+    P99,
+    PeerBytes,
+}
+
+const CPU: Of = |sample| sample.cpu_us;
+const RATE: Of = |sample| Some(sample.per_s);
+
+/// The columns of a load's table, ratios first.
+fn columns(load: Load) -> &'static [Column] {
+    use Column::{Cpu, CpuOver, P50, P99, PeerBytes, Rate, RateOver, RateOverFresh};
+    match load {
+        Load::Many | Load::Wide | Load::Single => {
+            &[CpuOver(Peer::Raw), RateOver(Peer::Raw), RateOver(Peer::Libcoap), Rate, Cpu, P50, P99]
+        }
+        Load::Known => &[RateOverFresh, RateOver(Peer::Libcoap), Rate, Cpu, PeerBytes],
+        Load::Observed | Load::Blocks => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu],
+        Load::OneServer | Load::ManyServers => &[RateOver(Peer::Libcoap), Rate],
+    }
+}
+
+/// What is counted, for one and for many.
+fn unit(load: Load) -> [&'static str; 2] {
+    match load {
+        Load::Observed => ["notification", "notifications/s"],
+        Load::Blocks => ["body", "MB/s"],
+        _ => ["request", "requests/s"],
+    }
+}
+
+impl Column {
+    fn head(self, load: Load) -> String {
+        let [one, rate] = unit(load);
+        match self {
+            Self::CpuOver(peer) => format!("CPU ÷ {}", peer.name()),
+            Self::RateOver(peer) => format!("{rate} ÷ {}", peer.name()),
+            Self::RateOverFresh => format!("{rate} ÷ its own before"),
+            Self::Rate => rate.to_owned(),
+            Self::Cpu => format!("CPU µs/{one}"),
+            Self::P50 => "p50 µs".to_owned(),
+            Self::P99 => "p99 µs".to_owned(),
+            Self::PeerBytes => "bytes/peer".to_owned(),
+        }
+    }
+
+    fn cell(self, results: &Results, load: Load, peer: Peer) -> String {
+        let here = (load, peer);
+        let of = |of: Of| results.median(load, peer, of);
+        match self {
+            Self::CpuOver(other) => ratio(results.ratio(here, (load, other), CPU)),
+            Self::RateOver(other) => ratio(results.ratio(here, (load, other), RATE)),
+            Self::RateOverFresh => ratio(results.ratio(here, (Load::Many, peer), RATE)),
+            Self::Rate if load == Load::Blocks => digits(of(|sample| Some(sample.per_s / 1e6))),
+            Self::Rate => digits(of(RATE)),
+            Self::Cpu => digits(of(CPU)),
+            Self::P50 => digits(of(|sample| sample.p50_us)),
+            Self::P99 => digits(of(|sample| sample.p99_us)),
+            Self::PeerBytes => digits(of(|sample| sample.bytes_per_peer)),
+        }
+    }
+}
+
+fn ratio(number: Option<f64>) -> String {
+    number.map_or("–".to_owned(), |number| match number {
+        number if number < 0.1 => format!("{number:.3}"),
+        number if number < 10.0 => format!("{number:.2}"),
+        number => format!("{number:.0}"),
+    })
+}
+
+/// Three digits, or all before the point.
+fn digits(number: Option<f64>) -> String {
+    number.map_or("–".to_owned(), |number| match number.abs() {
+        size if size < 9.995 => format!("{number:.2}"),
+        size if size < 99.95 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    })
+}
+
+/// All tables, each below its title, and what marks mean.
+pub fn text(results: &Results, about: &About) -> String {
+    let mut text = format!("{}\n", told(about));
+    let mut doubts = Vec::new();
+    for load in Load::ALL.into_iter().filter(|&load| results.measured(load).next().is_some()) {
+        // Writing into a text does not fail.
+        let _ = writeln!(text, "### {}\n\n{}", load.title(about.extent.known), table(results, load));
+        doubts.extend(results.measured(load).flat_map(|peer| results.doubts(load, peer)));
+    }
+    doubts.sort_unstable();
+    doubts.dedup();
+    for doubt in doubts {
+        let _ = writeln!(text, "{} {}\n", doubt.mark(), doubt.meaning());
+    }
+    text
+}
+
+/// How it was measured, in words.
+fn told(about: &About) -> String {
+    let Machine { cores, processor, kernel } = &about.machine;
+    let Extent { rounds, seconds, warm_up, .. } = about.extent;
+    let versions = about.versions.iter().filter(|(peer, _)| *peer != Peer::Raw);
+    let versions: Vec<_> = versions.map(|(peer, version)| format!("{} {version}", peer.name())).collect();
+    format!(
+        "Measured on {} with {cores} cores of {processor}, Linux {kernel}: {}.\nMedians of {rounds} rounds of {seconds} s, each after a \
+         warm-up of {warm_up} s; server on one core, generator or client on another.\n",
+        about.date,
+        versions.join(", "),
+    )
+}
+
+/// The table of one load, with columns as wide as their cells.
+fn table(results: &Results, load: Load) -> String {
+    let is_client = load.destinations().is_some();
+    let head = columns(load).iter().map(|column| column.head(load));
+    let who = if is_client { "client" } else { "server" };
+    let mut rows = vec![[who.to_owned()].into_iter().chain(head).collect::<Vec<_>>()];
+    for peer in results.measured(load) {
+        let marks: String = results.doubts(load, peer).into_iter().map(Doubt::mark).collect();
+        let cells = columns(load).iter().map(|column| match column {
+            Column::Rate => column.cell(results, load, peer) + &marks,
+            _ => column.cell(results, load, peer),
+        });
+        rows.push([peer.name().to_owned()].into_iter().chain(cells).collect());
+    }
+    render(&rows)
+}
+
+fn render(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|at| width(at).unwrap_or(0).max(3)).collect();
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        let cells = row.iter().zip(&widths).enumerate();
+        let cells = cells.map(|(at, (cell, &width))| match at {
+            0 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        let _ = writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "));
+        if number == 0 {
+            let lines = widths.iter().enumerate().map(|(at, &width)| match at {
+                0 => "-".repeat(width),
+                _ => format!("{}:", "-".repeat(width - 1)),
+            });
+            let _ = writeln!(text, "| {} |", lines.collect::<Vec<_>>().join(" | "));
+        }
+    }
+    text
+}
+
+/// Everything, as a program reads it.
+pub fn json(results: &Results, about: &About) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        schema: u32,
+        about: &'a About,
+        rows: Vec<Row<'a>>,
+    }
+    #[derive(Serialize)]
+    struct Row<'a> {
+        load: Load,
+        peer: Peer,
+        per_s: Option<f64>,
+        cpu_us: Option<f64>,
+        cpu_over_raw: Option<f64>,
+        per_s_over_raw: Option<f64>,
+        per_s_over_libcoap: Option<f64>,
+        doubts: Vec<Doubt>,
+        rounds: &'a [Sample],
+    }
+    let row = |load, peer| Row {
+        load,
+        peer,
+        per_s: results.median(load, peer, RATE),
+        cpu_us: results.median(load, peer, CPU),
+        cpu_over_raw: results.ratio((load, peer), (load, Peer::Raw), CPU),
+        per_s_over_raw: results.ratio((load, peer), (load, Peer::Raw), RATE),
+        per_s_over_libcoap: results.ratio((load, peer), (load, Peer::Libcoap), RATE),
+        doubts: results.doubts(load, peer),
+        rounds: results.samples(load, peer),
+    };
+    let rows = Load::ALL.into_iter().flat_map(|load| results.measured(load).map(move |peer| row(load, peer)));
+    serde_json::to_string_pretty(&Document { schema: 1, about, rows: rows.collect() })
+}
+
+#[cfg(test)]
+mod tests;

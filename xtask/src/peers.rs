@@ -1,0 +1,106 @@
+//! Programs of ours on other implementations of CoAP: what `interop` and `bench-peers` both install, compile and start.
+
+use std::fs;
+use std::process::Child;
+
+use anyhow::Result;
+
+use crate::ci::command::Command;
+use crate::ci::packages;
+use crate::project::Project;
+
+/// The version of aiocoap, of the Python index.
+pub const AIOCOAP: &str = "0.4.17";
+
+/// The version of Californium that interop/californium/pom.xml names.
+pub const CALIFORNIUM: &str = "3.14.0";
+
+/// What has to be installed for programs in C, on libcoap, and on Californium: a program or a header, and the Debian package that
+/// holds it.
+pub const C: [(&str, &str); 1] = [("gcc", "gcc")];
+pub const LIBCOAP: [(&str, &str); 2] = [C[0], ("/usr/include/coap3/coap.h", "libcoap3-dev")];
+pub const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
+
+/// Links libcoap.
+pub const WITH_LIBCOAP: &[&str] = &["-lcoap-3-notls"];
+
+/// Compiles a C program with these libraries, unless that has been done.
+pub fn compile_c(project: &Project, source: &str, program: &str, libraries: &[&str]) -> Result<()> {
+    if is_current(program, &[source]) {
+        return Ok(());
+    }
+    let arguments = ["-Wall", "-Wextra", "-Werror", "-O2", "-o", program, source];
+    Command::new("gcc", arguments.into_iter().chain(libraries.iter().copied())).unshown().run(project)
+}
+
+/// Compiles programs on Californium into this directory, unless that has been done, and fetches it if it is missing. The answer
+/// is the class path to start them with.
+pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -> Result<String> {
+    let libraries = project.target().join("interop/californium/lib");
+    let path = format!("{}/*", libraries.display());
+    if !libraries.join(format!("californium-core-{CALIFORNIUM}.jar")).is_file() {
+        let pom = project.root.join("interop/californium/pom.xml").to_string_lossy().into_owned();
+        let output = format!("-DoutputDirectory={}", libraries.display());
+        let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
+        Command::new("mvn", goal).unshown().run(project)?;
+    }
+    let class = |source: &&str| {
+        let name = source.rsplit('/').next().unwrap_or(source);
+        format!("{classes}/{}", name.replace(".java", ".class"))
+    };
+    if !sources.iter().map(class).all(|class| is_current(&class, sources)) {
+        let arguments = ["-nowarn", "-cp", &path, "-d", classes];
+        Command::new("javac", arguments.into_iter().chain(sources.iter().copied())).unshown().run(project)?;
+    }
+    Ok(format!("{path}:{classes}"))
+}
+
+/// A Python that has aiocoap.
+pub fn aiocoap(project: &Project) -> Result<String> {
+    packages::ensure_python(project, "aiocoap", ("aiocoap", AIOCOAP))
+}
+
+/// What is built is no older than what it is built from.
+pub fn is_current(product: &str, sources: &[&str]) -> bool {
+    let changed = |path: &str| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    changed(product).is_some_and(|built| sources.iter().all(|source| changed(source).is_some_and(|at| at <= built)))
+}
+
+/// A process that is killed when it is dropped.
+pub struct Process(pub Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // If it has ended by itself, so much the better.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_does_not_exist_or_is_older_than_a_source_is_not_current() {
+        let project = Project::find().expect("a checkout");
+        let directory = project.target().join("interop-test");
+        fs::create_dir_all(&directory).expect("it can be made");
+        let [source, product] = ["source", "product"].map(|name| directory.join(name).to_string_lossy().into_owned());
+        let _ = fs::remove_file(&product);
+        fs::write(&source, "").expect("it can be written");
+        assert!(!is_current(&product, &[&source]));
+        fs::write(&product, "").expect("it can be written");
+        assert!(is_current(&product, &[&source]));
+        let later = fs::metadata(&product).and_then(|metadata| metadata.modified()).expect("it is there")
+            + Duration::from_secs(1);
+        fs::File::options()
+            .write(true)
+            .open(&source)
+            .and_then(|file| file.set_modified(later))
+            .expect("it can be touched");
+        assert!(!is_current(&product, &[&source]));
+    }
+}
