@@ -1,7 +1,5 @@
 //! Payloads that do not fit into a message, in both directions and over real loopback sockets (RFC 7959).
 
-#![allow(missing_docs, reason = "a test")]
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,6 @@
 //! Metrics are OpenMetrics text, with counters, what is held, and as many destinations as were asked for.
 
 #![cfg(feature = "metrics")]
-#![allow(missing_docs, reason = "a test")]
 
 use std::collections::BTreeSet;
 

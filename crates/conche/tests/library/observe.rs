@@ -2,8 +2,6 @@
 //!
 //! Notifications to one client wait for each other, for seconds if they are Non-confirmable: a paused clock skips them.
 
-#![allow(missing_docs, reason = "a test")]
-
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -2,8 +2,6 @@
 //!
 //! A paused clock may skip a retransmission timeout wherever a response is waited for, so ages are hundreds of seconds.
 
-#![allow(missing_docs, reason = "a test")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Client and server on real loopback sockets: what a user of the crate relies on.
 
-#![allow(missing_docs, reason = "a test")]
-
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use conche::Code;
 use conche::server::{Path, Payload, Router, State, get, put};
 use tower::Service;
 
-use crate::{request, service};
+use super::{request, service};
 
 #[test]
 fn a_request_costs_its_future_and_what_the_handler_itself_allocates() {

@@ -15,7 +15,7 @@ use tower::timeout::TimeoutLayer;
 use tower::util::{MapRequestLayer, MapResponseLayer};
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
-use crate::{get_text, read, request, service};
+use super::{get_text, read, request, service};
 
 #[tokio::test(start_paused = true)]
 async fn the_timeout_of_tower_ends_a_handler_and_its_error_becomes_a_response() {

@@ -1,7 +1,5 @@
 //! How often the heap is asked for memory.
 
-#![allow(missing_docs, reason = "a test")]
-
 use conche::Server;
 use conche::server::get;
 use tokio::net::UdpSocket;

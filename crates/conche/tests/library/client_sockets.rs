@@ -1,7 +1,5 @@
 //! Which socket a client sends from, what it learns there, and what the operating system refuses.
 
-#![allow(missing_docs, reason = "a test")]
-
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

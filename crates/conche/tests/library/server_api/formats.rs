@@ -8,7 +8,7 @@ use conche::server::{Cbor, Json, Query, Route, Router, get, post};
 use conche::{Code, ContentFormat, OptionNumber};
 use serde::{Deserialize, Serialize};
 
-use crate::{read, request, service};
+use super::{read, request, service};
 
 /// Code and payload of the response to a POST of this payload.
 async fn send(service: &Route, path: &str, format: ContentFormat, payload: &[u8]) -> (Code, String) {

@@ -1,7 +1,5 @@
 //! How the driver runs handlers, ends, and keeps to what it is told of each datagram.
 
-#![allow(missing_docs, reason = "a test")]
-
 use std::net::UdpSocket as BlockingSocket;
 use std::sync::Arc;
 use std::time::Duration;

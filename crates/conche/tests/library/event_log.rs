@@ -1,7 +1,6 @@
 //! The event log is qlog in JSON text sequences, and tells what happened.
 
 #![cfg(feature = "event-log")]
-#![allow(missing_docs, reason = "a test")]
 
 use std::io;
 use std::sync::{Arc, Mutex};

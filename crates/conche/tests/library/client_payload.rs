@@ -1,7 +1,6 @@
 //! Values as payloads.
 
 #![cfg(all(feature = "json", feature = "cbor"))]
-#![allow(missing_docs, reason = "a test")]
 
 use std::collections::HashMap;
 

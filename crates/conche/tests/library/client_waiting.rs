@@ -1,7 +1,5 @@
 //! Requests that wait for their turn: in order, bounded, and held up by nobody else's.
 
-#![allow(missing_docs, reason = "a test")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

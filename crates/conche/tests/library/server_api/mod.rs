@@ -1,7 +1,5 @@
 //! What a program that serves resources relies on, mostly without sockets.
 
-#![allow(missing_docs, reason = "a test")]
-
 mod allocations;
 mod formats;
 mod layers;

@@ -1,7 +1,5 @@
 //! Bodies that go while they are made and used, over real loopback sockets.
 
-#![allow(missing_docs, reason = "a test")]
-
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

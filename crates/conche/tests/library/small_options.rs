@@ -1,7 +1,5 @@
 //! Options of later RFCs between client and server on real loopback sockets.
 
-#![allow(missing_docs, reason = "a test")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! A capture has every datagram that a socket sent or received, with the headers that it would have had.
 
 #![cfg(feature = "pcapng")]
-#![allow(missing_docs, reason = "a test")]
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
