@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-#[path = "../../../fuzz/bodies/decode.rs"]
+#[path = "../../../../fuzz/bodies/decode.rs"]
 mod decode;
-#[path = "../../../fuzz/bodies/link_format.rs"]
+#[path = "../../../../fuzz/bodies/link_format.rs"]
 mod link_format;
-#[path = "../../../fuzz/bodies/roundtrip.rs"]
+#[path = "../../../../fuzz/bodies/roundtrip.rs"]
 mod roundtrip;
-#[path = "../../../fuzz/bodies/uri.rs"]
+#[path = "../../../../fuzz/bodies/uri.rs"]
 mod uri;
 
 #[test]
