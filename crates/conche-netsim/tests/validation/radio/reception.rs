@@ -6,7 +6,7 @@ use conche_netsim::Simulation;
 use conche_netsim::mac::MacConfig;
 use conche_netsim::radio::{MediumConfig, PathLoss, ReceptionCurve, Sinr};
 
-use crate::net::row;
+use super::net::row;
 use crate::plain::{Interval, Plain};
 
 fn ratio(db: f64) -> f64 {

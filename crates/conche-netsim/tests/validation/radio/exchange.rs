@@ -16,7 +16,7 @@ use conche_netsim::trace::{Digest, DropReason, Observer};
 use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{BitRate, Instant, NodeId, RadioId, Simulation};
 
-use crate::net::everyone_hears;
+use super::net::everyone_hears;
 use crate::roles::{Role, attach, papers_config};
 
 const EXCHANGES: u32 = 200;

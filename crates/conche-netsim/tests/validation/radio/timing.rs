@@ -14,7 +14,7 @@ use std::time::Duration;
 use conche_netsim::Simulation;
 use conche_netsim::mac::{AttemptConfig, MacConfig};
 
-use crate::net::{everyone_hears, row};
+use super::net::{everyone_hears, row};
 use crate::plain::{Interval, Plain};
 
 /// The backoff has a standard deviation of 733 µs: that of the mean is below 0.03 % of the shortest T.

@@ -13,7 +13,7 @@ use conche_netsim::Simulation;
 use conche_netsim::mac::{AccessConfig, Ieee802154, MacConfig};
 use conche_netsim::radio::{MediumConfig, Udgm};
 
-use crate::net::row;
+use super::net::row;
 use crate::plain::{Interval, Plain};
 
 /// PSDU 109: 3.68 ms on the air.

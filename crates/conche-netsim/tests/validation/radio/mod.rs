@@ -26,14 +26,8 @@ mod hidden;
 mod media;
 mod motes;
 mod net;
-#[expect(dead_code, reason = "shared with the tests of wires")]
-#[path = "../validation/plain.rs"]
-mod plain;
 mod reception;
 mod refused;
-#[expect(dead_code, reason = "shared with the tests of wires")]
-#[path = "../validation/roles.rs"]
-mod roles;
 mod routing;
 mod stacks;
 mod star;

@@ -10,8 +10,8 @@ use conche_netsim::radio::{MediumConfig, PathLoss, Sinr, Udgm};
 use conche_netsim::sixlowpan::Sixlowpan;
 use conche_netsim::{Instant, Simulation};
 
-use crate::frames::{self, disk, outcomes};
-use crate::net::row;
+use super::frames::{self, disk, outcomes};
+use super::net::row;
 use crate::plain::{Arrival, Interval, Plain};
 
 const STROBE_MS: f64 = 2.208;

@@ -13,7 +13,7 @@ use conche_netsim::trace::{DropReason, Observer};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Counters, Instant, NodeId, Simulation};
 
-use crate::net::{everyone_hears, row};
+use super::net::{everyone_hears, row};
 use crate::plain::{Interval, Plain};
 
 fn with_sixlowpan(mac: MacConfig) -> MacConfig {

@@ -14,7 +14,7 @@
 use conche_netsim::mac::{MacConfig, QueueConfig, RadioCounters};
 use conche_netsim::radio::{MediumConfig, PathLoss, Sinr};
 
-use crate::net::{everyone_hears, saturated_star};
+use super::net::{everyone_hears, saturated_star};
 
 fn like_ns3() -> MediumConfig {
     let path_loss = PathLoss::LogDistance {

@@ -9,7 +9,7 @@ use conche_netsim::trace::{DropReason, Observer};
 use conche_netsim::wired::{Topology, TopologyError};
 use conche_netsim::{Instant, Simulation};
 
-use crate::net::{everyone_hears, row};
+use super::net::{everyone_hears, row};
 use crate::plain::{Interval, Plain};
 
 fn error_of(net: &Topology) -> String {

@@ -9,8 +9,8 @@ use conche_netsim::trace::{DropReason, Observer};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Instant, NodeId, Simulation};
 
-use crate::frames;
-use crate::net::{everyone_hears, row};
+use super::frames;
+use super::net::{everyone_hears, row};
 use crate::plain::{Interval, Plain};
 
 /// ```text

@@ -10,7 +10,7 @@ use conche_netsim::routing::{RplConfig, RplTree};
 use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{BitRate, NodeId, Simulation};
 
-use crate::net::row;
+use super::net::row;
 use crate::plain::{Interval, Plain};
 
 /// ```text

@@ -7,7 +7,7 @@ use conche_netsim::mac::{AccessConfig, AttemptConfig, Ieee802154, MacConfig, Rad
 use conche_netsim::radio::{Gilbert, MediumConfig, Mrm31, PathLoss, Sinr, Udgm};
 use conche_netsim::{NodeId, Simulation};
 
-use crate::net::row;
+use super::net::row;
 
 /// Sends one packet at each of these times, in microseconds.
 enum Scripted {
