@@ -1,4 +1,4 @@
-"""What ns-3's lr-wpan module delivers in the saturated stars of tests/radio/star.rs.
+"""What ns-3's lr-wpan module delivers in the saturated stars of tests/validation/radio/star.rs.
 
     python3 -m venv venv && venv/bin/pip install --only-binary cppyy-cling ns3==3.44.post0
     venv/bin/python star_ns3.py

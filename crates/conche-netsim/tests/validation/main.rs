@@ -1,4 +1,5 @@
-//! The simulator against closed forms: each test opens with its topology and ends in numeric bounds.
+//! The simulator against closed forms, other simulators and Wireshark: each test opens with its topology and ends in numeric
+//! bounds. One program, since each compiles the endpoint and the simulator for itself.
 //!
 //! | module | what is compared |
 //! |---|---|
@@ -12,6 +13,9 @@
 //! | [`conservation`] | what is sent is delivered, dropped or in flight; equal seeds, equal runs; independent streams |
 //! | [`transfer`] | bodies block by block against stop-and-wait, and in sets against the capacity |
 //! | [`causes`] | which copy of which request a packet belongs to |
+//! | [`memory`] | how much a simulated client takes |
+//! | [`radio`] | IEEE 802.15.4 |
+//! | [`tshark`] | captures, with what Wireshark reads in them |
 //!
 //! The tests are deterministic: a bound in standard errors says how probable a failure was when the seed was chosen.
 
@@ -23,9 +27,12 @@ mod exchange;
 mod jitter;
 mod loss;
 mod managed;
+mod memory;
 mod plain;
 mod queueing;
+mod radio;
 mod roles;
 #[path = "../../examples/transfer/scenario.rs"]
 mod scenario;
 mod transfer;
+mod tshark;

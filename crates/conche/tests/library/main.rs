@@ -1,0 +1,22 @@
+//! The library as an application uses it, a module for each part. One program, since each that links tokio takes seconds to
+//! build; what needs a process of its own is a program beside this.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod capture;
+mod client_cache;
+mod client_payload;
+mod client_sockets;
+mod client_waiting;
+mod driver_allocations;
+mod driver_serving;
+mod event_log;
+mod large_bodies;
+mod loopback;
+mod metrics;
+mod multicast;
+mod observe;
+mod paths;
+mod server_api;
+mod small_options;
+mod streams;

@@ -1,0 +1,94 @@
+//! Metrics are OpenMetrics text, with counters, what is held, and as many destinations as were asked for.
+
+#![cfg(feature = "metrics")]
+
+use std::collections::BTreeSet;
+
+use conche::server::get;
+use conche::{Client, Server};
+use tokio::net::UdpSocket;
+
+/// The sample of this name with this label, if any.
+fn sample(text: &str, name: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    Some(line.parse().expect("a number"))
+}
+
+/// Checks what OpenMetrics 1.0 says of every exposition: families are declared once and before their samples, whose names
+/// have the suffix of their type and unit.
+fn check(text: &str) {
+    let mut families = BTreeSet::new();
+    let mut family = ("", "");
+    let body = text.strip_suffix("# EOF\n").expect("the end is marked");
+    for line in body.lines() {
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            ["#", "HELP", name, ..] => assert!(families.insert(name), "{name} is declared twice"),
+            ["#", "TYPE", name, kind] => family = (name, kind),
+            ["#", "UNIT", name, unit] => assert!(name.ends_with(&format!("_{unit}")), "{line}"),
+            [sample, value] => {
+                let name = sample.split('{').next().expect("a name");
+                let suffix = if family.1 == "counter" { "_total" } else { "" };
+                assert_eq!(name, format!("{}{suffix}", family.0));
+                value.parse::<f64>().expect("a number");
+            }
+            _ => panic!("{line}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_exchange_is_counted_at_both_ends_and_its_path_is_told() {
+    let server = Server::builder().route("/hello", get(async || "world")).bind("127.0.0.1:0").await;
+    let server = server.expect("loopback can be bound");
+    let (client, there) = (Client::new(), server.local_addr());
+    assert_eq!(client.metrics(9).await.lines().filter(|line| line.contains("destination=")).count(), 0);
+    client.get(format!("coap://{there}/hello")).await.expect("an answer");
+
+    let text = client.metrics(9).await;
+    check(&text);
+    for (name, value) in [
+        ("conche_datagrams_sent_total", 1.0),
+        ("conche_datagrams_received_total", 1.0),
+        ("conche_exchanges_opened_total", 1.0),
+        ("conche_retransmissions_total", 0.0),
+        ("conche_datagrams_dropped_total{reason=\"malformed\"}", 0.0),
+        ("conche_exchanges", 0.0),
+        ("conche_peers", 1.0),
+        (&format!("conche_path_exchanges_in_flight{{destination=\"{there}\"}}"), 0.0),
+    ] {
+        assert_eq!(sample(&text, name), Some(value), "{name} in {text}");
+    }
+    let snapshot = client.snapshot(there).await.expect("it was used").congestion;
+    for (name, span) in [("rto", Some(snapshot.rto)), ("srtt", snapshot.srtt)] {
+        let told = sample(&text, &format!("conche_path_{name}_seconds{{destination=\"{there}\"}}"));
+        assert!(span.is_some() && told == span.map(|span| span.as_secs_f64()), "{name}: {told:?} is not {span:?}");
+    }
+
+    let text = server.metrics(0).await;
+    check(&text);
+    assert_eq!(sample(&text, "conche_requests_received_total"), Some(1.0));
+    assert_eq!(sample(&text, "conche_received_bytes_total").map(|bytes| bytes > 8.0), Some(true));
+}
+
+#[tokio::test]
+async fn no_more_destinations_are_told_than_were_asked_for_and_the_busiest_first() {
+    let client = Client::new();
+    let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
+    let busy = silent.local_addr().expect("it is bound");
+    let server = Server::builder().bind("127.0.0.1:0").await.expect("loopback can be bound");
+    for host in ["127.0.0.1", "127.0.0.2"] {
+        // The second address is not the server's: its request fails. Both have state afterwards.
+        let uri = format!("coap://{host}:{}/", server.local_addr().port());
+        let _ = client.get(uri).await;
+    }
+    let waits = tokio::spawn(client.get(format!("coap://{busy}/")).send());
+    silent.recv(&mut [0; 64]).await.expect("the request");
+    for (asked, told) in [(0, 0), (1, 1), (2, 2), (3, 3), (9, 3)] {
+        let text = client.metrics(asked).await;
+        check(&text);
+        let rtos: Vec<_> = text.lines().filter(|line| line.starts_with("conche_path_rto_seconds{")).collect();
+        assert_eq!(rtos.len(), told, "{text}");
+        assert!(rtos.is_empty() || rtos[0].contains(&busy.to_string()), "{text}");
+    }
+    waits.abort();
+}

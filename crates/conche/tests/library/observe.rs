@@ -1,0 +1,356 @@
+//! Observation of resources (RFC 7641) over real loopback sockets: what a user of the crate relies on.
+//!
+//! Notifications to one client wait for each other, for seconds if they are Non-confirmable: a paused clock skips them.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use conche::client::{Observation, Response as Answer};
+use conche::server::{Notifier, Path, Query, Resource, Response, Router, get};
+use conche::{Client, Code, EndpointConfig, Error, Limits, OptionNumber, Server, SubscriptionEnd};
+
+const LOCALHOST: &str = "127.0.0.1:0";
+
+fn uri(server: &Server, path: &str) -> String {
+    format!("coap://{}{path}", server.local_addr())
+}
+
+/// A number to observe, and how often its handler has run.
+#[derive(Clone, Default)]
+struct Counter {
+    value: Arc<AtomicU32>,
+    asked: Arc<AtomicUsize>,
+    notifier: Notifier,
+}
+
+impl Counter {
+    fn resource(&self) -> Resource {
+        let counter = self.clone();
+        let read = move || {
+            let counter = counter.clone();
+            async move {
+                counter.asked.fetch_add(1, Ordering::Relaxed);
+                counter.value.load(Ordering::Relaxed).to_string()
+            }
+        };
+        get(read).observed_by(&self.notifier)
+    }
+
+    fn set(&self, value: u32) {
+        self.value.store(value, Ordering::Relaxed);
+        self.notifier.notify();
+    }
+
+    /// Waits until so many observe it.
+    async fn is_observed_by(&self, observers: usize) {
+        while self.notifier.observers() != observers {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn serve(&self, address: &str) -> Server {
+        Server::builder().route("/n", self.resource()).bind(address).await.expect("it starts")
+    }
+}
+
+async fn next(observation: &mut Observation) -> Answer {
+    observation.next().await.expect("it goes on").expect("a state")
+}
+
+async fn next_text(observation: &mut Observation) -> String {
+    next(observation).await.text().expect("text").to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn states_come_in_order_and_the_handler_runs_once_for_all_observers() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let client = Client::new();
+    let mut both = [client.observe(uri(&server, "/n")), Client::new().observe(uri(&server, "/n"))];
+    for observation in &mut both {
+        assert_eq!(next_text(observation).await, "0");
+    }
+    assert_eq!((counter.notifier.observers(), counter.asked.load(Ordering::Relaxed)), (2, 2));
+    for value in 1..=5 {
+        counter.set(value);
+        for observation in &mut both {
+            assert_eq!(next_text(observation).await, value.to_string());
+        }
+    }
+    assert_eq!(counter.asked.load(Ordering::Relaxed), 2 + 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_slow_gets_the_last_state_and_misses_those_before() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let mut observation = Client::new().observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    for value in 1..=100 {
+        counter.set(value);
+    }
+    let (mut seen, mut last) = (0, String::new());
+    while last != "100" {
+        last = next_text(&mut observation).await;
+        seen += 1;
+    }
+    assert!(seen < 100, "{seen} states were told");
+}
+
+#[tokio::test]
+async fn dropping_an_observation_tells_the_server_as_does_cancelling_it() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let client = Client::new();
+    let mut dropped = client.observe(uri(&server, "/n"));
+    let mut cancelled = client.observe(uri(&server, "/n"));
+    let mut of_a_client_that_goes_with_it = Client::new().observe(uri(&server, "/n"));
+    for observation in [&mut dropped, &mut cancelled, &mut of_a_client_that_goes_with_it] {
+        assert_eq!(next_text(observation).await, "0");
+    }
+    assert_eq!(counter.notifier.observers(), 3);
+    cancelled.cancel().await.expect("an answer");
+    assert_eq!(counter.notifier.observers(), 2);
+    drop(dropped);
+    counter.is_observed_by(1).await;
+    drop(of_a_client_that_goes_with_it);
+    counter.is_observed_by(0).await;
+}
+
+// RFC 7641 §3.6
+#[tokio::test(start_paused = true)]
+async fn what_was_forgotten_is_observed_until_the_next_notification_is_rejected() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let client = Client::new();
+    let mut observation = client.observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    observation.forget();
+    // An answer shows that whatever the client had to say is said.
+    client.get(uri(&server, "/n")).await.expect("a response");
+    assert_eq!(counter.notifier.observers(), 1);
+    counter.set(1);
+    counter.is_observed_by(0).await;
+}
+
+#[tokio::test]
+async fn a_resource_that_is_not_observed_ends_the_stream_after_its_state() {
+    let router = Router::new().route("/plain", get(async || "as it is"));
+    let server = Server::builder().router(router).bind(LOCALHOST).await.expect("it starts");
+    let client = Client::new();
+    let mut plain = client.observe(uri(&server, "/plain"));
+    assert_eq!(next_text(&mut plain).await, "as it is");
+    assert!(plain.next().await.is_none());
+    assert_eq!(plain.end(), Some(SubscriptionEnd::NotObserved));
+
+    let mut missing = client.observe(uri(&server, "/missing"));
+    assert_eq!(next(&mut missing).await.code(), Code::NOT_FOUND);
+    assert!(missing.next().await.is_none());
+    assert_eq!(missing.end(), Some(SubscriptionEnd::Error(Code::NOT_FOUND)));
+
+    let mut posted = client.post(uri(&server, "/plain")).observe();
+    assert!(matches!(posted.next().await, Some(Err(Error::Refused(_)))));
+    assert!(posted.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_is_the_last_notification() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let mut observation = Client::new().observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    counter.notifier.send(Response::new(Code::NOT_FOUND));
+    assert_eq!(next(&mut observation).await.code(), Code::NOT_FOUND);
+    assert!(observation.next().await.is_none());
+    assert_eq!(observation.end(), Some(SubscriptionEnd::Error(Code::NOT_FOUND)));
+    assert_eq!(counter.notifier.observers(), 0);
+    // Whoever asks again observes again.
+    let mut anew = Client::new().observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut anew).await, "0");
+    counter.set(1);
+    assert_eq!(next_text(&mut anew).await, "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_response_reaches_all_observers_without_their_handler() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let client = Client::new();
+    let mut both = [client.observe(uri(&server, "/n")), client.observe(uri(&server, "/n?unit=m"))];
+    for observation in &mut both {
+        next(observation).await;
+    }
+    counter.notifier.send(Response::new(Code::CONTENT).text("given"));
+    for observation in &mut both {
+        assert_eq!(next_text(observation).await, "given");
+    }
+    assert_eq!(counter.asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_larger_than_a_message_comes_whole() {
+    let notifier = Notifier::new();
+    let state = Arc::new(Mutex::new("a".repeat(5000)));
+    let shown = Arc::clone(&state);
+    let read = move || {
+        let shown = shown.lock().expect("no handler panics").clone();
+        async move { shown }
+    };
+    let route = get(read).observed_by(&notifier);
+    let server = Server::builder().route("/large", route).bind(LOCALHOST).await.expect("it starts");
+    let mut observation = Client::new().observe(uri(&server, "/large"));
+    assert_eq!(next_text(&mut observation).await, "a".repeat(5000));
+    for letter in ["b", "c", "d"] {
+        *state.lock().expect("no handler panics") = letter.repeat(7000);
+        notifier.notify();
+        assert_eq!(next_text(&mut observation).await, letter.repeat(7000));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn queries_are_told_apart_and_one_path_of_many_can_be_notified() {
+    let notifier = Notifier::new();
+    let rounds = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&rounds);
+    let read = move |Path(name): Path<String>, query: Query| {
+        let round = counted.load(Ordering::Relaxed);
+        async move { format!("{name} {} {round}", query.get("unit").unwrap_or("-")) }
+    };
+    let route = get(read).observed_by(&notifier);
+    let server = Server::builder().route("/rooms/{name}", route).bind(LOCALHOST).await.expect("it starts");
+    let client = Client::new();
+    let mut hall = client.observe(uri(&server, "/rooms/hall?unit=K"));
+    let mut yard = client.observe(uri(&server, "/rooms/yard"));
+    assert_eq!((next_text(&mut hall).await, next_text(&mut yard).await), ("hall K 0".into(), "yard - 0".into()));
+    rounds.store(1, Ordering::Relaxed);
+    notifier.notify_path("/rooms/yard");
+    assert_eq!(next_text(&mut yard).await, "yard - 1");
+    rounds.store(2, Ordering::Relaxed);
+    notifier.notify();
+    // Had the first call been for this one, too, it would be told 1 first.
+    assert_eq!((next_text(&mut hall).await, next_text(&mut yard).await), ("hall K 2".into(), "yard - 2".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_restarted_is_registered_at_again() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let address = server.local_addr().to_string();
+    let mut observation = Client::new().observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    drop(server);
+    counter.is_observed_by(0).await;
+    let again = Counter::default();
+    again.value.store(8, Ordering::Relaxed);
+    let _server = again.serve(&address).await;
+    // After Max-Age, 60 s, and some more.
+    assert_eq!(next_text(&mut observation).await, "8");
+    again.set(9);
+    assert_eq!(next_text(&mut observation).await, "9");
+}
+
+// RFC 7641 §4.2 (Q111)
+#[tokio::test(start_paused = true)]
+async fn a_server_that_shuts_down_ends_what_is_observed_with_5_03() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let mut observation = Client::new().observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    server.shutdown(Duration::from_secs(1)).await;
+    assert_eq!(next(&mut observation).await.code(), Code::SERVICE_UNAVAILABLE);
+    assert!(observation.next().await.is_none());
+    assert_eq!(observation.end(), Some(SubscriptionEnd::Error(Code::SERVICE_UNAVAILABLE)));
+    assert_eq!(counter.notifier.observers(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_handler_says_late_does_not_replace_what_was_sent_since() {
+    let (notifier, asked, may_answer) =
+        (Notifier::new(), Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
+    let (counted, gate) = (Arc::clone(&asked), Arc::clone(&may_answer));
+    let read = move || {
+        let (first, gate) = (counted.fetch_add(1, Ordering::Relaxed) == 0, Arc::clone(&gate));
+        async move {
+            if !first {
+                gate.notified().await;
+            }
+            "of the handler"
+        }
+    };
+    let route = get(read).observed_by(&notifier);
+    let server = Server::builder().route("/n", route).bind(LOCALHOST).await.expect("it starts");
+    let mut observation = Client::new().observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "of the handler");
+    notifier.notify();
+    while asked.load(Ordering::Relaxed) < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    notifier.send(Response::new(Code::CONTENT).text("sent"));
+    assert_eq!(next_text(&mut observation).await, "sent");
+    may_answer.notify_one();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    notifier.send(Response::new(Code::CONTENT).text("sent later"));
+    assert_eq!(next_text(&mut observation).await, "sent later");
+}
+
+#[tokio::test(start_paused = true)]
+async fn observers_that_were_dismissed_register_again_when_their_state_is_stale() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let mut observation = Client::new().observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    counter.notifier.dismiss();
+    counter.is_observed_by(0).await;
+    counter.set(1);
+    assert_eq!(next_text(&mut observation).await, "1");
+    assert_eq!(counter.notifier.observers(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_ends_the_stream_with_an_error() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let mut observation = Client::new().observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    drop(server);
+    let Some(Err(error)) = observation.next().await else { panic!("nobody is there to register at") };
+    assert!(error.is_timeout_or_unreachable(), "{error}");
+    assert!(observation.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_observers_get_the_last_state() {
+    const OBSERVERS: usize = 1000;
+    let counter = Counter::default();
+    let limits = Limits { observers_per_peer: OBSERVERS, ..Limits::default() };
+    let config = EndpointConfig { limits, ..EndpointConfig::default() };
+    let server = Server::builder().route("/n", counter.resource()).config(config);
+    let server = server.bind(LOCALHOST).await.expect("it starts");
+    let clients: Vec<Client> = (0..20).map(|_| Client::new()).collect();
+    let mut all: Vec<Observation> =
+        clients.iter().cycle().take(OBSERVERS).map(|client| client.observe(uri(&server, "/n"))).collect();
+    for observation in &mut all {
+        assert_eq!(next_text(observation).await, "0");
+    }
+    assert_eq!(counter.notifier.observers(), OBSERVERS);
+    let asked = counter.asked.load(Ordering::Relaxed);
+    counter.set(1);
+    for observation in &mut all {
+        assert_eq!(next_text(observation).await, "1");
+    }
+    assert_eq!(counter.asked.load(Ordering::Relaxed), asked + 1);
+    drop(all);
+    counter.is_observed_by(0).await;
+}
+
+#[tokio::test]
+async fn what_can_be_observed_says_so_in_the_list_of_resources() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let links = Client::new().get(uri(&server, "/.well-known/core")).await.expect("a response");
+    assert_eq!(links.text(), Ok("</n>;obs"));
+    let plain = Client::new().get(uri(&server, "/n")).await.expect("a response");
+    assert_eq!(plain.option(OptionNumber::OBSERVE), None);
+}
