@@ -20,3 +20,5 @@ mod paths;
 mod server_api;
 mod small_options;
 mod streams;
+#[cfg(target_os = "linux")]
+mod workers;

@@ -1,8 +1,5 @@
 //! A server with several workers: each client is served by one of them, as by the only one.
 
-#![cfg(target_os = "linux")]
-#![allow(missing_docs, reason = "a test")]
-
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
