@@ -56,8 +56,12 @@ async fn a_copy_of_a_request_is_answered_by_the_worker_that_remembers_it() {
     let counter = Arc::new(AtomicUsize::new(0));
     let router = Router::new().route("/count", post(count)).with_state(Arc::clone(&counter));
     let server = builder().router(router).bind("127.0.0.1:0").await.expect("it starts");
+    // All are open until the end, as who gets a port again is the same client to the server.
+    let mut sockets = Vec::new();
     for _ in 0..CLIENTS {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("the loopback can be bound");
+        sockets.push(UdpSocket::bind("127.0.0.1:0").await.expect("the loopback can be bound"));
+    }
+    for socket in &sockets {
         socket.connect(server.local_addr()).await.expect("it is an address");
         let mut replies = BTreeSet::new();
         for _ in 0..3 {
