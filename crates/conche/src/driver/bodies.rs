@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
-use super::Driver;
 use super::handle::{Command, OfBody, Told};
 use super::serving::unavailable;
+use super::{Driver, Memory};
 use crate::body::{Piece, Source};
 use crate::server::Response;
 use crate::settings::SharedController;
@@ -165,7 +165,7 @@ impl<C: SharedController> Driver<C> {
             OfBody::SuppliedHere { request, piece: Err(error) } => {
                 warn!(error, "a response's stream failed; the client gets 5.00");
                 self.bodies.leaving.remove(&request);
-                self.send_response(request, Response::new(Code::INTERNAL_SERVER_ERROR));
+                self.send_response(request, Response::new(Code::INTERNAL_SERVER_ERROR), Memory::Own);
             }
         }
     }
@@ -187,7 +187,7 @@ impl<C: SharedController> Driver<C> {
             Ok(_) => Ok(()),
             Err(RespondError::TooManyStreams { limit }) => {
                 debug!(limit, "too many bodies are under way; the client gets 5.03");
-                self.send_response(request, unavailable());
+                self.send_response(request, unavailable(), Memory::Own);
                 Ok(())
             }
             Err(error) => Err(error),

@@ -42,7 +42,7 @@ pub(super) const MOST: usize = 32;
 const CONTROL_BYTES: usize = 1024;
 
 /// The same for a datagram on a socket of ours: 120 bytes are asked for below.
-const OUR_CONTROL_BYTES: usize = 192;
+const OUR_CONTROL_BYTES: usize = 128;
 
 /// Room for what comes with datagrams.
 #[derive(Debug)]

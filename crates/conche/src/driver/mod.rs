@@ -28,7 +28,7 @@ pub(crate) use bodies::Inlet;
 pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription, Told};
 pub(crate) use serving::Handlers;
-pub(crate) use socket::{Binding, is_unreachable};
+pub(crate) use socket::{Binding, could_have_alone, is_unreachable};
 pub use turns::{Busy, Full, Waiting};
 pub(crate) use turns::{Patience, Place};
 
@@ -95,7 +95,7 @@ pub(crate) struct Driver<C: SharedController> {
     closing: Option<Closing>,
     incoming: Box<[u8]>,
     outgoing: Outbox,
-    /// Memory of responses on their way to the endpoint.
+    /// Memory of responses that leave at once.
     pool: MessagePool,
     receive_errors: Throttle,
     response_errors: Throttle,
@@ -382,7 +382,7 @@ impl<C: SharedController> Driver<C> {
                 if let Some(response) = self.serving.start(id, from, message, rest) {
                     // A handler has run, for as long as it wanted.
                     self.now = self.clock.now();
-                    self.respond(id, response);
+                    self.respond_at_once(id, response);
                 }
             }
             Event::Response { exchange, message, course, .. } => {
@@ -431,13 +431,24 @@ impl<C: SharedController> Driver<C> {
 
     fn respond(&mut self, request: RequestId, response: Response) {
         self.bodies.answered(request);
-        self.send_response(request, response);
+        self.send_response(request, response, Memory::Own);
         self.registration_answered(request);
     }
 
-    fn send_response(&mut self, request: RequestId, mut response: Response) {
+    /// Answers a request that has just come. What then leaves with its acknowledgement, or as what is not Confirmable, is not kept; what
+    /// may be kept for long must not keep the memory of others with it.
+    fn respond_at_once(&mut self, request: RequestId, response: Response) {
+        if self.someone_registers() || !response.is_brief() {
+            return self.respond(request, response);
+        }
+        self.bodies.answered(request);
+        self.send_response(request, response, Memory::Lent);
+    }
+
+    fn send_response(&mut self, request: RequestId, mut response: Response, memory: Memory) {
         let (code, stream) = (response.code(), response.take_stream());
-        let answered = match (response.build(&mut self.pool), stream) {
+        let pool = Some(&mut self.pool).filter(|_| memory == Memory::Lent);
+        let answered = match (response.build(pool), stream) {
             (Ok(head), Some(stream)) => self.respond_in_parts(request, head, stream).map_err(|error| error.to_string()),
             (Ok(response), None) => {
                 let answered = self.endpoint.respond(self.now, request, response);
@@ -456,6 +467,14 @@ impl<C: SharedController> Driver<C> {
             warn!(error, ?code, held_back, "a handler's response cannot be sent; it is replaced by 5.00");
         }
     }
+}
+
+/// Where a response stands on its way to the endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Memory {
+    Own,
+    /// By a pool, to be given back soon.
+    Lent,
 }
 
 /// A datagram of ours, of which this is the beginning, is a Confirmable message (RFC 7252 §3).

@@ -194,6 +194,11 @@ impl<C: SharedController> Driver<C> {
         self.count_observers(topic);
     }
 
+    /// Some request is a registration that is not answered yet.
+    pub(super) fn someone_registers(&self) -> bool {
+        !self.topics.registering.is_empty()
+    }
+
     /// A request was answered, which may have been a registration.
     pub(super) fn registration_answered(&mut self, id: RequestId) {
         // Few requests register, and all come here.
@@ -285,7 +290,7 @@ impl<C: SharedController> Driver<C> {
         // One stream could not make the payload for all of them.
         let response = if response.is_stream() { Response::new(Code::INTERNAL_SERVER_ERROR) } else { response };
         let code = response.code();
-        let told = match response.build(&mut self.pool) {
+        let told = match response.build(None) {
             Ok(response) => self.endpoint.notify(self.now, topic, response).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };

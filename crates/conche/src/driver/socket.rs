@@ -335,6 +335,15 @@ fn is_full<T>(sent: &io::Result<T>) -> bool {
     sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
+/// Finds out whether a socket could have this address for itself.
+pub(crate) fn could_have_alone(address: SocketAddr, interface: Option<&str>) -> io::Result<()> {
+    let socket = new(address, Role::Server)?;
+    if let Some(interface) = interface {
+        bind_to_interface(&socket, interface)?;
+    }
+    socket.bind(&address.into())
+}
+
 /// What arrives at a socket that is bound to this address was sent to one host, and to one address of it.
 #[cfg(target_os = "linux")]
 fn is_of_one_host(local: SocketAddr, interface: Option<&str>) -> bool {

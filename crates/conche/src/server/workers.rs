@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use super::{Router, Stopped};
-use crate::driver::{Binding, Handle, Handlers, Role};
+use crate::driver::{Binding, Handle, Handlers, Role, could_have_alone};
 use crate::settings::{Settings, SharedController, StartError};
 
 /// All drivers of a server. Dropping them stops them at once.
@@ -54,7 +54,7 @@ impl Workers {
         settings.config.limits = share(&settings.config.limits, count);
         let handlers = Handlers { most: handlers.most.div_ceil(count), ..handlers };
         // Another server that shares the address would take a part of the clients, and nobody would be told.
-        drop(std::net::UdpSocket::bind(address)?);
+        could_have_alone(address, settings.interface.as_deref())?;
         let start = |index, address| start(&settings, index, address, (router.clone(), handlers));
         let (first, task) = start(0, address)?;
         // From here on, an error stops those that run.

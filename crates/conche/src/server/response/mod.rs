@@ -189,16 +189,25 @@ impl Response {
         }
     }
 
-    pub(crate) fn build(self, pool: &mut MessagePool) -> Result<conche_proto::Response, BuildError> {
+    /// Nothing of it has to be kept until it has arrived, or until its rest is asked for.
+    pub(crate) fn is_brief(&self) -> bool {
+        const ONE_BLOCK: usize = 1024;
+        self.reliability.is_none() && self.stream.is_none() && self.payload.len() <= ONE_BLOCK
+    }
+
+    /// The response as the endpoint takes it, in memory of its own or, if it will not be kept, in what a pool lends.
+    pub(crate) fn build(self, pool: Option<&mut MessagePool>) -> Result<conche_proto::Response, BuildError> {
         let Self { code, format, payload, options, reliability, .. } = self;
-        let body = match options {
-            None => Body::pooled(format, &payload, pool),
-            Some(options) => match format {
-                Some(format) => options.content_format(format),
-                None => *options,
+        let body = match (options, pool) {
+            (None, Some(pool)) => Body::pooled(format, &payload, pool),
+            (options, _) => {
+                let options = options.map_or_else(BodyBuilder::new, |options| *options);
+                let options = match format {
+                    Some(format) => options.content_format(format),
+                    None => options,
+                };
+                options.payload(payload).build()?
             }
-            .payload(payload)
-            .build()?,
         };
         Ok(conche_proto::Response { reliability, ..conche_proto::Response::new(code, body) })
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use conche_proto::codec::{Body, Code, ContentFormat, MessagePool, OptionNumber};
+use conche_proto::codec::{Body, Code, ContentFormat, OptionNumber};
 
 use super::{Dispatch, Router};
 use crate::server::extract::Rejection;
@@ -200,7 +200,7 @@ fn a_payload_beyond_the_limit_is_answered_with_the_limit() {
     let router = Router::new().route("/", put(async |Payload(_): Payload| ())).max_payload(3);
     let put = |payload| Asked { payload, ..ask(Code::PUT, "/") };
     assert_eq!(put(b"123").of(&router).0, Code::CHANGED);
-    let refused = put(b"1234").response(&router).build(&mut MessagePool::new()).expect("a legal response");
+    let refused = put(b"1234").response(&router).build(None).expect("a legal response");
     assert_eq!((refused.code, refused.body.as_bytes()), (Code::REQUEST_ENTITY_TOO_LARGE, &b"\xd1\x2f\x03"[..]));
 }
 
