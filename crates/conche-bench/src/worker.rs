@@ -129,8 +129,10 @@ pub(crate) struct Worker<'a> {
     until: Instant,
     interval_end: Instant,
     interval: Interval,
-    /// When no slot was free last for a request that was due.
-    exhausted: Option<Instant>,
+    /// When the last slot was taken that was free.
+    emptied: Instant,
+    /// Since when requests that are due wait for a slot; `None` when none does.
+    behind: Option<Instant>,
     has_answer: bool,
     last_end: Instant,
     tally: Tally,
@@ -182,7 +184,8 @@ impl<'a> Worker<'a> {
             now: Instant::ZERO,
             phase: Phase::WarmingUp,
             interval: Interval::new(0),
-            exhausted: None,
+            emptied: Instant::ZERO,
+            behind: None,
             has_answer: false,
             last_end: counts_from,
             tally: Tally::new(plan.kinds.len()),
@@ -227,11 +230,17 @@ impl<'a> Worker<'a> {
     /// Only to be called when the endpoint has nothing to tell: the place of an exchange that is over is taken again.
     fn issue(&mut self) -> Result<bool, Error> {
         for number in 0..AT_ONCE {
-            let Some(due) = self.schedule.peek(self.now).filter(|due| *due <= self.now) else { return Ok(number > 0) };
-            let Some(slot) = self.free.pop_front() else {
-                self.exhausted = Some(self.now);
+            let Some(due) = self.schedule.peek(self.now).filter(|due| *due <= self.now) else {
+                self.behind = None;
                 return Ok(number > 0);
             };
+            let Some(slot) = self.free.pop_front() else {
+                self.behind.get_or_insert(self.emptied);
+                return Ok(number > 0);
+            };
+            if self.free.is_empty() {
+                self.emptied = self.now;
+            }
             self.schedule.take(due);
             self.submit(slot, due)?;
         }
@@ -254,8 +263,9 @@ impl<'a> Worker<'a> {
         if slot.counts {
             self.tally.begins(kind);
             if matches!(self.common.plan.load, Load::Open { .. }) {
-                match self.exhausted {
-                    Some(exhausted) if due <= exhausted => self.tally.held += 1,
+                match self.behind {
+                    // What was due while slots were free, this program has held up.
+                    Some(since) if due >= since => self.tally.held += 1,
                     _ => self.tally.late.saturating_record(nanos(self.now - due)),
                 }
             }

@@ -26,10 +26,12 @@ impl Came<'_> {
         u16::from_be_bytes([self.bytes[2], self.bytes[3]])
     }
 
-    /// 2.05 without payload, on an acknowledgement.
+    /// 2.05 without payload, on an acknowledgement or, of a Non-confirmable request, like it.
     fn content(&self) -> Vec<u8> {
         let mut response = self.bytes[..4 + usize::from(self.bytes[0] & 0xf)].to_vec();
-        response[0] = 0x60 | response[0] & 0xf;
+        if response[0] & 0x30 == 0 {
+            response[0] |= 0x20;
+        }
         response[1] = 0x45;
         response
     }
@@ -153,6 +155,7 @@ fn latency_of_an_open_loop_has_the_wait_for_a_server_that_stalls() {
     assert!(latency.p90 >= half, "{latency:?}");
     assert!(service.p90 < latency.p90, "{service:?} {latency:?}");
     assert!(report.generator.held >= 100, "{:?}", report.generator);
+    assert_eq!(report.unsent, 0);
 }
 
 #[test]
@@ -192,6 +195,16 @@ fn requests_without_response_are_told_by_their_reason() {
     kinds = vec![kind(rejects.address, "/")];
     let report = go(&Plan { kinds, until: Until::Count(3), ..rejects.plan() });
     assert_eq!(report.lost.reset, 3);
+}
+
+#[test]
+fn what_congestion_control_holds_back_is_told() {
+    let peer = Peer::start(|came| Some(came.content()));
+    let kinds = vec![kind(peer.address, "/").with(true)];
+    let timeout = Some(Duration::from_secs(20));
+    let report = go(&Plan { kinds, until: Until::Count(3), timeout, ..peer.plan() });
+    assert_eq!(report.answered, 3);
+    assert!(report.warnings.iter().any(|warning| warning.contains("held requests back")), "{:?}", report.warnings);
 }
 
 #[test]

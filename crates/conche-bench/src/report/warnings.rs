@@ -8,6 +8,9 @@ const BUSY: f64 = 0.9;
 /// Requests that leave later than this have been held up by the generator.
 const LATE_MS: f64 = 1.0;
 
+/// Requests of a closed loop that take so many times longer than from their departure on have been waiting for their turn.
+const HELD_BACK: f64 = 2.0;
+
 /// With fewer, an interval says little.
 const FEW_INTERVALS: usize = 5;
 
@@ -39,6 +42,16 @@ pub(super) fn of(report: &Report) -> Vec<String> {
             generator.held + report.unsent,
             report.requests,
             report.unsent
+        ));
+    }
+    if let (None, Some(latency), Some(service)) = (report.plan.rate, report.latency_ms, report.service_ms)
+        && latency.mean > HELD_BACK * service.mean
+    {
+        warnings.push(format!(
+            "congestion control held requests back: of {:.1} ms on average they waited {:.1} ms for their turn. That is its work; \
+             --cc chooses another one, and `default` holds no Non-confirmable requests back",
+            latency.mean,
+            latency.mean - service.mean
         ));
     }
     if report.unfinished > 0 {
