@@ -9,6 +9,9 @@ use tower::Service;
 
 use super::{request, service};
 
+/// What a request costs, how many allocations that is, and the request.
+type Case = (&'static str, u64, fn() -> Request);
+
 #[test]
 fn a_request_costs_what_the_handler_itself_allocates() {
     let router = Router::new()
@@ -18,7 +21,7 @@ fn a_request_costs_what_the_handler_itself_allocates() {
         .route("/payload", put(async |Payload(_): Payload| ()))
         .with_state(7);
     let mut service = service(router);
-    let cases: [(&str, u64, fn() -> Request); 5] = [
+    let cases: [Case; 5] = [
         ("nothing, as the future waits for nothing", 0, || request(Code::GET, "/t", |body| body)),
         ("nothing, as the text is a part of the program", 0, || request(Code::GET, "/text", |body| body)),
         ("nothing, whatever is captured", 0, || request(Code::GET, "/a/1/c/2", |body| body)),
