@@ -91,8 +91,12 @@ struct Generator {
 
 /// Measures a server; `fresh` are the requests a second that it has served in [`Load::Many`], if that is known.
 pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent, fresh: Option<f64>) -> Result<Sample> {
-    let tick = if load == Load::Observed { TICK_MS } else { 0 };
-    let server = Server::start(setup, peer, 1, &[tick.to_string()])?;
+    let number = match (load, peer) {
+        (Load::Observed, _) => TICK_MS,
+        (_, Peer::Raw) => 1,
+        _ => 0,
+    };
+    let server = Server::start(setup, peer, number)?;
     let bytes_per_peer = match load {
         Load::Known => Some(introduce(setup, &server, extent.known, fresh)?),
         _ => None,
@@ -161,7 +165,7 @@ fn generate(setup: &Setup<'_>, server: &Server, load: Load, arguments: &[&str]) 
 pub fn client(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Result<Sample> {
     let [_, client] = setup.programs(peer)?;
     let destinations = load.destinations().unwrap_or(1);
-    let server = Server::start(setup, Peer::Raw, destinations, &[destinations.to_string()])?;
+    let server = Server::start(setup, Peer::Raw, destinations)?;
     let arguments = [server.address.port().to_string(), destinations.to_string()];
     let times = [extent.warm_up, extent.seconds].map(|time| time.to_string());
     let before = Used::now(server.id())?;
@@ -191,9 +195,11 @@ struct Server {
 }
 
 impl Server {
-    fn start(setup: &Setup<'_>, peer: Peer, ports: u32, arguments: &[String]) -> Result<Self> {
-        let port = free_port(ports)?;
-        let arguments = [&[port.to_string()], arguments].concat();
+    /// Starts one, and waits until it answers. The number is what its programs take beside a port: of the floor how many ports
+    /// there are, of others the interval of `/tick`.
+    fn start(setup: &Setup<'_>, peer: Peer, number: u32) -> Result<Self> {
+        let port = free_port(if peer == Peer::Raw { number } else { 1 })?;
+        let arguments = [port.to_string(), number.to_string()];
         let [server, _] = setup.programs(peer)?;
         let outputs = [Stdio::null(), setup.errors(peer.word())?.into()];
         let process = Process(setup::start(server, SERVER_CORE, &arguments, outputs)?);
