@@ -78,7 +78,7 @@ impl Draw {
         }
         let all = self.sums.last().copied().unwrap_or(1);
         // The bias of 2⁻⁶⁴ × the sum does not matter here.
-        let drawn = u64::try_from(u128::from(self.random.next_u64()) * u128::from(all) >> 64).unwrap_or_default();
+        let drawn = u64::try_from((u128::from(self.random.next_u64()) * u128::from(all)) >> 64).unwrap_or_default();
         self.sums.partition_point(|sum| *sum <= drawn).min(self.sums.len() - 1)
     }
 }

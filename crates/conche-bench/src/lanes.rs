@@ -73,7 +73,8 @@ impl Lanes {
     /// This lane rests from now on. The answer is one that has rested, if there is one; a new one is needed otherwise.
     pub(crate) fn rest(&mut self, lane: u32, now: Instant) -> Option<u32> {
         self.resting.push_back((now + self.lifetime, lane));
-        let (_, rested) = self.resting.pop_front_if(|(free, _)| *free <= now)?;
+        self.resting.front().filter(|(free, _)| *free <= now)?;
+        let (_, rested) = self.resting.pop_front()?;
         self.lanes[rested as usize].used = 0;
         Some(rested)
     }

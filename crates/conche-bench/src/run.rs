@@ -156,9 +156,9 @@ fn gather(
         news = Instant::now();
         // Of the last one some threads may not have told yet.
         let last = intervals.values().rev().nth(1);
-        let latency = last.filter(|last| !last.latency.is_empty()).map(|last| {
-            [0.5, 0.99].map(|share| Duration::from_nanos(last.latency.value_at_quantile(share)))
-        });
+        let latency = last
+            .filter(|last| !last.latency.is_empty())
+            .map(|last| [0.5, 0.99].map(|share| Duration::from_nanos(last.latency.value_at_quantile(share))));
         let rate = last.map_or(0.0, |last| last.answered as f64 / span.as_secs_f64());
         watch(&Live { elapsed: start.elapsed(), answered, lost, notifications, rate, latency });
     }

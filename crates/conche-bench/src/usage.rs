@@ -21,10 +21,7 @@ impl Usage {
     }
 
     pub(crate) fn since(self, earlier: Self) -> Self {
-        Self {
-            cpu: self.cpu.saturating_sub(earlier.cpu),
-            waiting: self.waiting.saturating_sub(earlier.waiting),
-        }
+        Self { cpu: self.cpu.saturating_sub(earlier.cpu), waiting: self.waiting.saturating_sub(earlier.waiting) }
     }
 }
 

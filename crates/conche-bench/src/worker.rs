@@ -31,8 +31,11 @@ use crate::sockets::Sockets;
 use crate::tally::{Interval, Tally, nanos};
 use crate::usage::Usage;
 
-/// Requests that begin, and datagrams that are taken in, before the endpoint is polled.
-const AT_ONCE: usize = 16;
+/// Requests that begin before what they send leaves.
+const AT_ONCE: usize = 32;
+
+/// Datagrams that are taken in before the endpoint is polled: many share its cost, and with few the server is never idle.
+const TAKEN_AT_ONCE: usize = 8;
 
 /// Times that one socket is read before the others have their turn.
 const ROUNDS: usize = 64;
@@ -205,7 +208,6 @@ impl<'a> Worker<'a> {
         loop {
             self.now = self.clock();
             self.keep_time()?;
-            self.issue(AT_ONCE)?;
             let wake = self.drain()?;
             if self.is_over() {
                 return Ok(self.finish());
@@ -220,19 +222,20 @@ impl<'a> Worker<'a> {
         Instant::ZERO + self.common.start.elapsed()
     }
 
-    /// Sends what is due, as far as slots are free, but no more than so many at once.
-    #[inline]
-    fn issue(&mut self, most: usize) -> Result<(), Error> {
-        for _ in 0..most {
-            let Some(due) = self.schedule.peek(self.now).filter(|due| *due <= self.now) else { break };
+    /// Sends what is due, as far as slots are free, but not too much at once. The answer is whether there was something.
+    ///
+    /// Only to be called when the endpoint has nothing to tell: the place of an exchange that is over is taken again.
+    fn issue(&mut self) -> Result<bool, Error> {
+        for number in 0..AT_ONCE {
+            let Some(due) = self.schedule.peek(self.now).filter(|due| *due <= self.now) else { return Ok(number > 0) };
             let Some(slot) = self.free.pop_front() else {
                 self.exhausted = Some(self.now);
-                break;
+                return Ok(number > 0);
             };
             self.schedule.take(due);
             self.submit(slot, due)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn submit(&mut self, number: u32, due: Instant) -> Result<(), Error> {
@@ -266,11 +269,8 @@ impl<'a> Worker<'a> {
         let kind = &plan.kinds[kind];
         let mut request = Request::new(kind.code, kind.body.clone()).with_reliability(kind.reliability);
         request.timeout = plan.timeout;
-        let exchange = if plan.observe {
-            self.observe(lane, request)
-        } else {
-            self.endpoint.request(self.now, lane, request)
-        };
+        let exchange =
+            if plan.observe { self.observe(lane, request) } else { self.endpoint.request(self.now, lane, request) };
         let exchange = exchange.map_err(|source| Error::Request { name: kind.name.clone(), source })?;
         self.stands(exchange.place(), number);
         self.in_flight += 1;
@@ -301,8 +301,10 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Polls the endpoint until it has nothing more to do. The answer is when it wants to be polled again.
+    /// Polls the endpoint until it has nothing more to do, and has it ask for more. The answer is when it wants to be polled
+    /// again.
     fn drain(&mut self) -> Result<Option<Instant>, Error> {
+        let mut has_asked = false;
         loop {
             match self.endpoint.poll(self.now, self.sockets.buffer()) {
                 Output::Transmit(transmit) => {
@@ -310,10 +312,8 @@ impl<'a> Worker<'a> {
                         self.now = self.clock();
                     }
                 }
-                Output::Event(event) => {
-                    self.hear(event)?;
-                    self.issue(1)?;
-                }
+                Output::Event(event) => self.hear(event),
+                Output::Wait(_) if !has_asked && self.issue()? => has_asked = true,
                 Output::Wait(due) => {
                     self.sockets.flush();
                     if !self.tell_refusals()? {
@@ -377,7 +377,7 @@ impl<'a> Worker<'a> {
                     }
                 }
                 taken += came.datagrams;
-                if taken >= AT_ONCE {
+                if taken >= TAKEN_AT_ONCE {
                     taken = 0;
                     self.drain()?;
                 }
@@ -394,7 +394,7 @@ impl<'a> Worker<'a> {
             // It keeps its room.
             self.ready = ready;
         }
-        Ok(())
+        self.drain().map(drop)
     }
 
     #[inline]

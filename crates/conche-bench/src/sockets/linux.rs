@@ -7,7 +7,8 @@ use std::time::Duration;
 use mio::net::UdpSocket;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
-use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg, sendmmsg};
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, recvmmsg, sendmmsg, sendmsg};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::io::{IoSlice, IoSliceMut};
@@ -17,15 +18,20 @@ use super::AT_ONCE;
 /// Below so many datagrams fewer headers are made.
 const FEW: usize = 8;
 
+/// What an IPv4 datagram can hold at most, and so all that is segmented by the kernel.
+const LARGEST_DATAGRAM: usize = 65_507;
+
 /// What the system calls need.
 #[derive(Debug)]
 pub(crate) struct Batch {
     headers: MultiHeaders<()>,
+    /// The kernel cuts one large datagram into many of the same size, which saves most of the way through it (UDP_SEGMENT).
+    segments: bool,
 }
 
 impl Batch {
     pub(crate) fn new() -> Self {
-        Self { headers: MultiHeaders::preallocate(AT_ONCE, None) }
+        Self { headers: MultiHeaders::preallocate(AT_ONCE, None), segments: true }
     }
 
     /// Takes datagrams into these buffers; the answer is how many.
@@ -71,12 +77,35 @@ impl Batch {
         }
         let count = buffers.len();
         let mut datagrams = buffers.iter().zip(lengths);
-        let parts: [[IoSlice<'_>; 1]; AT_ONCE] =
-            std::array::from_fn(|_| [IoSlice::new(datagrams.next().map_or(&[], |(buffer, length)| &buffer[..*length]))]);
+        let parts: [[IoSlice<'_>; 1]; AT_ONCE] = std::array::from_fn(|_| {
+            [IoSlice::new(datagrams.next().map_or(&[], |(buffer, length)| &buffer[..*length]))]
+        });
+        if self.segments {
+            match send_segments(socket, &parts[..count], lengths) {
+                Some(Ok(sent)) => return Ok(sent),
+                // A kernel before 4.18, a device that cannot, or segments that do not fit its MTU.
+                Some(Err(Errno::EINVAL | Errno::EIO | Errno::ENOPROTOOPT | Errno::EMSGSIZE)) => self.segments = false,
+                Some(Err(error)) => return Err(error.into()),
+                None => {}
+            }
+        }
         let (addresses, flags) = ([None::<()>; AT_ONCE], MsgFlags::MSG_DONTWAIT);
         let sent = sendmmsg(socket.as_raw_fd(), &mut self.headers, parts[..count].iter(), addresses, [], flags)?;
         Ok(sent.count())
     }
+}
+
+/// Sends the first datagrams that have one size, but for the last, which may be shorter; `None` if there are not two of them.
+fn send_segments(socket: &UdpSocket, parts: &[[IoSlice<'_>; 1]], lengths: &[usize]) -> Option<Result<usize, Errno>> {
+    let size = *lengths.first()?;
+    let most = LARGEST_DATAGRAM.checked_div(size)?;
+    let same = lengths.iter().take(most).take_while(|length| **length == size).count();
+    let shorter = lengths.get(same).is_some_and(|length| *length < size && same < most);
+    let count = same + usize::from(shorter);
+    let segment = u16::try_from(size).ok().filter(|_| count > 1)?;
+    let control = [ControlMessage::UdpGsoSegments(&segment)];
+    let sent = sendmsg::<()>(socket.as_raw_fd(), parts[..count].as_flattened(), &control, MsgFlags::MSG_DONTWAIT, None);
+    Some(sent.map(|_| count))
 }
 
 /// Ends a wait at a time that has no whole milliseconds, as those of `epoll` have.

@@ -13,7 +13,10 @@ use crate::usage::Usage;
 impl Worker<'_> {
     /// Does what the time of day asks for.
     pub(super) fn keep_time(&mut self) -> Result<(), Error> {
-        while let Some((_, slot)) = self.pausing.pop_front_if(|(until, _)| *until <= self.now) {
+        while let Some(&(until, slot)) = self.pausing.front()
+            && until <= self.now
+        {
+            self.pausing.pop_front();
             self.free.push_back(slot);
         }
         while self.now >= self.interval_end {

@@ -4,20 +4,18 @@ use conche_proto::codec::OwnedMessage;
 use conche_proto::{Course, Event, ExchangeId, Failure, Instant};
 
 use super::{NO_SLOT, PAUSE, Phase, Slot, Worker};
-use crate::run::Error;
 use crate::tally::{Loss, nanos};
 
 impl Worker<'_> {
     #[inline]
-    pub(super) fn hear(&mut self, event: Event<u32>) -> Result<(), Error> {
+    pub(super) fn hear(&mut self, event: Event<u32>) {
         match event {
             Event::Response { exchange, message, course, .. } => self.answered(exchange, &message, course),
             Event::Failed { exchange, reason, course, .. } => self.failed(exchange, reason, course),
             // A No-Response option was in the request: as it asked.
             Event::Unanswered { exchange, course, .. } => self.failed(exchange, Failure::NoResponse, course),
-            event => self.hear_of_observations(event)?,
+            event => self.hear_of_observations(event),
         }
-        Ok(())
     }
 
     #[inline]

@@ -3,7 +3,6 @@
 use conche_proto::{Event, ExchangeId, Request, RequestError, SubscriptionId};
 
 use super::{NO_SLOT, Observed, Phase, Worker};
-use crate::run::Error;
 use crate::tally::nanos;
 
 impl Worker<'_> {
@@ -13,7 +12,7 @@ impl Worker<'_> {
         Ok(exchange)
     }
 
-    pub(super) fn hear_of_observations(&mut self, event: Event<u32>) -> Result<(), Error> {
+    pub(super) fn hear_of_observations(&mut self, event: Event<u32>) {
         match event {
             Event::Notification { subscription, .. } => self.notified(subscription),
             Event::Stale { subscription, .. } => {
@@ -27,7 +26,6 @@ impl Worker<'_> {
             // Nobody has asked for other events.
             _ => {}
         }
-        Ok(())
     }
 
     fn notified(&mut self, subscription: SubscriptionId) {

@@ -27,7 +27,8 @@ impl Display {
         };
         let bar = global.tells_progress().then(|| {
             let bar = ProgressBar::with_draw_target(Some(all), ProgressDrawTarget::hidden());
-            let template = if counts { "[{bar:20}] {pos} of {len}  {msg}" } else { "[{bar:20}] {pos} of {len} s  {msg}" };
+            let template =
+                if counts { "[{bar:20}] {pos} of {len}  {msg}" } else { "[{bar:20}] {pos} of {len} s  {msg}" };
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style.progress_chars("=> "));
             }

@@ -30,7 +30,7 @@ const EXAMPLES: &str = "\
 Examples:
   conche bench coap://192.0.2.1/temperature                as fast as 16 clients with one request at a time go
   conche bench URI -c 1000 --in-flight 4 --threads 2       4000 requests at a time, from 1000 ports
-  conche bench URI -q 5000 --poisson -z 60s --warm-up 5s   latency at 5000 requests a second, from when each was due
+  conche bench URI -r 5000 --poisson -z 60s --warm-up 5s   latency at 5000 requests a second, from when each was due
   conche bench URI -m put --payload-size 4KiB -n 10000     block-wise uploads
   conche bench coap://192.0.2.1 --mix mix.toml             several requests by weight
   conche bench URI --json > before.json                    and later: conche bench compare before.json after.json";
@@ -52,7 +52,7 @@ pub struct Args {
     in_flight: u16,
     /// Requests a second that are due over all endpoints, whatever becomes of those before them (open loop). Latency counts from
     /// when a request was due. Without it, each request leaves when the one before it is over (closed loop).
-    #[arg(short = 'q', long, value_name = "N", value_parser = parse_rate)]
+    #[arg(short, long, value_name = "N", value_parser = parse_rate)]
     rate: Option<f64>,
     /// Have the requests of an open loop come at random, as those of many independent clients do, instead of evenly.
     #[arg(long, requires = "rate")]
@@ -239,8 +239,7 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 
 /// Reads the name of a method, such as get or iPATCH.
 fn parse_method(text: &str) -> Result<Code, String> {
-    const METHODS: [Code; 7] =
-        [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
+    const METHODS: [Code; 7] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
     let named = |code: &Code| code.description().is_some_and(|name| name.eq_ignore_ascii_case(text));
     METHODS
         .into_iter()

@@ -55,9 +55,9 @@ fn text(report: &Report, uri: &str) -> String {
     }
     for kind in &report.kinds {
         let share = format!("{}: {} of {} answered, {} 2.xx", kind.name, kind.answered, kind.requests, kind.succeeded);
-        let latency = kind.latency_ms.map_or(String::new(), |latency| {
-            format!(", median {:.3} ms, p99 {:.3} ms", latency.p50, latency.p99)
-        });
+        let latency = kind
+            .latency_ms
+            .map_or(String::new(), |latency| format!(", median {:.3} ms, p99 {:.3} ms", latency.p50, latency.p99));
         let _ = write!(text, "\n{}{latency}", show::escape(&share));
     }
     if !report.kinds.is_empty() {

@@ -2,6 +2,7 @@
 //! command takes seconds to build.
 #![allow(missing_docs, reason = "a test")]
 
+mod bench;
 mod cli;
 #[path = "../common/mod.rs"]
 mod common;

@@ -82,7 +82,8 @@ impl ExchangeId {
     }
 
     /// Its place among the exchanges that are not over, for drivers that keep something for each: below
-    /// [`Limits::exchanges`](crate::Limits::exchanges) and what else the endpoint has open, and taken again when it is over.
+    /// [`Limits::exchanges`](crate::Limits::exchanges) and what else the endpoint has open. It is taken
+    /// again once the exchange is over, which may be before its end is polled.
     #[must_use]
     pub const fn place(self) -> u32 {
         self.index
