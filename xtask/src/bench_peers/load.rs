@@ -74,11 +74,11 @@ impl Load {
     /// The arguments of `conche bench` for it. Of clients there are none.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
-            Self::Many | Self::Known => &["-c", "16", "-w", "8"],
-            Self::Wide => &["-c", "1000", "-w", "1"],
-            Self::Single => &["-c", "1", "-w", "1"],
-            Self::Observed => &["-c", "1000", "-w", "1", "--observe"],
-            Self::Blocks => &["-c", "16", "-w", "1"],
+            Self::Many | Self::Known => &["--endpoints", "16", "--in-flight", "8"],
+            Self::Wide => &["--endpoints", "1000", "--in-flight", "1"],
+            Self::Single => &["--endpoints", "1", "--in-flight", "1"],
+            Self::Observed => &["--endpoints", "1000", "--in-flight", "1", "--observe"],
+            Self::Blocks => &["--endpoints", "16", "--in-flight", "1"],
             Self::OneServer | Self::ManyServers => &[],
         }
     }

@@ -16,7 +16,7 @@ use super::setup::{self, Setup};
 use crate::peers::Process;
 
 /// Between changes of `/tick`, in milliseconds.
-const TICK_MS: u32 = 10;
+const TICK_MS: u32 = 5;
 
 /// How long a server may take until it answers.
 const START: Duration = Duration::from_secs(60);
@@ -103,7 +103,7 @@ pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent, fresh: 
     };
     let run = |seconds: f64| {
         let time = format!("{seconds}s");
-        generate(setup, &server, load, &[load.arguments(), &["-z", &time]].concat())
+        generate(setup, &server, load, &[load.arguments(), &["--duration", &time]].concat())
     };
     if extent.warm_up > 0.0 {
         run(extent.warm_up)?;
@@ -146,7 +146,12 @@ fn introduce(setup: &Setup<'_>, server: &Server, known: u32, fresh: Option<f64>)
     let each = known.div_ceil(ADDRESSES);
     for address in 0..ADDRESSES {
         let (each, rate, from) = (each.to_string(), format!("{rate:.0}"), format!("127.0.1.{}", address + 1));
-        generate(setup, server, Load::Known, &["-c", &each, "-n", &each, "-q", &rate, "--bind", &from])?;
+        generate(
+            setup,
+            server,
+            Load::Known,
+            &["--endpoints", &each, "--requests", &each, "--rate", &rate, "--bind", &from],
+        )?;
     }
     Ok((machine::resident(server.id())? - before) / f64::from(each * ADDRESSES))
 }

@@ -45,7 +45,7 @@ impl Doubt {
     /// How it is marked.
     pub fn mark(self) -> char {
         match self {
-            Self::Disturbed => '*',
+            Self::Disturbed => '~',
             Self::Generator => '†',
             Self::Missing => '‡',
         }

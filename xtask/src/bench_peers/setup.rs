@@ -174,10 +174,7 @@ pub fn start(
 ) -> Result<process::Child> {
     let mut command = process::Command::new("taskset");
     command.args(["-c", core]).args(program).args(arguments);
-    // Free of the caller's own settings.
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
-        command.env_remove(name);
-    }
+    peers::without_settings(&mut command);
     command.stdin(process::Stdio::null()).stdout(output).stderr(errors);
     command.spawn().context("cannot start taskset, which util-linux has")
 }

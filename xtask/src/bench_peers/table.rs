@@ -134,8 +134,8 @@ fn told(about: &About) -> String {
     let versions = about.versions.iter().filter(|(peer, _)| *peer != Peer::Raw);
     let versions: Vec<_> = versions.map(|(peer, version)| format!("{} {version}", peer.name())).collect();
     format!(
-        "Measured on {} with {cores} cores of {processor}, Linux {kernel}: {}.\nMedians of {rounds} rounds of {seconds} s, each after a \
-         warm-up of {warm_up} s; server on one core, generator or client on another.\n",
+        "Measured on {} with {cores} cores of {processor}, Linux {kernel}: {}.\nMedians; number of rounds: {rounds}, of {seconds} s each after \
+         a warm-up of {warm_up} s. Servers have one core for themselves, generator and clients another.\n",
         about.date,
         versions.join(", "),
     )
