@@ -42,7 +42,8 @@ pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -
         let pom = project.root.join("interop/californium/pom.xml").to_string_lossy().into_owned();
         let output = format!("-DoutputDirectory={}", libraries.display());
         let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
-        Command::new("mvn", goal).unshown().run(project)?;
+        // It colours standard output even where nothing is written on it.
+        Command::new("mvn", goal).unshown().output(project)?;
     }
     let class = |source: &&str| {
         let name = source.rsplit('/').next().unwrap_or(source);

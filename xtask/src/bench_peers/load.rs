@@ -1,5 +1,6 @@
 //! What is measured: loads of servers, and of clients.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of `/big`.
@@ -9,7 +10,7 @@ pub const BIG: f64 = 65536.0;
 pub const DESTINATIONS: u32 = 64;
 
 /// A way to load a server, or to have a client load one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
     /// 16 sockets with 8 requests at a time each.

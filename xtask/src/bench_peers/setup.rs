@@ -136,7 +136,7 @@ impl<'a> Setup<'a> {
             &[&self.source(Peer::NodeCoap, "package-lock.json")],
         ) {
             let arguments = ["--prefix", &text(""), "ci", "--silent", "--no-audit", "--no-fund"];
-            Command::new("npm", arguments).unshown().run(self.project)?;
+            Command::new("npm", arguments).unshown().output(self.project)?;
         }
         Ok(["server.js", "client.js"].map(|name| vec!["node".to_owned(), text(name)]))
     }

@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use super::load::Load;
 use super::machine::Machine;
-use super::measure::{Extent, Sample};
+use super::measure::Extent;
 use super::peer::Peer;
 use super::results::{Doubt, Of, Results};
+use super::sample::Sample;
 
 /// Where, when, how and what was measured.
 #[derive(Clone, Debug, Serialize)]
