@@ -32,7 +32,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// In the order in which they are taken: `Known` needs to know how fast the server is.
+    /// In the order in which they are taken.
     pub const ALL: [Self; 8] = [
         Self::Many,
         Self::Wide,

@@ -22,11 +22,11 @@ const TICK_MS: u32 = 5;
 /// How long a server may take until it answers.
 const START: Duration = Duration::from_secs(60);
 
-/// Peers come from so many addresses of the loopback network, since one has too few ports.
-const ADDRESSES: u32 = 10;
+/// Peers come in groups of so many: more at a time than a server's buffer holds would be lost.
+const AT_ONCE: u32 = 200;
 
-/// Peers that make themselves known to any server do not come faster, so that none is lost.
-const FASTEST_COMING: f64 = 20_000.0;
+/// The address of the loopback network that the first group has; each has one of its own.
+const FIRST_GROUP: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 
 /// How long measurements take.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -41,8 +41,8 @@ pub struct Extent {
     pub known: u32,
 }
 
-/// Measures a server; `fresh` are the requests a second that it has served in [`Load::Many`], if that is known.
-pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent, fresh: Option<f64>) -> Result<Sample> {
+/// Measures a server.
+pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Result<Sample> {
     let number = match (load, peer) {
         (Load::Observed, _) => TICK_MS,
         (_, Peer::Raw) => 1,
@@ -50,7 +50,7 @@ pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent, fresh: 
     };
     let server = Server::start(setup, peer, number)?;
     let bytes_per_peer = match load {
-        Load::Known => Some(introduce(setup, &server, extent.known, fresh)?),
+        Load::Known => Some(introduce(setup, &server, extent.known)?),
         _ => None,
     };
     let run = |seconds: f64| {
@@ -63,15 +63,13 @@ pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent, fresh: 
 }
 
 /// Has each of so many peers ask a server once. The answer is how much its memory has grown for each of them.
-fn introduce(setup: &Setup<'_>, server: &Server, known: u32, fresh: Option<f64>) -> Result<f64> {
+fn introduce(setup: &Setup<'_>, server: &Server, known: u32) -> Result<f64> {
     let before = machine::resident(server.id())?;
-    // A server that is asked by all at once loses requests; these come at half of what it can.
-    let rate = format!("{:.0}", (fresh.unwrap_or(1000.0) / 2.0).clamp(100.0, FASTEST_COMING));
-    let each = known.div_ceil(ADDRESSES).to_string();
-    let mut answered = 0;
-    for address in 1..=ADDRESSES {
-        let from = format!("127.0.1.{address}");
-        let arguments = ["--endpoints", &each, "--requests", &each, "--rate", &rate, "--bind", &from];
+    let (each, mut answered) = (AT_ONCE.to_string(), 0);
+    for group in 0..known.div_ceil(AT_ONCE) {
+        // No two of them can have the same port then.
+        let from = Ipv4Addr::from_bits(FIRST_GROUP.to_bits() + group).to_string();
+        let arguments = ["--endpoints", &each, "--requests", &each, "--bind", &from];
         answered += generate(setup, server, Load::Known, &arguments, 0.0)?.0.answered;
     }
     Ok((machine::resident(server.id())? - before) / answered.max(1) as f64)

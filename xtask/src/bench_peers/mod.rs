@@ -44,7 +44,7 @@ pub struct Options {
     /// Measure these only, by commas; all by default.
     #[arg(long, value_name = "PEER", value_delimiter = ',', value_enum)]
     peers: Vec<Peer>,
-    /// Load them so only, by commas. Without `many` it is not known how fast peers may come in `known`, nor what it is compared with.
+    /// Load them so only, by commas. What `known` is compared with is `many`.
     #[arg(long, value_name = "LOAD", value_delimiter = ',', value_enum, conflicts_with = "write")]
     loads: Vec<Load>,
     /// How often each measurement is made; the medians are told.
@@ -107,10 +107,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
                 eprint!("round {round} of {}: {}, {} … ", extent.rounds, load.word(), peer.name());
                 let sample = match load.destinations() {
                     Some(_) => measure::client(&setup, peer, load, extent),
-                    None => {
-                        let fresh = results.median(Load::Many, peer, |sample| Some(sample.per_s));
-                        measure::server(&setup, peer, load, extent, fresh)
-                    }
+                    None => measure::server(&setup, peer, load, extent),
                 };
                 match sample {
                     Ok(sample) => {
