@@ -1,7 +1,7 @@
 //! Programs of ours on other implementations of CoAP: what `interop` and `bench-peers` both install, compile and start.
 
 use std::fs;
-use std::process::Child;
+use std::process::{self, Child};
 
 use anyhow::Result;
 
@@ -42,7 +42,8 @@ pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -
         let pom = project.root.join("interop/californium/pom.xml").to_string_lossy().into_owned();
         let output = format!("-DoutputDirectory={}", libraries.display());
         let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
-        Command::new("mvn", goal).unshown().run(project)?;
+        // It colours standard output even where nothing is written on it.
+        Command::new("mvn", goal).unshown().output(project)?;
     }
     let class = |source: &&str| {
         let name = source.rsplit('/').next().unwrap_or(source);
@@ -64,6 +65,13 @@ pub fn aiocoap(project: &Project) -> Result<String> {
 pub fn is_current(product: &str, sources: &[&str]) -> bool {
     let changed = |path: &str| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     changed(product).is_some_and(|built| sources.iter().all(|source| changed(source).is_some_and(|at| at <= built)))
+}
+
+/// Frees a program of the caller's own settings.
+pub fn without_settings(command: &mut process::Command) {
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
+        command.env_remove(name);
+    }
 }
 
 /// A process that is killed when it is dropped.

@@ -1,5 +1,6 @@
 //! What is measured: loads of servers, and of clients.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of `/big`.
@@ -9,7 +10,7 @@ pub const BIG: f64 = 65536.0;
 pub const DESTINATIONS: u32 = 64;
 
 /// A way to load a server, or to have a client load one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
     /// 16 sockets with 8 requests at a time each.
@@ -31,7 +32,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// In the order in which they are taken: `Known` needs to know how fast the server is.
+    /// In the order in which they are taken.
     pub const ALL: [Self; 8] = [
         Self::Many,
         Self::Wide,
@@ -74,11 +75,11 @@ impl Load {
     /// The arguments of `conche bench` for it. Of clients there are none.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
-            Self::Many | Self::Known => &["-c", "16", "-w", "8"],
-            Self::Wide => &["-c", "1000", "-w", "1"],
-            Self::Single => &["-c", "1", "-w", "1"],
-            Self::Observed => &["-c", "1000", "-w", "1", "--observe"],
-            Self::Blocks => &["-c", "16", "-w", "1"],
+            Self::Many | Self::Known => &["--endpoints", "16", "--in-flight", "8"],
+            Self::Wide => &["--endpoints", "1000", "--in-flight", "1"],
+            Self::Single => &["--endpoints", "1", "--in-flight", "1"],
+            Self::Observed => &["--endpoints", "1000", "--in-flight", "1", "--observe"],
+            Self::Blocks => &["--endpoints", "16", "--in-flight", "1"],
             Self::OneServer | Self::ManyServers => &[],
         }
     }

@@ -49,33 +49,32 @@ pub struct Used {
     at: Instant,
     /// By everybody.
     all: f64,
-    /// By the process that is watched.
-    process: f64,
-    /// By children of ours that have ended.
-    ended: f64,
+    server: f64,
+    /// By the generator or the client.
+    load: f64,
 }
 
 impl Used {
-    /// Until now, where this process is watched.
-    pub fn now(process: u32) -> Result<Self> {
+    /// Until now, by a server and, once it is there, its load.
+    pub fn now(server: u32, load: Option<u32>) -> Result<Self> {
         let all = all_busy(&read("/proc/stat")?).context("/proc/stat is not as expected")?;
-        let of = |path: &str| -> Result<(f64, f64)> {
-            times(&read(path)?).with_context(|| format!("{path} is not as expected"))
+        let of = |process: u32| -> Result<f64> {
+            let path = format!("/proc/{process}/stat");
+            time(&read(&path)?).with_context(|| format!("{path} is not as expected"))
         };
-        let (process, _) = of(&format!("/proc/{process}/stat"))?;
-        let (_, ended) = of("/proc/self/stat")?;
-        Ok(Self { at: Instant::now(), all, process, ended })
+        let load = load.map_or(Ok(0.0), of)?;
+        Ok(Self { at: Instant::now(), all, server: of(server)?, load })
     }
 
-    /// What the watched process has used since then.
-    pub fn by_process_since(&self, earlier: &Self) -> f64 {
-        self.process - earlier.process
+    /// What the server has used since then.
+    pub fn by_server_since(&self, earlier: &Self) -> f64 {
+        self.server - earlier.server
     }
 
-    /// The share of one core's time that neither the watched process nor children of ours that have ended since have used.
+    /// The share of one core's time that neither the server nor its load have used since then.
     pub fn foreign_since(&self, earlier: &Self) -> f64 {
         let seconds = self.at.duration_since(earlier.at).as_secs_f64();
-        let ours = self.by_process_since(earlier) + (self.ended - earlier.ended);
+        let ours = self.by_server_since(earlier) + (self.load - earlier.load);
         let foreign = (self.all - earlier.all - ours).max(0.0);
         if seconds > 0.0 { foreign / seconds } else { 0.0 }
     }
@@ -101,12 +100,12 @@ fn all_busy(stat: &str) -> Option<f64> {
     busy.sum::<Option<f64>>().map(|ticks| ticks / TICKS_PER_S)
 }
 
-/// Seconds of a core that a process has used, and that its children that have ended had.
-fn times(stat: &str) -> Option<(f64, f64)> {
+/// Seconds of a core that a process has used.
+fn time(stat: &str) -> Option<f64> {
     // The name is in parentheses, and may hold anything, these too.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks = |at: usize| fields.split_whitespace().nth(at)?.parse::<f64>().ok();
-    Some(((ticks(11)? + ticks(12)?) / TICKS_PER_S, (ticks(13)? + ticks(14)?) / TICKS_PER_S))
+    Some((ticks(11)? + ticks(12)?) / TICKS_PER_S)
 }
 
 #[cfg(test)]
@@ -125,17 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn times_are_found_behind_any_name() {
+    fn a_time_is_found_behind_any_name() {
         let stat = "12 (a ) b) S 1 2 3 4 5 6 7 8 9 10 150 50 30 40 20 0 1";
-        let (own, children) = times(stat).expect("it can be read");
-        assert!(is_near(own, 2.0) && is_near(children, 0.7), "{own} {children}");
+        assert!(is_near(time(stat).expect("it can be read"), 2.0));
     }
 
     #[test]
-    fn what_neither_server_nor_generator_has_used_is_foreign() {
-        let start = Used { at: Instant::now(), all: 10.0, process: 1.0, ended: 2.0 };
+    fn what_neither_server_nor_load_has_used_is_foreign() {
+        let start = Used { at: Instant::now(), all: 10.0, server: 1.0, load: 0.0 };
         let later = start.at + std::time::Duration::from_secs(2);
-        let end = Used { at: later, all: 13.5, process: 2.5, ended: 3.5 };
+        let end = Used { at: later, all: 13.5, server: 2.5, load: 1.5 };
         assert!(is_near(end.foreign_since(&start), 0.25));
         let quiet = Used { all: 12.9, ..end };
         assert!(is_near(quiet.foreign_since(&start), 0.0), "counted apart, sums may differ by a tick");

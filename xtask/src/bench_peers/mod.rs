@@ -7,6 +7,7 @@
 //! | [`setup`] | what must be installed and built |
 //! | [`machine`] | what the machine is, and what processes use of it |
 //! | [`measure`] | one measurement |
+//! | [`sample`] | what one measurement gave |
 //! | [`results`] | medians, ratios and doubts |
 //! | [`table`] | terminal, JSON, docs/performance.md |
 
@@ -15,6 +16,7 @@ mod machine;
 mod measure;
 mod peer;
 mod results;
+mod sample;
 mod setup;
 mod table;
 
@@ -39,9 +41,12 @@ const DOCUMENT: &str = "docs/performance.md";
 /// What to measure, and what to do with the results.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Measure these only, by commas.
-    #[arg(long, value_name = "PEER", value_delimiter = ',', default_values_t = Peer::ALL.map(Word))]
-    peers: Vec<Word>,
+    /// Measure these only, by commas; all by default.
+    #[arg(long, value_name = "PEER", value_delimiter = ',', value_enum)]
+    peers: Vec<Peer>,
+    /// Load them so only, by commas. What `known` is compared with is `many`.
+    #[arg(long, value_name = "LOAD", value_delimiter = ',', value_enum, conflicts_with = "write")]
+    loads: Vec<Load>,
     /// How often each measurement is made; the medians are told.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
@@ -59,23 +64,9 @@ pub struct Options {
     write: bool,
 }
 
-/// A peer as an argument.
-#[derive(Clone, Copy, Debug)]
-struct Word(Peer);
-
-impl std::fmt::Display for Word {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0.word())
-    }
-}
-
-impl std::str::FromStr for Word {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        let found = Peer::ALL.into_iter().find(|peer| peer.word() == word);
-        found.map(Self).ok_or_else(|| format!("peers are {}", Peer::ALL.map(Peer::word).join(", ")))
-    }
+/// It is one of these, or nothing was said.
+fn is_chosen<T: PartialEq>(chosen: &[T], one: &T) -> bool {
+    chosen.is_empty() || chosen.contains(one)
 }
 
 impl Options {
@@ -101,7 +92,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         left_out.push(told);
     };
     let mut peers = Vec::new();
-    for peer in Peer::ALL.into_iter().filter(|peer| options.peers.iter().any(|word| word.0 == *peer)) {
+    for peer in Peer::ALL.into_iter().filter(|peer| is_chosen(&options.peers, peer)) {
         eprintln!("building {}", peer.name());
         match setup.build(peer) {
             Ok(()) => peers.push(peer),
@@ -111,15 +102,12 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
 
     let mut results = Results::default();
     for round in 1..=extent.rounds {
-        for load in Load::ALL {
+        for load in Load::ALL.into_iter().filter(|load| is_chosen(&options.loads, load)) {
             for &peer in peers.iter().filter(|peer| peer.takes(load)) {
                 eprint!("round {round} of {}: {}, {} … ", extent.rounds, load.word(), peer.name());
                 let sample = match load.destinations() {
                     Some(_) => measure::client(&setup, peer, load, extent),
-                    None => {
-                        let fresh = results.median(Load::Many, peer, |sample| Some(sample.per_s));
-                        measure::server(&setup, peer, load, extent, fresh)
-                    }
+                    None => measure::server(&setup, peer, load, extent),
                 };
                 match sample {
                     Ok(sample) => {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::load::Load;
-use super::measure::Sample;
 use super::peer::Peer;
+use super::sample::Sample;
 
 /// A round in which others used more of a core than this is disturbed.
 pub const MOST_FOREIGN: f64 = 0.05;
@@ -45,7 +45,7 @@ impl Doubt {
     /// How it is marked.
     pub fn mark(self) -> char {
         match self {
-            Self::Disturbed => '*',
+            Self::Disturbed => '~',
             Self::Generator => '†',
             Self::Missing => '‡',
         }

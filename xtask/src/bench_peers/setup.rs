@@ -136,7 +136,7 @@ impl<'a> Setup<'a> {
             &[&self.source(Peer::NodeCoap, "package-lock.json")],
         ) {
             let arguments = ["--prefix", &text(""), "ci", "--silent", "--no-audit", "--no-fund"];
-            Command::new("npm", arguments).unshown().run(self.project)?;
+            Command::new("npm", arguments).unshown().output(self.project)?;
         }
         Ok(["server.js", "client.js"].map(|name| vec!["node".to_owned(), text(name)]))
     }
@@ -174,10 +174,7 @@ pub fn start(
 ) -> Result<process::Child> {
     let mut command = process::Command::new("taskset");
     command.args(["-c", core]).args(program).args(arguments);
-    // Free of the caller's own settings.
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
-        command.env_remove(name);
-    }
+    peers::without_settings(&mut command);
     command.stdin(process::Stdio::null()).stdout(output).stderr(errors);
     command.spawn().context("cannot start taskset, which util-linux has")
 }

@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use super::load::Load;
 use super::machine::Machine;
-use super::measure::{Extent, Sample};
+use super::measure::Extent;
 use super::peer::Peer;
 use super::results::{Doubt, Of, Results};
+use super::sample::Sample;
 
 /// Where, when, how and what was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -134,8 +135,8 @@ fn told(about: &About) -> String {
     let versions = about.versions.iter().filter(|(peer, _)| *peer != Peer::Raw);
     let versions: Vec<_> = versions.map(|(peer, version)| format!("{} {version}", peer.name())).collect();
     format!(
-        "Measured on {} with {cores} cores of {processor}, Linux {kernel}: {}.\nMedians of {rounds} rounds of {seconds} s, each after a \
-         warm-up of {warm_up} s; server on one core, generator or client on another.\n",
+        "Measured on {} with {cores} cores of {processor}, Linux {kernel}: {}.\nMedians; number of rounds: {rounds}, of {seconds} s each after \
+         a warm-up of {warm_up} s. Servers have one core for themselves, generator and clients another.\n",
         about.date,
         versions.join(", "),
     )

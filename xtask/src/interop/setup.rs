@@ -62,10 +62,7 @@ impl Setup {
             (Peer::Conche, Role::Client) => process::Command::new(self.ours.join("examples/interop_client")),
             (Peer::Conche, Role::Server) => {
                 let mut command = process::Command::new(self.ours.join("conche"));
-                // Free of the caller's own settings.
-                for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
-                    command.env_remove(name);
-                }
+                peers::without_settings(&mut command);
                 command.args(["serve", "--demo", "--bind", "127.0.0.1:0"]);
                 command
             }

@@ -1,0 +1,109 @@
+//! What one measurement gave, and how it is read from a report of `conche bench --json`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::load::{BIG, Load};
+
+/// What one measurement gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Sample {
+    /// Requests, notifications or bytes a second.
+    pub per_s: f64,
+    /// Microseconds of a core that the server took for a request, a notification or a body; of clients it is not known.
+    pub cpu_us: Option<f64>,
+    /// Of requests, from when they were due.
+    pub p50_us: Option<f64>,
+    pub p99_us: Option<f64>,
+    /// Memory for each known peer.
+    pub bytes_per_peer: Option<f64>,
+    /// Requests without a response 2.05, as a share.
+    pub missing: f64,
+    /// The share of its time that the generator was busy: near 1 it was the limit.
+    pub generator: f64,
+    /// The share of one core that others used meanwhile.
+    pub foreign: f64,
+}
+
+/// What is needed of the generator's report.
+#[derive(Debug, Deserialize)]
+pub struct Report {
+    requests: u64,
+    /// Requests with a response of any code.
+    pub answered: u64,
+    codes: BTreeMap<String, u64>,
+    requests_per_s: f64,
+    latency_ms: Option<Latency>,
+    notifications: Option<Notifications>,
+    generator: Generator,
+}
+
+impl Report {
+    /// What it comes to, with the server's time on a core and others' share of one.
+    pub fn sample(&self, load: Load, server_s: f64, foreign: f64) -> Sample {
+        let (count, per_s) = match (&self.notifications, load) {
+            (Some(notifications), _) => (notifications.count, notifications.per_s),
+            (None, Load::Blocks) => (self.answered, self.requests_per_s * BIG),
+            (None, _) => (self.answered, self.requests_per_s),
+        };
+        let good = self.codes.get("2.05").copied().unwrap_or_default();
+        let latency = self.latency_ms.as_ref().filter(|_| load != Load::Observed);
+        Sample {
+            per_s,
+            cpu_us: (count > 0).then(|| server_s * 1e6 / count as f64),
+            p50_us: latency.map(|latency| latency.p50 * 1e3),
+            p99_us: latency.map(|latency| latency.p99 * 1e3),
+            bytes_per_peer: None,
+            missing: 1.0 - good as f64 / self.requests.max(1) as f64,
+            generator: self.generator.busy,
+            foreign,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Latency {
+    p50: f64,
+    p99: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Notifications {
+    count: u64,
+    per_s: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Generator {
+    busy: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPORT: &str = r#"{"requests":1000,"answered":999,"codes":{"2.05":990,"5.03":9},"requests_per_s":500.0,
+        "latency_ms":{"p50":0.25,"p99":4.0},"generator":{"busy":0.5}}"#;
+
+    #[test]
+    fn a_request_costs_what_the_server_took_for_all() {
+        let report: Report = serde_json::from_str(REPORT).expect("a report");
+        let sample = report.sample(Load::Many, 0.0999, 0.02);
+        assert!((sample.cpu_us.expect("answers") - 100.0).abs() < 1e-6);
+        assert!((sample.missing - 0.01).abs() < 1e-9, "another code is no answer");
+        assert_eq!((sample.p50_us, sample.p99_us), (Some(250.0), Some(4000.0)));
+    }
+
+    #[test]
+    fn blocks_count_as_bytes_and_observations_by_their_notifications() {
+        let mut report: Report = serde_json::from_str(REPORT).expect("a report");
+        let blocks = report.sample(Load::Blocks, 1.0, 0.0);
+        assert!((blocks.per_s - 500.0 * 65536.0).abs() < 1e-6);
+        report.notifications = Some(Notifications { count: 50_000, per_s: 25_000.0 });
+        let observed = report.sample(Load::Observed, 1.0, 0.0);
+        assert!((observed.per_s - 25_000.0).abs() < 1e-6);
+        assert!((observed.cpu_us.expect("notifications") - 20.0).abs() < 1e-9);
+        assert_eq!(observed.p50_us, None, "a registration is not what is measured");
+    }
+}
