@@ -76,7 +76,7 @@ impl Service<Request> for Route {
     }
 
     fn call(&mut self, request: Request) -> RouteFuture {
-        RouteFuture(self.answer(request))
+        RouteFuture(Progress::Called(self.clone(), Some(request)))
     }
 }
 
@@ -111,14 +111,30 @@ impl<T> RequestService for T where
 }
 
 /// The response that a [`Route`] is about to give, as a [`Service`] gives it.
+///
+/// Nothing happens before it is polled: what a layer puts around it, such as a span or a task-local value, is around all of the handler.
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct RouteFuture(Answer);
+pub struct RouteFuture(Progress);
+
+#[derive(Debug)]
+enum Progress {
+    /// The request is there until the handler begins.
+    Called(Route, Option<Request>),
+    Answering(Answer),
+}
 
 impl Future for RouteFuture {
     type Output = Result<Response, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(context).map(Ok)
+        let begun = match &mut self.0 {
+            Progress::Called(route, request) => request.take().map(|request| route.answer(request)),
+            Progress::Answering(answer) => return Pin::new(answer).poll(context).map(Ok),
+        };
+        let Some(mut answer) = begun else { return Poll::Pending };
+        let polled = Pin::new(&mut answer).poll(context).map(Ok);
+        self.0 = Progress::Answering(answer);
+        polled
     }
 }

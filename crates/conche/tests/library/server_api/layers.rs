@@ -12,7 +12,7 @@ use conche::server::{Extension, Next, Request, Response, Router, State, from_fn,
 use tokio::sync::Semaphore;
 use tower::limit::{ConcurrencyLimitLayer, GlobalConcurrencyLimitLayer};
 use tower::timeout::TimeoutLayer;
-use tower::util::{MapRequestLayer, MapResponseLayer};
+use tower::util::{MapFutureLayer, MapRequestLayer, MapResponseLayer};
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
 use super::{get_text, read, request, service};
@@ -174,6 +174,24 @@ async fn a_layer_that_is_written_out_may_answer_in_place_of_the_handler() {
     for _ in 0..3 {
         let posted = service.respond(request(Code::POST, "/", |body| body)).await;
         assert_eq!(posted.code(), Code::CHANGED, "it was added after the layer");
+    }
+}
+
+tokio::task_local! {
+    static WHO: u8;
+}
+
+#[tokio::test]
+async fn what_a_layer_puts_around_a_future_is_around_all_of_the_handler() {
+    let soon = async || WHO.try_with(u8::to_string).unwrap_or_default();
+    let late = async || {
+        tokio::task::yield_now().await;
+        WHO.try_with(u8::to_string).unwrap_or_default()
+    };
+    let router = Router::new().route("/soon", get(soon)).route("/late", get(late));
+    let service = service(router.layer(MapFutureLayer::new(|future| WHO.scope(7, future))));
+    for path in ["/soon", "/late"] {
+        assert_eq!(get_text(&service, path).await, (Code::CONTENT, "7".into()), "{path}");
     }
 }
 
