@@ -216,10 +216,10 @@ impl RequestBuilder {
             return Err(Error::Encode { format, problem });
         }
         let uri = self.uri?;
-        let body = uri.options(self.body).build()?;
+        let body = uri.body(self.body)?;
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let found = resolve_until(deadline, &uri).await?;
-        let group = found.into_iter().next().ok_or_else(|| Error::NoAddress { host: uri.host().to_string() })?;
+        let mut found = resolve_until(deadline, &uri).await?;
+        let group = found.next().ok_or_else(|| Error::NoAddress { host: uri.host().to_string() })?;
         if !is_group(group) {
             return Err(Error::NoGroup { peer: group });
         }
@@ -279,7 +279,7 @@ impl RequestBuilder {
             return Err(Error::Encode { format, problem });
         }
         let uri = self.uri?;
-        let body = uri.options(self.body).build()?;
+        let body = uri.body(self.body)?;
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let Self { client, method, reliability, token, whole, fresh, .. } = self;
         Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, patience }, uri))
@@ -333,7 +333,10 @@ pub(super) fn is_group(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_multicast()
 }
 
-pub(super) async fn resolve_until(deadline: Option<Instant>, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
+pub(super) async fn resolve_until(
+    deadline: Option<Instant>,
+    uri: &Uri,
+) -> Result<impl Iterator<Item = SocketAddr> + use<>, Error> {
     let Some(deadline) = deadline else { return resolve(uri).await };
     timeout_at(deadline, resolve(uri)).await.unwrap_or_else(|_| {
         let source =
