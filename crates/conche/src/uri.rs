@@ -7,6 +7,7 @@ mod error;
 
 pub use error::UriError;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
@@ -139,7 +140,7 @@ impl FromStr for Uri {
             return Err(UriError::NoScheme { proposal });
         }
         let (plain, zone) = take_zone(text);
-        let uri = fluent_uri::Uri::parse(plain.as_str()).map_err(|error| UriError::syntax(&plain, error))?;
+        let uri = fluent_uri::Uri::parse(&*plain).map_err(|error| UriError::syntax(&plain, error))?;
         check_scheme(uri.scheme().as_str())?;
         if uri.has_fragment() {
             return Err(UriError::Fragment);
@@ -174,7 +175,7 @@ impl FromStr for Uri {
 }
 
 /// Splits the zone off a bracketed address, since RFC 3986 has no place for it.
-fn take_zone(text: &str) -> (String, Option<String>) {
+fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     let parts = || {
         let (before, rest) = text.split_once("://[")?;
         let (inside, after) = rest.split_once(']')?;
@@ -183,8 +184,8 @@ fn take_zone(text: &str) -> (String, Option<String>) {
         (!zone.is_empty() && !before.contains('/')).then(|| (format!("{before}://[{address}]{after}"), zone.to_owned()))
     };
     match parts() {
-        Some((plain, zone)) => (plain, Some(zone)),
-        None => (text.to_owned(), None),
+        Some((plain, zone)) => (plain.into(), Some(zone)),
+        None => (text.into(), None),
     }
 }
 
@@ -200,8 +201,10 @@ fn with_scheme(text: &str) -> Option<String> {
 }
 
 fn check_scheme(scheme: &str) -> Result<(), UriError> {
+    if scheme.eq_ignore_ascii_case("coap") {
+        return Ok(());
+    }
     match scheme.to_ascii_lowercase().as_str() {
-        "coap" => Ok(()),
         scheme @ ("coaps" | "coap+tcp" | "coaps+tcp" | "coap+ws" | "coaps+ws") => {
             Err(UriError::NotYetSupported { scheme: scheme.to_owned() })
         }

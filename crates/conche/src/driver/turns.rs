@@ -196,10 +196,7 @@ impl Turns {
         }
         let Lines { by_destination, places, spare } = &mut *lines;
         *places += 1;
-        let new = || Line {
-            turns: spare.pop().unwrap_or_else(|| Arc::new(Semaphore::new(self.ahead))),
-            places: 0,
-        };
+        let new = || Line { turns: spare.pop().unwrap_or_else(|| Arc::new(Semaphore::new(self.ahead))), places: 0 };
         let line = by_destination.entry(to).or_insert_with(new);
         line.places += 1;
         let turns = Arc::clone(&line.turns);
