@@ -91,3 +91,9 @@ fn a_uri_that_is_text_costs_its_parts_for_each_request() {
     let each = u64::from(REQUESTS) * (1 + PARSED);
     assert!((each..=each + NOW_AND_THEN).contains(&counted), "{counted} in {REQUESTS} requests");
 }
+
+#[test]
+fn a_request_that_waits_takes_two_kilobytes() {
+    let waiting = size_of_val(&Client::new().get("coap://127.0.0.1/t").send());
+    assert!(waiting <= 2200, "{waiting} bytes");
+}
