@@ -7,11 +7,13 @@ mod error;
 
 pub use error::UriError;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
+use std::sync::Arc;
 
-use conche_proto::codec::{BodyBuilder, OptionNumber};
+use conche_proto::codec::{Body, BodyBuilder, BuildError, OptionNumber};
 use fluent_uri::component::Host as ParsedHost;
 use fluent_uri::pct_enc::{EStr, Encoder};
 
@@ -21,7 +23,8 @@ pub const DEFAULT_PORT: u16 = 5683;
 /// The longest path segment, query argument and host name in bytes (RFC 7252 §5.10).
 const LONGEST_COMPONENT: usize = 255;
 
-/// A checked `coap` URI, taken apart and percent-decoded.
+/// A checked `coap` URI, taken apart and percent-decoded. Clones share everything, so that a program that asks for the same again does
+/// best to keep it.
 ///
 /// ```
 /// use conche::Uri;
@@ -33,12 +36,17 @@ const LONGEST_COMPONENT: usize = 255;
 /// # Ok::<(), conche::UriError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Uri {
+pub struct Uri(Arc<Parts>);
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Parts {
     text: String,
     host: Host,
     port: u16,
     segments: Vec<String>,
     queries: Vec<String>,
+    /// Its options, and nothing else, as they stand in a request; `None` if they make none, which whoever sends it is told.
+    body: Option<Body>,
 }
 
 /// Whom a URI names.
@@ -73,43 +81,55 @@ impl Uri {
     /// Whom it names.
     #[must_use]
     pub fn host(&self) -> &Host {
-        &self.host
+        &self.0.host
     }
 
     /// The UDP port.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.0.port
     }
 
     /// The path: no segment for `/`, an empty last one for a trailing slash.
     #[must_use]
     pub fn segments(&self) -> &[String] {
-        &self.segments
+        &self.0.segments
     }
 
     /// The query's arguments.
     #[must_use]
     pub fn queries(&self) -> &[String] {
-        &self.queries
+        &self.0.queries
     }
 
     /// The URI as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
     /// Adds the options that carry this URI (RFC 7252 §6.4): Uri-Host only for a name, never Uri-Port, since the request
     /// is sent to that very port.
     #[must_use]
-    pub fn options(&self, mut body: BodyBuilder) -> BodyBuilder {
-        if let Host::Name(name) = &self.host {
-            body = body.option(OptionNumber::URI_HOST, name.as_bytes());
-        }
-        let body = self.segments.iter().fold(body, |body, segment| body.segment(segment));
-        self.queries.iter().fold(body, |body, argument| body.query(argument))
+    pub fn options(&self, body: BodyBuilder) -> BodyBuilder {
+        options((&self.0.host, &self.0.segments, &self.0.queries), body)
     }
+
+    /// The same, encoded; with nothing else to be sent, it is already.
+    pub(crate) fn body(&self, others: BodyBuilder) -> Result<Body, BuildError> {
+        match &self.0.body {
+            Some(body) if others.is_empty() => Ok(body.clone()),
+            _ => self.options(others).build(),
+        }
+    }
+}
+
+fn options((host, segments, queries): (&Host, &[String], &[String]), mut body: BodyBuilder) -> BodyBuilder {
+    if let Host::Name(name) = host {
+        body = body.option(OptionNumber::URI_HOST, name.as_bytes());
+    }
+    let body = segments.iter().fold(body, |body, segment| body.segment(segment));
+    queries.iter().fold(body, |body, argument| body.query(argument))
 }
 
 impl FromStr for Uri {
@@ -120,7 +140,7 @@ impl FromStr for Uri {
             return Err(UriError::NoScheme { proposal });
         }
         let (plain, zone) = take_zone(text);
-        let uri = fluent_uri::Uri::parse(plain.as_str()).map_err(|error| UriError::syntax(&plain, error))?;
+        let uri = fluent_uri::Uri::parse(&*plain).map_err(|error| UriError::syntax(&plain, error))?;
         check_scheme(uri.scheme().as_str())?;
         if uri.has_fragment() {
             return Err(UriError::Fragment);
@@ -149,12 +169,13 @@ impl FromStr for Uri {
             Some(query) => decode_all("query argument", query.split('&'))?,
             None => Vec::new(),
         };
-        Ok(Self { text: text.to_owned(), host, port, segments, queries })
+        let body = options((&host, &segments, &queries), BodyBuilder::new()).build().ok();
+        Ok(Self(Arc::new(Parts { text: text.to_owned(), host, port, segments, queries, body })))
     }
 }
 
 /// Splits the zone off a bracketed address, since RFC 3986 has no place for it.
-fn take_zone(text: &str) -> (String, Option<String>) {
+fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     let parts = || {
         let (before, rest) = text.split_once("://[")?;
         let (inside, after) = rest.split_once(']')?;
@@ -163,8 +184,8 @@ fn take_zone(text: &str) -> (String, Option<String>) {
         (!zone.is_empty() && !before.contains('/')).then(|| (format!("{before}://[{address}]{after}"), zone.to_owned()))
     };
     match parts() {
-        Some((plain, zone)) => (plain, Some(zone)),
-        None => (text.to_owned(), None),
+        Some((plain, zone)) => (plain.into(), Some(zone)),
+        None => (text.into(), None),
     }
 }
 
@@ -180,8 +201,10 @@ fn with_scheme(text: &str) -> Option<String> {
 }
 
 fn check_scheme(scheme: &str) -> Result<(), UriError> {
+    if scheme.eq_ignore_ascii_case("coap") {
+        return Ok(());
+    }
     match scheme.to_ascii_lowercase().as_str() {
-        "coap" => Ok(()),
         scheme @ ("coaps" | "coap+tcp" | "coaps+tcp" | "coap+ws" | "coaps+ws") => {
             Err(UriError::NotYetSupported { scheme: scheme.to_owned() })
         }
@@ -219,7 +242,7 @@ fn decode<E: Encoder>(what: &'static str, part: &EStr<E>) -> Result<String, UriE
 
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0.text)
     }
 }
 

@@ -188,6 +188,12 @@ impl BodyBuilder {
         self
     }
 
+    /// There are neither options nor payload yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.options.is_empty() && self.payload.is_empty()
+    }
+
     /// Sorts the options and encodes everything.
     ///
     /// # Errors

@@ -310,11 +310,13 @@ async fn wait_for_turn(
 }
 
 /// The addresses that a URI's host has, in the order of preference that the operating system gives them.
-async fn resolve(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
+async fn resolve(uri: &Uri) -> Result<impl Iterator<Item = SocketAddr> + use<>, Error> {
     if let Host::Address(address) = uri.host() {
-        return Ok(vec![SocketAddr::new(*address, uri.port())]);
+        let only = SocketAddr::new(*address, uri.port());
+        return Ok(Some(only).into_iter().chain(Vec::new()));
     }
     let host = uri.host().to_string();
-    let found = tokio::net::lookup_host((host.as_str(), uri.port())).await.map(Iterator::collect);
-    found.map_err(|source| Error::Resolve { host, source })
+    let found = tokio::net::lookup_host((host.as_str(), uri.port())).await.map(Iterator::collect::<Vec<_>>);
+    let found = found.map_err(|source| Error::Resolve { host, source })?;
+    Ok(None.into_iter().chain(found))
 }

@@ -35,7 +35,8 @@ impl Ready {
     pub(super) async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
         match self.passage(to) {
             Passage::Aside => self.ask(to, &self.body).await,
-            Passage::Read(read) => self.read(to, read).await,
+            // Of many that wait few have a cache.
+            Passage::Read(read) => Box::pin(self.read(to, read)).await,
             Passage::Change(change) => {
                 let response = self.ask(to, &self.body).await?;
                 change.answered(&response);

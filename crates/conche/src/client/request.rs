@@ -188,8 +188,8 @@ impl RequestBuilder {
     ///
     /// # Errors
     /// If no response comes. A response with an error code is a response.
-    pub async fn send(self) -> Result<Response, Error> {
-        self.send_with(Patience::Wait).await
+    pub fn send(self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
+        self.send_with(Patience::Wait)
     }
 
     /// As [`send`](Self::send), but only if few requests wait: no more than
@@ -198,8 +198,8 @@ impl RequestBuilder {
     ///
     /// # Errors
     /// [`Error::Busy`] at once if that many wait already; otherwise as for [`send`](Self::send).
-    pub async fn try_send(self) -> Result<Response, Error> {
-        self.send_with(Patience::Hurry).await
+    pub fn try_send(self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
+        self.send_with(Patience::Hurry)
     }
 
     /// Sends the request to a group, the address of which the URI names (RFC 7252 §8): once, as a Non-confirmable message.
@@ -216,10 +216,10 @@ impl RequestBuilder {
             return Err(Error::Encode { format, problem });
         }
         let uri = self.uri?;
-        let body = uri.options(self.body).build()?;
-        let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let found = resolve_until(deadline, &uri).await?;
-        let group = found.into_iter().next().ok_or_else(|| Error::NoAddress { host: uri.host().to_string() })?;
+        let body = uri.body(self.body)?;
+        let deadline = end_of(self.timeout);
+        let mut found = resolve_until(deadline, &uri).await?;
+        let group = found.next().ok_or_else(|| Error::NoAddress { host: uri.host().to_string() })?;
         if !is_group(group) {
             return Err(Error::NoGroup { peer: group });
         }
@@ -259,9 +259,16 @@ impl RequestBuilder {
         Observation::new(self)
     }
 
-    async fn send_with(self, patience: Patience) -> Result<Response, Error> {
-        let (ready, uri) = self.ready(patience)?;
-        first_that_answers(&ready, &uri, |address| ready.send(address)).await
+    /// The options are encoded now: they take less memory so, as many may wait.
+    fn send_with(self, patience: Patience) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
+        let timeout = self.timeout;
+        let ready = self.ready(patience);
+        async move {
+            let (mut ready, uri) = ready?;
+            // The time runs as soon as it is awaited.
+            ready.deadline = end_of(timeout);
+            first_that_answers(&ready, &uri, |address| ready.send(address)).await
+        }
     }
 
     /// Registers an observation; the answer is what is needed to keep it.
@@ -279,11 +286,16 @@ impl RequestBuilder {
             return Err(Error::Encode { format, problem });
         }
         let uri = self.uri?;
-        let body = uri.options(self.body).build()?;
-        let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let body = uri.body(self.body)?;
+        let deadline = end_of(self.timeout);
         let Self { client, method, reliability, token, whole, fresh, .. } = self;
         Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, patience }, uri))
     }
+}
+
+/// When a time is over that begins now.
+fn end_of(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
 /// Tries a host's addresses one after the other, as long as a request certainly had no effect.
@@ -333,7 +345,10 @@ pub(super) fn is_group(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_multicast()
 }
 
-pub(super) async fn resolve_until(deadline: Option<Instant>, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
+pub(super) async fn resolve_until(
+    deadline: Option<Instant>,
+    uri: &Uri,
+) -> Result<impl Iterator<Item = SocketAddr> + use<>, Error> {
     let Some(deadline) = deadline else { return resolve(uri).await };
     timeout_at(deadline, resolve(uri)).await.unwrap_or_else(|_| {
         let source =

@@ -2,12 +2,12 @@
 
 #[cfg(feature = "metrics")]
 use conche_proto::Survey;
-use tokio::sync::oneshot;
 use tracing::{debug, debug_span};
 
 use super::closing::Closing;
 use super::exchanges::Waiting;
-use super::handle::{Command, ExchangeError, Opening, Outcome};
+use super::handle::{Command, ExchangeError, Opening};
+use super::reply::Reply;
 use super::turns::{Busy, Place};
 use super::{BATCH, Driver};
 #[cfg(feature = "metrics")]
@@ -19,15 +19,20 @@ use crate::settings::SharedController;
 const AT_A_TIME: usize = 2048;
 
 impl<C: SharedController> Driver<C> {
-    pub(super) fn obey_all(&mut self, first: Command) {
+    /// Does what it is told, and lets others have a turn if that is much: in a burst of requests whoever answers, and whoever takes the
+    /// answers, may be of this thread, and what they are sent meanwhile only fits into the buffers of their sockets for so long.
+    pub(super) async fn obey_all(&mut self, first: Command) {
         self.now = self.clock.now();
         self.obey(first);
         for _ in 1..BATCH {
             match self.commands.try_recv() {
                 Ok(command) => self.obey(command),
-                Err(_) => break,
+                Err(_) => return,
             }
         }
+        self.drain().await;
+        tokio::task::yield_now().await;
+        self.now = self.clock.now();
     }
 
     fn obey(&mut self, command: Command) {
@@ -61,13 +66,7 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    fn open(
-        &mut self,
-        what: Opening,
-        ticket: u64,
-        place: Place,
-        outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
-    ) {
+    fn open(&mut self, what: Opening, ticket: u64, place: Place, outcome: Reply) {
         let to = place.destination();
         self.tell_path(&to);
         // Logs count from 1, as people do.
@@ -108,7 +107,7 @@ impl<C: SharedController> Driver<C> {
             Err(refusal) => {
                 span.in_scope(|| debug!(%refusal, "refused"));
                 let error = Busy::from_refusal(&refusal).map_or(ExchangeError::Refused(refusal), ExchangeError::Busy);
-                let _ = outcome.send(Err(error));
+                outcome.send(Err(error));
             }
         }
     }

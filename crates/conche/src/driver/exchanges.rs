@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{Course, ExchangeId, Transmit};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tracing::{Level, Span, debug, enabled};
 
 use super::Address;
 use super::handle::{ExchangeError, Outcome, Told};
+use super::reply::Reply;
 use super::turns::Place;
 
 /// All exchanges of a driver that somebody waits for.
@@ -31,7 +32,7 @@ pub(super) struct Waiting {
     pub(super) responses: Option<mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>>,
     /// Where goes what is to be known of a body that goes block by block.
     pub(super) told: Option<mpsc::UnboundedSender<Told>>,
-    pub(super) outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
+    pub(super) outcome: Reply,
     /// Held until the first datagram leaves.
     pub(super) place: Option<Place>,
     pub(super) peer: SocketAddr,
@@ -72,10 +73,10 @@ impl Exchanges {
                 "{told:?}"
             );
         });
-        // If the receiver is gone, the cancellation is on its way and comes too late.
         drop(waiting.responses);
         drop(waiting.told);
-        let _ = waiting.outcome.send(outcome(waiting.peer));
+        // If the receiver is gone, the cancellation is on its way and comes too late.
+        waiting.outcome.send(outcome(waiting.peer));
     }
 
     /// An exchange is over, before anything is known of its course.

@@ -17,6 +17,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Address;
 use super::feed::{Feed, News, Teller};
+use super::reply::{Awaited, Replies, Reply};
 use super::turns::{Busy, Patience, Place, Turns};
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "metrics")]
@@ -26,9 +27,9 @@ use crate::metrics::Report;
 #[derive(Debug)]
 pub(super) enum Command {
     /// Open an exchange with whom the place is for.
-    Open { what: Opening, ticket: u64, place: Place, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
+    Open { what: Opening, ticket: u64, place: Place, outcome: Reply },
     /// End an observation, known by its ticket, and wait for what the server says.
-    Unsubscribe { observed: u64, ticket: u64, outcome: oneshot::Sender<Result<Outcome, ExchangeError>> },
+    Unsubscribe { observed: u64, ticket: u64, outcome: Reply },
     /// Go on with a body that goes block by block.
     Body(OfBody),
     /// Tell the counters.
@@ -140,6 +141,7 @@ struct Shared {
     /// The socket reaches IPv4, be it by mapped addresses.
     reaches_v4: bool,
     tickets: AtomicU64,
+    replies: Replies,
     queue_lifetime: Duration,
     body_limit: usize,
 }
@@ -153,7 +155,16 @@ impl Handle {
         (queue_lifetime, body_limit): (Duration, usize),
     ) -> Self {
         let tickets = AtomicU64::new(0);
-        let shared = Shared { cancelled, turns, local, reaches_v4, tickets, queue_lifetime, body_limit };
+        let shared = Shared {
+            cancelled,
+            turns,
+            local,
+            reaches_v4,
+            tickets,
+            replies: Replies::default(),
+            queue_lifetime,
+            body_limit,
+        };
         Self { commands, shared: Arc::new(shared) }
     }
 
@@ -204,9 +215,9 @@ impl Handle {
         self.begin(|ticket, outcome| Command::Open { what, ticket, place, outcome })
     }
 
-    fn begin(&self, command: impl FnOnce(u64, oneshot::Sender<Result<Outcome, ExchangeError>>) -> Command) -> Exchange {
+    fn begin(&self, command: impl FnOnce(u64, Reply) -> Command) -> Exchange {
         let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
-        let (outcome, receiver) = oneshot::channel();
+        let (outcome, receiver) = self.shared.replies.open();
         // If the driver is gone, so is the sender of the outcome.
         let _ = self.commands.send(command(ticket, outcome));
         Exchange { ticket, receiver, over: false, handle: self.clone() }
@@ -271,7 +282,7 @@ impl Handle {
 #[must_use = "dropping an exchange cancels it"]
 pub(crate) struct Exchange {
     ticket: u64,
-    receiver: oneshot::Receiver<Result<Outcome, ExchangeError>>,
+    receiver: Awaited,
     over: bool,
     /// Keeps the driver alive, which a client that is dropped meanwhile does not.
     handle: Handle,
@@ -298,9 +309,9 @@ impl Future for Exchange {
     type Output = Result<Outcome, ExchangeError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = ready!(Pin::new(&mut self.receiver).poll(context));
+        let outcome = ready!(self.receiver.poll(context));
         self.over = true;
-        Poll::Ready(outcome.unwrap_or(Err(ExchangeError::Stopped)))
+        Poll::Ready(outcome)
     }
 }
 
@@ -311,6 +322,7 @@ impl Drop for Exchange {
             self.receiver.close();
             self.handle.shared.cancelled.add(self.ticket, Farewell::Told);
         }
+        self.handle.shared.replies.take_back(&mut self.receiver);
     }
 }
 

@@ -17,6 +17,7 @@ mod linux;
 mod observed;
 mod observing;
 mod outbox;
+mod reply;
 mod serving;
 mod socket;
 mod throttle;
@@ -201,7 +202,7 @@ impl<C: SharedController> Driver<C> {
             tokio::select! {
                 ready = self.socket.ready() => self.receive(ready).await,
                 command = self.commands.recv() => match command {
-                    Some(command) => self.obey_all(command),
+                    Some(command) => self.obey_all(command).await,
                     None => {
                         // Somebody may have been the last one by dropping an observation, which the server is told.
                         self.cancel_all();
@@ -305,7 +306,7 @@ impl<C: SharedController> Driver<C> {
         self.endpoint.cancel(self.now, exchange);
         if let Some(waiting) = self.exchanges.remove(exchange) {
             let error = ExchangeError::Send { source, transmissions: attempt.into() };
-            let _ = waiting.outcome.send(Err(error));
+            waiting.outcome.send(Err(error));
         }
     }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{Instant, RequestError, SubscriptionEnd, SubscriptionId};
-use tokio::sync::oneshot;
 use tracing::{debug, debug_span};
 
 use super::exchanges::Waiting;
 use super::feed::Teller;
-use super::handle::{ExchangeError, Farewell, Outcome};
+use super::handle::{ExchangeError, Farewell};
+use super::reply::Reply;
 use super::{Address, Driver};
 use crate::settings::SharedController;
 
@@ -103,12 +103,7 @@ impl<C: SharedController> Driver<C> {
     }
 
     /// The same for somebody who waits for the server's answer.
-    pub(super) fn unsubscribe(
-        &mut self,
-        observed: u64,
-        ticket: u64,
-        outcome: oneshot::Sender<Result<Outcome, ExchangeError>>,
-    ) {
+    pub(super) fn unsubscribe(&mut self, observed: u64, ticket: u64, outcome: Reply) {
         let refusal = match self.observations.remove(observed) {
             Some((subscription, peer)) => match self.endpoint.unsubscribe(self.now, subscription) {
                 Ok(exchange) => {
@@ -124,7 +119,6 @@ impl<C: SharedController> Driver<C> {
             },
             None => RequestError::NotSubscribed,
         };
-        // If nobody waits for it any more, that is no error.
-        let _ = outcome.send(Err(ExchangeError::Refused(refusal)));
+        outcome.send(Err(ExchangeError::Refused(refusal)));
     }
 }

@@ -20,6 +20,9 @@ use super::Address;
 /// as soon as it may, without waiting for a task to wake up.
 const AHEAD: usize = 4;
 
+/// Semaphores that are kept for lines to come.
+const SPARE: usize = 64;
+
 /// How many requests may wait for their turn. Those beyond fail with [`Busy`].
 ///
 /// What waits is the future of whoever sent the request; the client itself keeps no more of it than a number.
@@ -144,6 +147,8 @@ struct Lines {
     by_destination: HashMap<Address, Line>,
     /// In all of them.
     places: usize,
+    /// Of lines that are gone, for the next ones; at most [`SPARE`].
+    spare: Vec<Arc<Semaphore>>,
 }
 
 #[derive(Debug)]
@@ -189,9 +194,10 @@ impl Turns {
                 return Err(Busy { what, limit });
             }
         }
-        lines.places += 1;
-        let new = || Line { turns: Arc::new(Semaphore::new(self.ahead)), places: 0 };
-        let line = lines.by_destination.entry(to).or_insert_with(new);
+        let Lines { by_destination, places, spare } = &mut *lines;
+        *places += 1;
+        let new = || Line { turns: spare.pop().unwrap_or_else(|| Arc::new(Semaphore::new(self.ahead))), places: 0 };
+        let line = by_destination.entry(to).or_insert_with(new);
         line.places += 1;
         let turns = Arc::clone(&line.turns);
         Ok(Place { all: Arc::clone(self), to, turns, permits: None })
@@ -236,6 +242,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        // So that what is spare has all its permits.
+        self.permits = None;
         let mut lines = self.all.lock();
         lines.places -= 1;
         if lines.places == 0 {
@@ -243,8 +251,11 @@ impl Drop for Place {
         }
         if let Some(line) = lines.by_destination.get_mut(&self.to) {
             line.places -= 1;
-            if line.places == 0 {
-                lines.by_destination.remove(&self.to);
+            if line.places == 0
+                && let Some(line) = lines.by_destination.remove(&self.to)
+                && lines.spare.len() < SPARE
+            {
+                lines.spare.push(line.turns);
             }
         }
     }

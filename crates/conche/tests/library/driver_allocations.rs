@@ -1,13 +1,17 @@
 //! How often the heap is asked for memory.
 
-use conche::Server;
 use conche::server::get;
+use conche::{Client, Server, Uri};
 use tokio::net::UdpSocket;
 
 const REQUESTS: u16 = 1_000;
 
 /// The tables of what is remembered grow by chunks.
 const NOW_AND_THEN: u64 = 40;
+
+/// What is made of a URI with one segment: its text and its normal form, the segment and the list of it, the options and the count of who
+/// has them, and what holds them all.
+const PARSED: u64 = 8;
 
 /// How often a server asks for memory that answers so many requests, one after the other, with this text.
 fn allocations(text: &'static str) -> u64 {
@@ -42,4 +46,54 @@ fn a_get_is_served_without_an_allocation() {
 fn a_longer_response_costs_the_reply_that_is_remembered_for_copies_of_the_request() {
     let counted = allocations("21.5 degrees in the shade of the old apple tree");
     assert!(counted <= u64::from(REQUESTS) + NOW_AND_THEN, "{counted} in {REQUESTS} requests");
+}
+
+/// How often a client asks for memory that makes so many requests, one after the other, of which each is put together like this.
+fn allocations_of_client(uri: impl Fn(&Uri) -> Uri) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let socket = runtime.block_on(UdpSocket::bind("127.0.0.1:0")).expect("loopback can be bound");
+    let parsed = format!("coap://{}/t", socket.local_addr().expect("it is bound")).parse().expect("it is a URI");
+    let client = Client::new();
+    let answer = async |count: u16| {
+        let mut datagram = [0; 64];
+        for _ in 0..count {
+            let (_, from) = socket.recv_from(&mut datagram).await.expect("a request");
+            // An ACK with 2.05, and the token of the request.
+            (datagram[0], datagram[1]) = (0x68, 0x45);
+            datagram[12..17].copy_from_slice(b"\xff21.5");
+            socket.send_to(&datagram[..17], from).await.expect("it is sent");
+        }
+    };
+    let ask = async |count: u16| {
+        for _ in 0..count {
+            let response = client.get(uri(&parsed)).send().await.expect("a response");
+            assert_eq!(response.payload(), b"21.5");
+        }
+    };
+    let both = |count| runtime.block_on(async { tokio::join!(ask(count), answer(count)) });
+    both(2 * REQUESTS);
+    allocation_counter::measure(|| {
+        both(REQUESTS);
+    })
+    .count_total
+}
+
+#[test]
+fn a_get_of_a_client_costs_the_response_that_is_its_own() {
+    let counted = allocations_of_client(Uri::clone);
+    let each = u64::from(REQUESTS);
+    assert!((each..=each + NOW_AND_THEN).contains(&counted), "{counted} in {REQUESTS} requests");
+}
+
+#[test]
+fn a_uri_that_is_text_costs_its_parts_for_each_request() {
+    let counted = allocations_of_client(|uri| uri.as_str().parse().expect("it is a URI"));
+    let each = u64::from(REQUESTS) * (1 + PARSED);
+    assert!((each..=each + NOW_AND_THEN).contains(&counted), "{counted} in {REQUESTS} requests");
+}
+
+#[test]
+fn a_request_that_waits_takes_two_kilobytes() {
+    let waiting = size_of_val(&Client::new().get("coap://127.0.0.1/t").send());
+    assert!(waiting <= 2200, "{waiting} bytes");
 }
