@@ -1,14 +1,16 @@
 //! Requests that wait for their turn: in order, bounded, and held up by nobody else's.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use conche::client::{Full, Waiting};
 use conche::server::get;
-use conche::{Client, Code, EndpointConfig, Error, Failure, Limits, Server};
+use conche::{Client, Code, EndpointConfig, Error, Failure, Limits, Reliability, Server};
 use tokio::net::UdpSocket;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 const LOCALHOST: &str = "127.0.0.1:0";
 
@@ -52,6 +54,27 @@ async fn a_gateway_asks_ten_thousand_devices_at_the_same_time() {
     }
     while let Some(response) = requests.join_next().await {
         response.expect("no panic").expect("a response");
+    }
+}
+
+/// The socket holds a part of them, and is read by a task of the same thread.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn in_a_burst_of_requests_other_tasks_have_a_turn_before_a_socket_overflows() {
+    const REQUESTS: u32 = 3000;
+    let socket = UdpSocket::bind("0.0.0.0:0").await.expect("loopback can be bound");
+    let port = socket.local_addr().expect("it is bound").port();
+    let client = Client::new();
+    let mut requests = JoinSet::new();
+    for n in 0..REQUESTS {
+        let device = Ipv4Addr::from(0x7f01_0000 + n);
+        // What is lost does not come again.
+        let request = client.get(format!("coap://{device}:{port}/t")).reliability(Reliability::NeverConfirmable);
+        requests.spawn(request.send());
+    }
+    for n in 0..REQUESTS {
+        let received = timeout(Duration::from_secs(20), socket.recv(&mut [0; 64])).await;
+        received.unwrap_or_else(|_| panic!("{n} have come")).expect("a request");
     }
 }
 
