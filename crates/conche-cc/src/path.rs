@@ -186,9 +186,9 @@ impl PathState {
         }
     }
 
-    /// How far the smoothed round-trip time is above the least one.
-    pub(crate) fn inflation(&self) -> Inflation {
-        let least = self.least();
+    /// How far the smoothed round-trip time is above the least one, which is so much at least.
+    pub(crate) fn inflation(&self, at_least: Micros) -> Inflation {
+        let least = self.least().max(at_least);
         let excess = self.estimator.srtt().unwrap_or(least).minus(least);
         let ratio = u64::from(excess.get()) * u64::from(Inflation::ONE) / u64::from(least.get().max(1));
         Inflation(saturate(ratio).min(Inflation::ONE))

@@ -59,7 +59,8 @@ pub struct Temper {
     pub floor: Duration,
     /// The floor under an exchange's first timer is this even where nothing is lost, and dithered as a blind one: in a busy mesh of
     /// radios collisions look like a queue, and a copy that is sent soon is one more. It is divided by the square of the
-    /// exchanges outstanding, which lengthen each other's round trips.
+    /// exchanges outstanding, which lengthen each other's round trips. Inflation counts from
+    /// [`least_spread`](Self::least_spread) on: what is shorter is the hosts' own time, as in a local network.
     pub queue_floor: Duration,
     /// Both floors count in proportion to the inflation of the round-trip time over its least, from 0 to 1.
     pub floor_follows_inflation: bool,
@@ -126,7 +127,7 @@ impl Temper {
 
     /// What loss and inflation together hold the RTO at.
     fn floor(&self, peer: &TemperPeer) -> Micros {
-        self.inflated(peer, peer.copies.times(self.floor.into()))
+        self.inflated(peer, peer.copies.times(self.floor.into()), Micros::ZERO)
     }
 
     /// What inflation alone holds the first timer of an exchange at, beside so many others. Zero while blind.
@@ -134,12 +135,12 @@ impl Temper {
         if peer.estimator.is_blind() {
             return Micros::ZERO;
         }
-        self.inflated(peer, Micros::from(self.queue_floor).divided(squared(others)))
+        self.inflated(peer, Micros::from(self.queue_floor).divided(squared(others)), self.least_spread.into())
     }
 
-    fn inflated(&self, peer: &TemperPeer, floor: Micros) -> Micros {
+    fn inflated(&self, peer: &TemperPeer, floor: Micros, least: Micros) -> Micros {
         let in_full = floor == Micros::ZERO || !self.floor_follows_inflation;
-        if in_full { floor } else { peer.inflation().of(floor) }
+        if in_full { floor } else { peer.inflation(least).of(floor) }
     }
 
     /// The RTO, before it is dithered and held.

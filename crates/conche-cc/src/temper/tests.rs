@@ -200,6 +200,16 @@ mod floor {
     }
 
     #[test]
+    fn round_trips_of_a_local_network_that_vary_by_milliseconds_are_no_queue() {
+        let temper = Temper::default();
+        let mut drive = settled(&temper, 1, 20);
+        for rtt_ms in [2, 9, 4, 8, 3, 9, 9, 9] {
+            drive.clean(rtt_ms);
+        }
+        assert!(drive.base() < 50, "{} ms", drive.base());
+    }
+
+    #[test]
     fn exchanges_outstanding_lengthen_each_others_round_trips_and_share_it_by_the_square_of_their_number() {
         let temper = queue();
         let first = |exchanges| {
