@@ -28,7 +28,7 @@ pub(crate) use bodies::Inlet;
 pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription, Told};
 pub(crate) use serving::Handlers;
-pub(crate) use socket::{Binding, could_have_alone, is_unreachable};
+pub(crate) use socket::{Binding, Socket, could_have_alone, is_unreachable};
 pub use turns::{Busy, Full, Waiting};
 pub(crate) use turns::{Patience, Place};
 
@@ -59,7 +59,7 @@ use observed::Topics;
 use observing::Observations;
 use outbox::Outbox;
 use serving::{Asker, Serving};
-use socket::{Arrival, Received, Socket};
+use socket::{Arrival, Received};
 use throttle::Throttle;
 use traffic::Traffic;
 use turns::Turns;
@@ -103,8 +103,7 @@ pub(crate) struct Driver<C: SharedController> {
 
 /// What a driver is started with, beside its endpoint.
 pub(crate) struct Start {
-    pub(crate) binding: Binding,
-    pub(crate) interface: Option<String>,
+    pub(crate) socket: Socket,
     /// To be joined, on the interfaces with these indices.
     pub(crate) groups: Vec<(IpAddr, u32)>,
     pub(crate) role: Role,
@@ -125,9 +124,9 @@ pub(crate) struct Start {
 }
 
 impl<C: SharedController> Driver<C> {
-    /// Opens a socket and starts to drive an endpoint on it. The task ends when the last handle is dropped.
+    /// Starts to drive an endpoint on a socket. The task ends when the last handle is dropped.
     pub(crate) fn start(start: Start, mut endpoint: Endpoint<Address, C>) -> io::Result<(Handle, JoinHandle<()>)> {
-        let socket = Socket::open(&start.binding, start.interface.as_deref(), start.role)?;
+        let socket = start.socket;
         start.groups.iter().try_for_each(|&(group, interface)| socket.join(group, interface))?;
         let cancelled = Arc::new(Cancelled::default());
         let turns = Turns::new(start.waiting, &start.limits);

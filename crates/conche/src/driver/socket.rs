@@ -73,7 +73,7 @@ pub(crate) enum Binding {
 }
 
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(crate) struct Socket {
     io: UdpSocket,
     local: SocketAddr,
     reaches_v4: bool,
@@ -140,7 +140,7 @@ impl Departure {
 }
 
 impl Socket {
-    pub(super) fn open(binding: &Binding, interface: Option<&str>, role: Role) -> io::Result<Self> {
+    pub(crate) fn open(binding: &Binding, interface: Option<&str>, role: Role) -> io::Result<Self> {
         let socket = match binding {
             Binding::Address(address) | Binding::OneOfSeveral(address) => new(*address, role)?,
             Binding::Socket(socket) => socket.try_clone()?.into(),
@@ -193,7 +193,7 @@ impl Socket {
         }
     }
 
-    pub(super) fn local(&self) -> SocketAddr {
+    pub(crate) fn local(&self) -> SocketAddr {
         self.local
     }
 

@@ -9,11 +9,11 @@ use std::task::Poll;
 use std::thread;
 
 use conche_proto::Limits;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::task::JoinHandle;
 
 use super::{Router, Stopped};
-use crate::driver::{Binding, Handle, Handlers, Role, could_have_alone};
+use crate::driver::{Binding, Handle, Handlers, Role, Socket, could_have_alone};
 use crate::settings::{Settings, SharedController, StartError};
 
 /// All drivers of a server. Dropping them stops them at once.
@@ -50,12 +50,14 @@ impl Workers {
         (router, handlers): (&Router, Handlers),
         count: usize,
     ) -> Result<Self, StartError> {
+        settings.validate()?;
         let mut settings = settings.clone();
         settings.config.limits = share(&settings.config.limits, count);
         let handlers = Handlers { most: handlers.most.div_ceil(count), ..handlers };
         // Another server that shares the address would take a part of the clients, and nobody would be told.
         could_have_alone(address, settings.interface.as_deref())?;
-        let start = |index, address| start(&settings, index, address, (router.clone(), handlers));
+        let start =
+            |index, address| Seat::open(&settings, address)?.start(&settings, index, (router.clone(), handlers));
         let (first, task) = start(0, address)?;
         // From here on, an error stops those that run.
         let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
@@ -101,30 +103,65 @@ impl Workers {
     }
 }
 
-/// Starts a driver on a thread of its own, which ends with it.
-fn start<C: SharedController>(
-    settings: &Settings<C>,
-    index: usize,
-    address: SocketAddr,
-    (router, handlers): (Router, Handlers),
-) -> Result<(Handle, JoinHandle<()>), StartError> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let (handle, task) = {
-        let _entered = runtime.enter();
-        settings.start(Binding::OneOfSeveral(address), Role::Server, router, handlers)?
-    };
-    run(runtime, index, handle.clone())?;
-    Ok((handle, task))
+/// Where a driver will run.
+struct Seat {
+    socket: Socket,
+    runtime: Background,
 }
 
-/// Runs a driver, and what its handlers spawn, until it has ended.
-fn run(runtime: Runtime, index: usize, handle: Handle) -> io::Result<()> {
-    let run = move || {
-        runtime.block_on(handle.stopped());
-        // What blocks a thread of its own may take as long as it likes.
-        runtime.shutdown_background();
-    };
-    thread::Builder::new().name(format!("conche-{index}")).spawn(run).map(drop)
+impl Seat {
+    /// A socket at an address that it shares, on a runtime of its own.
+    fn open<C: SharedController>(settings: &Settings<C>, address: SocketAddr) -> io::Result<Self> {
+        let runtime = Background(Some(Builder::new_current_thread().enable_all().build()?));
+        let socket = {
+            let _entered = runtime.enter();
+            settings.open(&Binding::OneOfSeveral(address), Role::Server)?
+        };
+        Ok(Self { socket, runtime })
+    }
+
+    /// Starts a driver on a thread of its own, which ends with it.
+    fn start<C: SharedController>(
+        self,
+        settings: &Settings<C>,
+        index: usize,
+        (router, handlers): (Router, Handlers),
+    ) -> Result<(Handle, JoinHandle<()>), StartError> {
+        let Self { socket, runtime } = self;
+        let (handle, task) = {
+            let _entered = runtime.enter();
+            settings.drive(socket, Role::Server, router, handlers)?
+        };
+        let of_thread = handle.clone();
+        let run = move || runtime.run(&of_thread);
+        thread::Builder::new().name(format!("conche-{index}")).spawn(run)?;
+        Ok((handle, task))
+    }
+}
+
+/// A runtime that may be dropped wherever an error does so, also on a thread of another one, where a [`Runtime`] itself panics. What
+/// blocks a thread of its own may take as long as it likes.
+struct Background(Option<Runtime>);
+
+impl Background {
+    fn enter(&self) -> Option<EnterGuard<'_>> {
+        self.0.as_ref().map(Runtime::enter)
+    }
+
+    /// Runs a driver, and what its handlers spawn, until it has ended.
+    fn run(&self, driver: &Handle) {
+        if let Some(runtime) = &self.0 {
+            runtime.block_on(driver.stopped());
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// What each of so many endpoints may hold, so that all of them together hold no more than one did. What is for each peer stays, as a
@@ -166,5 +203,12 @@ mod tests {
             assert!(config.validate(true).is_ok(), "{count}");
         }
         assert_eq!(share(&whole, 1), whole);
+    }
+
+    #[tokio::test]
+    async fn a_worker_whose_address_is_taken_is_an_error_on_a_runtime_as_well() {
+        let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
+        let address = taken.local_addr().expect("it is bound");
+        assert!(Seat::open(&Settings::default(), address).is_err());
     }
 }

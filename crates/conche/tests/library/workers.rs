@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use conche::client::Observation;
 use conche::server::{BindError, Notifier, Response, Router, ServerBuilder, State, WorkersError, get, post};
-use conche::{Client, Code, Error, Reliability, Server};
+use conche::{Client, Code, EndpointConfig, Error, Limits, Reliability, Server};
 use tokio::net::UdpSocket;
 
 const WORKERS: usize = 4;
@@ -147,7 +147,7 @@ async fn a_handler_that_waits_answers_from_its_worker_separately() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         worker().await
     }
-    let config = conche::EndpointConfig { separate_after: Duration::from_millis(1), ..Default::default() };
+    let config = EndpointConfig { separate_after: Duration::from_millis(1), ..Default::default() };
     let server = builder().config(config).route("/late", get(late)).bind("127.0.0.1:0").await.expect("it starts");
     for _ in 0..8 {
         let response = Client::new().get(uri(&server, "late")).await.expect("it is served");
@@ -170,6 +170,16 @@ async fn what_several_workers_cannot_serve_is_refused() {
     let group = IpAddr::from([224, 0, 1, 187]);
     let refused = builder().join_group(group, 0).bind("0.0.0.0:0").await.expect_err("it is a group");
     assert!(matches!(refused, BindError::Workers(WorkersError::Group)), "{refused}");
+}
+
+#[tokio::test]
+async fn settings_that_make_no_sense_are_refused() {
+    for message_bytes in [0, usize::MAX] {
+        let limits = Limits { message_bytes, ..Limits::default() };
+        let config = EndpointConfig { limits, ..EndpointConfig::default() };
+        let refused = builder().config(config).bind("127.0.0.1:0").await.expect_err("no message has so many bytes");
+        assert!(matches!(refused, BindError::Config(_)), "{refused}");
+    }
 }
 
 #[tokio::test]
