@@ -56,13 +56,18 @@ impl Workers {
         let handlers = Handlers { most: handlers.most.div_ceil(count), ..handlers };
         // Another server that shares the address would take a part of the clients, and nobody would be told.
         could_have_alone(address, settings.interface.as_deref())?;
-        let start =
-            |index, address| Seat::open(&settings, address)?.start(&settings, index, (router.clone(), handlers));
-        let (first, task) = start(0, address)?;
+        // Each socket that is opened makes the kernel hand out clients anew, so that a copy of a request may come to another one than the
+        // request did: none is served before all are there, and what came before that is lost, as if the server had started later.
+        let first = Seat::open(&settings, address)?;
+        let address = first.socket.local();
+        let others = (1..count).map(|_| Seat::open(&settings, address)).collect::<io::Result<Vec<_>>>()?;
+        others.iter().chain([&first]).for_each(|seat| seat.socket.forget_arrived());
+        let start = |index, seat: Seat| seat.start(&settings, index, (router.clone(), handlers));
+        let (first, task) = start(0, first)?;
         // From here on, an error stops those that run.
         let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
-        for index in 1..count {
-            let (handle, task) = start(index, workers.first.local())?;
+        for (index, seat) in (1..).zip(others) {
+            let (handle, task) = start(index, seat)?;
             workers.others.push(handle);
             workers.tasks.push(task);
         }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ const WORKERS: usize = 4;
 /// So many clients that not all of them come to one worker, but once in 2^126 times.
 const CLIENTS: usize = 64;
 
+/// A Confirmable POST to /count.
+const REQUEST: &[u8] = b"\x41\x02\x00\x07t\xb5count";
+
 fn builder() -> ServerBuilder {
     Server::builder().workers(WORKERS)
 }
@@ -24,6 +27,11 @@ fn builder() -> ServerBuilder {
 /// The worker that a handler runs on.
 async fn worker() -> String {
     thread::current().name().unwrap_or_default().to_owned()
+}
+
+/// How often it ran.
+async fn count(State(count): State<Arc<AtomicUsize>>) -> String {
+    count.fetch_add(1, Ordering::Relaxed).to_string()
 }
 
 fn uri(server: &Server, path: &str) -> String {
@@ -50,9 +58,6 @@ async fn each_client_is_served_always_by_the_same_worker_and_all_workers_serve()
 
 #[tokio::test]
 async fn a_copy_of_a_request_is_answered_by_the_worker_that_remembers_it() {
-    async fn count(State(count): State<Arc<AtomicUsize>>) -> String {
-        count.fetch_add(1, Ordering::Relaxed).to_string()
-    }
     let counter = Arc::new(AtomicUsize::new(0));
     let router = Router::new().route("/count", post(count)).with_state(Arc::clone(&counter));
     let server = builder().router(router).bind("127.0.0.1:0").await.expect("it starts");
@@ -65,7 +70,7 @@ async fn a_copy_of_a_request_is_answered_by_the_worker_that_remembers_it() {
         socket.connect(server.local_addr()).await.expect("it is an address");
         let mut replies = BTreeSet::new();
         for _ in 0..3 {
-            socket.send(b"\x41\x02\x00\x07t\xb5count").await.expect("it is sent");
+            socket.send(REQUEST).await.expect("it is sent");
             let mut reply = [0; 64];
             let length = socket.recv(&mut reply).await.expect("a reply");
             replies.insert(reply[..length].to_vec());
@@ -73,6 +78,39 @@ async fn a_copy_of_a_request_is_answered_by_the_worker_that_remembers_it() {
         assert_eq!(replies.len(), 1);
     }
     assert_eq!(counter.load(Ordering::Relaxed), CLIENTS);
+}
+
+#[tokio::test]
+async fn a_request_whose_copies_come_while_the_server_starts_is_served_once() {
+    let counter = Arc::new(AtomicUsize::new(0));
+    let router = Router::new().route("/count", post(count)).with_state(Arc::clone(&counter));
+    let address = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("one is free");
+    let (serves, started) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
+    let clients = thread::spawn({
+        let (serves, started) = (Arc::clone(&serves), Arc::clone(&started));
+        move || {
+            let socket = || std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
+            let sockets: Vec<_> = (0..CLIENTS).map(|_| socket()).collect();
+            let ask = |socket: &std::net::UdpSocket| drop(socket.send_to(REQUEST, address));
+            sockets.iter().for_each(ask);
+            started.wait();
+            while !serves.load(Ordering::Relaxed) {
+                sockets.iter().for_each(ask);
+            }
+            for socket in &sockets {
+                socket.set_read_timeout(Some(Duration::from_millis(100))).expect("it is not zero");
+                while socket.recv(&mut [0; 64]).is_err() {
+                    ask(socket);
+                }
+            }
+        }
+    });
+    started.wait();
+    let server = builder().workers(16).router(router).bind(address).await.expect("it starts");
+    serves.store(true, Ordering::Relaxed);
+    tokio::task::spawn_blocking(|| clients.join()).await.expect("it ends").expect("all are answered");
+    assert_eq!(counter.load(Ordering::Relaxed), CLIENTS);
+    drop(server);
 }
 
 #[derive(Clone, Default)]
