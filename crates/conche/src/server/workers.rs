@@ -169,18 +169,21 @@ impl Drop for Background {
     }
 }
 
-/// What each of so many endpoints may hold, so that all of them together hold no more than one did. What is for each peer stays, as a
-/// peer is always served by the same one; so does what is known of paths, which each finds out by itself.
+/// What each of so many endpoints may hold, so that all of them together hold no more than one did, as
+/// long as a part is not too little for anything; the limits are legal ones. What is for each peer stays, as a
+/// peer is served by the same one as long as all run; so does what is known of paths, which each finds out by itself.
 fn share(limits: &Limits, count: usize) -> Limits {
     let part = |whole: usize| whole.div_ceil(count);
     // As many as a few replies or bodies take, or nothing could be remembered or put together.
     let replies = limits.deduplication_bytes.min(4 * (limits.message_bytes + 128));
     let bodies = limits.assembly_bytes.min(limits.body_bytes.saturating_mul(4));
+    // As many as a few requests take that come in parts, with the longest token, or none of these would ever be served.
+    let requests = limits.incoming.min(8 * (1 + limits.message_bytes.div_ceil(128)));
     Limits {
         peers: part(limits.peers),
         queue: part(limits.queue),
         exchanges: part(limits.exchanges),
-        incoming: part(limits.incoming),
+        incoming: part(limits.incoming).max(requests),
         observers: part(limits.observers),
         subscriptions: part(limits.subscriptions),
         deduplication_bytes: part(limits.deduplication_bytes).max(replies),
@@ -203,11 +206,21 @@ mod tests {
         for count in 1..=300 {
             let each = share(&whole, count);
             assert!(each.peers * count < whole.peers + count);
+            assert!(count > 200 || each.incoming * count < whole.incoming + count);
             assert!(each.deduplication_bytes * count < whole.deduplication_bytes + count);
             let config = EndpointConfig { limits: each, ..EndpointConfig::default() };
             assert!(config.validate(true).is_ok(), "{count}");
         }
         assert_eq!(share(&whole, 1), whole);
+    }
+
+    #[test]
+    fn any_number_of_workers_leaves_each_room_for_requests_in_parts_with_the_longest_token() {
+        let whole = Limits::default();
+        let places = 2 * (1 + whole.message_bytes.div_ceil(128));
+        assert!(share(&whole, 1024).incoming >= 2 * places, "a group of sources takes half");
+        let few = Limits { incoming: 3, ..whole };
+        assert_eq!(share(&few, 4).incoming, 3, "no more than there are");
     }
 
     #[tokio::test]
