@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::driver::{Address, Binding, Driver, Handle, Handlers, Role, Socket, Start, Waiting};
+use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Role, Socket, Start, Waiting};
 use crate::paths::{PathStore, Sharing};
 use crate::prefixes::Prefixes;
 use crate::server::Router;
@@ -110,7 +110,7 @@ impl<C: SharedController> Settings<C> {
         handlers: Handlers,
     ) -> Result<(Handle, JoinHandle<()>), StartError> {
         self.validate()?;
-        self.drive(self.open(&binding, role)?, role, router, handlers)
+        self.drive((self.open(&binding, role)?, Company::default()), role, router, handlers)
     }
 
     /// Opens a socket.
@@ -118,10 +118,10 @@ impl<C: SharedController> Settings<C> {
         Socket::open(binding, self.interface.as_deref(), role)
     }
 
-    /// Starts to drive an endpoint on a socket.
+    /// Starts to drive an endpoint on a socket, which is closed together with those of its company.
     pub(crate) fn drive(
         &self,
-        socket: Socket,
+        (socket, company): (Socket, Company),
         role: Role,
         router: Router,
         handlers: Handlers,
@@ -130,6 +130,7 @@ impl<C: SharedController> Settings<C> {
         let endpoint = self.endpoint(&sharing)?;
         let start = Start {
             socket,
+            company,
             groups: self.groups.clone(),
             role,
             router,

@@ -8,6 +8,7 @@ mod bodies;
 mod clock;
 mod closing;
 mod commands;
+mod company;
 mod exchanges;
 mod feed;
 mod handle;
@@ -25,6 +26,7 @@ mod turns;
 
 pub(crate) use address::{Address, Role};
 pub(crate) use bodies::Inlet;
+pub(crate) use company::Company;
 pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription, Told};
 pub(crate) use serving::Handlers;
@@ -93,6 +95,7 @@ pub(crate) struct Driver<C: SharedController> {
     keeping: Option<Keeping>,
     retry_unreachable: bool,
     closing: Option<Closing>,
+    company: Company,
     incoming: Box<[u8]>,
     outgoing: Outbox,
     /// Memory of responses that leave at once.
@@ -104,6 +107,7 @@ pub(crate) struct Driver<C: SharedController> {
 /// What a driver is started with, beside its endpoint.
 pub(crate) struct Start {
     pub(crate) socket: Socket,
+    pub(crate) company: Company,
     /// To be joined, on the interfaces with these indices.
     pub(crate) groups: Vec<(IpAddr, u32)>,
     pub(crate) role: Role,
@@ -161,6 +165,7 @@ impl<C: SharedController> Driver<C> {
             keeping,
             retry_unreachable: start.retry_unreachable,
             closing: None,
+            company: start.company,
             incoming: socket::buffer(start.role),
             outgoing: Outbox::new(socket::at_once(start.role), start.limits.message_bytes),
             pool: MessagePool::new(),
@@ -219,6 +224,7 @@ impl<C: SharedController> Driver<C> {
                 () = self.topics.mailbox().some() => self.hear_notifiers(),
                 () = std::future::ready(()), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
                 () = self.turns.emptied(), if self.closing.is_some() => {}
+                () = self.company.all_done(), if self.closing.is_some() => {}
                 () = timer.as_mut(), if wake.is_some() => {
                     self.now = self.clock.now();
                     self.refresh_again();

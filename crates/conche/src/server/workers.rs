@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::task::JoinHandle;
 
 use super::{Router, Stopped};
-use crate::driver::{Binding, Handle, Handlers, Role, Socket, could_have_alone};
+use crate::driver::{Binding, Company, Handle, Handlers, Role, Socket, could_have_alone};
 use crate::settings::{Settings, SharedController, StartError};
 
 /// All drivers of a server. Dropping them stops them at once.
@@ -62,7 +62,8 @@ impl Workers {
         let address = first.socket.local();
         let others = (1..count).map(|_| Seat::open(&settings, address)).collect::<io::Result<Vec<_>>>()?;
         others.iter().chain([&first]).for_each(|seat| seat.socket.forget_arrived());
-        let start = |index, seat: Seat| seat.start(&settings, index, (router.clone(), handlers));
+        let company = Company::default();
+        let start = |index, seat: Seat| seat.start(&settings, index, company.clone(), (router.clone(), handlers));
         let (first, task) = start(0, first)?;
         // From here on, an error stops those that run.
         let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
@@ -71,6 +72,8 @@ impl Workers {
             workers.others.push(handle);
             workers.tasks.push(task);
         }
+        // What is left here would keep all of them from an end.
+        drop(company);
         Ok(workers)
     }
 
@@ -130,12 +133,13 @@ impl Seat {
         self,
         settings: &Settings<C>,
         index: usize,
+        company: Company,
         (router, handlers): (Router, Handlers),
     ) -> Result<(Handle, JoinHandle<()>), StartError> {
         let Self { socket, runtime } = self;
         let (handle, task) = {
             let _entered = runtime.enter();
-            settings.drive(socket, Role::Server, router, handlers)?
+            settings.drive((socket, company), Role::Server, router, handlers)?
         };
         let of_thread = handle.clone();
         let run = move || runtime.run(&of_thread);

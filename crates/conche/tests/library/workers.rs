@@ -194,6 +194,57 @@ async fn a_handler_that_waits_answers_from_its_worker_separately() {
 }
 
 #[tokio::test]
+async fn acknowledgements_find_their_worker_while_others_have_nothing_left_to_do() {
+    /// Each worker takes longer than the one before.
+    async fn late() -> String {
+        let worker = worker().await;
+        let index: u64 = worker.trim_start_matches("conche-").parse().expect("a number");
+        tokio::time::sleep(Duration::from_millis(200 * index)).await;
+        worker
+    }
+    let config = EndpointConfig { separate_after: Duration::from_millis(1), ..Default::default() };
+    let server = builder().config(config).route("/late", get(late)).bind("127.0.0.1:0").await.expect("it starts");
+    let mut sockets = Vec::new();
+    for _ in 0..CLIENTS {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("the loopback can be bound");
+        socket.connect(server.local_addr()).await.expect("it is an address");
+        socket.send(b"\x41\x01\x00\x07t\xb4late").await.expect("it is sent");
+        sockets.push(socket);
+    }
+    // What comes after a shutdown has begun is refused.
+    while server.stats().await.requests_received < CLIENTS as u64 {
+        tokio::task::yield_now().await;
+    }
+    let clients = sockets.into_iter().map(|socket| tokio::spawn(responses(socket))).collect::<Vec<_>>();
+    server.shutdown(Duration::from_secs(100)).await;
+    for client in clients {
+        assert_eq!(
+            tokio::time::timeout(Duration::from_secs(10), client).await.expect("it ends").expect("it ends well"),
+            1
+        );
+    }
+}
+
+/// Acknowledges responses until the server is gone, and counts them.
+async fn responses(socket: UdpSocket) -> usize {
+    let (mut responses, mut datagram) = (0, [0; 64]);
+    loop {
+        match tokio::time::timeout(Duration::from_millis(100), socket.recv(&mut datagram)).await {
+            Ok(Ok(_)) if datagram[1] == 0 => {}
+            Ok(Ok(_)) => {
+                responses += 1;
+                if datagram[0] & 0x30 == 0 {
+                    socket.send(&[0x60, 0, datagram[2], datagram[3]]).await.expect("it is sent");
+                }
+            }
+            // An empty acknowledgement that is not expected tells whether somebody is there.
+            Err(_) => drop(socket.send(&[0x60, 0, 0xff, 0xff]).await),
+            Ok(Err(_)) => return responses,
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_second_server_gets_no_part_of_the_clients_of_the_first() {
     let server = builder().bind("127.0.0.1:0").await.expect("it starts");
     let second = builder().bind(server.local_addr()).await.expect_err("the address is taken");
