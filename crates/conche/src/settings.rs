@@ -1,5 +1,6 @@
 //! What client and server have in common: the endpoint's configuration, and which controller is for whom.
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::driver::{Address, Binding, Driver, Handle, Handlers, Role, Start, Waiting};
+use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Role, Socket, Start, Waiting};
 use crate::paths::{PathStore, Sharing};
 use crate::prefixes::Prefixes;
 use crate::server::Router;
@@ -108,11 +109,28 @@ impl<C: SharedController> Settings<C> {
         router: Router,
         handlers: Handlers,
     ) -> Result<(Handle, JoinHandle<()>), StartError> {
+        self.validate()?;
+        self.drive((self.open(&binding, role)?, Company::default()), role, router, handlers)
+    }
+
+    /// Opens a socket.
+    pub(crate) fn open(&self, binding: &Binding, role: Role) -> io::Result<Socket> {
+        Socket::open(binding, self.interface.as_deref(), role)
+    }
+
+    /// Starts to drive an endpoint on a socket, which is closed together with those of its company.
+    pub(crate) fn drive(
+        &self,
+        (socket, company): (Socket, Company),
+        role: Role,
+        router: Router,
+        handlers: Handlers,
+    ) -> Result<(Handle, JoinHandle<()>), StartError> {
         let sharing = Arc::new(self.sharing.clone());
         let endpoint = self.endpoint(&sharing)?;
         let start = Start {
-            binding,
-            interface: self.interface.clone(),
+            socket,
+            company,
             groups: self.groups.clone(),
             role,
             router,
@@ -130,7 +148,6 @@ impl<C: SharedController> Settings<C> {
 
     /// An endpoint whose randomness comes from the operating system.
     fn endpoint(&self, sharing: &Arc<Sharing>) -> Result<Endpoint<Address, C>, ConfigError> {
-        self.validate()?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
         let mut config = self.config.clone();
@@ -160,7 +177,7 @@ pub(crate) enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
-    Socket(#[from] std::io::Error),
+    Socket(#[from] io::Error),
 }
 
 /// Settings with which no endpoint can be made.

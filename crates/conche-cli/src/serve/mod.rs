@@ -42,7 +42,8 @@ pub struct Args {
     /// Serve large bodies in sets of Non-confirmable messages (Q-Block) to clients that ask for that.
     #[arg(long)]
     q_block: bool,
-    /// Serve with so many threads, each with a socket of its own at the same address; a client is always served by the same one.
+    /// Serve with so many threads, each with a socket of its own at the same address; a client is served by the same one as
+    /// long as all run.
     /// Only Linux has more than 1.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MOST_WORKERS))]
     workers: u16,

@@ -51,12 +51,16 @@ impl<C: SharedController> Driver<C> {
         true
     }
 
-    /// Nothing is left to do after a shutdown, or its time is over.
-    pub(super) fn is_done(&self) -> bool {
+    /// Nothing is left to do after a shutdown, here and by its company, or its time is over. Until then it answers, if only that it serves
+    /// no more.
+    pub(super) fn is_done(&mut self) -> bool {
         let late = self.closing.as_ref().is_some_and(|closing| closing.end <= Instant::now());
         // Who has a place in a line will open an exchange, or has told so already.
         let idle =
             self.serving.is_idle() && !self.bodies.are_leaving() && self.turns.is_empty() && self.commands.is_empty();
-        late || (idle && self.endpoint.occupancy().exchanges == 0)
+        if idle && self.endpoint.occupancy().exchanges == 0 {
+            self.company.has_done();
+        }
+        late || self.company.have_all_done()
     }
 }

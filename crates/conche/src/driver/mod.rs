@@ -8,6 +8,7 @@ mod bodies;
 mod clock;
 mod closing;
 mod commands;
+mod company;
 mod exchanges;
 mod feed;
 mod handle;
@@ -26,10 +27,11 @@ mod turns;
 
 pub(crate) use address::{Address, Role};
 pub(crate) use bodies::Inlet;
+pub(crate) use company::Company;
 pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription, Told};
 pub(crate) use serving::Handlers;
-pub(crate) use socket::{Binding, could_have_alone, is_unreachable};
+pub(crate) use socket::{Binding, Socket, could_have_alone, is_unreachable};
 pub use turns::{Busy, Full, Waiting};
 pub(crate) use turns::{Patience, Place};
 
@@ -60,7 +62,7 @@ use observed::Topics;
 use observing::Observations;
 use outbox::Outbox;
 use serving::{Asker, Serving};
-use socket::{Arrival, Received, Socket};
+use socket::{Arrival, Received};
 use throttle::Throttle;
 use traffic::Traffic;
 use turns::Turns;
@@ -94,6 +96,7 @@ pub(crate) struct Driver<C: SharedController> {
     keeping: Option<Keeping>,
     retry_unreachable: bool,
     closing: Option<Closing>,
+    company: Company,
     incoming: Box<[u8]>,
     outgoing: Outbox,
     /// Memory of responses that leave at once.
@@ -104,8 +107,8 @@ pub(crate) struct Driver<C: SharedController> {
 
 /// What a driver is started with, beside its endpoint.
 pub(crate) struct Start {
-    pub(crate) binding: Binding,
-    pub(crate) interface: Option<String>,
+    pub(crate) socket: Socket,
+    pub(crate) company: Company,
     /// To be joined, on the interfaces with these indices.
     pub(crate) groups: Vec<(IpAddr, u32)>,
     pub(crate) role: Role,
@@ -126,9 +129,9 @@ pub(crate) struct Start {
 }
 
 impl<C: SharedController> Driver<C> {
-    /// Opens a socket and starts to drive an endpoint on it. The task ends when the last handle is dropped.
+    /// Starts to drive an endpoint on a socket. The task ends when the last handle is dropped.
     pub(crate) fn start(start: Start, mut endpoint: Endpoint<Address, C>) -> io::Result<(Handle, JoinHandle<()>)> {
-        let socket = Socket::open(&start.binding, start.interface.as_deref(), start.role)?;
+        let socket = start.socket;
         start.groups.iter().try_for_each(|&(group, interface)| socket.join(group, interface))?;
         let cancelled = Arc::new(Cancelled::default());
         let turns = Turns::new(start.waiting, &start.limits);
@@ -163,6 +166,7 @@ impl<C: SharedController> Driver<C> {
             keeping,
             retry_unreachable: start.retry_unreachable,
             closing: None,
+            company: start.company,
             incoming: socket::buffer(start.role),
             outgoing: Outbox::new(socket::at_once(start.role), start.limits.message_bytes),
             pool: MessagePool::new(),
@@ -221,6 +225,7 @@ impl<C: SharedController> Driver<C> {
                 () = self.topics.mailbox().some() => self.hear_notifiers(),
                 () = std::future::ready(()), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
                 () = self.turns.emptied(), if self.closing.is_some() => {}
+                () = self.company.all_done(), if self.closing.is_some() => {}
                 () = timer.as_mut(), if wake.is_some() => {
                     self.now = self.clock.now();
                     self.refresh_again();

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,9 @@ use super::{Address, Role};
 /// Room for bursts, as far as the operating system grants it. Its usual 208 KiB hold only about 300 small datagrams,
 /// since each is charged with the kernel's own overhead.
 const BUFFER: usize = 4 << 20;
+
+/// More datagrams than such a buffer holds: the kernel doubles it, and charges each with more than this.
+const MOST_ARRIVED: usize = 2 * BUFFER / 256;
 
 /// How often a datagram is handed to the operating system that reports errors of earlier ones instead.
 const TRIES: usize = 4;
@@ -73,7 +77,7 @@ pub(crate) enum Binding {
 }
 
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(crate) struct Socket {
     io: UdpSocket,
     local: SocketAddr,
     reaches_v4: bool,
@@ -140,7 +144,7 @@ impl Departure {
 }
 
 impl Socket {
-    pub(super) fn open(binding: &Binding, interface: Option<&str>, role: Role) -> io::Result<Self> {
+    pub(crate) fn open(binding: &Binding, interface: Option<&str>, role: Role) -> io::Result<Self> {
         let socket = match binding {
             Binding::Address(address) | Binding::OneOfSeveral(address) => new(*address, role)?,
             Binding::Socket(socket) => socket.try_clone()?.into(),
@@ -179,6 +183,15 @@ impl Socket {
         })
     }
 
+    /// Loses what has arrived up to now. What arrives meanwhile may be lost as well, but cannot make this last.
+    pub(crate) fn forget_arrived(&self) {
+        let socket = SockRef::from(&self.io);
+        let mut lost = 0;
+        while lost < MOST_ARRIVED && socket.recv(&mut [MaybeUninit::uninit()]).is_ok() {
+            lost += 1;
+        }
+    }
+
     /// Becomes a member of a group on the interface with this index; 0: on one that the operating system chooses.
     pub(super) fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
         if !cfg!(target_os = "linux") {
@@ -193,7 +206,7 @@ impl Socket {
         }
     }
 
-    pub(super) fn local(&self) -> SocketAddr {
+    pub(crate) fn local(&self) -> SocketAddr {
         self.local
     }
 

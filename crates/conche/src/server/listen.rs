@@ -123,7 +123,9 @@ impl Server {
     ///
     /// # Errors
     /// Why it ended, if it was not told to. Asked again, the answer is the same. Dropping the future changes nothing. Of several
-    /// [workers](ServerBuilder::workers) one that has ended is told of at once; the others go on, and serve its clients as new ones.
+    /// [workers](ServerBuilder::workers) one that has ended is told of at once; the others go on. With one socket less, though, the kernel hands out all clients anew:
+    /// half of those of the others, too, or more come to a worker that does not know them, neither what they have asked already nor what
+    /// they observe. Who cannot have that ends the server then.
     pub async fn wait(&mut self) -> Result<(), Stopped> {
         if self.ended.is_none() {
             self.ended = Some(self.workers.ended().await);
@@ -248,7 +250,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// default there is 1 worker, which is a task on the runtime that the server is started on. Only on Linux there can be more.
     ///
     /// For a server whose one core is not enough. The kernel hands out clients by the addresses and ports of both sides, so that all that
-    /// a client sends comes to one worker, which remembers it, paces it and knows what it observes. A client whose
+    /// a client sends comes to one worker as long as all of them run, which remembers it, paces it and knows what it observes. A client whose
     /// address or port changes, as behind a NAT, is a new one to any server; here it may get another worker as well. What
     /// follows for a program:
     ///

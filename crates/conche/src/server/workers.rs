@@ -9,11 +9,11 @@ use std::task::Poll;
 use std::thread;
 
 use conche_proto::Limits;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::task::JoinHandle;
 
 use super::{Router, Stopped};
-use crate::driver::{Binding, Handle, Handlers, Role, could_have_alone};
+use crate::driver::{Binding, Company, Handle, Handlers, Role, Socket, could_have_alone};
 use crate::settings::{Settings, SharedController, StartError};
 
 /// All drivers of a server. Dropping them stops them at once.
@@ -50,20 +50,30 @@ impl Workers {
         (router, handlers): (&Router, Handlers),
         count: usize,
     ) -> Result<Self, StartError> {
+        settings.validate()?;
         let mut settings = settings.clone();
         settings.config.limits = share(&settings.config.limits, count);
         let handlers = Handlers { most: handlers.most.div_ceil(count), ..handlers };
         // Another server that shares the address would take a part of the clients, and nobody would be told.
         could_have_alone(address, settings.interface.as_deref())?;
-        let start = |index, address| start(&settings, index, address, (router.clone(), handlers));
-        let (first, task) = start(0, address)?;
+        // Each socket that is opened makes the kernel hand out clients anew, so that a copy of a request may come to another one than the
+        // request did: none is served before all are there, and what came before that is lost, as if the server had started later.
+        let first = Seat::open(&settings, address)?;
+        let address = first.socket.local();
+        let others = (1..count).map(|_| Seat::open(&settings, address)).collect::<io::Result<Vec<_>>>()?;
+        others.iter().chain([&first]).for_each(|seat| seat.socket.forget_arrived());
+        let company = Company::default();
+        let start = |index, seat: Seat| seat.start(&settings, index, company.clone(), (router.clone(), handlers));
+        let (first, task) = start(0, first)?;
         // From here on, an error stops those that run.
         let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
-        for index in 1..count {
-            let (handle, task) = start(index, workers.first.local())?;
+        for (index, seat) in (1..).zip(others) {
+            let (handle, task) = start(index, seat)?;
             workers.others.push(handle);
             workers.tasks.push(task);
         }
+        // What is left here would keep all of them from an end.
+        drop(company);
         Ok(workers)
     }
 
@@ -101,44 +111,83 @@ impl Workers {
     }
 }
 
-/// Starts a driver on a thread of its own, which ends with it.
-fn start<C: SharedController>(
-    settings: &Settings<C>,
-    index: usize,
-    address: SocketAddr,
-    (router, handlers): (Router, Handlers),
-) -> Result<(Handle, JoinHandle<()>), StartError> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let (handle, task) = {
-        let _entered = runtime.enter();
-        settings.start(Binding::OneOfSeveral(address), Role::Server, router, handlers)?
-    };
-    run(runtime, index, handle.clone())?;
-    Ok((handle, task))
+/// Where a driver will run.
+struct Seat {
+    socket: Socket,
+    runtime: Background,
 }
 
-/// Runs a driver, and what its handlers spawn, until it has ended.
-fn run(runtime: Runtime, index: usize, handle: Handle) -> io::Result<()> {
-    let run = move || {
-        runtime.block_on(handle.stopped());
-        // What blocks a thread of its own may take as long as it likes.
-        runtime.shutdown_background();
-    };
-    thread::Builder::new().name(format!("conche-{index}")).spawn(run).map(drop)
+impl Seat {
+    /// A socket at an address that it shares, on a runtime of its own.
+    fn open<C: SharedController>(settings: &Settings<C>, address: SocketAddr) -> io::Result<Self> {
+        let runtime = Background(Some(Builder::new_current_thread().enable_all().build()?));
+        let socket = {
+            let _entered = runtime.enter();
+            settings.open(&Binding::OneOfSeveral(address), Role::Server)?
+        };
+        Ok(Self { socket, runtime })
+    }
+
+    /// Starts a driver on a thread of its own, which ends with it.
+    fn start<C: SharedController>(
+        self,
+        settings: &Settings<C>,
+        index: usize,
+        company: Company,
+        (router, handlers): (Router, Handlers),
+    ) -> Result<(Handle, JoinHandle<()>), StartError> {
+        let Self { socket, runtime } = self;
+        let (handle, task) = {
+            let _entered = runtime.enter();
+            settings.drive((socket, company), Role::Server, router, handlers)?
+        };
+        let of_thread = handle.clone();
+        let run = move || runtime.run(&of_thread);
+        thread::Builder::new().name(format!("conche-{index}")).spawn(run)?;
+        Ok((handle, task))
+    }
 }
 
-/// What each of so many endpoints may hold, so that all of them together hold no more than one did. What is for each peer stays, as a
-/// peer is always served by the same one; so does what is known of paths, which each finds out by itself.
+/// A runtime that may be dropped wherever an error does so, also on a thread of another one, where a [`Runtime`] itself panics. What
+/// blocks a thread of its own may take as long as it likes.
+struct Background(Option<Runtime>);
+
+impl Background {
+    fn enter(&self) -> Option<EnterGuard<'_>> {
+        self.0.as_ref().map(Runtime::enter)
+    }
+
+    /// Runs a driver, and what its handlers spawn, until it has ended.
+    fn run(&self, driver: &Handle) {
+        if let Some(runtime) = &self.0 {
+            runtime.block_on(driver.stopped());
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// What each of so many endpoints may hold, so that all of them together hold no more than one did, as
+/// long as a part is not too little for anything; the limits are legal ones. What is for each peer stays, as a
+/// peer is served by the same one as long as all run; so does what is known of paths, which each finds out by itself.
 fn share(limits: &Limits, count: usize) -> Limits {
     let part = |whole: usize| whole.div_ceil(count);
     // As many as a few replies or bodies take, or nothing could be remembered or put together.
     let replies = limits.deduplication_bytes.min(4 * (limits.message_bytes + 128));
     let bodies = limits.assembly_bytes.min(limits.body_bytes.saturating_mul(4));
+    // As many as a few requests take that come in parts, with the longest token, or none of these would ever be served.
+    let requests = limits.incoming.min(8 * (1 + limits.message_bytes.div_ceil(128)));
     Limits {
         peers: part(limits.peers),
         queue: part(limits.queue),
         exchanges: part(limits.exchanges),
-        incoming: part(limits.incoming),
+        incoming: part(limits.incoming).max(requests),
         observers: part(limits.observers),
         subscriptions: part(limits.subscriptions),
         deduplication_bytes: part(limits.deduplication_bytes).max(replies),
@@ -161,10 +210,27 @@ mod tests {
         for count in 1..=300 {
             let each = share(&whole, count);
             assert!(each.peers * count < whole.peers + count);
+            assert!(count > 200 || each.incoming * count < whole.incoming + count);
             assert!(each.deduplication_bytes * count < whole.deduplication_bytes + count);
             let config = EndpointConfig { limits: each, ..EndpointConfig::default() };
             assert!(config.validate(true).is_ok(), "{count}");
         }
         assert_eq!(share(&whole, 1), whole);
+    }
+
+    #[test]
+    fn any_number_of_workers_leaves_each_room_for_requests_in_parts_with_the_longest_token() {
+        let whole = Limits::default();
+        let places = 2 * (1 + whole.message_bytes.div_ceil(128));
+        assert!(share(&whole, 1024).incoming >= 2 * places, "a group of sources takes half");
+        let few = Limits { incoming: 3, ..whole };
+        assert_eq!(share(&few, 4).incoming, 3, "no more than there are");
+    }
+
+    #[tokio::test]
+    async fn a_worker_whose_address_is_taken_is_an_error_on_a_runtime_as_well() {
+        let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
+        let address = taken.local_addr().expect("it is bound");
+        assert!(Seat::open(&Settings::default(), address).is_err());
     }
 }

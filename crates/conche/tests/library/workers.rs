@@ -2,20 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
 use conche::client::Observation;
 use conche::server::{BindError, Notifier, Response, Router, ServerBuilder, State, WorkersError, get, post};
-use conche::{Client, Code, Error, Reliability, Server};
+use conche::{Client, Code, EndpointConfig, Error, Limits, Reliability, Server};
 use tokio::net::UdpSocket;
 
 const WORKERS: usize = 4;
 
 /// So many clients that not all of them come to one worker, but once in 2^126 times.
 const CLIENTS: usize = 64;
+
+/// A Confirmable POST to /count.
+const REQUEST: &[u8] = b"\x41\x02\x00\x07t\xb5count";
 
 fn builder() -> ServerBuilder {
     Server::builder().workers(WORKERS)
@@ -24,6 +27,11 @@ fn builder() -> ServerBuilder {
 /// The worker that a handler runs on.
 async fn worker() -> String {
     thread::current().name().unwrap_or_default().to_owned()
+}
+
+/// How often it ran.
+async fn count(State(count): State<Arc<AtomicUsize>>) -> String {
+    count.fetch_add(1, Ordering::Relaxed).to_string()
 }
 
 fn uri(server: &Server, path: &str) -> String {
@@ -50,9 +58,6 @@ async fn each_client_is_served_always_by_the_same_worker_and_all_workers_serve()
 
 #[tokio::test]
 async fn a_copy_of_a_request_is_answered_by_the_worker_that_remembers_it() {
-    async fn count(State(count): State<Arc<AtomicUsize>>) -> String {
-        count.fetch_add(1, Ordering::Relaxed).to_string()
-    }
     let counter = Arc::new(AtomicUsize::new(0));
     let router = Router::new().route("/count", post(count)).with_state(Arc::clone(&counter));
     let server = builder().router(router).bind("127.0.0.1:0").await.expect("it starts");
@@ -65,7 +70,7 @@ async fn a_copy_of_a_request_is_answered_by_the_worker_that_remembers_it() {
         socket.connect(server.local_addr()).await.expect("it is an address");
         let mut replies = BTreeSet::new();
         for _ in 0..3 {
-            socket.send(b"\x41\x02\x00\x07t\xb5count").await.expect("it is sent");
+            socket.send(REQUEST).await.expect("it is sent");
             let mut reply = [0; 64];
             let length = socket.recv(&mut reply).await.expect("a reply");
             replies.insert(reply[..length].to_vec());
@@ -73,6 +78,39 @@ async fn a_copy_of_a_request_is_answered_by_the_worker_that_remembers_it() {
         assert_eq!(replies.len(), 1);
     }
     assert_eq!(counter.load(Ordering::Relaxed), CLIENTS);
+}
+
+#[tokio::test]
+async fn a_request_whose_copies_come_while_the_server_starts_is_served_once() {
+    let counter = Arc::new(AtomicUsize::new(0));
+    let router = Router::new().route("/count", post(count)).with_state(Arc::clone(&counter));
+    let address = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("one is free");
+    let (serves, started) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
+    let clients = thread::spawn({
+        let (serves, started) = (Arc::clone(&serves), Arc::clone(&started));
+        move || {
+            let socket = || std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
+            let sockets: Vec<_> = (0..CLIENTS).map(|_| socket()).collect();
+            let ask = |socket: &std::net::UdpSocket| drop(socket.send_to(REQUEST, address));
+            sockets.iter().for_each(ask);
+            started.wait();
+            while !serves.load(Ordering::Relaxed) {
+                sockets.iter().for_each(ask);
+            }
+            for socket in &sockets {
+                socket.set_read_timeout(Some(Duration::from_millis(100))).expect("it is not zero");
+                while socket.recv(&mut [0; 64]).is_err() {
+                    ask(socket);
+                }
+            }
+        }
+    });
+    started.wait();
+    let server = builder().workers(16).router(router).bind(address).await.expect("it starts");
+    serves.store(true, Ordering::Relaxed);
+    tokio::task::spawn_blocking(|| clients.join()).await.expect("it ends").expect("all are answered");
+    assert_eq!(counter.load(Ordering::Relaxed), CLIENTS);
+    drop(server);
 }
 
 #[derive(Clone, Default)]
@@ -147,11 +185,62 @@ async fn a_handler_that_waits_answers_from_its_worker_separately() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         worker().await
     }
-    let config = conche::EndpointConfig { separate_after: Duration::from_millis(1), ..Default::default() };
+    let config = EndpointConfig { separate_after: Duration::from_millis(1), ..Default::default() };
     let server = builder().config(config).route("/late", get(late)).bind("127.0.0.1:0").await.expect("it starts");
     for _ in 0..8 {
         let response = Client::new().get(uri(&server, "late")).await.expect("it is served");
         assert!(response.text().expect("a text").starts_with("conche-"));
+    }
+}
+
+#[tokio::test]
+async fn acknowledgements_find_their_worker_while_others_have_nothing_left_to_do() {
+    /// Each worker takes longer than the one before.
+    async fn late() -> String {
+        let worker = worker().await;
+        let index: u64 = worker.trim_start_matches("conche-").parse().expect("a number");
+        tokio::time::sleep(Duration::from_millis(200 * index)).await;
+        worker
+    }
+    let config = EndpointConfig { separate_after: Duration::from_millis(1), ..Default::default() };
+    let server = builder().config(config).route("/late", get(late)).bind("127.0.0.1:0").await.expect("it starts");
+    let mut sockets = Vec::new();
+    for _ in 0..CLIENTS {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("the loopback can be bound");
+        socket.connect(server.local_addr()).await.expect("it is an address");
+        socket.send(b"\x41\x01\x00\x07t\xb4late").await.expect("it is sent");
+        sockets.push(socket);
+    }
+    // What comes after a shutdown has begun is refused.
+    while server.stats().await.requests_received < CLIENTS as u64 {
+        tokio::task::yield_now().await;
+    }
+    let clients = sockets.into_iter().map(|socket| tokio::spawn(responses(socket))).collect::<Vec<_>>();
+    server.shutdown(Duration::from_secs(100)).await;
+    for client in clients {
+        assert_eq!(
+            tokio::time::timeout(Duration::from_secs(10), client).await.expect("it ends").expect("it ends well"),
+            1
+        );
+    }
+}
+
+/// Acknowledges responses until the server is gone, and counts them.
+async fn responses(socket: UdpSocket) -> usize {
+    let (mut responses, mut datagram) = (0, [0; 64]);
+    loop {
+        match tokio::time::timeout(Duration::from_millis(100), socket.recv(&mut datagram)).await {
+            Ok(Ok(_)) if datagram[1] == 0 => {}
+            Ok(Ok(_)) => {
+                responses += 1;
+                if datagram[0] & 0x30 == 0 {
+                    socket.send(&[0x60, 0, datagram[2], datagram[3]]).await.expect("it is sent");
+                }
+            }
+            // An empty acknowledgement that is not expected tells whether somebody is there.
+            Err(_) => drop(socket.send(&[0x60, 0, 0xff, 0xff]).await),
+            Ok(Err(_)) => return responses,
+        }
     }
 }
 
@@ -170,6 +259,16 @@ async fn what_several_workers_cannot_serve_is_refused() {
     let group = IpAddr::from([224, 0, 1, 187]);
     let refused = builder().join_group(group, 0).bind("0.0.0.0:0").await.expect_err("it is a group");
     assert!(matches!(refused, BindError::Workers(WorkersError::Group)), "{refused}");
+}
+
+#[tokio::test]
+async fn settings_that_make_no_sense_are_refused() {
+    for message_bytes in [0, usize::MAX] {
+        let limits = Limits { message_bytes, ..Limits::default() };
+        let config = EndpointConfig { limits, ..EndpointConfig::default() };
+        let refused = builder().config(config).bind("127.0.0.1:0").await.expect_err("no message has so many bytes");
+        assert!(matches!(refused, BindError::Config(_)), "{refused}");
+    }
 }
 
 #[tokio::test]
