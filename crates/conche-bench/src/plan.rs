@@ -13,6 +13,9 @@ use crate::Kind;
 /// The most exchanges at a time over all endpoints: what a few GiB hold.
 const MOST_IN_FLIGHT: u64 = 4_000_000;
 
+/// The most threads: more than cores of any machine that it runs on are of no use, and each has histograms of its own.
+const MOST_THREADS: u32 = 256;
+
 /// The highest rate in requests a second.
 const HIGHEST_RATE: f64 = 1e8;
 
@@ -121,6 +124,9 @@ impl Plan {
         if self.threads > self.endpoints {
             return Err(PlanError::IdleThreads { threads: self.threads, endpoints: self.endpoints });
         }
+        if self.threads > MOST_THREADS {
+            return Err(PlanError::TooManyThreads { threads: self.threads });
+        }
         let in_flight = u64::from(self.endpoints) * u64::from(self.in_flight);
         if in_flight > MOST_IN_FLIGHT {
             return Err(PlanError::TooManyInFlight { in_flight });
@@ -185,6 +191,12 @@ pub enum PlanError {
         threads: u32,
         /// Endpoints.
         endpoints: u32,
+    },
+    /// More threads than any machine has use for.
+    #[error("{threads} threads: {MOST_THREADS} are possible, and more than the machine has cores make nothing faster")]
+    TooManyThreads {
+        /// Threads.
+        threads: u32,
     },
     /// It would take too much memory.
     #[error("{in_flight} requests in flight: {MOST_IN_FLIGHT} are possible")]

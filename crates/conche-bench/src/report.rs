@@ -198,7 +198,7 @@ pub struct Generator {
 }
 
 impl Report {
-    pub(crate) fn new(plan: &Plan, done: &[Done], intervals: &[Measured], span: Duration) -> Self {
+    pub(crate) fn new(plan: &Plan, done: &[Done], intervals: Vec<Interval>) -> Self {
         let mut tally = Tally::new(plan.kinds.len());
         done.iter().for_each(|done| tally.add(&done.tally));
         tally.unsent = done.iter().map(|done| done.tally.unsent).sum();
@@ -232,7 +232,7 @@ impl Report {
                 refused: tally.not_observed,
                 gap_ms: Latency::of(&tally.gaps),
             }),
-            intervals: intervals.iter().map(|interval| Interval::of(interval, span)).collect(),
+            intervals,
             generator: Generator::of(&tally, done, answered_in_time),
             warnings: Vec::new(),
         };
@@ -280,7 +280,7 @@ impl Latency {
 }
 
 impl Interval {
-    fn of(measured: &Measured, span: Duration) -> Self {
+    pub(crate) fn of(measured: &Measured, span: Duration) -> Self {
         Self {
             seconds: span.as_secs_f64(),
             answered: measured.answered,
@@ -288,6 +288,11 @@ impl Interval {
             notifications: measured.notifications,
             latency_ms: Latency::of(&measured.latency),
         }
+    }
+
+    /// Of one in which nothing came.
+    pub(crate) fn empty(span: Duration) -> Self {
+        Self { seconds: span.as_secs_f64(), answered: 0, lost: 0, notifications: 0, latency_ms: None }
     }
 }
 

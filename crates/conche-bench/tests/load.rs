@@ -255,6 +255,7 @@ fn plans_that_make_no_sense_are_refused() {
         Plan { kinds: Vec::new(), ..plan(address) },
         Plan { endpoints: 0, ..plan(address) },
         Plan { threads: 2, ..plan(address) },
+        Plan { threads: 257, endpoints: 257, ..plan(address) },
         Plan { until: Until::Count(0), ..plan(address) },
         Plan { load: Load::Open { rate: f64::NAN, arrivals: Arrivals::Constant }, ..plan(address) },
         Plan { endpoints: u32::MAX, ..plan(address) },
