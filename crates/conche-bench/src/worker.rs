@@ -133,9 +133,7 @@ pub(crate) struct Worker<'a> {
     /// Which interval this is, from the start of the test.
     number: u64,
     interval: Interval,
-    /// When the last slot was taken that was free.
-    emptied: Instant,
-    /// Since when requests that are due wait for a slot; `None` when none does.
+    /// Since when all slots were taken, and requests that are due have waited for one; `None` when none does.
     behind: Option<Instant>,
     has_answer: bool,
     last_end: Instant,
@@ -190,7 +188,6 @@ impl<'a> Worker<'a> {
             thread: share.index,
             number: 0,
             interval: Interval::new(),
-            emptied: Instant::ZERO,
             behind: None,
             has_answer: false,
             last_end: counts_from,
@@ -237,18 +234,17 @@ impl<'a> Worker<'a> {
     fn issue(&mut self) -> Result<bool, Error> {
         for number in 0..AT_ONCE {
             let Some(due) = self.schedule.peek(self.now).filter(|due| *due <= self.now) else {
-                self.behind = None;
+                if !self.free.is_empty() {
+                    self.behind = None;
+                }
                 return Ok(number > 0);
             };
-            let Some(slot) = self.free.pop_front() else {
-                self.behind.get_or_insert(self.emptied);
-                return Ok(number > 0);
-            };
-            if self.free.is_empty() {
-                self.emptied = self.now;
-            }
+            let Some(slot) = self.free.pop_front() else { return Ok(number > 0) };
             self.schedule.take(due);
             self.submit(slot, due)?;
+            if self.free.is_empty() {
+                self.behind.get_or_insert(self.now);
+            }
         }
         Ok(true)
     }
