@@ -103,7 +103,7 @@ impl Lost {
     /// All of them.
     #[must_use]
     pub fn all(&self) -> u64 {
-        self.timed_out + self.reset + self.unreachable + self.other
+        [self.timed_out, self.reset, self.unreachable, self.other].into_iter().fold(0, u64::saturating_add)
     }
 }
 
