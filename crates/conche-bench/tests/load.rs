@@ -208,6 +208,7 @@ fn requests_without_response_are_told_by_their_reason() {
     let timeout = Some(Duration::from_millis(100));
     let report = go(&Plan { kinds: kinds.clone(), endpoints: 3, until: Until::Count(6), timeout, ..silent.plan() });
     assert_eq!((report.lost.timed_out, report.latency_ms), (6, None));
+    assert!(report.warnings.iter().any(|warning| warning.contains("6 of 6 requests have no answer")), "{report:?}");
 
     let rejects = Peer::start(|came| Some(came.reset()));
     kinds = vec![kind(rejects.address, "/")];
