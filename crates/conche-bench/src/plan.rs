@@ -16,6 +16,9 @@ const MOST_IN_FLIGHT: u64 = 4_000_000;
 /// The most threads: more than cores of any machine that it runs on are of no use, and each has histograms of its own.
 const MOST_THREADS: u32 = 256;
 
+/// The lowest rate in requests a second: one in 11 days.
+const LOWEST_RATE: f64 = 1e-6;
+
 /// The highest rate in requests a second.
 const HIGHEST_RATE: f64 = 1e8;
 
@@ -100,7 +103,7 @@ impl Plan {
             endpoints: 1,
             in_flight: 1,
             threads: 1,
-            controller: conche_proto::cc::cocoa::Cocoa::draft03().into(),
+            controller: conche_proto::cc::temper::Temper::default().into(),
             timeout: None,
             block_size: BlockSize::default(),
             q_block: false,
@@ -132,7 +135,7 @@ impl Plan {
             return Err(PlanError::TooManyInFlight { in_flight });
         }
         if let Load::Open { rate, .. } = self.load
-            && !(rate > 0.0 && rate <= HIGHEST_RATE)
+            && !(LOWEST_RATE..=HIGHEST_RATE).contains(&rate)
         {
             return Err(PlanError::Rate(rate));
         }
@@ -204,8 +207,8 @@ pub enum PlanError {
         /// Over all endpoints.
         in_flight: u64,
     },
-    /// The rate is none.
-    #[error("a rate of {0}: it must be above 0, and {HIGHEST_RATE} requests a second at most")]
+    /// The rate is none, or too low or high.
+    #[error("a rate of {0:?} requests a second: {LOWEST_RATE} to {HIGHEST_RATE} are possible")]
     Rate(f64),
     /// It would be over at once.
     #[error("a test of no requests or no time")]

@@ -268,6 +268,15 @@ fn a_test_that_is_interrupted_tells_what_was_until_then() {
 }
 
 #[test]
+fn one_request_has_one_latency() {
+    let peer = Peer::start(|came| Some(came.content()));
+    let report = go(&Plan { until: Until::Count(1), ..peer.plan() });
+    let latency = report.latency_ms.expect("a response");
+    assert_eq!((latency.min, latency.p50, latency.p999), (latency.max, latency.max, latency.max), "{latency:?}");
+    assert!((latency.mean - latency.max).abs() < 1e-9 && latency.stdev < 1e-9, "{latency:?}");
+}
+
+#[test]
 fn plans_that_make_no_sense_are_refused() {
     let address: SocketAddr = "127.0.0.1:9".parse().expect("an address");
     let wrong = [
@@ -277,6 +286,7 @@ fn plans_that_make_no_sense_are_refused() {
         Plan { threads: 257, endpoints: 257, ..plan(address) },
         Plan { until: Until::Count(0), ..plan(address) },
         Plan { load: Load::Open { rate: f64::NAN, arrivals: Arrivals::Constant }, ..plan(address) },
+        Plan { load: Load::Open { rate: 1e-300, arrivals: Arrivals::Constant }, ..plan(address) },
         Plan { endpoints: u32::MAX, ..plan(address) },
         Plan { observe: true, until: Until::Count(1), ..plan(address) },
         Plan { in_flight: 2, controller: conche::AnyController::by_name("default").expect("known"), ..plan(address) },
