@@ -1,10 +1,12 @@
 //! `conche bench` as a user meets it: numbers that add up, JSON that programs read, mistakes that are explained.
 
 use std::fs;
+use std::io::Read;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
+use std::process::Stdio;
 
-use crate::common::{Ended, conche, run, serve};
+use crate::common::{Ended, Process, conche, run, serve};
 use serde_json::{Value, json};
 
 fn bench(arguments: &[&str]) -> Ended {
@@ -152,6 +154,21 @@ fn a_test_without_success_has_the_status_of_its_responses() {
     let (_server, address) = serve();
     let report = result(&[&uri(address, "/nothing"), "-n", "10"], 4);
     assert_eq!(report["codes"]["4.04"], 10);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_test_that_is_interrupted_before_it_measures_does_not_blame_the_server() {
+    let (_server, address) = serve();
+    let mut process = conche();
+    let process = process.args(["bench", &uri(address, "/test"), "--warm-up", "1h"]).stdout(Stdio::null());
+    let mut process = Process(process.stderr(Stdio::piped()).spawn().expect("the command starts"));
+    process.catches_interrupts();
+    process.signal("INT");
+    let mut stderr = String::new();
+    process.0.stderr.take().expect("it is piped").read_to_string(&mut stderr).expect("text");
+    assert_eq!(process.status(), Some(130), "{stderr}");
+    assert!(stderr.contains("conche: interrupted before it measured anything"), "{stderr}");
 }
 
 /// A result with these responses in each second, all of which took so many milliseconds.
