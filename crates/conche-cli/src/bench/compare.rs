@@ -42,10 +42,10 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
         writeln!(io::stdout(), "{}", table(&compared))?;
     }
     if !global.quiet {
-        doubts(&first, &second).iter().for_each(|doubt| eprintln!("warning: {}", show::escape(doubt)));
+        doubts(&first, &second).iter().for_each(|doubt| show::note(format_args!("warning: {}", show::escape(doubt))));
         for (path, report) in [(&args.first, &first), (&args.second, &second)] {
             for warning in &report.warnings {
-                eprintln!("warning: {}: {}", path.display(), show::escape(warning));
+                show::note(format_args!("warning: {}: {}", path.display(), show::escape(warning)));
             }
         }
     }

@@ -126,7 +126,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         show::report(&report, &uri)?;
     }
     if !global.quiet {
-        report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+        report.warnings.iter().for_each(|warning| crate::show::note(format_args!("warning: {warning}")));
     }
     if report.requests == 0 && stop.load(Ordering::Relaxed) {
         return Err(anyhow::Error::from(Interrupted).context("interrupted before it measured anything"));

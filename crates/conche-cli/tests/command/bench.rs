@@ -171,6 +171,16 @@ fn a_test_that_is_interrupted_before_it_measures_does_not_blame_the_server() {
     assert!(stderr.contains("conche: interrupted before it measured anything"), "{stderr}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_is_none_the_worse_for_warnings_that_nobody_can_read() {
+    let (_server, address) = serve();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+    let mut command = conche();
+    let command = command.args(["bench", &uri(address, "/test"), "-n", "20"]).stdout(Stdio::null()).stderr(full);
+    assert_eq!(command.status().expect("the command starts").code(), Some(0));
+}
+
 /// A result with these responses in each second, all of which took so many milliseconds.
 fn made_up(path: &Path, answered: &[u64], milliseconds: f64) {
     let latency = json!({
