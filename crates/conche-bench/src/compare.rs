@@ -3,11 +3,14 @@
 //! The observations are what each interval of a test measured: its rate, and its percentiles of latency. The ratio is that of their
 //! geometric means, and its 95 % interval that of Welch's t test of their logarithms. Neighbouring intervals of one test are alike
 //! where the machine's state lasts longer than they do, so the interval is that of two tests under the same conditions, at best.
+//!
+//! An interval without an answer has no logarithm of its rate and no latency. With one, the ratio of the rates is that of the whole
+//! tests, without an interval; and [`doubts`] tells how many the percentiles leave out.
 
 use conche_stats::{Interval as Bounds, ratio_of_means};
 use serde::Serialize;
 
-use crate::report::{Interval, Latency, Report};
+use crate::report::{Interval, Latency, Report, Setup};
 
 /// One quantity of two results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,7 +21,8 @@ pub struct Compared {
     pub first: Option<f64>,
     /// Of the second one.
     pub second: Option<f64>,
-    /// How many times larger it is in the second.
+    /// How many times larger it is in the second: by the geometric means of the intervals, which is not quite the ratio of the two
+    /// before it. Of what the intervals do not tell it is the ratio of these.
     pub ratio: Option<f64>,
     /// The lower bound of the 95 % interval of the ratio; `None` with fewer than two intervals of either.
     pub low: Option<f64>,
@@ -71,12 +75,22 @@ const PERCENTILES: [Percentile; 4] = [
 #[must_use]
 pub fn compare(first: &Report, second: &Report) -> Vec<Compared> {
     let rates = |report: &Report| values(report, |interval| Some(interval.answered as f64 / interval.seconds));
+    let rate = of(&rates(first), &rates(second));
     let rate = Compared {
         quantity: "requests_per_s",
         first: Some(first.requests_per_s),
         second: Some(second.requests_per_s),
         larger_is_better: true,
-        ..of(&rates(first), &rates(second))
+        ratio: rate.ratio.or_else(|| quotient(second.requests_per_s, first.requests_per_s)),
+        ..rate
+    };
+    let [without, without_now] = [first, second].map(unanswered_share);
+    let unanswered = Compared {
+        quantity: "unanswered_share",
+        first: without,
+        second: without_now,
+        ratio: without.zip(without_now).and_then(|(first, second)| quotient(second, first)),
+        ..of(&[], &[])
     };
     let percentiles = PERCENTILES.map(|(quantity, percentile)| {
         let values = |report| values(report, |interval| interval.latency_ms.as_ref().map(percentile));
@@ -87,7 +101,49 @@ pub fn compare(first: &Report, second: &Report) -> Vec<Compared> {
             ..of(&values(first), &values(second))
         }
     });
-    [rate].into_iter().chain(percentiles).collect()
+    [rate, unanswered].into_iter().chain(percentiles).collect()
+}
+
+/// What puts a comparison of the second result with the first in doubt.
+#[must_use]
+pub fn doubts(first: &Report, second: &Report) -> Vec<String> {
+    let mut doubts = differences(&first.plan, &second.plan);
+    for (name, report) in [("first", first), ("second", second)] {
+        let silent = report.intervals.iter().filter(|interval| interval.latency_ms.is_none()).count();
+        if silent > 0 {
+            doubts.push(format!(
+                "{silent} of {} intervals of the {name} have no answer: the ratios of latencies leave them out",
+                report.intervals.len()
+            ));
+        }
+    }
+    doubts
+}
+
+/// What the two tests have not in common that makes a difference.
+fn differences(first: &Setup, second: &Setup) -> Vec<String> {
+    let told = |rate: Option<f64>| rate.map_or("none".to_owned(), |rate| format!("{rate:?}"));
+    let parts = [
+        ("server", first.target.clone(), second.target.clone()),
+        ("requests", first.requests.join(", "), second.requests.join(", ")),
+        ("load", first.load.clone(), second.load.clone()),
+        ("rate", told(first.rate), told(second.rate)),
+        ("endpoints", first.endpoints.to_string(), second.endpoints.to_string()),
+        ("requests in flight", first.in_flight.to_string(), second.in_flight.to_string()),
+        ("threads", first.threads.to_string(), second.threads.to_string()),
+    ];
+    let differ = parts.into_iter().filter(|(_, first, second)| first != second);
+    differ.map(|(name, first, second)| format!("the tests differ in {name}: {first}, then {second}")).collect()
+}
+
+/// Of the requests that were due, those that have no answer, whatever became of them.
+fn unanswered_share(report: &Report) -> Option<f64> {
+    let without = report.lost.all().saturating_add(report.unsent).saturating_add(report.unfinished);
+    quotient(without as f64, report.requests as f64)
+}
+
+fn quotient(value: f64, of: f64) -> Option<f64> {
+    (of > 0.0).then(|| value / of)
 }
 
 fn values(report: &Report, of: impl Fn(&Interval) -> Option<f64>) -> Vec<f64> {

@@ -25,6 +25,7 @@
 //! | `lanes` | source ports, and that none uses a message ID twice within EXCHANGE_LIFETIME |
 //! | `sockets` | datagrams in batches, and exact timers |
 //! | `worker` | one thread: an endpoint, its sockets, its share of the load |
+//! | `gather` | what threads tell of each interval, and who watches |
 //! | `tally` | what is counted and measured |
 //! | [`report`] | the result, as a program reads it |
 //! | [`compare`] | two results as ratios with their intervals |
@@ -36,6 +37,7 @@
 //! up goes on from another one, which to the server is a new client. Its old port is kept until its IDs are free again.
 
 pub mod compare;
+mod gather;
 pub mod kind;
 mod lanes;
 pub mod plan;
@@ -47,7 +49,8 @@ mod tally;
 mod usage;
 mod worker;
 
+pub use gather::Live;
 pub use kind::Kind;
 pub use plan::{Arrivals, Load, Plan, PlanError, Until};
 pub use report::Report;
-pub use run::{Error, Live, run};
+pub use run::{Error, run};

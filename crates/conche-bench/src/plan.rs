@@ -13,6 +13,12 @@ use crate::Kind;
 /// The most exchanges at a time over all endpoints: what a few GiB hold.
 const MOST_IN_FLIGHT: u64 = 4_000_000;
 
+/// The most threads: more than cores of any machine that it runs on are of no use, and each has histograms of its own.
+const MOST_THREADS: u32 = 256;
+
+/// The lowest rate in requests a second: one in 11 days.
+const LOWEST_RATE: f64 = 1e-6;
+
 /// The highest rate in requests a second.
 const HIGHEST_RATE: f64 = 1e8;
 
@@ -97,7 +103,7 @@ impl Plan {
             endpoints: 1,
             in_flight: 1,
             threads: 1,
-            controller: conche_proto::cc::cocoa::Cocoa::draft03().into(),
+            controller: conche_proto::cc::temper::Temper::default().into(),
             timeout: None,
             block_size: BlockSize::default(),
             q_block: false,
@@ -121,12 +127,15 @@ impl Plan {
         if self.threads > self.endpoints {
             return Err(PlanError::IdleThreads { threads: self.threads, endpoints: self.endpoints });
         }
+        if self.threads > MOST_THREADS {
+            return Err(PlanError::TooManyThreads { threads: self.threads });
+        }
         let in_flight = u64::from(self.endpoints) * u64::from(self.in_flight);
         if in_flight > MOST_IN_FLIGHT {
             return Err(PlanError::TooManyInFlight { in_flight });
         }
         if let Load::Open { rate, .. } = self.load
-            && !(rate > 0.0 && rate <= HIGHEST_RATE)
+            && !(LOWEST_RATE..=HIGHEST_RATE).contains(&rate)
         {
             return Err(PlanError::Rate(rate));
         }
@@ -186,14 +195,20 @@ pub enum PlanError {
         /// Endpoints.
         endpoints: u32,
     },
+    /// More threads than any machine has use for.
+    #[error("{threads} threads: {MOST_THREADS} are possible, and more than the machine has cores make nothing faster")]
+    TooManyThreads {
+        /// Threads.
+        threads: u32,
+    },
     /// It would take too much memory.
     #[error("{in_flight} requests in flight: {MOST_IN_FLIGHT} are possible")]
     TooManyInFlight {
         /// Over all endpoints.
         in_flight: u64,
     },
-    /// The rate is none.
-    #[error("a rate of {0}: it must be above 0, and {HIGHEST_RATE} requests a second at most")]
+    /// The rate is none, or too low or high.
+    #[error("a rate of {0:?} requests a second: {LOWEST_RATE} to {HIGHEST_RATE} are possible")]
     Rate(f64),
     /// It would be over at once.
     #[error("a test of no requests or no time")]

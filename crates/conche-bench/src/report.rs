@@ -103,7 +103,7 @@ impl Lost {
     /// All of them.
     #[must_use]
     pub fn all(&self) -> u64 {
-        self.timed_out + self.reset + self.unreachable + self.other
+        [self.timed_out, self.reset, self.unreachable, self.other].into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -198,7 +198,7 @@ pub struct Generator {
 }
 
 impl Report {
-    pub(crate) fn new(plan: &Plan, done: &[Done], intervals: &[Measured], span: Duration) -> Self {
+    pub(crate) fn new(plan: &Plan, done: &[Done], intervals: Vec<Interval>) -> Self {
         let mut tally = Tally::new(plan.kinds.len());
         done.iter().for_each(|done| tally.add(&done.tally));
         tally.unsent = done.iter().map(|done| done.tally.unsent).sum();
@@ -232,7 +232,7 @@ impl Report {
                 refused: tally.not_observed,
                 gap_ms: Latency::of(&tally.gaps),
             }),
-            intervals: intervals.iter().map(|interval| Interval::of(interval, span)).collect(),
+            intervals,
             generator: Generator::of(&tally, done, answered_in_time),
             warnings: Vec::new(),
         };
@@ -263,9 +263,11 @@ impl Setup {
 
 impl Latency {
     fn of(times: &Times) -> Option<Self> {
-        let at = |share| milliseconds(times.value_at_quantile(share));
+        // The middle of what the histogram does not tell apart, as of its mean: of one sample all are the same.
+        let middle = |nanos| milliseconds(times.median_equivalent(nanos));
+        let at = |share| middle(times.value_at_quantile(share));
         (!times.is_empty()).then(|| Self {
-            min: milliseconds(times.min()),
+            min: middle(times.min()),
             mean: times.mean() / 1e6,
             stdev: times.stdev() / 1e6,
             p50: at(0.5),
@@ -274,13 +276,13 @@ impl Latency {
             p95: at(0.95),
             p99: at(0.99),
             p999: at(0.999),
-            max: milliseconds(times.max()),
+            max: middle(times.max()),
         })
     }
 }
 
 impl Interval {
-    fn of(measured: &Measured, span: Duration) -> Self {
+    pub(crate) fn of(measured: &Measured, span: Duration) -> Self {
         Self {
             seconds: span.as_secs_f64(),
             answered: measured.answered,
@@ -288,6 +290,11 @@ impl Interval {
             notifications: measured.notifications,
             latency_ms: Latency::of(&measured.latency),
         }
+    }
+
+    /// Of one in which nothing came.
+    pub(crate) fn empty(span: Duration) -> Self {
+        Self { seconds: span.as_secs_f64(), answered: 0, lost: 0, notifications: 0, latency_ms: None }
     }
 }
 

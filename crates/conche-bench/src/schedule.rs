@@ -11,6 +11,9 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::plan::{Arrivals, Load};
 
+/// Of those that never left, so many are counted one by one, and of the others as many are told as come in that time on average.
+const ONE_BY_ONE: u64 = 1_000_000;
+
 /// The share of one thread among all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
@@ -94,15 +97,26 @@ impl Schedule {
     /// No request is due any more from now on. The answer is how many were due before and count, and never left.
     pub(crate) fn stop(&mut self, now: Instant) -> u64 {
         self.until = self.until.min(now);
-        let mut given_up = 0;
-        while self.arrivals.is_some()
-            && let Some(due) = self.peek(now)
-        {
+        let mut given_up: u64 = 0;
+        for _ in 0..ONE_BY_ONE {
+            let Some(due) = self.peek(now).filter(|_| self.arrivals.is_some()) else { break };
             given_up += u64::from(due >= self.counts_from);
             self.take(due);
         }
+        given_up = given_up.saturating_add(self.about_left());
         self.left = 0;
         given_up
+    }
+
+    /// How many more become due and count: exactly where they come evenly.
+    fn about_left(&self) -> u64 {
+        let Some(due) = &self.arrivals else { return 0 };
+        let from = due.next.max(self.counts_from);
+        let nanos = (self.until - from).as_nanos() as f64;
+        // Not negative, and more than fit saturate.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let count = (nanos / due.mean).ceil() as u64;
+        count.min(self.left)
     }
 }
 
@@ -181,6 +195,18 @@ mod tests {
         }
         assert_eq!(schedule.stop(Instant::from_millis(500)), 490);
         assert_eq!(schedule.peek(SECOND), None);
+    }
+
+    #[test]
+    fn a_backlog_of_many_is_told_without_counting_to_its_end() {
+        // Three centuries of it.
+        const ALL: u64 = 10_000_000_000_000_000_000;
+        let load = Load::Open { rate: 1e9, arrivals: Arrivals::Constant };
+        let (share, until) = (Share { index: 0, of: 1 }, Instant::from_nanos(ALL));
+        let times = (Instant::from_nanos(ALL / 2), until);
+        let schedule = |count| Schedule::new(load, share, times, count, Pcg64Mcg::new(0xdead_beef_cafe));
+        assert_eq!(schedule(u64::MAX).stop(until), ALL / 2, "those of the warm-up do not count");
+        assert_eq!(schedule(7).stop(until), 7);
     }
 
     #[test]

@@ -175,8 +175,6 @@ impl Tally {
 /// Of what came in one interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Interval {
-    /// Which one, from the start of the thread.
-    pub(crate) number: u64,
     pub(crate) answered: u64,
     pub(crate) lost: u64,
     pub(crate) notifications: u64,
@@ -184,8 +182,13 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    pub(crate) fn new(number: u64) -> Self {
-        Self { number, answered: 0, lost: 0, notifications: 0, latency: times() }
+    pub(crate) fn new() -> Self {
+        Self { answered: 0, lost: 0, notifications: 0, latency: times() }
+    }
+
+    /// Nothing came in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.answered == 0 && self.lost == 0 && self.notifications == 0
     }
 
     pub(crate) fn add(&mut self, other: &Self) {

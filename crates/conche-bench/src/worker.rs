@@ -22,6 +22,7 @@ use conche_proto::{Endpoint, Input, Instant, Output, Request, Stats, Subscriptio
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
 
+use crate::gather::Sample;
 use crate::kind::Draw;
 use crate::lanes::Lanes;
 use crate::plan::{Load, Plan, Until};
@@ -105,7 +106,8 @@ pub(crate) struct Done {
 /// One thread of a load test.
 pub(crate) struct Worker<'a> {
     common: Common<'a>,
-    samples: Sender<Interval>,
+    thread: u32,
+    samples: Sender<Sample>,
     endpoint: Endpoint<u32, AnyController>,
     sockets: Sockets,
     lanes: Lanes,
@@ -128,10 +130,10 @@ pub(crate) struct Worker<'a> {
     counts_from: Instant,
     until: Instant,
     interval_end: Instant,
+    /// Which interval this is, from the start of the test.
+    number: u64,
     interval: Interval,
-    /// When the last slot was taken that was free.
-    emptied: Instant,
-    /// Since when requests that are due wait for a slot; `None` when none does.
+    /// Since when all slots were taken, and requests that are due have waited for one; `None` when none does.
     behind: Option<Instant>,
     has_answer: bool,
     last_end: Instant,
@@ -150,7 +152,7 @@ struct Observed {
 
 impl<'a> Worker<'a> {
     /// Opens the sockets of its share of the endpoints.
-    pub(crate) fn new(common: Common<'a>, share: Share, samples: Sender<Interval>) -> Result<Self, Error> {
+    pub(crate) fn new(common: Common<'a>, share: Share, samples: Sender<Sample>) -> Result<Self, Error> {
         let plan = common.plan;
         let mut random = Pcg64Mcg::new(u128::from(plan.seed) << 64 | u128::from(share.index) << 1 | 1);
         let mut stream = || Pcg64Mcg::new(u128::from(random.next_u64()) << 64 | u128::from(random.next_u64()));
@@ -183,8 +185,9 @@ impl<'a> Worker<'a> {
             ready: Vec::new(),
             now: Instant::ZERO,
             phase: Phase::WarmingUp,
-            interval: Interval::new(0),
-            emptied: Instant::ZERO,
+            thread: share.index,
+            number: 0,
+            interval: Interval::new(),
             behind: None,
             has_answer: false,
             last_end: counts_from,
@@ -231,18 +234,17 @@ impl<'a> Worker<'a> {
     fn issue(&mut self) -> Result<bool, Error> {
         for number in 0..AT_ONCE {
             let Some(due) = self.schedule.peek(self.now).filter(|due| *due <= self.now) else {
-                self.behind = None;
+                if !self.free.is_empty() {
+                    self.behind = None;
+                }
                 return Ok(number > 0);
             };
-            let Some(slot) = self.free.pop_front() else {
-                self.behind.get_or_insert(self.emptied);
-                return Ok(number > 0);
-            };
-            if self.free.is_empty() {
-                self.emptied = self.now;
-            }
+            let Some(slot) = self.free.pop_front() else { return Ok(number > 0) };
             self.schedule.take(due);
             self.submit(slot, due)?;
+            if self.free.is_empty() {
+                self.behind.get_or_insert(self.now);
+            }
         }
         Ok(true)
     }

@@ -159,6 +159,24 @@ fn latency_of_an_open_loop_has_the_wait_for_a_server_that_stalls() {
 }
 
 #[test]
+fn what_a_server_holds_up_is_not_told_of_the_generator() {
+    const STALL: Duration = Duration::from_millis(60);
+    let peer = Peer::start(|came| {
+        if came.before % 120 == 60 {
+            std::thread::sleep(STALL);
+        }
+        Some(came.content())
+    });
+    let load = Load::Open { rate: 400.0, arrivals: Arrivals::Constant };
+    let report = go(&Plan { load, endpoints: 4, until: Until::Count(600), ..peer.plan() });
+    let (latency, late) = (report.latency_ms.expect("responses"), report.generator.late_ms.expect("some left in time"));
+    // Of 120 requests 24 are due in a stall, and four of them leave at once.
+    assert!(latency.p95 >= STALL.as_secs_f64() * 1e3 / 2.0, "{latency:?}");
+    assert!(late.p99 * 2.0 < latency.p95, "{late:?} {latency:?}");
+    assert!(report.generator.held >= 50, "{:?}", report.generator);
+}
+
+#[test]
 fn what_is_due_and_never_leaves_is_told() {
     let peer = Peer::start(|_| None);
     let load = Load::Open { rate: 100.0, arrivals: Arrivals::Poisson };
@@ -190,6 +208,7 @@ fn requests_without_response_are_told_by_their_reason() {
     let timeout = Some(Duration::from_millis(100));
     let report = go(&Plan { kinds: kinds.clone(), endpoints: 3, until: Until::Count(6), timeout, ..silent.plan() });
     assert_eq!((report.lost.timed_out, report.latency_ms), (6, None));
+    assert!(report.warnings.iter().any(|warning| warning.contains("6 of 6 requests have no answer")), "{report:?}");
 
     let rejects = Peer::start(|came| Some(came.reset()));
     kinds = vec![kind(rejects.address, "/")];
@@ -249,14 +268,25 @@ fn a_test_that_is_interrupted_tells_what_was_until_then() {
 }
 
 #[test]
+fn one_request_has_one_latency() {
+    let peer = Peer::start(|came| Some(came.content()));
+    let report = go(&Plan { until: Until::Count(1), ..peer.plan() });
+    let latency = report.latency_ms.expect("a response");
+    assert_eq!((latency.min, latency.p50, latency.p999), (latency.max, latency.max, latency.max), "{latency:?}");
+    assert!((latency.mean - latency.max).abs() < 1e-9 && latency.stdev < 1e-9, "{latency:?}");
+}
+
+#[test]
 fn plans_that_make_no_sense_are_refused() {
     let address: SocketAddr = "127.0.0.1:9".parse().expect("an address");
     let wrong = [
         Plan { kinds: Vec::new(), ..plan(address) },
         Plan { endpoints: 0, ..plan(address) },
         Plan { threads: 2, ..plan(address) },
+        Plan { threads: 257, endpoints: 257, ..plan(address) },
         Plan { until: Until::Count(0), ..plan(address) },
         Plan { load: Load::Open { rate: f64::NAN, arrivals: Arrivals::Constant }, ..plan(address) },
+        Plan { load: Load::Open { rate: 1e-300, arrivals: Arrivals::Constant }, ..plan(address) },
         Plan { endpoints: u32::MAX, ..plan(address) },
         Plan { observe: true, until: Until::Count(1), ..plan(address) },
         Plan { in_flight: 2, controller: conche::AnyController::by_name("default").expect("known"), ..plan(address) },

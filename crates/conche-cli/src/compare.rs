@@ -65,7 +65,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     print(&done, &rows, &lines, global).context("cannot write to standard output")?;
     // A controller under which runs do not end is nothing unheard of: the board tells where.
     let failed = options.close(&done, store, global)?.filter(|_| !global.quiet);
-    failed.iter().for_each(|failed| eprintln!("{}", show::escape_lines(failed)));
+    failed.iter().for_each(|failed| show::note(format_args!("{}", show::escape_lines(failed))));
     Ok(())
 }
 

@@ -77,7 +77,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     }
     out.flush()?;
     if links.is_empty() && !global.quiet {
-        eprintln!("no resources");
+        show::note(format_args!("no resources"));
     }
     Ok(())
 }

@@ -115,9 +115,9 @@ fn tell(error: &anyhow::Error, json: bool) -> u8 {
     if json && !error.is::<Reported>() {
         print_object(status, &format!("{error:#}"), hint);
     }
-    eprintln!("conche: {}", show::escape_lines(&format!("{error:#}")));
+    show::note(format_args!("conche: {}", show::escape_lines(&format!("{error:#}"))));
     if let Some(hint) = hint {
-        eprintln!("hint: {hint}");
+        show::note(format_args!("hint: {hint}"));
     }
     status
 }

@@ -182,12 +182,12 @@ impl Options {
     /// Says on standard error what it took.
     fn tell(&self, done: &[Done], global: &Global) {
         if self.stats {
-            done.iter().for_each(|done| eprintln!("{}", done.stats()));
+            done.iter().for_each(|done| show::note(format_args!("{}", done.stats())));
         }
         if !global.quiet && io::stderr().is_terminal() {
             let figures: usize = done.iter().map(|done| done.figures.len()).sum();
             let elapsed: Duration = done.iter().map(|done| done.elapsed).sum();
-            eprintln!("{figures} figures in {:.1} s", elapsed.as_secs_f64());
+            show::note(format_args!("{figures} figures in {:.1} s", elapsed.as_secs_f64()));
         }
     }
 

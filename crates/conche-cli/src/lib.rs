@@ -133,7 +133,7 @@ enum Command {
 /// What is wrong, such as a name that is taken, is said on standard error.
 pub fn main(own: impl IntoIterator<Item = Named>) -> ExitCode {
     if let Err(taken) = conche_lab::controllers::know(own.into_iter().collect()) {
-        eprintln!("error: two congestion controllers are called {taken}; give yours another name");
+        show::note(format_args!("error: two congestion controllers are called {taken}; give yours another name"));
         return ExitCode::FAILURE;
     }
     let Cli { global, command } = Cli::try_parse().unwrap_or_else(|error| exit::usage(&error));

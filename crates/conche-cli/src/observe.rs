@@ -155,7 +155,7 @@ async fn reject_next(client: &Client, observation: Observation, global: &Global)
     tokio::select! {
         rejected = timeout(NEXT_NOTIFICATION, rejected) => {
             if rejected.is_err() && !global.quiet {
-                eprintln!("no notification came that could be rejected: the server learns of the end when it notifies next");
+                crate::show::note(format_args!("no notification came that could be rejected: the server learns of the end when it notifies next"));
             }
         }
         interrupted = tokio::signal::ctrl_c() => interrupted.context("Ctrl-C cannot be caught")?,

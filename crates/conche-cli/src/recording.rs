@@ -66,11 +66,11 @@ impl Records {
         for (path, recorder) in self.0 {
             match recorder.finish().await.with_context(|| unwritable(&path)) {
                 Ok(recorded) if recorded.lost > 0 => {
-                    eprintln!(
+                    crate::show::note(format_args!(
                         "{}: {} records are missing: the file was written too slowly",
                         path.display(),
                         recorded.lost
-                    );
+                    ));
                 }
                 Ok(_) => {}
                 Err(error) => finished = Err(error),

@@ -97,10 +97,10 @@ fn tell(counts: Counts, global: &Global) -> anyhow::Result<()> {
         let line = Line { schema: 1, to_upstream, lost_to_upstream, to_client, lost_to_client };
         json::print(&line)?;
     } else if !global.quiet {
-        eprintln!(
+        crate::show::note(format_args!(
             "forwarded {to_upstream} datagrams to the server and {to_client} to clients; lost {lost_to_upstream} and \
              {lost_to_client}"
-        );
+        ));
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
     };
     std::fs::write(&file, page(&results)).with_context(|| format!("cannot write {}", file.display()))?;
     if !global.quiet {
-        eprintln!("{} is a page for your browser", file.display());
+        crate::show::note(format_args!("{} is a page for your browser", file.display()));
     }
     Ok(())
 }

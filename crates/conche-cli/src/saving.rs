@@ -47,7 +47,7 @@ impl Saving {
         };
         let (store, notes) = Store::open(begin).map_err(usage)?;
         if !global.quiet {
-            notes.iter().for_each(|note| eprintln!("{note}"));
+            notes.iter().for_each(|note| crate::show::note(format_args!("{note}")));
         }
         Ok(Some(store))
     }
@@ -91,7 +91,7 @@ pub fn save(store: &Store, done: &Done, global: &Global) -> anyhow::Result<()> {
     };
     store.finish(name, &finished)?;
     if *taken > 0 && !global.quiet {
-        eprintln!("{name}: {taken} of {runs} runs taken from {}", store.journal().display());
+        crate::show::note(format_args!("{name}: {taken} of {runs} runs taken from {}", store.journal().display()));
     }
     Ok(())
 }

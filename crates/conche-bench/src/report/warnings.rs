@@ -38,7 +38,7 @@ pub(super) fn of(report: &Report) -> Vec<String> {
         let all = u64::from(report.plan.endpoints) * u64::from(report.plan.in_flight);
         warnings.push(format!(
             "{} of {} requests had to wait, and {} of these never left, because {all} were in flight: the server does not keep \
-             up, or more endpoints are needed. Percentiles of latency know only of requests that left",
+             up, or more endpoints are needed. Percentiles of latency know only of requests that were answered",
             generator.held + report.unsent,
             report.requests,
             report.unsent
@@ -52,6 +52,13 @@ pub(super) fn of(report: &Report) -> Vec<String> {
              --cc chooses another one, and `default` holds no Non-confirmable requests back",
             latency.mean,
             latency.mean - service.mean
+        ));
+    }
+    if report.lost.all() > 0 {
+        warnings.push(format!(
+            "{} of {} requests have no answer and never will, and percentiles of latency know only of those that were answered",
+            report.lost.all(),
+            report.requests
         ));
     }
     if report.unfinished > 0 {

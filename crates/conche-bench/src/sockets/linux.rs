@@ -8,9 +8,11 @@ use mio::net::UdpSocket;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, recvmmsg, sendmmsg, sendmsg};
+use nix::sys::socket::sockopt::UdpGsoSegment;
+use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, recvmmsg, sendmmsg, sendmsg, setsockopt};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{IoSlice, IoSliceMut};
 
 use super::AT_ONCE;
@@ -31,7 +33,7 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn new() -> Self {
-        Self { headers: MultiHeaders::preallocate(AT_ONCE, None), segments: true }
+        Self { headers: MultiHeaders::preallocate(AT_ONCE, None), segments: can_segment() }
     }
 
     /// Takes datagrams into these buffers; the answer is how many.
@@ -83,7 +85,7 @@ impl Batch {
         if self.segments {
             match send_segments(socket, &parts[..count], lengths) {
                 Some(Ok(sent)) => return Ok(sent),
-                // A kernel before 4.18, a device that cannot, or segments that do not fit its MTU.
+                // A device that cannot, or segments that do not fit its MTU.
                 Some(Err(Errno::EINVAL | Errno::EIO | Errno::ENOPROTOOPT | Errno::EMSGSIZE)) => self.segments = false,
                 Some(Err(error)) => return Err(error.into()),
                 None => {}
@@ -93,6 +95,13 @@ impl Batch {
         let sent = sendmmsg(socket.as_raw_fd(), &mut self.headers, parts[..count].iter(), addresses, [], flags)?;
         Ok(sent.count())
     }
+}
+
+/// Whether the kernel knows UDP_SEGMENT. One before 4.18 skips what it does not know of a datagram's control messages, and would
+/// send all of a batch as a single datagram; as an option of a socket it refuses it.
+fn can_segment() -> bool {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP));
+    socket.is_ok_and(|socket| setsockopt(&socket, UdpGsoSegment, &0).is_ok())
 }
 
 /// Sends the first datagrams that have one size, but for the last, which may be shorter; `None` if there are not two of them.

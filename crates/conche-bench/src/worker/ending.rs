@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use conche_proto::{Instant, Stats};
 
 use super::{Done, GRACE, Phase, Worker};
+use crate::gather::Sample;
 use crate::plan::Until;
 use crate::run::Error;
 use crate::tally::Interval;
@@ -19,11 +20,8 @@ impl Worker<'_> {
             self.pausing.pop_front();
             self.free.push_back(slot);
         }
-        while self.now >= self.interval_end {
-            let next = Interval::new(self.interval.number + 1);
-            // Without anybody who listens the test is over, which the flag tells.
-            let _ = self.samples.send(std::mem::replace(&mut self.interval, next));
-            self.interval_end += self.common.interval;
+        if self.now >= self.interval_end {
+            self.close_interval();
         }
         if self.phase == Phase::WarmingUp && self.now >= self.counts_from {
             self.phase = Phase::Measuring;
@@ -40,6 +38,25 @@ impl Worker<'_> {
             self.phase = Phase::Ending(self.now);
         }
         Ok(())
+    }
+
+    /// An interval is over, and so are those that were slept through.
+    fn close_interval(&mut self) {
+        let number = self.number;
+        while self.now >= self.interval_end {
+            self.number += 1;
+            self.interval_end += self.common.interval;
+        }
+        self.tell_interval(number, self.number);
+    }
+
+    /// What came in the interval of this number; this thread has nothing more to tell of those before `next`.
+    fn tell_interval(&mut self, number: u64, next: u64) {
+        // What comes after the time of the test is of no interval.
+        let tells = !self.interval.is_empty() && self.at_end.is_none();
+        let came = tells.then(|| (number, std::mem::replace(&mut self.interval, Interval::new())));
+        // Without anybody who listens the test is over, which the flag tells.
+        let _ = self.samples.send(Sample { thread: self.thread, came, next });
     }
 
     /// Nothing more is asked.
@@ -77,7 +94,7 @@ impl Worker<'_> {
             Until::Elapsed(_) => ended.min(self.until) - self.counts_from,
             Until::Count(_) => self.last_end - self.counts_from,
         };
-        let _ = self.samples.send(self.interval);
+        self.tell_interval(self.number, u64::MAX);
         Done {
             tally: self.tally,
             measured,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table};
 use conche_bench::Report;
-use conche_bench::compare::{Compared, Verdict, compare};
+use conche_bench::compare::{Compared, Verdict, compare, doubts};
 use conche_bench::report::SCHEMA;
 use serde::Serialize;
 
@@ -38,13 +38,14 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
         for compared in &compared {
             json::print(&Line { schema: SCHEMA, compared })?;
         }
-        return Ok(());
+    } else {
+        writeln!(io::stdout(), "{}", table(&compared))?;
     }
-    writeln!(io::stdout(), "{}", table(&compared))?;
     if !global.quiet {
+        doubts(&first, &second).iter().for_each(|doubt| show::note(format_args!("warning: {}", show::escape(doubt))));
         for (path, report) in [(&args.first, &first), (&args.second, &second)] {
             for warning in &report.warnings {
-                eprintln!("warning: {}: {}", path.display(), show::escape(warning));
+                show::note(format_args!("warning: {}: {}", path.display(), show::escape(warning)));
             }
         }
     }

@@ -17,7 +17,7 @@ use conche_bench::{Arrivals, Kind, Load, Plan, Report, Until};
 use conche_lab::units::{Size, Span};
 
 use crate::Global;
-use crate::exit::{NoAnswer, NoSuccess, UsageError};
+use crate::exit::{Interrupted, NoAnswer, NoSuccess, UsageError};
 use crate::json;
 use crate::names::Controller;
 use crate::request::Message;
@@ -126,7 +126,10 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         show::report(&report, &uri)?;
     }
     if !global.quiet {
-        report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+        report.warnings.iter().for_each(|warning| crate::show::note(format_args!("warning: {warning}")));
+    }
+    if report.requests == 0 && stop.load(Ordering::Relaxed) {
+        return Err(anyhow::Error::from(Interrupted).context("interrupted before it measured anything"));
     }
     outcome(&report, &uri)
 }

@@ -223,7 +223,7 @@ impl Shown<'_> {
 /// Tells what the payload does not say.
 fn tell_what_happened(response: &Response, global: &Global) {
     if let Some(happened) = render::happened(response).filter(|_| !global.quiet) {
-        eprintln!("{happened}");
+        crate::show::note(format_args!("{happened}"));
     }
 }
 
@@ -233,7 +233,7 @@ pub async fn tell_progress(progress: &Progress, asked: Option<Duration>, global:
     // Between the messages of a trace a bar would be lost; it has each block anyway.
     let mut bar = (global.verbose == 0).then(Bar::default);
     let tell = |told| match (told, &mut bar) {
-        (Told::Waiting(line), _) => eprintln!("* {line}"),
+        (Told::Waiting(line), _) => crate::show::note(format_args!("* {line}")),
         (Told::Transferring(transfer), Some(bar)) => bar.show(transfer),
         (Told::Transferring(_), None) => {}
     };

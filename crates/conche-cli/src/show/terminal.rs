@@ -1,6 +1,8 @@
 //! What a terminal can show: its width, colours, and text that does not command it.
 
 use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, Width};
 use conche::codec::Escaped;
@@ -9,6 +11,11 @@ use console::{Style, Term};
 
 /// Columns of text where there is no terminal to ask, as in a pipe.
 const WIDTH: u16 = 100;
+
+/// A line on standard error beside the result. If nobody can read it, such as on a full disk, the result is none the worse.
+pub fn note(line: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
 
 /// Text of a peer's without what a terminal would obey.
 pub fn escape(text: &str) -> String {

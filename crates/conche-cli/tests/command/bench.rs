@@ -1,10 +1,12 @@
 //! `conche bench` as a user meets it: numbers that add up, JSON that programs read, mistakes that are explained.
 
 use std::fs;
+use std::io::Read;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
+use std::process::Stdio;
 
-use crate::common::{Ended, conche, run, serve};
+use crate::common::{Ended, Process, conche, run, serve};
 use serde_json::{Value, json};
 
 fn bench(arguments: &[&str]) -> Ended {
@@ -154,6 +156,31 @@ fn a_test_without_success_has_the_status_of_its_responses() {
     assert_eq!(report["codes"]["4.04"], 10);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_test_that_is_interrupted_before_it_measures_does_not_blame_the_server() {
+    let (_server, address) = serve();
+    let mut process = conche();
+    let process = process.args(["bench", &uri(address, "/test"), "--warm-up", "1h"]).stdout(Stdio::null());
+    let mut process = Process(process.stderr(Stdio::piped()).spawn().expect("the command starts"));
+    process.catches_interrupts();
+    process.signal("INT");
+    let mut stderr = String::new();
+    process.0.stderr.take().expect("it is piped").read_to_string(&mut stderr).expect("text");
+    assert_eq!(process.status(), Some(130), "{stderr}");
+    assert!(stderr.contains("conche: interrupted before it measured anything"), "{stderr}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_is_none_the_worse_for_warnings_that_nobody_can_read() {
+    let (_server, address) = serve();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+    let mut command = conche();
+    let command = command.args(["bench", &uri(address, "/test"), "-n", "20"]).stdout(Stdio::null()).stderr(full);
+    assert_eq!(command.status().expect("the command starts").code(), Some(0));
+}
+
 /// A result with these responses in each second, all of which took so many milliseconds.
 fn made_up(path: &Path, answered: &[u64], milliseconds: f64) {
     let latency = json!({
@@ -208,12 +235,14 @@ fn two_results_are_compared_by_ratios_with_intervals() {
     };
     let faster = rows(before, after);
     let names: Vec<_> = faster.iter().filter_map(|row| row["quantity"].as_str()).collect();
-    assert_eq!(names, ["requests_per_s", "latency_p50_ms", "latency_p90_ms", "latency_p99_ms", "latency_p999_ms"]);
+    let expected =
+        ["requests_per_s", "unanswered_share", "latency_p50_ms", "latency_p90_ms", "latency_p99_ms", "latency_p999_ms"];
+    assert_eq!(names, expected);
     let of = |row: &Value| ["low", "ratio", "high"].map(|name| row[name].as_f64().expect("a number"));
     let [low, ratio, high] = of(&faster[0]);
     // Twice the same logarithms: s² = 2.2e-4 of each, t(8; .975) = 2.306.
     assert!((ratio - 2.0).abs() < 1e-9 && (1.9..2.0).contains(&low) && (2.0..2.1).contains(&high), "{low} {high}");
-    assert!((of(&faster[1])[1] - 0.5).abs() < 1e-9);
+    assert!((of(&faster[2])[1] - 0.5).abs() < 1e-9);
     let [low, _, high] = of(&rows(before, noise)[0]);
     assert!(low < 1.0 && high > 1.0, "five noisy seconds tell nothing: {low} {high}");
 
@@ -224,4 +253,32 @@ fn two_results_are_compared_by_ratios_with_intervals() {
     let ended = bench(&["compare", before, none]);
     assert_eq!(ended.status, Some(2));
     assert!(ended.stderr.contains("none.json is no result of `conche bench --json`"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_comparison_tells_what_it_leaves_out_and_what_is_not_alike() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let files = ["before.json", "after.json"].map(|name| directory.path().join(name));
+    let [before, after] = files.each_ref().map(|file| file.to_str().expect("a UTF-8 path"));
+    made_up(&files[0], &[100, 100, 100, 100], 2.0);
+    made_up(&files[1], &[100, 0, 100, 0], 2.0);
+    let mut stalls: Value = serde_json::from_slice(&fs::read(after).expect("it is there")).expect("JSON");
+    (stalls["requests"], stalls["lost"]["timed_out"], stalls["unsent"]) = (json!(400), json!(150), json!(50));
+    for silent in [1, 3] {
+        stalls["intervals"][silent]["latency_ms"] = Value::Null;
+    }
+    (stalls["plan"]["load"], stalls["plan"]["rate"]) = (json!("constant"), json!(100.0));
+    fs::write(after, stalls.to_string()).expect("it can be written");
+    let ended = bench(&["compare", before, after, "--json"]);
+    let rows: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!((&rows[0]["ratio"], &rows[0]["low"]), (&json!(0.5), &Value::Null), "of the whole tests");
+    assert_eq!((&rows[1]["first"], &rows[1]["second"], &rows[1]["ratio"]), (&json!(0.0), &json!(0.5), &Value::Null));
+    for told in [
+        "2 of 4 intervals of the second have no answer",
+        "the tests differ in load: closed, then constant",
+        "the tests differ in rate: none, then 100.0",
+    ] {
+        assert!(ended.stderr.contains(told), "{told:?} in {}", ended.stderr);
+    }
+    assert_eq!(bench(&["compare", before, before]).stderr, "");
 }

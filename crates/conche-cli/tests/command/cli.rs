@@ -298,16 +298,7 @@ fn an_interrupted_experiment_says_so_and_has_no_results() {
     let mut process = conche();
     let process = process.args(["reproduce", "anrw18", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = Process(process.spawn().expect("the command starts"));
-    let status = format!("/proc/{}/status", process.0.id());
-    // Until the signal is caught it would end the process at once, as it does everywhere.
-    let catches_interrupts = || {
-        let status = fs::read_to_string(&status).expect("it runs");
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask of signals");
-        u64::from_str_radix(caught.trim(), 16).expect("hexadecimal") & 0b10 != 0
-    };
-    while !catches_interrupts() {
-        std::thread::yield_now();
-    }
+    process.catches_interrupts();
     process.signal("INT");
     let [mut stdout, mut stderr] = [String::new(), String::new()];
     process.0.stdout.take().expect("it is piped").read_to_string(&mut stdout).expect("text");

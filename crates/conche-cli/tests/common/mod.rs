@@ -46,6 +46,20 @@ impl Drop for Process {
 }
 
 impl Process {
+    /// Waits until it catches SIGINT, which would end it at once before.
+    #[cfg(target_os = "linux")]
+    pub fn catches_interrupts(&self) {
+        let status = format!("/proc/{}/status", self.0.id());
+        let catches = || {
+            let status = std::fs::read_to_string(&status).expect("it runs");
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask of signals");
+            u64::from_str_radix(caught.trim(), 16).expect("hexadecimal") & 0b10 != 0
+        };
+        while !catches() {
+            std::thread::yield_now();
+        }
+    }
+
     /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
         let kill = Command::new("kill").arg(format!("-{name}")).arg(self.0.id().to_string()).status();

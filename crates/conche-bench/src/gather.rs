@@ -1,0 +1,186 @@
+//! What the threads tell of each interval, added up; and what somebody who watches is told.
+//!
+//! The histogram of an interval is large, and kept only until all threads are past it. What stays of it is what a report has.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use crate::report;
+use crate::tally::Interval;
+
+/// How often somebody who watches is told something new.
+const NEWS: Duration = Duration::from_millis(500);
+
+/// What is known of a test that goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Live {
+    /// Since its start, the warm-up included.
+    pub elapsed: Duration,
+    /// Responses so far.
+    pub answered: u64,
+    /// Requests so far that will have none.
+    pub lost: u64,
+    /// Notifications so far.
+    pub notifications: u64,
+    /// Responses a second, of late.
+    pub rate: f64,
+    /// The median and the 99th percentile of latency, of late; `None` without responses.
+    pub latency: Option<[Duration; 2]>,
+}
+
+/// What a thread tells at the end of an interval.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(crate) thread: u32,
+    /// What came, and in which interval; `None` if nothing did.
+    pub(crate) came: Option<(u64, Interval)>,
+    /// The thread has nothing more to tell of intervals before this one.
+    pub(crate) next: u64,
+}
+
+/// What all threads have told.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    span: Duration,
+    /// Of each thread, the interval in which it is.
+    next: Vec<u64>,
+    /// Intervals of which a thread may still tell.
+    open: BTreeMap<u64, Interval>,
+    /// Those in which something came, and that all threads have told of.
+    closed: BTreeMap<u64, report::Interval>,
+    answered: u64,
+    lost: u64,
+    notifications: u64,
+}
+
+/// Adds up what the threads measure in each interval, until all of them are done.
+pub(crate) fn gather(
+    told: &Receiver<Sample>,
+    start: Instant,
+    span: Duration,
+    threads: u32,
+    watch: &mut dyn FnMut(&Live),
+) -> Gathered {
+    let mut gathered = Gathered::new(span, threads);
+    let mut news = start;
+    loop {
+        match told.recv_timeout(NEWS) {
+            Ok(sample) => gathered.hear(sample),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return gathered,
+        }
+        if news.elapsed() >= NEWS {
+            news = Instant::now();
+            watch(&gathered.live(start.elapsed()));
+        }
+    }
+}
+
+impl Gathered {
+    fn new(span: Duration, threads: u32) -> Self {
+        Self {
+            span,
+            next: (0..threads).map(|_| 0).collect(),
+            open: BTreeMap::new(),
+            closed: BTreeMap::new(),
+            answered: 0,
+            lost: 0,
+            notifications: 0,
+        }
+    }
+
+    fn hear(&mut self, sample: Sample) {
+        if let Some((number, came)) = sample.came {
+            self.answered += came.answered;
+            self.lost += came.lost;
+            self.notifications += came.notifications;
+            self.open.entry(number).and_modify(|sum| sum.add(&came)).or_insert(came);
+        }
+        if let Some(next) = self.next.get_mut(sample.thread as usize) {
+            *next = sample.next;
+        }
+        let reached = self.reached();
+        while let Some(oldest) = self.open.first_entry().filter(|oldest| *oldest.key() < reached) {
+            let (number, interval) = oldest.remove_entry();
+            self.closed.insert(number, report::Interval::of(&interval, self.span));
+        }
+    }
+
+    /// The first interval of which a thread may still tell.
+    fn reached(&self) -> u64 {
+        self.next.iter().copied().min().unwrap_or_default()
+    }
+
+    fn live(&self, elapsed: Duration) -> Live {
+        let last = self.reached().checked_sub(1).and_then(|last| self.closed.get(&last));
+        let time = |milliseconds: f64| Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default();
+        Live {
+            elapsed,
+            answered: self.answered,
+            lost: self.lost,
+            notifications: self.notifications,
+            rate: last.map_or(0.0, |last| last.answered as f64 / last.seconds),
+            latency: last.and_then(|last| last.latency_ms).map(|latency| [latency.p50, latency.p99].map(time)),
+        }
+    }
+
+    /// The intervals that lie within the time in which all threads were measuring; those in which nothing came included.
+    pub(crate) fn full_intervals(mut self, warm_up: Duration, measured: Duration) -> Vec<report::Interval> {
+        let span = self.span;
+        let count = |time: Duration| u64::try_from(time.as_nanos() / span.as_nanos().max(1)).unwrap_or(u64::MAX);
+        // Number 0 ends when a whole number of intervals is left of the warm-up.
+        let first = count(warm_up) + 1;
+        let all = first..first + count(measured);
+        all.map(|number| self.closed.remove(&number).unwrap_or_else(|| report::Interval::empty(span))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: Duration = Duration::from_secs(1);
+
+    fn sample(thread: u32, number: u64, answered: u64) -> Sample {
+        let came = Interval { answered, ..Interval::new() };
+        Sample { thread, came: Some((number, came)), next: number + 1 }
+    }
+
+    #[test]
+    fn a_histogram_is_kept_until_all_threads_are_past_it() {
+        let mut gathered = Gathered::new(SPAN, 2);
+        for number in 0..1_000 {
+            gathered.hear(sample(0, number, 3));
+            assert_eq!(gathered.open.len(), 1, "the other thread has not told");
+            // It has nothing in every other one, and says so.
+            let silent = Sample { thread: 1, came: None, next: number + 1 };
+            gathered.hear(if number % 2 == 0 { silent } else { sample(1, number, 4) });
+            assert_eq!(gathered.open.len(), 0);
+        }
+        let intervals = gathered.full_intervals(SPAN, SPAN * 10);
+        let answered: Vec<_> = intervals.iter().map(|interval| interval.answered).collect();
+        assert_eq!(answered, [3, 7, 3, 7, 3, 7, 3, 7, 3, 7], "2 to 11, after the warm-up");
+    }
+
+    #[test]
+    fn a_thread_that_is_done_holds_no_histogram_up() {
+        let mut gathered = Gathered::new(SPAN, 2);
+        gathered.hear(Sample { thread: 0, came: None, next: u64::MAX });
+        gathered.hear(sample(1, 5, 1));
+        assert_eq!(gathered.open.len(), 0);
+        assert!(gathered.live(SPAN).rate > 0.0);
+        gathered.hear(Sample { thread: 1, came: None, next: 9 });
+        assert!(gathered.live(SPAN).rate <= 0.0, "of late nothing came");
+    }
+
+    #[test]
+    fn intervals_in_which_nothing_came_are_told_as_such() {
+        let mut gathered = Gathered::new(SPAN, 1);
+        gathered.hear(sample(0, 1, 5));
+        gathered.hear(sample(0, 3, 6));
+        let intervals = gathered.full_intervals(Duration::ZERO, SPAN * 3);
+        let answered: Vec<_> = intervals.iter().map(|interval| interval.answered).collect();
+        assert_eq!(answered, [5, 0, 6]);
+    }
+}
