@@ -207,8 +207,10 @@ impl Temper {
         if queueing_delay == Micros::ZERO {
             return Micros::ZERO;
         }
-        let gap = queueing_delay.scaled(self.gate).min(self.timer(peer).scaled(self.gate_limit));
-        gap.divided(squared(others))
+        let gap =
+            queueing_delay.scaled(self.gate).min(self.timer(peer).scaled(self.gate_limit)).divided(squared(others));
+        // No timer is finer: on a loopback the wait would be longer than the queue.
+        if gap < Micros::MILLISECOND { Micros::ZERO } else { gap }
     }
 
     fn bounded(&self, timer: Micros) -> Micros {

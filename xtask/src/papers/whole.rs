@@ -32,8 +32,11 @@ pub fn check(manifest: &Manifest, gaps: Gaps, scenario: impl Fn(&str) -> Result<
     if manifest.scenarios.is_empty() {
         bail!("these results are of no paper");
     }
-    let name_of = |argument: &str| argument.split('=').next().is_some_and(|name| OTHERWISE.contains(&name));
-    if let Some(option) = manifest.command.iter().find(|argument| name_of(argument)) {
+    // A board tells which controllers are on it.
+    let allowed = |name: &str| gaps == Gaps::Told && name == "--controllers";
+    let is_otherwise =
+        |argument: &str| argument.split('=').next().is_some_and(|name| OTHERWISE.contains(&name) && !allowed(name));
+    if let Some(option) = manifest.command.iter().find(|argument| is_otherwise(argument)) {
         bail!("these results are not those of whole papers: they were run with {option}");
     }
     for of in &manifest.scenarios {
@@ -104,6 +107,15 @@ mod tests {
     fn runs_that_failed_are_no_reason_where_gaps_are_told() {
         let failed = Manifest { state: State::Failed, scenarios: vec![manifest().scenarios.remove(0)], ..manifest() };
         check(&failed, Gaps::Told, |_| Ok("replications = 10\n".to_owned())).expect("all else is whole");
+    }
+
+    #[test]
+    fn a_board_may_be_of_some_controllers_and_a_paper_may_not() {
+        let mut some = Manifest { scenarios: vec![manifest().scenarios.remove(0)], ..manifest() };
+        some.command.push("--controllers".to_owned());
+        let check = |gaps| check(&some, gaps, |_| Ok("replications = 10\n".to_owned()));
+        check(Gaps::Told).expect("its rows tell which");
+        check(Gaps::Refused).expect_err("a paper has all of its schemes");
     }
 
     #[test]

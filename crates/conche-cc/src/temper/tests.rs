@@ -63,6 +63,18 @@ mod gate {
     }
 
     #[test]
+    fn a_gap_of_less_than_a_millisecond_is_none() {
+        let temper = Temper::default();
+        let mut drive = Drive::new(&temper);
+        for rtt_us in [100, 300, 300, 300, 300, 300] {
+            drive.start(0.0);
+            drive.now += Duration::from_micros(rtt_us);
+            drive.acknowledged(AckKind::Piggybacked, AckedCopy::Unknown);
+        }
+        assert_eq!(drive.admit(true), Admission::Send);
+    }
+
+    #[test]
     fn one_fast_answer_of_four_opens_it_for_jitter() {
         let temper = Temper::default();
         let mut drive = settled(&temper, 100, 1);
