@@ -51,7 +51,7 @@ pub struct Temper {
     pub backoff: Factor,
     /// The RTO is at least this above the smoothed round-trip time: the granularity of clocks.
     pub least_spread: Duration,
-    /// Two exchanges start at least this many queueing delays apart; zero takes the gate away.
+    /// Two exchanges start at least this many queueing delays apart, unless that is less than a millisecond; zero takes the gate away.
     pub gate: Factor,
     /// But no more than this many RTOs: a forged early answer must not shut the gate.
     pub gate_limit: Factor,
