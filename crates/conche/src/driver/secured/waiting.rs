@@ -1,0 +1,117 @@
+//! Who waits for a session with a server.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use conche_dtls::{ConnectError, Ended, SessionId};
+use tokio::sync::oneshot;
+
+use super::{Place, Secured};
+use crate::driver::{Address, Driver};
+use crate::security::HandshakeError;
+use crate::settings::SharedController;
+
+/// A session, or why there is none.
+pub(in crate::driver) type Opened = Result<Address, HandshakeError>;
+
+/// Handshakes of ours that go on, and who waits for their end.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(HashMap<SocketAddr, Handshake>);
+
+#[derive(Debug)]
+struct Handshake {
+    session: SessionId,
+    name: Arc<str>,
+    waiting: Vec<oneshot::Sender<Opened>>,
+}
+
+impl Waiting {
+    pub(super) fn has(&self, at: SocketAddr) -> bool {
+        self.0.contains_key(&at)
+    }
+
+    /// The session is open. The answer is whose it is.
+    pub(super) fn opened(&mut self, at: SocketAddr, session: Address) -> Option<Arc<str>> {
+        let Handshake { name, waiting, .. } = self.0.remove(&at)?;
+        for answer in waiting {
+            // Nobody may wait any more.
+            let _ = answer.send(Ok(session));
+        }
+        Some(name)
+    }
+
+    pub(super) fn failed(&mut self, at: SocketAddr, session: SessionId, why: &Ended) {
+        if self.0.get(&at).is_some_and(|handshake| handshake.session == session) {
+            self.refuse(at, &HandshakeError::new(why));
+        }
+    }
+
+    /// There will be no session.
+    fn refuse(&mut self, at: SocketAddr, why: &HandshakeError) -> Option<SessionId> {
+        let Handshake { session, waiting, .. } = self.0.remove(&at)?;
+        for answer in waiting {
+            let _ = answer.send(Err(why.clone()));
+        }
+        Some(session)
+    }
+}
+
+impl Secured {
+    /// The session with a server of this name, now or later.
+    fn connect(
+        &mut self,
+        now: conche_proto::Instant,
+        to: Address,
+        name: Arc<str>,
+        flight: Option<Duration>,
+        answer: oneshot::Sender<Opened>,
+    ) {
+        let place = Place { at: to.socket_addr(), local: None };
+        if let Some(open) = self.sessions.open(&place).and_then(|session| self.open.get(&session))
+            && open.name.as_ref() == Some(&name)
+        {
+            let _ = answer.send(Ok(to.secured(open.number)));
+            return;
+        }
+        if let Some(handshake) = self.waiting.0.get_mut(&place.at) {
+            let _ = match handshake.name == name {
+                true => return handshake.waiting.push(answer),
+                false => answer.send(Err(HandshakeError::new(&ConnectError::Busy))),
+            };
+            return;
+        }
+        let begun = self.security.client_credentials(&name, self.epoch).and_then(|credentials| {
+            self.sessions.connect(now, place, &credentials, flight).map_err(|error| HandshakeError::new(&error))
+        });
+        match begun {
+            Ok(session) => {
+                self.waiting.0.insert(place.at, Handshake { session, name, waiting: vec![answer] });
+            }
+            Err(error) => {
+                let _ = answer.send(Err(error));
+            }
+        }
+    }
+}
+
+impl<C: SharedController> Driver<C> {
+    /// Opens a session with a server, or tells the one that is open.
+    pub(in crate::driver) fn secure(&mut self, to: Address, name: Arc<str>, answer: oneshot::Sender<Opened>) {
+        let Some(secured) = &mut self.secured else {
+            let _ = answer.send(Err(HandshakeError::none()));
+            return;
+        };
+        let flight = self.endpoint.snapshot(&to).and_then(|peer| peer.congestion.rto.into());
+        secured.connect(self.now, to, name, flight, answer);
+    }
+
+    /// The network has no way to a peer. A handshake with it, which has nothing to lose, is over.
+    pub(in crate::driver) fn no_way_for_sessions(&mut self, peer: Address) {
+        let Some(secured) = &mut self.secured else { return };
+        if let Some(session) = secured.waiting.refuse(peer.socket_addr(), &HandshakeError::unreachable()) {
+            secured.sessions.close(session);
+        }
+    }
+}
