@@ -1,0 +1,4 @@
+//! Sessions against each other in virtual time.
+
+mod handshakes;
+mod wire;
