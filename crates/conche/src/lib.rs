@@ -133,6 +133,7 @@ pub mod metrics;
 mod paths;
 mod prefixes;
 mod problem;
+pub mod security;
 pub mod server;
 mod settings;
 pub mod uri;

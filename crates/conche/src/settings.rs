@@ -15,6 +15,7 @@ use tracing::warn;
 use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Role, Socket, Start, Waiting};
 use crate::paths::{PathStore, Sharing};
 use crate::prefixes::Prefixes;
+use crate::security::Security;
 use crate::server::Router;
 use crate::watch::Watchers;
 
@@ -40,6 +41,8 @@ pub(crate) struct Settings<C = AnyController> {
     /// ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
     pub(crate) watchers: Watchers,
+    /// What is secured, and by what.
+    pub(crate) security: Security,
 }
 
 impl Default for Settings {
@@ -56,6 +59,7 @@ impl Default for Settings {
             groups: Vec::new(),
             retry_unreachable: false,
             watchers: Watchers::default(),
+            security: Security::default(),
         }
     }
 }
@@ -63,7 +67,7 @@ impl Default for Settings {
 impl<C> Settings<C> {
     /// The same settings with a controller of another type; those for prefixes are forgotten.
     pub(crate) fn with_controller<D>(self, controller: D) -> Settings<D> {
-        let Self { config, sharing, store, waiting, interface, groups, retry_unreachable, watchers, .. } = self;
+        let Self { config, sharing, store, waiting, interface, groups, retry_unreachable, watchers, security, .. } = self;
         let prefixes = Prefixes::default();
         Settings {
             config,
@@ -76,6 +80,7 @@ impl<C> Settings<C> {
             groups,
             retry_unreachable,
             watchers,
+            security,
         }
     }
 
@@ -131,6 +136,7 @@ impl<C: SharedController> Settings<C> {
         let start = Start {
             socket,
             company,
+            security: Arc::new(self.security.clone()),
             groups: self.groups.clone(),
             role,
             router,

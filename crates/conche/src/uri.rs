@@ -45,6 +45,7 @@ pub struct Uri(Arc<Parts>);
 struct Parts {
     text: String,
     secured: bool,
+    server_name: Option<Arc<str>>,
     host: Host,
     port: u16,
     segments: Vec<String>,
@@ -92,6 +93,11 @@ impl Uri {
     #[must_use]
     pub fn is_secured(&self) -> bool {
         self.0.secured
+    }
+
+    /// What the certificate of its server must name, if it is secured.
+    pub(crate) fn server_name(&self) -> Option<Arc<str>> {
+        self.0.server_name.clone()
     }
 
     /// The UDP port.
@@ -180,8 +186,14 @@ impl FromStr for Uri {
             Some(query) => decode_all("query argument", query.split('&'))?,
             None => Vec::new(),
         };
+        // A zone is nothing that others know.
+        let name = || match &host {
+            Host::Scoped { address, .. } => address.to_string().into(),
+            host => host.to_string().into(),
+        };
+        let server_name = secured.then(name);
         let body = options((&host, &segments, &queries), BodyBuilder::new()).build().ok();
-        Ok(Self(Arc::new(Parts { text: text.to_owned(), secured, host, port, segments, queries, body })))
+        Ok(Self(Arc::new(Parts { text: text.to_owned(), secured, server_name, host, port, segments, queries, body })))
     }
 }
 

@@ -216,6 +216,9 @@ impl RequestBuilder {
             return Err(Error::Encode { format, problem });
         }
         let uri = self.uri?;
+        if uri.is_secured() {
+            return Err(Error::SecuredGroup);
+        }
         let body = uri.body(self.body)?;
         let deadline = end_of(self.timeout);
         let mut found = resolve_until(deadline, &uri).await?;
@@ -289,7 +292,8 @@ impl RequestBuilder {
         let body = uri.body(self.body)?;
         let deadline = end_of(self.timeout);
         let Self { client, method, reliability, token, whole, fresh, .. } = self;
-        Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, patience }, uri))
+        let name = uri.server_name();
+        Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, patience, name }, uri))
     }
 }
 
@@ -335,7 +339,7 @@ impl Registered {
     pub(super) fn notified(&self, response: &Response, received: Instant) {
         let Ready { client, method, body, .. } = &self.ready;
         if let Some(cache) = &client.cache {
-            cache.notified((self.address, *method, body), response, received);
+            cache.notified((self.ready.cached(self.address), *method, body), response, received);
         }
     }
 }

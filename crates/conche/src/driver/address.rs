@@ -39,8 +39,13 @@ impl Address {
     }
 
     /// This session with who is there.
-    pub(super) fn secured(self, session: SessionNumber) -> Self {
+    pub(crate) fn secured(self, session: SessionNumber) -> Self {
         Self::Dtls(self.socket_addr(), session)
+    }
+
+    /// Whatever session leads there, where they need not be told apart.
+    pub(crate) fn of_any_session(self) -> Self {
+        self.secured(SessionNumber(0))
     }
 
     pub(crate) fn is_secured(self) -> bool {

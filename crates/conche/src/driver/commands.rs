@@ -43,6 +43,7 @@ impl<C: SharedController> Driver<C> {
             Command::Open { what, ticket, place, outcome } => self.open(what, ticket, place, outcome),
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
             Command::Body(what) => self.go_on_with_body(what),
+            Command::Secure { to, name, answer } => self.secure(to, name, answer),
             Command::Stats { answer } => {
                 let _ = answer.send(*self.endpoint.stats());
             }

@@ -18,6 +18,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::Address;
 use super::feed::{Feed, News, Teller};
 use super::reply::{Awaited, Replies, Reply};
+use super::secured::Opened;
 use super::turns::{Busy, Patience, Place, Turns};
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "metrics")]
@@ -32,6 +33,8 @@ pub(super) enum Command {
     Unsubscribe { observed: u64, ticket: u64, outcome: Reply },
     /// Go on with a body that goes block by block.
     Body(OfBody),
+    /// Open a session with a server of this name, or tell the one that is open.
+    Secure { to: Address, name: Arc<str>, answer: oneshot::Sender<Opened> },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Go on with a search for the busiest peers; at its end tell what is known of them, and everything that can be counted.
@@ -221,6 +224,11 @@ impl Handle {
         // If the driver is gone, so is the sender of the outcome.
         let _ = self.commands.send(command(ticket, outcome));
         Exchange { ticket, receiver, over: false, handle: self.clone() }
+    }
+
+    /// The session with a server of this name, which is opened if there is none; `None` if the driver is gone.
+    pub(crate) async fn secure(&self, to: Address, name: Arc<str>) -> Option<Opened> {
+        self.ask(|answer| Command::Secure { to, name, answer }).await
     }
 
     /// The counters of the endpoint; `None` if the driver is gone.

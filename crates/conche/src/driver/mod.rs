@@ -19,6 +19,11 @@ mod observed;
 mod observing;
 mod outbox;
 mod reply;
+#[cfg(feature = "dtls")]
+mod secured;
+#[cfg(not(feature = "dtls"))]
+#[path = "secured/absent.rs"]
+mod secured;
 mod serving;
 mod socket;
 mod throttle;
@@ -42,13 +47,14 @@ use std::time::Duration;
 
 use conche_proto::codec::{Body, Code, MessagePool, OwnedMessage};
 use conche_proto::{
-    Endpoint, Event, ExchangeId, Input, Instant, Limits, Output, RequestId, RespondError, Transmit, Undrained,
+    Endpoint, Event, ExchangeId, Failure, Input, Instant, Limits, Output, RequestId, RespondError, Transmit, Undrained,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use crate::paths::{PathStore, Sharing};
+use crate::security::Security;
 use crate::server::{Response, Router};
 use crate::settings::SharedController;
 use crate::watch::Watchers;
@@ -61,6 +67,7 @@ use keeping::Keeping;
 use observed::Topics;
 use observing::Observations;
 use outbox::Outbox;
+use secured::Secured;
 use serving::{Asker, Serving};
 use socket::{Arrival, Received};
 use throttle::Throttle;
@@ -80,6 +87,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct Driver<C: SharedController> {
     socket: Socket,
     endpoint: Endpoint<Address, C>,
+    /// Between both, for peers that are sessions.
+    secured: Option<Secured>,
     clock: Clock,
     traffic: Traffic,
     /// What the clock showed when the task woke up.
@@ -109,6 +118,7 @@ pub(crate) struct Driver<C: SharedController> {
 pub(crate) struct Start {
     pub(crate) socket: Socket,
     pub(crate) company: Company,
+    pub(crate) security: Arc<Security>,
     /// To be joined, on the interfaces with these indices.
     pub(crate) groups: Vec<(IpAddr, u32)>,
     pub(crate) role: Role,
@@ -146,12 +156,16 @@ impl<C: SharedController> Driver<C> {
         }
         let handle = Handle::new(sender, Arc::clone(&cancelled), Arc::clone(&turns), local, bounds);
         let clock = Clock::start();
+        let secured = Secured::start(clock.now(), &start.security)?;
+        let message_bytes = start.limits.message_bytes;
+        let place = if secured.is_some() { Secured::longest_datagram(message_bytes) } else { message_bytes };
         let topics = Topics::new(&router);
         let keeping = start.store.map(|store| Keeping::new(store, start.limits.paths, clock.now()));
         let driver = Self {
             traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock },
             socket,
             endpoint,
+            secured,
             clock,
             now: clock.now(),
             serving: Serving::new(router, start.handlers),
@@ -168,7 +182,7 @@ impl<C: SharedController> Driver<C> {
             closing: None,
             company: start.company,
             incoming: socket::buffer(start.role),
-            outgoing: Outbox::new(socket::at_once(start.role), start.limits.message_bytes),
+            outgoing: Outbox::new(socket::at_once(start.role), place),
             pool: MessagePool::new(),
             receive_errors: Throttle::default(),
             response_errors: Throttle::default(),
@@ -180,6 +194,7 @@ impl<C: SharedController> Driver<C> {
         self.recall_paths().await;
         self.drive().await;
         self.now = self.clock.now();
+        self.close_sessions().await;
         self.keep_paths().await;
     }
 
@@ -198,7 +213,8 @@ impl<C: SharedController> Driver<C> {
             }
             let closing = self.closing.as_ref().map(Closing::due);
             let due = due.into_iter().chain(self.observations.due());
-            let due = due.chain(self.keeping.as_ref().map(Keeping::due)).min();
+            let due = due.chain(self.keeping.as_ref().map(Keeping::due));
+            let due = due.chain(self.secured.as_ref().and_then(Secured::due)).min();
             let wake = [due.and_then(|due| self.clock.wake_up(due)), closing].into_iter().flatten().min();
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
@@ -239,9 +255,18 @@ impl<C: SharedController> Driver<C> {
     /// leaves together, as much at a time as there is room for.
     async fn drain(&mut self) -> Option<Instant> {
         loop {
+            self.hear_sessions();
+            if self.outgoing.is_full() {
+                self.send_all().await;
+                continue;
+            }
             match self.endpoint.poll(self.now, self.outgoing.room()) {
                 Output::Transmit(transmit) => {
                     self.departs(&transmit);
+                    if transmit.to.is_secured() {
+                        self.seal(transmit);
+                        continue;
+                    }
                     self.outgoing.push(self.now, transmit);
                     if self.outgoing.is_full() {
                         self.send_all().await;
@@ -294,7 +319,10 @@ impl<C: SharedController> Driver<C> {
     /// A datagram has left, or could not be sent.
     fn has_left(&mut self, index: usize, sent: io::Result<()>) {
         let transmit = *self.outgoing.transmit(index);
-        self.traffic.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
+        // What is protected was told of as it was before.
+        if !Secured::is_record(self.outgoing.datagram(index)) {
+            self.traffic.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
+        }
         if self.traffic.is_watched() && transmit.exchange.is_some() {
             self.traffic.path(self.now, transmit.to, self.endpoint.snapshot(&transmit.to));
         }
@@ -339,6 +367,16 @@ impl<C: SharedController> Driver<C> {
                 Err(error) if socket::is_about_a_peer(&error) => continue,
                 Err(error) => return Err(error),
             };
+            if let (Received::Datagram(arrival), Some(secured)) = (&received, &self.secured) {
+                let is_record = Secured::is_record(arrival.datagram(&self.incoming).bytes);
+                if is_record || !secured.takes_plaintext() {
+                    self.take_record(*arrival);
+                    if self.outgoing.is_full() {
+                        self.send_all().await;
+                    }
+                    continue;
+                }
+            }
             if let Received::Datagram(arrival) = received {
                 self.traffic.arrived(self.now, &arrival.datagram(&self.incoming));
             }
@@ -359,6 +397,10 @@ impl<C: SharedController> Driver<C> {
                 debug!(%peer, "the network reports the peer unreachable");
                 self.traffic.unreachable(self.now, peer);
                 let quoted = &self.incoming[..quoted];
+                if Secured::is_record(quoted) {
+                    self.no_way_for_sessions(peer);
+                    return Ok(());
+                }
                 if self.retry_unreachable && is_confirmable(quoted) {
                     return Ok(());
                 }
@@ -416,6 +458,9 @@ impl<C: SharedController> Driver<C> {
             }
             Event::Failed { exchange, peer, reason: failure, course } => {
                 debug!(%peer, %failure, "an exchange failed");
+                if matches!(failure, Failure::TimedOut | Failure::NoResponse) {
+                    self.doubt_session(peer);
+                }
                 self.exchanges.end(exchange, format_args!("{failure}"), course, |_| {
                     Err(ExchangeError::Failed { failure, course })
                 });

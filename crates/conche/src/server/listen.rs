@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "dtls")]
+use conche_dtls::ServerKeys;
 use conche_proto::cc::AnyController;
 use conche_proto::{PeerSnapshot, Stats};
 use thiserror::Error;
@@ -16,6 +18,8 @@ use super::{Resource, RouteError, Router};
 use crate::builder::Builder;
 use crate::client::{CacheLimits, Client};
 use crate::driver::{Binding, Handlers};
+#[cfg(feature = "dtls")]
+use crate::security::{Keys, OwnCertificate, Roots};
 use crate::settings::{ConfigError, SharedController, StartError};
 
 /// A running CoAP server. Dropping it stops it at once; [`shutdown`](Self::shutdown) lets it finish.
@@ -283,6 +287,30 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// ```
     pub fn workers(mut self, workers: usize) -> Self {
         self.role.more_workers = workers.saturating_sub(1);
+        self
+    }
+
+    /// Lets in only clients that have a session with a pre-shared key, over DTLS (RFC 7252 §9.1.3.1): this server answers `coaps`, and
+    /// nothing that is not protected. Its port is 5684 by default. The function finds the key of an identity; a client is not told
+    /// whether the identity or the key was wrong. See [`security`](crate::security).
+    #[cfg(feature = "dtls")]
+    pub fn psk(mut self, keys: impl Keys + 'static) -> Self {
+        self.settings.security.keys = Some(ServerKeys::new(keys));
+        self
+    }
+
+    /// The same for clients that ask for a certificate: this one is shown to them (RFC 7252 §9.1.3.3). With
+    /// [pre-shared keys](Self::psk) as well, clients choose.
+    #[cfg(feature = "dtls")]
+    pub fn certificate(mut self, own: OwnCertificate) -> Self {
+        self.settings.security.certificate = Some(own);
+        self
+    }
+
+    /// Lets in only those clients without a pre-shared key that show a certificate for which one of these vouches.
+    #[cfg(feature = "dtls")]
+    pub fn client_roots(mut self, roots: Roots) -> Self {
+        self.settings.security.client_roots = Some(roots);
         self
     }
 

@@ -18,6 +18,8 @@ mod multicast;
 mod observe;
 mod paths;
 mod server_api;
+#[cfg(feature = "dtls")]
+mod secured;
 mod small_options;
 mod streams;
 #[cfg(target_os = "linux")]

@@ -146,7 +146,8 @@ impl Secured {
     }
 
     fn opened(&mut self, session: SessionId, place: Place, role: Role, identity: Identity) {
-        self.last_number = self.last_number.wrapping_add(1);
+        // 0 is nobody's.
+        self.last_number = self.last_number.checked_add(1).unwrap_or(1);
         let number = SessionNumber(self.last_number);
         let address = Address::from(place.at).secured(number);
         let name = match role {

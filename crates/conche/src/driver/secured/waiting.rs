@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conche_dtls::{ConnectError, Ended, SessionId};
+use conche_dtls::{ConnectError, Ended, Failure, SessionId};
 use tokio::sync::oneshot;
 
 use super::{Place, Secured};
@@ -44,7 +44,7 @@ impl Waiting {
 
     pub(super) fn failed(&mut self, at: SocketAddr, session: SessionId, why: &Ended) {
         if self.0.get(&at).is_some_and(|handshake| handshake.session == session) {
-            self.refuse(at, &HandshakeError::new(why));
+            self.refuse(at, &reason(why));
         }
     }
 
@@ -55,6 +55,13 @@ impl Waiting {
             let _ = answer.send(Err(why.clone()));
         }
         Some(session)
+    }
+}
+
+fn reason(why: &Ended) -> HandshakeError {
+    match why {
+        Ended::Failed(Failure::Silence) => HandshakeError::silence(why),
+        _ => HandshakeError::new(why),
     }
 }
 
