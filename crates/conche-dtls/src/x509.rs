@@ -8,8 +8,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use conche_proto::Instant;
+use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{
-    AlgorithmIdentifier, CertificateDer, InvalidSignature, ServerName, SignatureVerificationAlgorithm, TrustAnchor,
+    AlgorithmIdentifier, CertificateDer, InvalidSignature, PrivateKeyDer, ServerName, SignatureVerificationAlgorithm, TrustAnchor,
     UnixTime, alg_id,
 };
 use webpki::{EndEntityCert, KeyUsage};
@@ -42,6 +43,17 @@ impl OwnCertificate {
             return Err(CredentialsError::PrivateKey);
         }
         Ok(Self { certificate, key })
+    }
+
+    /// The same from PEM (RFC 7468): the first certificate and the first private key of each text.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, CredentialsError> {
+        let certificate = CertificateDer::from_pem_slice(certificate).map_err(|_| CredentialsError::Certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| CredentialsError::PrivateKey)?;
+        Self::new(certificate.to_vec(), Secret::new(key.secret_der()))
     }
 
     pub(crate) fn certificate(&self) -> &[u8] {

@@ -6,6 +6,9 @@ use conche_dtls::{
     ClientCredentials, CredentialsError, OwnCertificate, ServerCertificate, ServerCredentials, ServerKeys, Trust,
 };
 
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+
 use super::HandshakeError;
 
 /// Certificates (DER) that are believed for themselves, and those that may stand between them and a peer's.
@@ -28,6 +31,16 @@ impl Roots {
         let roots = Self { roots, intermediates: Vec::new() };
         roots.trust(Duration::ZERO)?;
         Ok(roots)
+    }
+
+    /// Those of a text of PEM (RFC 7468), all of them.
+    ///
+    /// # Errors
+    /// There is none, or one of them is no certificate.
+    pub fn from_pem(text: &[u8]) -> Result<Self, CredentialsError> {
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+        let certificates = certificates.map_err(|_| CredentialsError::Certificate)?;
+        Self::new(certificates.iter().map(|certificate| certificate.to_vec()))
     }
 
     /// With these certificates (DER) between them and those of peers. Peers send their own only.
