@@ -76,6 +76,13 @@ pub(crate) enum Binding {
     Socket(Arc<std::net::UdpSocket>),
 }
 
+impl Binding {
+    /// The operating system chooses a port, another one each time.
+    pub(crate) fn chooses_port(&self) -> bool {
+        matches!(self, Self::Address(address) if address.port() == 0)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Socket {
     io: UdpSocket,
