@@ -202,12 +202,7 @@ impl Client {
 
     /// What is known of the path to a destination; `None` if nothing is.
     pub async fn snapshot(&self, peer: SocketAddr) -> Option<PeerSnapshot> {
-        for handle in self.sockets.open() {
-            if let Some(snapshot) = handle.snapshot(peer).await {
-                return Some(snapshot);
-            }
-        }
-        None
+        self.sockets.known(peer)?.snapshot(peer).await
     }
 
     /// Writes what is known of paths to the [`path_store`](ClientBuilder::path_store), if there is one, and waits for that. A program that

@@ -104,6 +104,10 @@ impl<C: SharedController> Driver<C> {
                 let waiting =
                     Waiting { ticket, ping, responses, told, outcome, place: Some(place), peer: to.canonical(), span };
                 self.exchanges.insert(exchange, waiting);
+                let scarce = self.endpoint.ids_scarce_until(self.now, &to);
+                if let Some(until) = scarce.and_then(|until| self.clock.wake_up(until)) {
+                    self.scarcity.begins(to, until);
+                }
             }
             Err(refusal) => {
                 span.in_scope(|| debug!(%refusal, "refused"));

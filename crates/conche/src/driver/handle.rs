@@ -18,6 +18,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::Address;
 use super::feed::{Feed, News, Teller};
 use super::reply::{Awaited, Replies, Reply};
+use super::scarcity::Scarcity;
 use super::secured::Opened;
 use super::turns::{Busy, Patience, Place, Turns};
 use crate::body::{BoxError, Piece};
@@ -140,6 +141,7 @@ pub(crate) struct Handle {
 struct Shared {
     cancelled: Arc<Cancelled>,
     turns: Arc<Turns>,
+    scarcity: Arc<Scarcity>,
     local: SocketAddr,
     /// The socket reaches IPv4, be it by mapped addresses.
     reaches_v4: bool,
@@ -152,8 +154,7 @@ struct Shared {
 impl Handle {
     pub(super) fn new(
         commands: mpsc::UnboundedSender<Command>,
-        cancelled: Arc<Cancelled>,
-        turns: Arc<Turns>,
+        (cancelled, turns, scarcity): (Arc<Cancelled>, Arc<Turns>, Arc<Scarcity>),
         (local, reaches_v4): (SocketAddr, bool),
         (queue_lifetime, body_limit): (Duration, usize),
     ) -> Self {
@@ -161,6 +162,7 @@ impl Handle {
         let shared = Shared {
             cancelled,
             turns,
+            scarcity,
             local,
             reaches_v4,
             tickets,
@@ -206,6 +208,11 @@ impl Handle {
             (SocketAddr::V6(local), SocketAddr::V6(_)) if local.ip().to_ipv4_mapped().is_none() => Some(to.into()),
             _ => None,
         }
+    }
+
+    /// Few message IDs are left toward a destination, and what has none waits for minutes.
+    pub(crate) fn is_short_of_ids(&self, to: Address) -> bool {
+        self.shared.scarcity.is_of(to)
     }
 
     /// Joins the line of a destination.
@@ -266,6 +273,11 @@ impl Handle {
     pub(crate) async fn keep_paths(&self) {
         // A driver that has ended has kept it.
         let _ = self.ask(|done| Command::KeepPaths { done }).await;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn use_up_ids(&self, to: SocketAddr, until: tokio::time::Instant) {
+        self.shared.scarcity.begins(self.reach(to).expect("it is of that IP version"), until);
     }
 
     fn of_body(&self, what: OfBody) {

@@ -19,6 +19,7 @@ mod observed;
 mod observing;
 mod outbox;
 mod reply;
+mod scarcity;
 #[cfg(feature = "dtls")]
 mod secured;
 #[cfg(not(feature = "dtls"))]
@@ -67,6 +68,7 @@ use keeping::Keeping;
 use observed::Topics;
 use observing::Observations;
 use outbox::Outbox;
+use scarcity::Scarcity;
 use secured::Secured;
 use serving::{Asker, Serving};
 use socket::{Arrival, Received};
@@ -97,6 +99,7 @@ pub(crate) struct Driver<C: SharedController> {
     commands: mpsc::UnboundedReceiver<Command>,
     cancelled: Arc<Cancelled>,
     turns: Arc<Turns>,
+    scarcity: Arc<Scarcity>,
     exchanges: Exchanges,
     observations: Observations,
     topics: Topics,
@@ -145,6 +148,7 @@ impl<C: SharedController> Driver<C> {
         start.groups.iter().try_for_each(|&(group, interface)| socket.join(group, interface))?;
         let cancelled = Arc::new(Cancelled::default());
         let turns = Turns::new(start.waiting, &start.limits);
+        let scarcity = Arc::new(Scarcity::default());
         let (sender, commands) = mpsc::unbounded_channel();
         let local = (socket.local(), socket.reaches_v4());
         let bounds = (start.queue_lifetime, start.limits.body_bytes);
@@ -154,7 +158,8 @@ impl<C: SharedController> Driver<C> {
             let router = Arc::clone(&router);
             endpoint.stream_requests(Box::new(move |message| router.takes_stream(&OwnedMessage::from(*message))));
         }
-        let handle = Handle::new(sender, Arc::clone(&cancelled), Arc::clone(&turns), local, bounds);
+        let shared = (Arc::clone(&cancelled), Arc::clone(&turns), Arc::clone(&scarcity));
+        let handle = Handle::new(sender, shared, local, bounds);
         let clock = Clock::start();
         let secured = Secured::start(clock.now(), &start.security)?;
         let message_bytes = start.limits.message_bytes;
@@ -172,6 +177,7 @@ impl<C: SharedController> Driver<C> {
             commands,
             cancelled,
             turns,
+            scarcity,
             exchanges: Exchanges::default(),
             observations: Observations::default(),
             topics,
