@@ -1,0 +1,9 @@
+//! OSCORE through its public interface: what is protected comes out again, and nothing else does.
+
+mod allocations;
+mod attacks;
+mod malformed;
+mod observe;
+mod properties;
+mod restarts;
+mod support;
