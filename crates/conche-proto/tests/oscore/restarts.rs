@@ -120,17 +120,17 @@ fn run(restarts: usize, lies: bool) -> Result<Checker, Broken> {
         client.store(random);
         server.store(random);
         let (number, request) = match random.next_u32() % 8 {
-            0 => {
+            0 | 1 => {
                 client = client.restart(random);
                 restarted += 1;
                 continue;
             }
-            1 => {
+            2 | 3 => {
                 server = server.restart(random);
                 restarted += 1;
                 continue;
             }
-            2 | 3 if !sent.is_empty() => sent[random.next_u32() as usize % sent.len()].clone(),
+            4 if !sent.is_empty() => sent[random.next_u32() as usize % sent.len()].clone(),
             _ => {
                 let mut body = Body::builder().path("/light");
                 if let Some(echo) = echo.take() {
