@@ -169,7 +169,7 @@ fn nothing_secret_is_shown() {
 #[test]
 fn a_context_is_small_and_wipes_its_keys() {
     assert_eq!(size_of::<Context>(), 168);
-    assert_eq!(size_of::<Binding>(), 40);
+    assert_eq!(size_of::<Binding>(), 32);
     let mut key = Hidden([7; 32]);
     key.wipe();
     assert_eq!(key.0, [0; 32]);

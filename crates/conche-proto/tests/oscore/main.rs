@@ -2,6 +2,7 @@
 
 mod allocations;
 mod attacks;
+mod fuzz_replay;
 mod malformed;
 mod observe;
 mod properties;
