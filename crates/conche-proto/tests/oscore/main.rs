@@ -1,0 +1,10 @@
+//! OSCORE through its public interface: what is protected comes out again, and nothing else does.
+
+mod allocations;
+mod attacks;
+mod fuzz_replay;
+mod malformed;
+mod observe;
+mod properties;
+mod restarts;
+mod support;

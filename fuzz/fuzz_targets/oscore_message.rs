@@ -1,0 +1,8 @@
+//! libFuzzer's entry to `bodies/oscore_message.rs`.
+
+#![no_main]
+
+#[path = "../bodies/oscore_message.rs"]
+mod body;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| body::run(data));
