@@ -16,6 +16,7 @@ use crate::blockwise::Asked;
 use crate::codec::{MessageId, NoResponse, Token};
 use crate::config::SharedConfig;
 use crate::message::Remembered;
+use crate::security::Security;
 use crate::shares::{Group, Shares};
 use crate::store::{Arena, Linked, Links, List, Number, Seldom};
 use conche_cc::Instant;
@@ -51,6 +52,8 @@ pub(crate) struct Waiting<P> {
     pub(crate) asked: Asked,
     /// The bytes that may answer it; `None` without such a limit.
     pub(crate) allowance: Option<NonZeroU16>,
+    /// Its response is protected like it.
+    pub(crate) security: Security,
 }
 
 /// How a request came.

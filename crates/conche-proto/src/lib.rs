@@ -44,6 +44,7 @@ mod incoming;
 mod message;
 mod observe;
 mod peer;
+mod security;
 pub mod shares;
 mod store;
 
