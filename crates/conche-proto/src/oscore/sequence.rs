@@ -1,0 +1,76 @@
+//! The numbers that a sender gives to what it protects, each once (RFC 8613 §3.2.2, §7.2.1, appendix B.1.1).
+
+use super::{ContextId, ProtectError};
+
+/// The application is to store that the numbers of a context below `up_to` may have been used, and say so when that will
+/// survive a power cut: [`Contexts::reserved`](super::Contexts::reserved). Until then the context goes on with what it has,
+/// and protects nothing more when that is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserve {
+    /// Whose numbers.
+    pub context: ContextId,
+    /// What to store: after a restart the context begins with it ([`Start::Restarted`](super::Start::Restarted)).
+    pub up_to: u64,
+}
+
+/// Numbers below `next` may have been used, those below `reserved` may be.
+#[derive(Debug)]
+pub(super) struct Sequence {
+    next: u64,
+    reserved: u64,
+    /// The last that was asked for.
+    asked: u64,
+}
+
+impl Sequence {
+    /// One more than the last number (RFC 8613 §7.2.1).
+    pub(super) const END: u64 = 1 << 40;
+
+    /// Numbers that are asked for at once. What is left of them is lost in a restart: even with one each second, it would
+    /// take a century to use up all.
+    pub(super) const STEP: u64 = 256;
+
+    pub(super) fn new(next: u64) -> Self {
+        let next = next.min(Self::END);
+        Self { next, reserved: next, asked: next }
+    }
+
+    pub(super) fn take(&mut self) -> Result<u64, ProtectError> {
+        if self.next >= Self::END {
+            return Err(ProtectError::Exhausted);
+        }
+        if self.next >= self.reserved {
+            return Err(ProtectError::NotReserved);
+        }
+        let number = self.next;
+        self.next += 1;
+        Ok(number)
+    }
+
+    /// The next number, which was not used yet.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// What to store, once for each, if half of what was reserved is used.
+    pub(super) fn poll(&mut self) -> Option<u64> {
+        let wanted = self.wanted().filter(|wanted| *wanted > self.asked)?;
+        self.asked = wanted;
+        Some(wanted)
+    }
+
+    pub(super) fn wanted(&self) -> Option<u64> {
+        let wanted = self.next.saturating_add(Self::STEP).min(Self::END);
+        (self.reserved.saturating_sub(self.next) <= Self::STEP / 2 && wanted > self.reserved).then_some(wanted)
+    }
+
+    /// Numbers below this are stored as used. Fewer than before, or more than there are, mean nothing.
+    pub(super) fn reserved(&mut self, up_to: u64) {
+        self.reserved = self.reserved.max(up_to.min(Self::END));
+    }
+
+    /// What was asked for was not stored: it is asked for again.
+    pub(super) fn not_reserved(&mut self) {
+        self.asked = self.reserved;
+    }
+}
