@@ -41,7 +41,7 @@ impl Security {
     const REQUEST_BYTES: usize = 2 + (1 + 5 + 1 + 8 + 7) + 4 + 1 + 1 + 16 + 4;
 
     /// The same of a response, which has neither kid nor kid context.
-    const RESPONSE_BYTES: usize = Self::REQUEST_BYTES - (1 + 8 + 7);
+    pub(crate) const RESPONSE_BYTES: usize = Self::REQUEST_BYTES - (1 + 8 + 7);
 
     /// Bytes to leave free in a request, its own or what it is answered with not counted.
     #[inline]
@@ -76,6 +76,11 @@ impl Security {
     #[inline]
     pub(crate) const fn is_as(&self, _: &Self) -> bool {
         true
+    }
+
+    #[inline]
+    pub(crate) const fn anew(&self) -> Self {
+        Self::PLAIN
     }
 }
 
@@ -136,12 +141,8 @@ impl Security {
         self.bound = Some(Box::new(Bound { context, binding: Some(binding), said: Some(said) }));
     }
 
-    /// The same without what was said, for as long as something is to be compared with it.
-    pub(crate) fn take(&mut self) -> Self {
-        let mut taken = core::mem::take(self);
-        if let Some(bound) = &mut taken.bound {
-            bound.said = None;
-        }
-        taken
+    /// As another request is to be protected.
+    pub(crate) fn anew(&self) -> Self {
+        self.context().map_or(Self::PLAIN, Self::with)
     }
 }

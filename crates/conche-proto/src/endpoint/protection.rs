@@ -16,22 +16,24 @@
 //!   whoever is could have kept the response back as well. No notification is an error in this way: what is observed goes
 //!   on, becomes stale in its time, and is registered again.
 
+use alloc::boxed::Box;
+use core::num::NonZeroU16;
+
+use rand_core::RngCore;
+
+use super::outbox::Source;
 use super::receive::Arrival;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
-use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Type};
+use crate::codec::{Body, Code, Message, MessagePool, OptionNumber, OwnedMessage, Type};
 use crate::exchange::{Failure, Opening};
+use crate::hash::Fingerprint;
 use crate::incoming::RequestId;
 use crate::message::{Received, Reply};
 use crate::oscore::{Binding, Context, ContextId, Contexts, InsertError, ProtectError, Refused, Reserve};
 use crate::security::Security;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
-
-use super::outbox::Source;
-use crate::hash::Fingerprint;
-use alloc::boxed::Box;
-use rand_core::RngCore;
 
 /// What a response to a protected request is.
 enum Response {
@@ -118,18 +120,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if bytes > limit { Err(RequestError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
-    /// The same for the next message of an exchange: what leaves of it, or `None` if it cannot be protected.
+    /// The same for the next message of an exchange: what leaves of it, or why the exchange fails.
     #[inline]
-    pub(super) fn protect_next(&mut self, index: u32, body: Body) -> Option<Body> {
+    pub(super) fn protect_next(&mut self, index: u32, body: Body) -> Result<Body, Failure> {
         let exchange = self.exchanges.get(index);
-        let Some(context) = exchange.security.context() else { return Some(body) };
+        let Some(context) = exchange.security.context() else { return Ok(body) };
         let token_length = exchange.token.encoded_len().max(self.config.longest_own_token());
         let said = (exchange.said().0, body);
-        let (binding, (code, body)) = self.protect_request(context, &said).ok()?;
+        let (binding, (code, body)) = self.protect_request(context, &said).map_err(Failure::NotProtected)?;
         let exchange = self.exchanges.get_mut(index);
         exchange.security.bind(binding, said);
         exchange.content.code = code;
-        (4 + token_length + body.len() <= self.config.limits.message_bytes).then_some(body)
+        let fits = 4 + token_length + body.len() <= self.config.limits.message_bytes;
+        if fits { Ok(body) } else { Err(Failure::NotProtected(ProtectError::TooLong)) }
     }
 
     fn protect_request(
@@ -141,6 +144,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let protected = contexts.protect_request(context, *code, body);
         self.ask_to_reserve();
         protected.map(|protected| (protected.binding, (protected.code, protected.body)))
+    }
+
+    /// What the protection of a notification adds at most.
+    pub(super) fn most_protection(&self) -> usize {
+        if self.oscore.is_some() { Security::RESPONSE_BYTES } else { 0 }
     }
 
     /// Protects what answers a request, beside a token of so many bytes; `None` if that cannot be done.
@@ -159,12 +167,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// The same, or an error without protection that says no more than to come back later.
-    pub(super) fn protect(
-        &mut self,
-        security: &Security,
-        token_length: usize,
-        content: (Code, &Body),
-    ) -> (Code, Body) {
+    pub(super) fn protect(&mut self, security: &Security, token_length: usize, content: (Code, &Body)) -> (Code, Body) {
         let protected = self.try_protect(security, token_length, content);
         protected.unwrap_or_else(|| (Code::SERVICE_UNAVAILABLE, self.try_later()))
     }
@@ -186,7 +189,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     }
                     arrival.allowance = arrival.allowance.map(|allowance| {
                         let beside = u16::try_from(arrival.security.response_bytes()).unwrap_or(u16::MAX);
-                        allowance.saturating_sub_to_one(beside)
+                        NonZeroU16::new(allowance.get().saturating_sub(beside)).unwrap_or(NonZeroU16::MIN)
                     });
                 }
                 self.receive_arrived(now, &arrival, &inner.view());
@@ -224,7 +227,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         contexts: &mut Option<Box<Contexts>>,
         binding: Option<&mut Binding>,
         message: &Message<'_>,
-        pool: &mut crate::codec::MessagePool,
+        pool: &mut MessagePool,
     ) -> Option<OwnedMessage> {
         message.option(OptionNumber::OSCORE)?;
         let unprotected = contexts.as_mut()?.unprotect_response(binding?, message, pool);
@@ -239,15 +242,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Piggybacked);
                 self.fail(now, index, Failure::NotAuthenticated(code));
             }
-            Response::Nothing => {
-                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
-                self.exchanges.await_response(now, index);
-            }
+            Response::Nothing => self.request_acknowledged(now, index),
         }
     }
 
     /// A separate response to a protected request.
-    pub(super) fn receive_protected_separately(
+    fn receive_protected_separately(
         &mut self,
         now: Instant,
         (source, what): (Source<P>, Fingerprint),
@@ -277,9 +277,34 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.deliver(now, index, kind, &inner);
     }
 
-    /// A message with the token of a protected subscription. What it was registered with last tells whether it is a
-    /// notification, or what it is being registered with again.
-    pub(super) fn receive_protected_notification(
+    /// A separate response that is to be protected: `true` if it belongs to a request or subscription that is.
+    pub(super) fn receive_protected_response(
+        &mut self,
+        now: Instant,
+        (source, what): (Source<P>, Fingerprint),
+        (peer, found): (Option<u32>, Option<u32>),
+        message: &Message<'_>,
+    ) -> bool {
+        let token = message.token();
+        let subscription =
+            peer.and_then(|peer| self.subscriptions.made()?.find(peer, &token)).filter(|&subscription| {
+                let found = self.subscriptions.get(subscription);
+                found.newest.is_some() && !found.security.is_plain()
+            });
+        let found = found.filter(|&index| !self.exchanges.get(index).security.is_plain());
+        match (subscription, found) {
+            (Some(subscription), _) => {
+                self.receive_protected_notification(now, (source, what), subscription, message);
+            }
+            (None, Some(index)) => self.receive_protected_separately(now, (source, what), index, message),
+            (None, None) => return false,
+        }
+        true
+    }
+
+    /// A message with the token of a protected subscription: what it is bound to tells whether it is a notification, or
+    /// answers a registration that is being repeated.
+    fn receive_protected_notification(
         &mut self,
         now: Instant,
         (source, what): (Source<P>, Fingerprint),
@@ -289,19 +314,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let found = self.subscriptions.get_mut(subscription);
         let registering = found.exchange.filter(|&id| self.exchanges.live(id).is_some());
         let binding = found.security.binding_mut();
-        let mut inner = Self::open_with(&mut self.oscore, binding, message, &mut self.requests);
-        if inner.is_none()
-            && let Some(id) = registering
-        {
-            if let Response::Inner(answer) = self.unprotected(id.index, message) {
-                let security = self.exchanges.get_mut(id.index).security.clone().take();
-                self.subscriptions.get_mut(subscription).security = security;
-                inner = Some(answer);
-            }
-        }
-        match inner {
-            Some(inner) => self.take_notification(now, source, what, subscription, &inner.view()),
-            None => self.stats.refused_protection += 1,
+        match (Self::open_with(&mut self.oscore, binding, message, &mut self.requests), registering) {
+            (Some(inner), _) => self.receive_notification(now, source, what, subscription, &inner.view()),
+            (None, Some(id)) => self.receive_protected_separately(now, (source, what), id.index, message),
+            (None, None) => self.stats.refused_protection += 1,
         }
     }
 

@@ -35,6 +35,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
         let (token_length, plain) = (waiting.token.encoded_len(), waiting.asked.is_plain());
+        let token_length = token_length + waiting.security.response_bytes();
         if Self::is_unwanted(waiting, &response) {
             self.ignore(now, request);
             return Ok(None);
@@ -147,9 +148,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(SupersedeError::NotOutstanding);
         }
         let token_length = found.token.encoded_len();
+        let security = found.security.clone();
         self.check_code(&response)?;
-        self.check(&response, token_length)?;
-        let content = Content { code: response.code, body: response.body };
+        self.check(&response, token_length + security.response_bytes())?;
+        let (code, body) = self.protect(&security, token_length, (response.code, &response.body));
+        let content = Content { code, body };
         self.exchanges.supersede(&mut self.peers, exchange.index, content);
         Ok(())
     }
@@ -191,7 +194,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[inline]
     fn piggyback(&mut self, now: Instant, waiting: &Waiting<P>, response: &Response) {
         self.incoming.give_back(waiting.group, &waiting.token);
-        let Response { code, body, .. } = response;
+        let protected;
+        let (code, body) = if waiting.security.is_plain() {
+            (&response.code, &response.body)
+        } else {
+            let token_length = waiting.token.encoded_len();
+            protected = self.protect(&waiting.security, token_length, (response.code, &response.body));
+            (&protected.0, &protected.1)
+        };
         let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
         let length = 4 + token.encoded_len() + body.len();
         let reply = match u8::try_from(length) {
@@ -235,6 +245,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         response: Response,
     ) -> Option<ExchangeId> {
         // The answer to a body in sets is all that its client waits for, and nothing makes it ask again (RFC 9177 §4.3).
+        let (code, body) = match waiting.security.is_plain() {
+            true => (response.code, response.body),
+            false => self.protect(&waiting.security, waiting.token.encoded_len(), (response.code, &response.body)),
+        };
         let awaited = waiting.came == Came::Confirmable || waiting.asked.q_block1().is_some();
         let by_default = if awaited { Reliability::Confirmable } else { Reliability::NeverConfirmable };
         let reliability = response.reliability.unwrap_or(by_default);
@@ -245,7 +259,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         if let Some(id) = free_id {
             let to = Source { from: waiting.from, local: waiting.local, copy: None };
-            let datagram = encoded(Type::NonConfirmable, response.code, id, &waiting.token, &response.body);
+            let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, &body);
             let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
             self.rejectable.left(what, waiting.token.clone());
             if let Some(observer) = observer {
@@ -257,8 +271,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let mut opening = Opening {
             purpose: Purpose::Response(waiting.group),
-            code: response.code,
-            body: response.body,
+            code,
+            body,
             token: waiting.token.clone(),
             local: waiting.local,
             reliability: if confirmable { reliability } else { Reliability::NeverConfirmable },
@@ -266,6 +280,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             transfer: None,
             whole: false,
             streamed: false,
+            security: waiting.security.clone(),
         };
         let exchange = self.open(now, peer, &mut opening);
         self.peers.let_go(now, peer);

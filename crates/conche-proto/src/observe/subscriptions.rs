@@ -132,18 +132,7 @@ impl Subscriptions {
         let generation = self.generation;
         let (exchange, newest, coming) = (Some(exchange), None, None);
         let subscription =
-            Subscription {
-            generation,
-            peer,
-            token,
-            request,
-            reliability,
-            exchange,
-            newest,
-            in_sets,
-            coming,
-            security,
-        };
+            Subscription { generation, peer, token, request, reliability, exchange, newest, in_sets, coming, security };
         let index = self.slots.insert(subscription)?;
         let hash = self.hash_of(peer, &self.slots[index].token);
         self.by_token.insert(hash, index);

@@ -157,6 +157,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 }
 
 /// An arrival whose source was looked at when its body began.
-fn validated<P: Copy>(arrival: &Arrival<P>) -> Arrival<P> {
-    Arrival { allowance: None, ..*arrival }
+fn validated<P: Clone>(arrival: &Arrival<P>) -> Arrival<P> {
+    Arrival { allowance: None, ..arrival.clone() }
 }
