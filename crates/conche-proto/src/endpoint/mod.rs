@@ -89,8 +89,6 @@ use crate::hash::Keyed;
 use crate::incoming::Incoming;
 use crate::message::{Deduplication, Rejectable};
 use crate::observe::{Observers, Subscriptions};
-#[cfg(feature = "oscore")]
-use crate::oscore::Contexts;
 use crate::peer::{ChooseController, ChoosePath, ControllerId, PathKey, PeerSnapshot, Peers, Survey};
 use crate::store::OnDemand;
 use conche_cc::group::Group;
@@ -121,9 +119,6 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     groups: Option<SourceGroups<P>>,
     limiter: Option<Box<Limiter>>,
     known: Option<Box<Known<P>>>,
-    /// Security contexts, if there are any.
-    #[cfg(feature = "oscore")]
-    oscore: Option<Box<Contexts>>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
     requests: MessagePool,
     received: OnDemand<Deduplication>,
@@ -175,8 +170,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             groups: None,
             limiter: config.response_limit.map(|limit| Box::new(Limiter::new(limit))),
             known,
-            #[cfg(feature = "oscore")]
-            oscore: None,
             requests: MessagePool::new(),
             received: OnDemand::new(config.clone()),
             rejectable: Rejectable::default(),

@@ -27,11 +27,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let waiting =
             self.incoming.get(request).filter(|waiting| !waiting.is_to_group() && waiting.allowance.is_none())?;
         let waiting = waiting.clone();
-        let Waiting { from, local, group, asked, ref security, .. } = waiting;
-        if let Some(before) = self.observer_of(&waiting) {
+        let Waiting { from, local, group, asked, .. } = waiting;
+        if let Some(before) = self.observer_of(request, &waiting) {
             self.remove_observer(now, before);
         }
-        let (token, security) = (waiting.token.clone(), security.clone());
+        let (token, security) = (waiting.token, self.incoming.security(request).clone());
         if !self.observers.admits(group, &token, self.config.limits.observers) {
             return None;
         }
@@ -106,7 +106,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         if matches!(message.code(), Code::GET | Code::FETCH)
             && let Some(waiting) = self.incoming.get(request).cloned()
-            && let Some(observer) = self.observer_of(&waiting)
+            && let Some(observer) = self.observer_of(request, &waiting)
         {
             self.lose_observer(now, observer, reason);
         }
@@ -119,7 +119,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return None;
         }
         let waiting = self.incoming.get(request)?.clone();
-        let observer = self.observer_of(&waiting)?;
+        let observer = self.observer_of(request, &waiting)?;
         (self.observers.progress(observer) == Progress::Unanswered(request)).then_some(observer)
     }
 
@@ -323,7 +323,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    fn observer_of(&mut self, waiting: &Waiting<P>) -> Option<u32> {
+    fn observer_of(&mut self, request: RequestId, waiting: &Waiting<P>) -> Option<u32> {
         let &Waiting { from, local, ref token, peer, .. } = waiting;
         let peer = match peer {
             Some(peer) => peer.get(),
@@ -331,7 +331,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let observers = self.observers.made()?;
         let found = observers.find(&Place { peer, token: token.clone(), local })?;
-        observers.is_secured_as(found, &waiting.security).then_some(found)
+        observers.is_secured_as(found, self.incoming.security(request)).then_some(found)
     }
 
     fn lose_observer(&mut self, now: Instant, index: u32, reason: ObserverEnd) {

@@ -23,7 +23,7 @@ use rand_core::RngCore;
 
 use super::outbox::Source;
 use super::receive::Arrival;
-use super::{Endpoint, Event, RequestError};
+use super::{Endpoint, Event, Known, RequestError};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessagePool, OptionNumber, OwnedMessage, Type};
 use crate::exchange::{Failure, Opening};
@@ -34,6 +34,13 @@ use crate::oscore::{Binding, Context, ContextId, Contexts, InsertError, ProtectE
 use crate::security::Security;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
+
+/// What is shared with peers.
+pub(super) struct Protection {
+    contexts: Contexts,
+    /// Messages that were refused.
+    refused: u64,
+}
 
 /// What a response to a protected request is.
 enum Response {
@@ -55,13 +62,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If there is one already whose other end has the same name.
     pub fn add_context(&mut self, context: Context) -> Result<ContextId, InsertError> {
-        if self.oscore.is_none() {
+        let random = &mut self.random;
+        let known = self.known.get_or_insert_with(|| Box::new(Known::NOTHING));
+        let protection = known.protection.get_or_insert_with(|| {
             let mut seed = [0; 32];
-            self.random.fill_bytes(&mut seed);
-            self.oscore = Some(Box::new(Contexts::new(usize::MAX, seed)));
-        }
-        let contexts = self.oscore.as_mut().ok_or(InsertError::Full)?;
-        let id = contexts.insert(context)?;
+            random.fill_bytes(&mut seed);
+            Protection { contexts: Contexts::new(usize::MAX, seed), refused: 0 }
+        });
+        let id = protection.contexts.insert(context)?;
         self.ask_to_reserve();
         Ok(id)
     }
@@ -69,27 +77,27 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Takes a security context out, so that it can be stored: its [number](Context::next_number) and
     /// [window](Context::window). What comes for it and what would be protected with it fails from now on.
     pub fn remove_context(&mut self, id: ContextId) -> Option<Context> {
-        self.oscore.as_mut()?.remove(id)
+        Known::protection(&mut self.known)?.contexts.remove(id)
     }
 
     /// A security context.
     #[must_use]
     pub fn context(&self, id: ContextId) -> Option<&Context> {
-        self.oscore.as_ref()?.get(id)
+        self.known.as_ref()?.protection.as_ref()?.contexts.get(id)
     }
 
     /// What [`Event::Reserve`] asked for is stored, so that it will survive a power cut.
     pub fn reserved(&mut self, reserve: Reserve) {
-        if let Some(contexts) = &mut self.oscore {
-            contexts.reserved(reserve);
+        if let Some(protection) = Known::protection(&mut self.known) {
+            protection.contexts.reserved(reserve);
             self.ask_to_reserve();
         }
     }
 
     /// What [`Event::Reserve`] asked for could not be stored: it is asked for again when the context is used next.
     pub fn not_reserved(&mut self, context: ContextId) {
-        if let Some(contexts) = &mut self.oscore {
-            contexts.not_reserved(context);
+        if let Some(protection) = Known::protection(&mut self.known) {
+            protection.contexts.not_reserved(context);
         }
     }
 
@@ -97,11 +105,32 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// wait for its response any more.
     #[must_use]
     pub fn security(&self, request: RequestId) -> Option<ContextId> {
-        self.incoming.get(request)?.security.context()
+        self.incoming.security(request).context()
+    }
+
+    /// How many messages were refused for their protection: replayed, forged, for a context that there is not, or without the
+    /// protection that is due.
+    #[must_use]
+    pub fn refused_protection(&self) -> u64 {
+        self.known.as_ref().and_then(|known| known.protection.as_ref()).map_or(0, |protection| protection.refused)
+    }
+
+    /// There are, or were, security contexts.
+    #[inline]
+    pub(super) fn has_contexts(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| known.protection.is_some())
+    }
+
+    fn count_refused(&mut self) {
+        if let Some(protection) = Known::protection(&mut self.known) {
+            protection.refused += 1;
+        }
     }
 
     fn ask_to_reserve(&mut self) {
-        while let Some(reserve) = self.oscore.as_mut().and_then(|contexts| contexts.poll_reserve()) {
+        while let Some(reserve) =
+            Known::protection(&mut self.known).and_then(|protection| protection.contexts.poll_reserve())
+        {
             self.announce(Event::Reserve(reserve));
         }
     }
@@ -140,15 +169,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         context: ContextId,
         (code, body): &(Code, Body),
     ) -> Result<(Binding, (Code, Body)), ProtectError> {
-        let contexts = self.oscore.as_mut().ok_or(ProtectError::UnknownContext)?;
-        let protected = contexts.protect_request(context, *code, body);
+        let protection = Known::protection(&mut self.known).ok_or(ProtectError::UnknownContext)?;
+        let protected = protection.contexts.protect_request(context, *code, body);
         self.ask_to_reserve();
         protected.map(|protected| (protected.binding, (protected.code, protected.body)))
     }
 
     /// What the protection of a notification adds at most.
     pub(super) fn most_protection(&self) -> usize {
-        if self.oscore.is_some() { Security::RESPONSE_BYTES } else { 0 }
+        if self.has_contexts() { Security::RESPONSE_BYTES } else { 0 }
     }
 
     /// Protects what answers a request, beside a token of so many bytes; `None` if that cannot be done.
@@ -159,7 +188,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (code, body): (Code, &Body),
     ) -> Option<(Code, Body)> {
         let Some(binding) = security.binding() else { return Some((code, body.clone())) };
-        let protected = self.oscore.as_mut()?.protect_response(binding, code, body);
+        let protected = Known::protection(&mut self.known)?.contexts.protect_response(binding, code, body);
         self.ask_to_reserve();
         let protected = protected.ok()?;
         let fits = 4 + token_length + protected.body.len() <= self.config.limits.message_bytes;
@@ -177,8 +206,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A request with an OSCORE option: what it says behind its protection goes on, and what does not hold is answered
     /// without a trace of it.
     pub(super) fn receive_protected(&mut self, now: Instant, arrival: Arrival<P>, message: &Message<'_>) {
-        let Some(contexts) = &mut self.oscore else { return };
-        match contexts.unprotect_request(now, message, &mut self.requests) {
+        let Some(protection) = Known::protection(&mut self.known) else { return };
+        match protection.contexts.unprotect_request(now, message, &mut self.requests) {
             Ok(unprotected) => {
                 let (inner, security) = (unprotected.message, Security::by(unprotected.binding));
                 let mut arrival = Arrival { security, ..arrival };
@@ -195,8 +224,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.receive_arrived(now, &arrival, &inner.view());
             }
             Err(refused) => {
-                self.stats.refused_protection += 1;
-                let answer = contexts.refusal(now, &refused);
+                protection.refused += 1;
+                let answer = protection.contexts.refusal(now, &refused);
                 self.ask_to_reserve();
                 // A Non-confirmable one is as if it had been lost: an answer to it would need state.
                 let asked = matches!(refused, Refused::NotFresh(_)) || message.ty() == Type::Confirmable;
@@ -212,25 +241,25 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// What came in answer to a protected request.
     fn unprotected(&mut self, index: u32, message: &Message<'_>) -> Response {
         let binding = self.exchanges.get_mut(index).security.binding_mut();
-        let inner = Self::open_with(&mut self.oscore, binding, message, &mut self.requests);
+        let inner = Self::open_with(&mut self.known, binding, message, &mut self.requests);
         match inner {
             Some(inner) => Response::Inner(inner),
             None if is_error(message) => Response::Error(message.code()),
             None => {
-                self.stats.refused_protection += 1;
+                self.count_refused();
                 Response::Nothing
             }
         }
     }
 
     fn open_with(
-        contexts: &mut Option<Box<Contexts>>,
+        known: &mut Option<Box<Known<P>>>,
         binding: Option<&mut Binding>,
         message: &Message<'_>,
         pool: &mut MessagePool,
     ) -> Option<OwnedMessage> {
         message.option(OptionNumber::OSCORE)?;
-        let unprotected = contexts.as_mut()?.unprotect_response(binding?, message, pool);
+        let unprotected = Known::protection(known)?.contexts.unprotect_response(binding?, message, pool);
         unprotected.ok().map(|unprotected| unprotected.message)
     }
 
@@ -314,10 +343,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let found = self.subscriptions.get_mut(subscription);
         let registering = found.exchange.filter(|&id| self.exchanges.live(id).is_some());
         let binding = found.security.binding_mut();
-        match (Self::open_with(&mut self.oscore, binding, message, &mut self.requests), registering) {
+        match (Self::open_with(&mut self.known, binding, message, &mut self.requests), registering) {
             (Some(inner), _) => self.receive_notification(now, source, what, subscription, &inner.view()),
             (None, Some(id)) => self.receive_protected_separately(now, (source, what), id.index, message),
-            (None, None) => self.stats.refused_protection += 1,
+            (None, None) => self.count_refused(),
         }
     }
 

@@ -64,7 +64,6 @@ impl<P: PeerKey> Arrival<P> {
             unwanted: said.unwanted,
             asked: said.asked,
             allowance: self.allowance,
-            security: self.security.clone(),
         }
     }
 }
@@ -192,7 +191,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (group, security) = (self.group_of(&source.from, hash), Security::PLAIN);
         let arrival = Arrival { source, hash, what, group, allowance, came, security };
         #[cfg(feature = "oscore")]
-        if self.oscore.is_some() && message.option(OptionNumber::OSCORE).is_some() {
+        if message.option(OptionNumber::OSCORE).is_some() && self.has_contexts() {
             return self.receive_protected(now, arrival, message);
         }
         self.receive_arrived(now, &arrival, message);
@@ -259,7 +258,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return None;
         }
         let taken = self.take_in_place(now, arrival, message)?;
-        self.incoming.insert(now, || arrival.waiting(message, said, taken))
+        let id = self.incoming.insert(now, || arrival.waiting(message, said, taken))?;
+        self.incoming.protect(id, &arrival.security);
+        Some(id)
     }
 
     /// The same for a message of a request that has its place already. Always inlined, so that the answer stays in registers.
@@ -317,7 +318,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let found = peer.and_then(|peer| self.exchange_with_token(peer, &message.token()));
         let found = found.filter(|&index| !self.is_late_notification(index, message));
         #[cfg(feature = "oscore")]
-        if self.oscore.is_some() && self.receive_protected_response(now, (source, what), (peer, found), message) {
+        if self.has_contexts() && self.receive_protected_response(now, (source, what), (peer, found), message) {
             return;
         }
         if !self.inquiries.is_empty() && self.receive_group_response(now, (source, hash), what, message) {

@@ -50,9 +50,6 @@ pub struct Stats {
     pub responses_expired: u64,
     /// Reset messages sent.
     pub resets_sent: u64,
-    /// Messages that were refused for their protection (OSCORE, RFC 8613): replayed, forged, for no context that there is, or
-    /// without the protection that is due.
-    pub refused_protection: u64,
 }
 
 /// Adds up the counters of several endpoints.
@@ -80,7 +77,6 @@ impl core::ops::AddAssign for Stats {
             challenged,
             responses_expired,
             resets_sent,
-            refused_protection,
         } = other;
         self.datagrams_received += datagrams_received;
         self.datagrams_sent += datagrams_sent;
@@ -103,6 +99,5 @@ impl core::ops::AddAssign for Stats {
         self.challenged += challenged;
         self.responses_expired += responses_expired;
         self.resets_sent += resets_sent;
-        self.refused_protection += refused_protection;
     }
 }
