@@ -1,7 +1,12 @@
 //! [`Context`]: the keys of one pair of ends, what was sent with them, and what came (RFC 8613 §3.1).
 
+use alloc::boxed::Box;
+
+use super::cose::{CommonIv, Key, Nonce};
+use super::derive::{Output, derive};
 use super::sequence::Sequence;
-use super::{Credentials, CredentialsError, ReplayWindow};
+use super::window::Arrivals;
+use super::{Aead, Credentials, CredentialsError, EndId, PartialIv, ReplayWindow};
 
 /// What this end knows of earlier use of the same credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +30,20 @@ pub enum Start {
 }
 
 /// The sender's and the recipient's side of what two ends share. Its keys are wiped when it is dropped.
+///
+/// It takes less than 200 bytes, and its ID context: the keys themselves, and not what ciphers make of them.
 #[derive(Debug)]
 pub struct Context {
+    sender_id: EndId,
+    recipient_id: EndId,
+    id_context: Option<Box<[u8]>>,
+    pub(super) aead: Aead,
+    pub(super) sender_key: Key,
+    pub(super) recipient_key: Key,
+    pub(super) common_iv: CommonIv,
     pub(super) sequence: Sequence,
     /// `None` until it is known which requests are old.
-    pub(super) window: Option<ReplayWindow>,
+    pub(super) arrivals: Option<Arrivals>,
 }
 
 impl Context {
@@ -45,7 +59,41 @@ impl Context {
             Start::Restarted { next } => (next, None),
             Start::Resumed { next, window } => (next, Some(window)),
         };
-        Ok(Self { sequence: Sequence::new(next), window })
+        Ok(Self {
+            sender_id: credentials.sender_id,
+            recipient_id: credentials.recipient_id,
+            id_context: credentials.id_context.clone(),
+            aead: credentials.aead,
+            sender_key: derive(credentials, Output::Key(credentials.sender_id)),
+            recipient_key: derive(credentials, Output::Key(credentials.recipient_id)),
+            common_iv: derive(credentials, Output::CommonIv),
+            sequence: Sequence::new(next),
+            arrivals: window.map(Arrivals::new),
+        })
+    }
+
+    /// Names this end.
+    #[must_use]
+    pub const fn sender_id(&self) -> EndId {
+        self.sender_id
+    }
+
+    /// Names the other end.
+    #[must_use]
+    pub const fn recipient_id(&self) -> EndId {
+        self.recipient_id
+    }
+
+    /// Tells contexts with the same IDs apart.
+    #[must_use]
+    pub fn id_context(&self) -> Option<&[u8]> {
+        self.id_context.as_deref()
+    }
+
+    /// How messages are encrypted.
+    #[must_use]
+    pub const fn aead(&self) -> Aead {
+        self.aead
     }
 
     /// The first number that nothing was protected with yet.
@@ -56,7 +104,12 @@ impl Context {
 
     /// Which requests came; `None` as long as that is not known after a restart.
     #[must_use]
-    pub const fn window(&self) -> Option<ReplayWindow> {
-        self.window
+    pub fn window(&self) -> Option<ReplayWindow> {
+        self.arrivals.map(|arrivals| arrivals.window)
+    }
+
+    /// The nonce of what this end, or the other one, gave a number to.
+    pub(super) fn nonce(&self, counted_by: EndId, number: PartialIv) -> Nonce {
+        Nonce::new(&self.common_iv, counted_by, number)
     }
 }

@@ -19,12 +19,20 @@
 
 mod algorithms;
 mod binding;
+mod classes;
 mod context;
 mod contexts;
+mod cose;
 mod credentials;
+mod derive;
+mod exchange;
+mod option;
 mod protect;
+mod proxy_uri;
 mod refused;
 mod sequence;
+#[cfg(test)]
+mod tests;
 mod unprotect;
 mod window;
 
@@ -38,6 +46,8 @@ pub use refused::Refused;
 pub use sequence::Reserve;
 pub use unprotect::{Unprotected, UnprotectedResponse};
 pub use window::ReplayWindow;
+
+use option::{OptionValue, PartialIv};
 
 use crate::codec::{Content, OptionNumber};
 

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::Binding;
-use crate::codec::{Body, Code};
+use crate::codec::{Body, Code, OptionNumber};
 
 /// A protected message is not taken. A response is dropped; a request is answered with what
 /// [`Contexts::refusal`](super::Contexts::refusal) says.
@@ -28,11 +28,20 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// The unprotected answer to a request that was refused, with Max-Age 0; `None` for [`NotFresh`](Self::NotFresh), whose
-    /// answer is protected.
+    /// The unprotected answer to a request that was refused (RFC 8613 §7.4, §8.2): outer code, options and payload. `None`
+    /// for [`NotFresh`](Self::NotFresh), whose answer is protected.
+    ///
+    /// It tells no more than these sections let it, and is not to be stored on the way.
     #[must_use]
     pub fn unprotected_answer(&self) -> Option<(Code, Body)> {
-        let _ = self;
-        None
+        let (code, diagnosis) = match self {
+            Self::Malformed => (Code::BAD_OPTION, "Failed to decode COSE"),
+            Self::UnknownContext => (Code::UNAUTHORIZED, "Security context not found"),
+            Self::Replayed => (Code::UNAUTHORIZED, "Replay detected"),
+            Self::Forged => (Code::BAD_REQUEST, "Decryption failed"),
+            Self::NotFresh(_) => return None,
+        };
+        let body = Body::builder().uint(OptionNumber::MAX_AGE, 0).payload(diagnosis).build().ok()?;
+        Some((code, body))
     }
 }

@@ -1,6 +1,6 @@
 //! The numbers that a sender gives to what it protects, each once (RFC 8613 §3.2.2, §7.2.1, appendix B.1.1).
 
-use super::{ContextId, ProtectError};
+use super::{ContextId, PartialIv, ProtectError};
 
 /// The application is to store that the numbers of a context below `up_to` may have been used, and say so when that will
 /// survive a power cut: [`Contexts::reserved`](super::Contexts::reserved). Until then the context goes on with what it has,
@@ -18,7 +18,7 @@ pub struct Reserve {
 pub(super) struct Sequence {
     next: u64,
     reserved: u64,
-    /// The last that was asked for.
+    /// What was asked for last; more than `reserved` as long as there is no answer.
     asked: u64,
 }
 
@@ -26,8 +26,8 @@ impl Sequence {
     /// One more than the last number (RFC 8613 §7.2.1).
     pub(super) const END: u64 = 1 << 40;
 
-    /// Numbers that are asked for at once. What is left of them is lost in a restart: even with one each second, it would
-    /// take a century to use up all.
+    /// Numbers that are asked for at once. A restart loses those that are left of them: with one each second it would take
+    /// a century to lose all.
     pub(super) const STEP: u64 = 256;
 
     pub(super) fn new(next: u64) -> Self {
@@ -35,14 +35,12 @@ impl Sequence {
         Self { next, reserved: next, asked: next }
     }
 
-    pub(super) fn take(&mut self) -> Result<u64, ProtectError> {
-        if self.next >= Self::END {
-            return Err(ProtectError::Exhausted);
-        }
+    /// A number that nothing was protected with yet, and nothing else will be.
+    pub(super) fn take(&mut self) -> Result<PartialIv, ProtectError> {
+        let number = PartialIv::new(self.next).ok_or(ProtectError::Exhausted)?;
         if self.next >= self.reserved {
             return Err(ProtectError::NotReserved);
         }
-        let number = self.next;
         self.next += 1;
         Ok(number)
     }
@@ -52,24 +50,23 @@ impl Sequence {
         self.next
     }
 
-    /// What to store, once for each, if half of what was reserved is used.
-    pub(super) fn poll(&mut self) -> Option<u64> {
-        let wanted = self.wanted().filter(|wanted| *wanted > self.asked)?;
+    /// What to store, if it is time for that and nothing was asked for yet.
+    pub(super) fn ask(&mut self) -> Option<u64> {
+        let wanted = self.next.saturating_add(Self::STEP).min(Self::END);
+        let is_time = self.reserved - self.next <= Self::STEP / 2 && wanted > self.reserved;
+        if !is_time || self.asked > self.reserved {
+            return None;
+        }
         self.asked = wanted;
         Some(wanted)
     }
 
-    pub(super) fn wanted(&self) -> Option<u64> {
-        let wanted = self.next.saturating_add(Self::STEP).min(Self::END);
-        (self.reserved.saturating_sub(self.next) <= Self::STEP / 2 && wanted > self.reserved).then_some(wanted)
-    }
-
-    /// Numbers below this are stored as used. Fewer than before, or more than there are, mean nothing.
+    /// Numbers below this are stored as used. Fewer than before, or more than were asked for, mean nothing.
     pub(super) fn reserved(&mut self, up_to: u64) {
-        self.reserved = self.reserved.max(up_to.min(Self::END));
+        self.reserved = self.reserved.max(up_to.min(self.asked));
     }
 
-    /// What was asked for was not stored: it is asked for again.
+    /// What was asked for was not stored, and is to be asked for again.
     pub(super) fn not_reserved(&mut self) {
         self.asked = self.reserved;
     }
