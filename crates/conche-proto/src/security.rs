@@ -21,6 +21,8 @@ pub(crate) struct Security {
 #[derive(Clone, Debug)]
 struct Bound {
     context: ContextId,
+    /// What a request says beside of whose it is, and with which ID context: so many bytes.
+    names: u16,
     /// `None` as long as the request is not protected.
     binding: Option<Binding>,
     /// What a request of ours says that is protected: the outer message tells nobody, and us neither.
@@ -34,19 +36,19 @@ impl Security {
         bound: None,
     };
 
-    /// What the protection of a request adds to it at most: the head and value of the OSCORE option, with five bytes of
-    /// Partial IV, seven of kid and eight of kid context (RFC 8613 §6.1), Observe in the outer message as well, the
-    /// payload marker, the inner code, the tag, and what options take more where others between them are in the other
-    /// message. What takes more is refused for its size.
-    const REQUEST_BYTES: usize = 2 + (1 + 5 + 1 + 8 + 7) + 4 + 1 + 1 + 16 + 4;
-
-    /// The same of a response, which has neither kid nor kid context.
-    pub(crate) const RESPONSE_BYTES: usize = Self::REQUEST_BYTES - (1 + 8 + 7);
+    /// What the protection of a response adds to it at most: the OSCORE option with five bytes of Partial IV (RFC 8613 §6.1),
+    /// Observe in the outer message as well, the payload marker, the inner code, the tag, and what options take more
+    /// where others between them are in the other message.
+    pub(crate) const RESPONSE_BYTES: usize = 2 + (1 + 5) + 4 + 1 + 1 + 16 + 4;
 
     /// Bytes to leave free in a request, its own or what it is answered with not counted.
     #[inline]
     pub(crate) fn request_bytes(&self) -> usize {
-        if self.is_plain() { 0 } else { Self::REQUEST_BYTES }
+        #[cfg(feature = "oscore")]
+        if let Some(bound) = &self.bound {
+            return usize::from(bound.names) + Self::RESPONSE_BYTES;
+        }
+        0
     }
 
     /// Bytes to leave free in a response.
@@ -87,13 +89,15 @@ impl Security {
 #[cfg(feature = "oscore")]
 impl Security {
     /// A request is to be protected with this.
-    pub(crate) fn with(context: ContextId) -> Self {
-        Self { bound: Some(Box::new(Bound { context, binding: None, said: None })) }
+    pub(crate) fn with(context: ContextId, names: usize) -> Self {
+        let names = u16::try_from(names).unwrap_or(u16::MAX);
+        Self { bound: Some(Box::new(Bound { context, names, binding: None, said: None })) }
     }
 
     /// A request came that was protected.
     pub(crate) fn by(binding: Binding) -> Self {
-        Self { bound: Some(Box::new(Bound { context: binding.context(), binding: Some(binding), said: None })) }
+        let context = binding.context();
+        Self { bound: Some(Box::new(Bound { context, names: 0, binding: Some(binding), said: None })) }
     }
 
     /// Nothing is protected.
@@ -106,7 +110,7 @@ impl Security {
     #[inline]
     pub(crate) fn bytes_to_come(&self) -> usize {
         match &self.bound {
-            Some(bound) if bound.binding.is_none() => Self::REQUEST_BYTES,
+            Some(bound) if bound.binding.is_none() => self.request_bytes(),
             _ => 0,
         }
     }
@@ -137,12 +141,14 @@ impl Security {
 
     /// A request of ours that says this is protected.
     pub(crate) fn bind(&mut self, binding: Binding, said: (Code, Body)) {
-        let context = binding.context();
-        self.bound = Some(Box::new(Bound { context, binding: Some(binding), said: Some(said) }));
+        if let Some(bound) = &mut self.bound {
+            (bound.binding, bound.said) = (Some(binding), Some(said));
+        }
     }
 
     /// As another request is to be protected.
     pub(crate) fn anew(&self) -> Self {
-        self.context().map_or(Self::PLAIN, Self::with)
+        let unbound = |bound: &Bound| Box::new(Bound { binding: None, said: None, ..*bound });
+        Self { bound: self.bound.as_deref().map(unbound) }
     }
 }

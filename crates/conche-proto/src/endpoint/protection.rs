@@ -26,7 +26,7 @@ use super::receive::Arrival;
 use super::{Endpoint, Event, Known, RequestError};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessagePool, OptionNumber, OwnedMessage, Type};
-use crate::exchange::{Failure, Opening};
+use crate::exchange::{Failure, Opening, Request};
 use crate::hash::Fingerprint;
 use crate::incoming::RequestId;
 use crate::message::{Received, Reply};
@@ -136,6 +136,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     // ---- out ----
+
+    /// How a request is to be protected.
+    #[inline]
+    pub(super) fn security_of(&self, request: &Request) -> Security {
+        let Some(id) = request.security else { return Security::PLAIN };
+        let id_context = |context: &Context| context.id_context().map_or(0, |id_context| 1 + id_context.len());
+        let names = |context: &Context| context.sender_id().as_slice().len() + id_context(context);
+        Security::with(id, self.context(id).map_or(0, names))
+    }
 
     /// Protects a request of ours, if it is to be: the last thing before its exchange is opened.
     #[inline]

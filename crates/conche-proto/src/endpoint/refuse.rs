@@ -7,6 +7,7 @@ use super::outbox::{Departure, Source, encoded};
 use super::receive::Arrival;
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, NoResponse, OptionNumber, Type};
+use crate::message::{Received, Reply};
 use crate::security::Security;
 use conche_cc::{Controller, Instant};
 
@@ -28,6 +29,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (code, diagnostic) = why;
         if NoResponse::of(message).suppresses(code) {
             if message.ty() == Type::Confirmable {
+                if !arrival.security.is_plain() {
+                    let received = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };
+                    let _ = self.remember(now, received, Reply::EmptyAck);
+                }
                 self.push_empty(arrival.source, Type::Acknowledgement, message.id());
             }
             return;
@@ -60,6 +65,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if arrival.security.is_plain() {
             return self.send_at_once(now, arrival, message, code, &body);
         }
+        // A copy would be a replay: it has to be known before it is looked at.
+        if message.ty() == Type::Confirmable {
+            return self.answer_remembered(now, arrival, message, code, &body);
+        }
+        let received = Received { what: arrival.what, confirmable: false, idempotent: Ok(()) };
+        let _ = self.remember(now, received, Reply::Silence);
         let (code, body) = self.protect(&arrival.security, token_length, (code, &body));
         self.send_at_once(now, arrival, message, code, &body);
     }

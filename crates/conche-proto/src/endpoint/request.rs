@@ -24,7 +24,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let peer = self.open_peer(now, to, Group::NOBODY)?;
         let named = request.token.is_some();
         let confirmable = request.reliability == Reliability::Confirmable;
-        let security = request.security();
+        let security = self.security_of(&request);
         // One thing is tried at a time: what is protected would look like a replay to who has seen the first message.
         let Chosen { token, tried } = self.token(now, peer, request.token, confirmable && security.is_plain())?;
         let mut opening = Opening {

@@ -34,7 +34,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         to: P,
         request: Request,
     ) -> Result<(ExchangeId, SubscriptionId), RequestError> {
-        let security = request.security();
+        let security = self.security_of(&request);
         let Request { code, body, reliability, timeout, token, .. } = request;
         if !matches!(code, Code::GET | Code::FETCH) {
             return Err(RequestError::NotObservable(code));
@@ -288,11 +288,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let sequence = message.uint(OptionNumber::OBSERVE).ok_or(Some(SubscriptionEnd::NotObserved))?;
         let order = Order { sequence, received: now };
-        let newest = &mut self.subscriptions.get_mut(index).newest;
-        if newest.is_some_and(|newest| !newest.is_before(&order)) {
+        let found = self.subscriptions.get_mut(index);
+        // What is protected was compared when that was taken off (RFC 8613 §4.1.3.5.2).
+        if found.security.is_plain() && found.newest.is_some_and(|newest| !newest.is_before(&order)) {
             return Err(None);
         }
-        *newest = Some(order);
+        found.newest = Some(order);
         let max_age = message.content().max_age();
         let grace = GRACE_MS.start + self.random.next_u64() % (GRACE_MS.end - GRACE_MS.start);
         self.subscriptions.fresh_until(index, now + max_age + Duration::from_millis(grace));

@@ -317,7 +317,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let received = Received { what: arrival.what, confirmable, idempotent: Ok(()) };
         if !confirmable {
             // If it cannot be remembered, a copy brings what is there already.
-            let _ = self.remember(now, received, Reply::Silence);
+            if arrival.security.is_plain() {
+                let _ = self.remember(now, received, Reply::Silence);
+            }
             return self.answer_at_once(now, arrival, message, code, body);
         }
         let (id, token) = (message.id(), message.token());

@@ -3,11 +3,17 @@
 use super::{Endpoint, RequestError};
 use crate::PeerKey;
 use crate::codec::{Body, Code};
-use crate::exchange::{Failure, Opening};
+use crate::exchange::{Failure, Opening, Request};
 use crate::security::Security;
 use conche_cc::Controller;
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    #[inline]
+    pub(super) const fn security_of(&self, _: &Request) -> Security {
+        Security::PLAIN
+    }
+
     #[expect(clippy::unused_self, reason = "as with the feature")]
     #[inline]
     pub(super) const fn most_protection(&self) -> usize {

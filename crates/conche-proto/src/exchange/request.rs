@@ -5,7 +5,6 @@ use core::time::Duration;
 use crate::codec::{Body, Code, Token};
 #[cfg(feature = "oscore")]
 use crate::oscore::ContextId;
-use crate::security::Security;
 
 /// A request to send.
 #[derive(Clone, Debug)]
@@ -88,16 +87,6 @@ impl Request {
     #[must_use]
     pub fn protected(self, context: ContextId) -> Self {
         Self { security: Some(context), ..self }
-    }
-
-    /// How it is to be protected.
-    #[inline]
-    pub(crate) fn security(&self) -> Security {
-        #[cfg(feature = "oscore")]
-        if let Some(context) = self.security {
-            return Security::with(context);
-        }
-        Security::PLAIN
     }
 
     /// The same request with a deadline.
