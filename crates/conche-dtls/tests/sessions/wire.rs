@@ -177,7 +177,7 @@ impl Wire {
     /// Both ends have an open session.
     pub fn handshake(&mut self, credentials: &ClientCredentials) -> bool {
         self.connect(credentials);
-        let until = self.now + Duration::from_secs(90);
+        let until = self.now + Duration::from_secs(100);
         self.run(until, |wire| {
             wire.ends[..2].iter().all(|end| end.sessions.stats().sessions > 0)
         })
