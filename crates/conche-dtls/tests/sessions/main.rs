@@ -1,4 +1,5 @@
 //! Sessions against each other in virtual time.
 
+mod failures;
 mod handshakes;
 mod wire;
