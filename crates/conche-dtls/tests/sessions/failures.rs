@@ -180,12 +180,30 @@ static KINDS: &[Kind] = &[
     tapped("server's Finished is cut", || cut(6), silence),
     tapped("client's Finished is wrong", || flipped(5), alert::<51>),
     tapped("server's Finished is wrong", || flipped(6), |why| *why == Ended::Failed(Failure::Credentials)),
-    tapped("cookie is wrong", || on(3, |hello| { hello[13 + 12 + 36] ^= 1; true }), silence),
-    tapped("alert of the server's", || on(4, |datagram| { alert_instead(datagram, 80) }), alert::<80>),
-    tapped("alert of the client's", || on(5, |datagram| { alert_instead(datagram, 90) }), silence),
-    tapped("server's flight is garbage", || on(4, |datagram| { garbage(datagram) }), silence),
-    tapped("server's flight announces a message of 16 MB", || on(4, |datagram| { long(datagram) }), silence),
-    tapped("hello is replaced by an empty one", || on(3, |datagram| { datagram.truncate(25); true }), silence),
+    tapped(
+        "cookie is wrong",
+        || {
+            on(3, |hello| {
+                hello[13 + 12 + 36] ^= 1;
+                true
+            })
+        },
+        silence,
+    ),
+    tapped("alert of the server's", || on(4, |datagram| alert_instead(datagram, 80)), alert::<80>),
+    tapped("alert of the client's", || on(5, |datagram| alert_instead(datagram, 90)), silence),
+    tapped("server's flight is garbage", || on(4, |datagram| garbage(datagram)), silence),
+    tapped("server's flight announces a message of 16 MB", || on(4, |datagram| long(datagram)), silence),
+    tapped(
+        "hello is replaced by an empty one",
+        || {
+            on(3, |datagram| {
+                datagram.truncate(25);
+                true
+            })
+        },
+        silence,
+    ),
     kind("client shows no certificate", that_asks, trusting, |why| matches!(why, Ended::Failed(Failure::Alert(_)))),
     kind(
         "certificate of a stranger",
@@ -371,7 +389,12 @@ fn a_hundred_thousand_failures_of_each_kind_leave_nothing() {
         let mut wire = kind.wire();
         (0..3).for_each(|_| kind.fail(&mut wire));
         let grown = allocation_counter::measure(|| (0..count).for_each(|_| kind.fail(&mut wire)));
-        println!("{count} times: {}: {:.1} s, {} bytes", kind.name, started.elapsed().as_secs_f64(), grown.bytes_current);
+        println!(
+            "{count} times: {}: {:.1} s, {} bytes",
+            kind.name,
+            started.elapsed().as_secs_f64(),
+            grown.bytes_current
+        );
         assert!(grown.bytes_current <= 0, "{}", kind.name);
     }
 }
