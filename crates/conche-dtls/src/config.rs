@@ -19,7 +19,8 @@ pub struct Config {
     pub flight_timeout: Duration,
     /// How often a flight is repeated.
     pub flight_retries: u8,
-    /// For how long a handshake may last.
+    /// For how long a handshake may last: by default 93 seconds, as long as a CoAP client waits for a message to be
+    /// acknowledged (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
     pub handshake_timeout: Duration,
     /// Sessions that are open at once; the one that was silent for longest is closed for a new one.
     pub max_sessions: usize,
@@ -38,7 +39,7 @@ impl Default for Config {
             mtu: 1280,
             flight_timeout: Duration::from_secs(1),
             flight_retries: 6,
-            handshake_timeout: Duration::from_secs(60),
+            handshake_timeout: Duration::from_secs(93),
             max_sessions: 10_000,
             max_handshakes: 256,
             max_message: 8192,

@@ -50,7 +50,10 @@ impl<'a> Hello<'a> {
             return None;
         }
         let handshake = wire::handshakes(record.fragment).next()?;
-        if handshake.message != message::CLIENT_HELLO || handshake.offset != 0 || handshake.body.len() > handshake.length {
+        if handshake.message != message::CLIENT_HELLO
+            || handshake.offset != 0
+            || handshake.body.len() > handshake.length
+        {
             return None;
         }
         let whole = handshake.body;
@@ -63,15 +66,8 @@ impl<'a> Hello<'a> {
         let suites = reader.long()?;
         let compression = reader.short()?;
         let sound = session.len() <= 32 && suites.len() >= 2 && suites.len() % 2 == 0 && !compression.is_empty();
-        let hello = Self {
-            sequence: record.sequence,
-            number: handshake.number,
-            opening,
-            random,
-            cookie,
-            suites,
-            compression,
-        };
+        let hello =
+            Self { sequence: record.sequence, number: handshake.number, opening, random, cookie, suites, compression };
         sound.then_some(hello)
     }
 }

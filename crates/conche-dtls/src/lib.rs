@@ -27,7 +27,7 @@
 //!
 //! let asked = client.connect(now, "server", &ClientCredentials::psk(*b"lamp", key())?, None)?;
 //! let mut buffer = vec![0; BUFFER];
-//! let mut read = Vec::new();
+//! let mut read: Vec<u8> = Vec::new();
 //! while read.is_empty() {
 //!     loop {
 //!         match client.poll(now, &mut buffer) {

@@ -182,7 +182,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
         self.stats.handshakes += 1;
         let deadline = now + self.config.handshake_timeout;
-        self.table.insert(now, peer, engine, began, State::Pending { group, deadline, proved: None })
+        self.table.insert(now, peer, engine, began, State::Pending { group, proved: None }, deadline)
     }
 
     fn group_of(&self, peer: &P) -> Group {

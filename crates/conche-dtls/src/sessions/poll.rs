@@ -33,7 +33,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             let Some(place) = self.table.due(now) else { return Output::Wait(self.table.next_timer()) };
             let Some(session) = self.table.at(place) else { continue };
-            let late = matches!(session.state, State::Pending { deadline, .. } if deadline <= now);
+            let late = matches!(session.state, State::Pending { .. }) && session.deadline <= now;
             match session.engine.wake(now) {
                 Ok(()) if late => self.fail(place, Failure::Silence),
                 Ok(()) => self.table.mark_ready(place),
@@ -74,7 +74,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             Step::Wait(wake) => {
                 let wake = match session.state {
-                    State::Pending { deadline, .. } => Some(wake.map_or(deadline, |wake| wake.min(deadline))),
+                    State::Pending { .. } => Some(wake.map_or(session.deadline, |wake| wake.min(session.deadline))),
                     State::Open => wake,
                     State::Closing(_) => {
                         self.finish(place, Ended::Closed);

@@ -39,7 +39,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// A client at this address wants a session. One that it has stays open until the new one is (RFC 6347 §4.2.8).
     fn welcome(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>) {
         let Pair { open, pending } = self.table.pair(&from);
-        match self.began(pending, hello) {
+        match self.began(now, pending, hello) {
             // A copy of what this handshake began with.
             Some((place, Role::Server, true)) => return self.feed(now, place, record.bytes),
             // We are asking this peer ourselves: whoever asked first gets an answer first.
@@ -49,7 +49,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             _ => {}
         }
-        if self.began(open, hello).is_some_and(|(_, _, copy)| copy) {
+        if self.began(now, open, hello).is_some_and(|(_, _, copy)| copy) {
             self.stats.dropped += 1;
             return;
         }
@@ -88,10 +88,12 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Which end of this association we are, and whether this hello began it.
-    fn began(&mut self, place: Option<u32>, hello: &Hello<'_>) -> Option<(u32, Role, bool)> {
+    /// Which end of this association we are, and whether this is a copy of the hello that began it. A client that has restarted may
+    /// well draw the same random once more.
+    fn began(&mut self, now: Instant, place: Option<u32>, hello: &Hello<'_>) -> Option<(u32, Role, bool)> {
         let session = self.table.at(place?)?;
-        let copy = matches!(&session.began, Began::ByPeer { random } if random == hello.random);
+        let copy =
+            matches!(&session.began, Began::ByPeer { random } if random == hello.random) && now < session.deadline;
         Some((session.id.place, session.began.role(), copy))
     }
 

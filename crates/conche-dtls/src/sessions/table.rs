@@ -18,6 +18,8 @@ pub(super) struct Session<P, E> {
     pub(super) began: Began,
     pub(super) engine: E,
     pub(super) state: State,
+    /// When its handshake is over, one way or the other. Until then a copy of what began it is no more than that.
+    pub(super) deadline: Instant,
     /// When it last heard of its peer.
     pub(super) heard: Instant,
     /// When it wants to be woken.
@@ -30,8 +32,8 @@ pub(super) struct Session<P, E> {
 
 #[derive(Debug)]
 pub(super) enum State {
-    /// The handshake goes on, until then at most. What the peer has proved is told at its end.
-    Pending { group: Group, deadline: Instant, proved: Option<Identity> },
+    /// The handshake goes on. What the peer has proved is told at its end.
+    Pending { group: Group, proved: Option<Identity> },
     /// Data flows.
     Open,
     /// What remains to be said is being said.
@@ -100,14 +102,23 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
     }
 
     /// A handshake begins. There is none with this peer.
-    pub(super) fn insert(&mut self, now: Instant, peer: P, engine: E, began: Began, state: State) -> SessionId {
+    pub(super) fn insert(
+        &mut self,
+        now: Instant,
+        peer: P,
+        engine: E,
+        began: Began,
+        state: State,
+        deadline: Instant,
+    ) -> SessionId {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
             u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
         });
         self.last += 1;
         let id = SessionId { place, number: self.last };
-        let session = Session { id, peer, began, engine, state, heard: now, wake: None, ready: false, placed: None };
+        let (wake, ready, placed) = (None, false, None);
+        let session = Session { id, peer, began, engine, state, deadline, heard: now, wake, ready, placed };
         self.places[place as usize] = Some(session);
         self.peers.entry(peer).or_default().pending = Some(place);
         self.mark_ready(place);

@@ -15,12 +15,14 @@ signed() { # name, subject, issuer, extensions, dates
     rm "$1.csr" "$1.ext"
 }
 self root "conche test root" "basicConstraints=critical,CA:TRUE"
-self stranger "stranger" "subjectAltName=DNS:coap.example"
-for name in server client expired intermediate leaf; do key "$name"; done
+self other "another root" "basicConstraints=critical,CA:TRUE"
+for name in server client expired intermediate leaf stranger; do key "$name"; done
 key large P-384
 server_auth="extendedKeyUsage=serverAuth"
 signed server server root "$server_auth
 subjectAltName=DNS:coap.example,IP:192.0.2.1"
+signed stranger stranger other "$server_auth,clientAuth
+subjectAltName=DNS:coap.example"
 signed client client root "extendedKeyUsage=clientAuth
 subjectAltName=DNS:lamp.example"
 signed expired expired root "$server_auth
@@ -31,3 +33,4 @@ subjectAltName=DNS:coap.example"
 names=$(seq -s, -f 'DNS:device-%g.coap.example' 1 60)
 signed large large root "$server_auth
 subjectAltName=DNS:coap.example,$names"
+rm root.key other.key other.der intermediate.key

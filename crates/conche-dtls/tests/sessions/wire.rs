@@ -127,7 +127,8 @@ impl Wire {
                         let (from, datagram) = (end.address, self.buffer[..len].to_vec());
                         end.told.sent.push(datagram.clone());
                         self.send(from, to, datagram);
-                        next = self.under_way.first_key_value().map(|((when, _), _)| *when).into_iter().chain(next).min();
+                        next =
+                            self.under_way.first_key_value().map(|((when, _), _)| *when).into_iter().chain(next).min();
                     }
                     Output::Established { session, identity, .. } => end.told.established.push((session, identity)),
                     Output::Received { session, len } => {
@@ -177,10 +178,8 @@ impl Wire {
     /// Both ends have an open session.
     pub fn handshake(&mut self, credentials: &ClientCredentials) -> bool {
         self.connect(credentials);
-        let until = self.now + Duration::from_secs(90);
-        self.run(until, |wire| {
-            wire.ends[..2].iter().all(|end| end.sessions.stats().sessions > 0)
-        })
+        let until = self.now + Duration::from_secs(100);
+        self.run(until, |wire| wire.ends[..2].iter().all(|end| end.sessions.stats().sessions > 0))
     }
 
     /// Ends all sessions, waits, and asserts that nothing is left anywhere.
