@@ -128,7 +128,7 @@ pub enum Error {
         transmissions: u16,
     },
     /// There is no session with the server, through which alone its `coaps` resources are reached. The request was not sent.
-    #[error("{peer}: no session with the server: {source}")]
+    #[error("{peer}: there is no session with the server")]
     Handshake {
         /// Whom it was for.
         peer: SocketAddr,

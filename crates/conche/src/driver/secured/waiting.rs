@@ -58,9 +58,21 @@ impl Waiting {
     }
 }
 
+/// Why a handshake failed, in words of who asked for it.
 fn reason(why: &Ended) -> HandshakeError {
+    // RFC 5246 §7.2.2, RFC 4279 §6.
+    const HANDSHAKE_FAILURE: u8 = 40;
+    const DECRYPT_ERROR: u8 = 51;
+    const UNKNOWN_PSK_IDENTITY: u8 = 115;
     match why {
         Ended::Failed(Failure::Silence) => HandshakeError::silence(why),
+        Ended::Failed(Failure::Alert(alert @ (DECRYPT_ERROR | UNKNOWN_PSK_IDENTITY))) => {
+            HandshakeError::new(&format_args!("the server refuses the identity or its key (alert {alert})"))
+        }
+        Ended::Failed(Failure::Alert(HANDSHAKE_FAILURE)) => {
+            let asks = "the server wants other credentials, or has no cipher suite of ours";
+            HandshakeError::new(&format_args!("{asks} (alert {HANDSHAKE_FAILURE})"))
+        }
         _ => HandshakeError::new(why),
     }
 }
