@@ -4,9 +4,7 @@ use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, MessagePool, OptionNumber};
 use conche_proto::oscore::Refused;
 
-#[path = "oscore_ends.rs"]
-mod oscore_ends;
-use oscore_ends::{encode, ends};
+use crate::oscore_ends::{encode, ends};
 
 /// Puts this value beside what a client has encrypted, and has the server, and the client, look at that.
 pub fn run(value: &[u8]) {

@@ -5,6 +5,8 @@ mod attacks;
 mod fuzz_replay;
 mod malformed;
 mod observe;
+#[path = "../../../../fuzz/bodies/oscore_ends.rs"]
+mod oscore_ends;
 mod properties;
 mod restarts;
 mod support;

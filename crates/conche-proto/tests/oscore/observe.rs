@@ -24,14 +24,14 @@ fn notifications_have_numbers_of_their_own_and_only_newer_ones_are_taken() {
     assert_eq!(asked.message.uint(OptionNumber::OBSERVE), Some(0));
     let states: Vec<_> = (10..16).map(|observe| notify(&mut server, &asked.binding, observe)).collect();
     assert_eq!(option(&states[0]), b"", "the first takes the number of its request");
-    for (number, state) in states[1..].iter().enumerate() {
-        assert_eq!(option(state), [1, u8::try_from(number).expect("small")]);
-        assert_eq!((state.code(), state.uint(OptionNumber::OBSERVE)), (Code::CONTENT, Some(11 + number as u32)));
+    for (number, state) in (0_u8..).zip(&states[1..]) {
+        assert_eq!(option(state), [1, number]);
+        assert_eq!((state.code(), state.uint(OptionNumber::OBSERVE)), (Code::CONTENT, Some(11 + u32::from(number))));
     }
-    for (state, number) in [(0, None), (2, Some(1)), (3, Some(2))] {
+    for (state, number) in [(0, None), (2, Some(1_u8)), (3, Some(2))] {
         let heard = client.hear(&mut binding, &states[state]).expect("newer");
-        assert_eq!(heard.number, number);
-        assert_eq!(heard.message.uint(OptionNumber::OBSERVE), Some(number.map_or(0, |number| number as u32)));
+        assert_eq!(heard.number, number.map(u64::from));
+        assert_eq!(heard.message.uint(OptionNumber::OBSERVE), Some(number.map_or(0, u32::from)));
     }
     for old in [0, 1, 2, 3] {
         assert_eq!(client.hear(&mut binding, &states[old]), Err(Refused::Replayed), "{old}");

@@ -25,7 +25,7 @@ struct Disk {
 impl Disk {
     /// Three writes of four succeed.
     fn write(&mut self, random: &mut ChaCha8Rng, next: u64, window: Option<ReplayWindow>) -> bool {
-        let succeeds = random.next_u32() % 4 > 0;
+        let succeeds = !random.next_u32().is_multiple_of(4);
         if succeeds && !self.lies {
             (self.next, self.window) = (next, window);
         }
@@ -54,7 +54,7 @@ impl Device {
 
     fn restart(self, random: &mut ChaCha8Rng) -> Self {
         let Self { credentials, mut disk, end } = self;
-        if random.next_u32() % 4 == 0 {
+        if random.next_u32().is_multiple_of(4) {
             // An orderly end, if all of it can be written.
             let context = end.context();
             disk.write(random, context.next_number(), context.window());
@@ -176,7 +176,7 @@ fn answer(
     mut binding: conche_proto::oscore::Binding,
     request: &OwnedMessage,
 ) -> Result<Option<Vec<u8>>, Broken> {
-    if random.next_u32() % 4 == 0 {
+    if random.next_u32().is_multiple_of(4) {
         return Ok(None);
     }
     let number = binding.number();

@@ -120,8 +120,10 @@ pub fn altered(original: &OwnedMessage, value: &[u8], payload: &[u8]) -> OwnedMe
     message(original.header().ty, original.code(), &body.build().expect("legal"))
 }
 
+type Options = Vec<(OptionNumber, Vec<u8>)>;
+
 /// Code, options and payload: what was protected.
-pub fn said(content: &Content<'_>) -> (Code, Vec<(OptionNumber, Vec<u8>)>, Vec<u8>) {
+pub fn said(content: &Content<'_>) -> (Code, Options, Vec<u8>) {
     let options = content.options().map(|option| (option.number, option.value.to_vec())).collect();
     (content.code(), options, content.payload().to_vec())
 }
