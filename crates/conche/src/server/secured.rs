@@ -1,0 +1,49 @@
+//! Who asks, for handlers and routes that have to know: [`Identity`] as an argument, and [`RequireSecured`].
+
+use conche_proto::codec::Code;
+use tower_layer::Layer;
+
+use super::extract::{FromRequestParts, Rejection};
+use super::routing::{RequestService, Route};
+use super::{Answer, Request};
+use crate::oscore::Identity;
+
+impl<S> FromRequestParts<S> for Identity {
+    type Rejection = Rejection;
+
+    fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {
+        request.extension().cloned().ok_or_else(unprotected)
+    }
+}
+
+/// A layer that lets only protected requests pass; others are answered with 4.01. A [`Notifier`](super::Notifier) that asks for those
+/// who observe passes, as their registrations have. Like any layer it is not around `/.well-known/core`, which tells everybody
+/// what there is; [`secured_only`](super::ServerBuilder::secured_only) is.
+///
+/// ```
+/// use conche::server::{RequireSecured, Router, get, put};
+///
+/// async fn unlock() {}
+///
+/// let router: Router =
+///     Router::new().route("/door", put(unlock)).layer(RequireSecured).route("/time", get(async || "noon"));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequireSecured;
+
+impl<I: RequestService> Layer<I> for RequireSecured {
+    type Service = Route;
+
+    fn layer(&self, inner: I) -> Route {
+        let inner = Route::from_service(inner);
+        Route::new(move |request: Request| {
+            let passes = request.is_for_observers() || request.extension::<Identity>().is_some();
+            if passes { inner.answer(request) } else { Answer::ready(unprotected().into()) }
+        })
+    }
+}
+
+/// What a request is answered that is not protected.
+pub(crate) fn unprotected() -> Rejection {
+    Rejection::new(Code::UNAUTHORIZED, "this is for requests with OSCORE")
+}
