@@ -12,10 +12,10 @@ use conche::{Client, ContentFormat, Error, OptionNumber, Uri};
 use serde::Serialize;
 
 use crate::Global;
+use crate::credentials::Asking;
 use crate::exit::Interrupted;
 use crate::formats;
 use crate::json;
-use crate::credentials::Asking;
 use crate::names::Control;
 use crate::recording::Recording;
 use crate::request::parse_seconds;

@@ -12,9 +12,9 @@ use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
 use crate::Global;
+use crate::credentials::Asking;
 use crate::exit::NoAnswer;
 use crate::json;
-use crate::credentials::Asking;
 use crate::names::Control;
 use crate::recording::Recording;
 use crate::request::parse_seconds;
@@ -47,7 +47,8 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let runtime = runtime::start()?;
     let mut statistics = Statistics::default();
     let outcome = runtime.block_on(async {
-        let client = records.watch(args.credentials.of(args.control.of(Client::builder()))?).build().map_err(Error::from)?;
+        let client =
+            records.watch(args.credentials.of(args.control.of(Client::builder()))?).build().map_err(Error::from)?;
         let outcome = tokio::select! {
             done = ping(&client, &args, global, &mut statistics) => done,
             stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be caught"),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use conche_proto::Instant;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{
-    AlgorithmIdentifier, CertificateDer, InvalidSignature, PrivateKeyDer, ServerName, SignatureVerificationAlgorithm, TrustAnchor,
-    UnixTime, alg_id,
+    AlgorithmIdentifier, CertificateDer, InvalidSignature, PrivateKeyDer, ServerName, SignatureVerificationAlgorithm,
+    TrustAnchor, UnixTime, alg_id,
 };
 use webpki::{EndEntityCert, KeyUsage};
 

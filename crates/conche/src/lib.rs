@@ -130,6 +130,8 @@ pub mod client;
 mod driver;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+#[cfg(feature = "oscore")]
+pub mod oscore;
 mod paths;
 mod prefixes;
 mod problem;

@@ -12,7 +12,9 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Role, Socket, Start, Waiting};
+use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Protecting, Role, Socket, Start, Waiting};
+#[cfg(feature = "oscore")]
+use crate::oscore::Keys;
 use crate::paths::{PathStore, Sharing};
 use crate::prefixes::Prefixes;
 use crate::security::Security;
@@ -43,6 +45,20 @@ pub(crate) struct Settings<C = AnyController> {
     pub(crate) watchers: Watchers,
     /// What is secured, and by what.
     pub(crate) security: Security,
+    #[cfg(feature = "oscore")]
+    pub(crate) oscore: Protection,
+}
+
+/// Which requests are protected with which keys (RFC 8613).
+#[cfg(feature = "oscore")]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Protection {
+    /// Those of clients.
+    pub(crate) served: Vec<Keys>,
+    /// Those for destinations.
+    pub(crate) toward: Prefixes<Keys>,
+    /// A server answers no others.
+    pub(crate) only: bool,
 }
 
 impl Default for Settings {
@@ -60,6 +76,8 @@ impl Default for Settings {
             retry_unreachable: false,
             watchers: Watchers::default(),
             security: Security::default(),
+            #[cfg(feature = "oscore")]
+            oscore: Protection::default(),
         }
     }
 }
@@ -67,7 +85,8 @@ impl Default for Settings {
 impl<C> Settings<C> {
     /// The same settings with a controller of another type; those for prefixes are forgotten.
     pub(crate) fn with_controller<D>(self, controller: D) -> Settings<D> {
-        let Self { config, sharing, store, waiting, interface, groups, retry_unreachable, watchers, security, .. } = self;
+        let Self { config, sharing, store, waiting, interface, groups, retry_unreachable, watchers, security, .. } =
+            self;
         let prefixes = Prefixes::default();
         Settings {
             config,
@@ -81,6 +100,8 @@ impl<C> Settings<C> {
             retry_unreachable,
             watchers,
             security,
+            #[cfg(feature = "oscore")]
+            oscore: self.oscore,
         }
     }
 
@@ -132,7 +153,20 @@ impl<C: SharedController> Settings<C> {
         handlers: Handlers,
     ) -> Result<(Handle, JoinHandle<()>), StartError> {
         let sharing = Arc::new(self.sharing.clone());
-        let endpoint = self.endpoint(&sharing)?;
+        #[cfg_attr(not(feature = "oscore"), expect(unused_mut, reason = "it gets keys with the feature"))]
+        let mut endpoint = self.endpoint(&sharing)?;
+        #[cfg(feature = "oscore")]
+        let protecting = {
+            let mut protecting = Protecting::new(self.oscore.toward.clone(), self.oscore.only);
+            for keys in &self.oscore.served {
+                let taken = protecting.take(&mut endpoint, keys);
+                taken
+                    .map_err(|error| ConfigError::Keys { peer: keys.peer().to_string(), problem: error.to_string() })?;
+            }
+            protecting
+        };
+        #[cfg(not(feature = "oscore"))]
+        let protecting = Protecting;
         let start = Start {
             socket,
             company,
@@ -144,6 +178,7 @@ impl<C: SharedController> Settings<C> {
             waiting: self.waiting,
             retry_unreachable: self.retry_unreachable,
             watchers: self.watchers.clone(),
+            protecting,
             store: self.store.clone().filter(|_| sharing.on),
             sharing,
             limits: self.config.limits.clone(),
@@ -206,6 +241,15 @@ pub enum ConfigError {
         prefix: IpNet,
         /// What was said.
         length: u8,
+    },
+    /// Keys that cannot be used: others have the same names, another socket has them, or their numbers cannot be kept.
+    #[cfg(feature = "oscore")]
+    #[error("the OSCORE keys for {peer} cannot be used: {problem}")]
+    Keys {
+        /// Whom they are for, as [`Identity`](crate::oscore::Identity) shows it.
+        peer: String,
+        /// Why.
+        problem: String,
     },
     /// The operating system has no randomness, without which tokens could be guessed.
     #[error("the operating system gives no random bytes: {0}")]

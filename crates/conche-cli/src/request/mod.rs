@@ -91,7 +91,8 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
     let outcome = runtime.block_on(async {
-        let mut client = args.credentials.of(args.control.of(Client::builder()))?.retry_unreachable(args.retry_unreachable);
+        let mut client =
+            args.credentials.of(args.control.of(Client::builder()))?.retry_unreachable(args.retry_unreachable);
         client = client.body_limit(LARGEST).block_size(message.block.unwrap_or_default());
         if message.q_block {
             client = client.q_block(QBlock::default());

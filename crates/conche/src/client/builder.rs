@@ -129,6 +129,18 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self
     }
 
+    /// Protects all requests with these keys (OSCORE, RFC 8613), but for those to destinations of which
+    /// [`oscore_for`](Self::oscore_for) says something else, and takes no other response than a protected one. Such a client talks to
+    /// one server. A request without keys that can be used is not sent, and neither is one to a group.
+    ///
+    /// An error that is not protected ends a request with [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated): a server that
+    /// does not know the keys can say nothing else. [`oscore`](crate::oscore) has an example.
+    #[cfg(feature = "oscore")]
+    pub fn oscore(self, keys: crate::oscore::Keys) -> Self {
+        let [v4, v6] = [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()];
+        self.oscore_for(v4, keys.clone()).oscore_for(v6, keys)
+    }
+
     /// The client. Sockets are opened when they are needed.
     ///
     /// # Errors

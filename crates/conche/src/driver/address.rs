@@ -33,11 +33,6 @@ impl Address {
         }
     }
 
-    /// Where a session leads; the peer itself, if it is none.
-    pub(crate) fn unsecured(self) -> Self {
-        Self::Udp(self.socket_addr())
-    }
-
     /// This session with who is there.
     pub(crate) fn secured(self, session: SessionNumber) -> Self {
         Self::Dtls(self.socket_addr(), session)

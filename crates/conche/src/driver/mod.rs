@@ -18,6 +18,7 @@ mod linux;
 mod observed;
 mod observing;
 mod outbox;
+mod protecting;
 mod reply;
 mod scarcity;
 #[cfg(feature = "dtls")]
@@ -36,6 +37,7 @@ pub(crate) use bodies::Inlet;
 pub(crate) use company::Company;
 pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription, Told};
+pub(crate) use protecting::Protecting;
 pub(crate) use serving::Handlers;
 pub(crate) use socket::{Binding, Socket, could_have_alone, is_unreachable};
 pub use turns::{Busy, Full, Waiting};
@@ -55,7 +57,7 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use crate::paths::{PathStore, Sharing};
-use crate::security::Security;
+use crate::security::{Identity, Security};
 use crate::server::{Response, Router};
 use crate::settings::SharedController;
 use crate::watch::Watchers;
@@ -106,6 +108,7 @@ pub(crate) struct Driver<C: SharedController> {
     bodies: Bodies,
     sharing: Arc<Sharing>,
     keeping: Option<Keeping>,
+    protecting: Protecting,
     retry_unreachable: bool,
     closing: Option<Closing>,
     company: Company,
@@ -133,6 +136,8 @@ pub(crate) struct Start {
     pub(crate) watchers: Watchers,
     /// Which peers of the endpoint are of one path.
     pub(crate) sharing: Arc<Sharing>,
+    /// The keys of the endpoint.
+    pub(crate) protecting: Protecting,
     /// What keeps what is known of paths.
     pub(crate) store: Option<PathStore>,
     /// Those of the endpoint.
@@ -184,6 +189,7 @@ impl<C: SharedController> Driver<C> {
             bodies,
             sharing: start.sharing,
             keeping,
+            protecting: start.protecting,
             retry_unreachable: start.retry_unreachable,
             closing: None,
             company: start.company,
@@ -201,6 +207,7 @@ impl<C: SharedController> Driver<C> {
         self.drive().await;
         self.now = self.clock.now();
         self.close_sessions().await;
+        self.give_keys_back();
         self.keep_paths().await;
     }
 
@@ -246,6 +253,7 @@ impl<C: SharedController> Driver<C> {
                 }
                 () = self.topics.mailbox().some() => self.hear_notifiers(),
                 () = std::future::ready(()), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
+                stored = self.protecting.stored() => self.numbers_stored(stored),
                 () = self.turns.emptied(), if self.closing.is_some() => {}
                 () = self.company.all_done(), if self.closing.is_some() => {}
                 () = timer.as_mut(), if wake.is_some() => {
@@ -431,9 +439,13 @@ impl<C: SharedController> Driver<C> {
         self.traffic.event(self.now, &event);
         match event {
             Event::Request { id, from, message } => {
+                let beside = match self.identify(id, from) {
+                    Ok(identity) => identity,
+                    Err(refusal) => return self.respond(id, refusal),
+                };
                 self.register(id, from, &message);
                 let rest = self.bodies.begun(id, &message);
-                if let Some(response) = self.serving.start(id, from, message, rest) {
+                if let Some(response) = self.serving.start(id, from, message, (rest, beside)) {
                     // A handler has run, for as long as it wanted.
                     self.now = self.clock.now();
                     self.respond_at_once(id, response);
@@ -481,9 +493,17 @@ impl<C: SharedController> Driver<C> {
                 debug!(peer = %from, %reason, "an observation is over");
                 self.observations.over(subscription, reason);
             }
+            #[cfg(feature = "oscore")]
+            Event::Reserve(reserve) => self.protecting.store(reserve),
             // Nobody has asked for other events.
             _ => {}
         }
+    }
+
+    /// Who has sent a request: whom its own protection names, or its session. Or what it is answered if nobody vouches for it.
+    fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, Response> {
+        let protected = self.identify_protected(request)?;
+        Ok(protected.or_else(|| self.secured.as_ref()?.identity(from)))
     }
 
     fn respond(&mut self, request: RequestId, response: Response) {

@@ -18,6 +18,7 @@ use tracing::{Instrument, Span, debug_span, error, warn};
 use super::Address;
 use super::bodies::Inlet;
 use super::throttle::Throttle;
+use crate::security::Identity;
 use crate::server::{Dispatch, Notifier, Request, Response, Router};
 
 /// A client that is told to come back later does so after this time (RFC 7252 §5.9.3.4).
@@ -120,7 +121,7 @@ impl Serving {
         id: RequestId,
         from: Address,
         message: OwnedMessage,
-        rest: Option<Inlet>,
+        beside: (Option<Inlet>, Option<Identity>),
     ) -> Option<Response> {
         if self.refusing {
             return Some(unavailable());
@@ -132,14 +133,14 @@ impl Serving {
             if full {
                 return Some(self.full());
             }
-            self.spawn(id, source, span, move |router| router.dispatch(from, message, rest));
+            self.spawn(id, source, span, move |router| router.dispatch(from, message, beside));
             return None;
         }
         // Its handler could do half of what it does before it would have to wait, and the client would ask again.
         if full && !message.code().is_idempotent() {
             return Some(self.full());
         }
-        self.first(id, source, full, span, |router| router.dispatch(from, message, rest))
+        self.first(id, source, full, span, |router| router.dispatch(from, message, beside))
     }
 
     /// As many handlers run for clients of this one's prefix as may. Where none runs, nothing has to be looked up.

@@ -78,11 +78,7 @@ impl Security {
     }
 
     /// What a server of this name is shown, and whom we believe to be it. `epoch` is the time since 1970 when the clock showed zero.
-    pub(crate) fn client_credentials(
-        &self,
-        name: &str,
-        epoch: Duration,
-    ) -> Result<ClientCredentials, HandshakeError> {
+    pub(crate) fn client_credentials(&self, name: &str, epoch: Duration) -> Result<ClientCredentials, HandshakeError> {
         if let Some(psk) = &self.psk {
             return Ok(psk.clone());
         }

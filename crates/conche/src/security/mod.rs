@@ -32,6 +32,7 @@
 mod absent;
 #[cfg(feature = "dtls")]
 mod credentials;
+mod identity;
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,11 +40,12 @@ use std::sync::Arc;
 #[cfg(not(feature = "dtls"))]
 pub(crate) use absent::Security;
 #[cfg(feature = "dtls")]
-pub use conche_dtls::{CredentialsError, Identity, Keys, OwnCertificate, Secret};
+pub use conche_dtls::{CredentialsError, Keys, OwnCertificate, Secret};
 #[cfg(feature = "dtls")]
 pub use credentials::Roots;
 #[cfg(feature = "dtls")]
 pub(crate) use credentials::Security;
+pub use identity::Identity;
 
 /// Why there is no session with a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,6 +70,7 @@ impl HandshakeError {
         Self::new(&"coaps needs a key or roots: say whom you are or whom you believe, as with ClientBuilder::psk")
     }
 
+    #[cfg(feature = "dtls")]
     pub(crate) fn unreachable() -> Self {
         Self::silence(&"nobody is there")
     }

@@ -314,6 +314,23 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
+    /// Serves a client that has these keys, whose requests and responses are protected (OSCORE, RFC 8613). To be called for each of
+    /// them; their IDs differ, or their ID contexts. A handler learns by [`Identity`](crate::oscore::Identity) who asks. Requests that are not
+    /// protected are served as well, except behind [`RequireSecured`](super::RequireSecured) or with
+    /// [`secured_only`](Self::secured_only). [`oscore`](crate::oscore) has an example.
+    #[cfg(feature = "oscore")]
+    pub fn oscore(mut self, keys: crate::oscore::Keys) -> Self {
+        self.settings.oscore.served.push(keys);
+        self
+    }
+
+    /// Answers requests that are not protected with 4.01, whatever they ask for.
+    #[cfg(feature = "oscore")]
+    pub fn secured_only(mut self) -> Self {
+        self.settings.oscore.only = true;
+        self
+    }
+
     /// Has the server's [`client`](Server::client) keep responses and use them again, as many as these limits allow: as
     /// [`cache`](crate::client::ClientBuilder::cache) does for other clients. By default none are kept.
     pub fn client_cache(mut self, limits: CacheLimits) -> Self {
@@ -353,6 +370,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
         let started = match (more_workers, &binding) {
             (0, _) => Workers::one(&self.settings, binding, (router, handlers)),
             (_, Binding::Socket(_)) => return Err(BindError::Workers(WorkersError::Socket)),
+            #[cfg(feature = "oscore")]
+            _ if !self.settings.oscore.served.is_empty() => return Err(BindError::Workers(WorkersError::Keys)),
             _ if !self.settings.groups.is_empty() => return Err(BindError::Workers(WorkersError::Group)),
             (more, _) => Workers::several(&self.settings, address, (&router, handlers), more.saturating_add(1)),
         };
@@ -407,6 +426,10 @@ pub enum WorkersError {
     /// Each of them would answer what is asked of a group.
     #[error("several workers cannot join a group, as each of them would answer: have one worker")]
     Group,
+    /// One of them has the keys, and a client may come to any.
+    #[cfg(feature = "oscore")]
+    #[error("several workers cannot have the same OSCORE keys, as numbers would be used twice: have one worker")]
+    Keys,
 }
 
 /// Why a server ended that was not told to.

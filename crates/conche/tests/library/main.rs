@@ -17,9 +17,9 @@ mod metrics;
 mod multicast;
 mod observe;
 mod paths;
-mod server_api;
 #[cfg(feature = "dtls")]
 mod secured;
+mod server_api;
 mod small_options;
 mod streams;
 #[cfg(target_os = "linux")]

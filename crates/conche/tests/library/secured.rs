@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use conche::security::Secret;
 use bytes::Bytes;
-use conche::server::{Notifier, get, put};
-use conche::{Client, Error, Server};
+use conche::security::{Identity, Secret};
+use conche::server::{Notifier, RequireSecured, Router, get, put};
+use conche::{Client, Code, Error, Server};
 
 fn keys(identity: &[u8]) -> Option<Secret> {
     (identity == b"lamp").then(|| Secret::new(*b"sesame"))
@@ -129,4 +129,15 @@ async fn a_server_that_went_says_so_and_the_next_has_a_new_session() {
 async fn a_group_cannot_be_asked_over_coaps() {
     let error = client().get("coaps://224.0.1.187/").multicast().await.expect_err("no group");
     assert!(matches!(error, Error::SecuredGroup), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_handler_learns_whose_key_it_was_and_a_layer_keeps_others_out() {
+    let router = Router::new().route("/who", get(async |who: Identity| who.to_string())).layer(RequireSecured);
+    let secured = Server::builder().psk(keys).router(router.clone()).bind("127.0.0.1:0").await.expect("a port");
+    let plain = Server::builder().router(router).bind("127.0.0.1:0").await.expect("a port");
+    let client = client();
+    assert_eq!(client.get(uri(&secured, "/who")).await.expect("answered").text().expect("text"), "lamp");
+    let answer = client.get(format!("coap://{}/who", plain.local_addr())).await.expect("answered");
+    assert_eq!(answer.code(), Code::UNAUTHORIZED);
 }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::socket::Arrival;
 use super::{Address, Driver};
-use crate::security::{HandshakeError, Security};
+use crate::security::{HandshakeError, Identity, Security};
 use crate::settings::SharedController;
 
 /// A session, or why there is none.
@@ -32,6 +32,10 @@ impl Secured {
     }
 
     pub(super) fn due(&self) -> Option<Instant> {
+        match self.0 {}
+    }
+
+    pub(super) fn identity(&self, _: Address) -> Option<Identity> {
         match self.0 {}
     }
 

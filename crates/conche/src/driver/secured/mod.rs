@@ -9,14 +9,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use conche_dtls::{BUFFER, Config, Ended, Identity, Output, Role, SessionId, Sessions};
+use conche_dtls::{BUFFER, Config, Ended, Output, Role, SessionId, Sessions};
 use conche_proto::{Datagram, Input, Instant, Transmit};
 use tracing::debug;
 
 use super::address::SessionNumber;
 use super::socket::Arrival;
 use super::{Address, Driver};
-use crate::security::Security;
+use crate::security::{Identity, Security};
 use crate::settings::SharedController;
 pub(super) use waiting::Opened;
 use waiting::Waiting;
@@ -57,14 +57,18 @@ pub(super) struct Secured {
 struct Open {
     number: SessionNumber,
     place: Place,
-    identity: Arc<Identity>,
+    identity: Option<Identity>,
     /// The name that it was opened for, if we did.
     name: Option<Arc<str>>,
 }
 
 /// Something for the endpoint.
 enum Held {
-    Message { from: Address, local: Option<IpAddr>, bytes: Vec<u8> },
+    Message {
+        from: Address,
+        local: Option<IpAddr>,
+        bytes: Vec<u8>,
+    },
     /// A session is over: whatever waits for it waits in vain.
     Over(Address),
 }
@@ -114,10 +118,9 @@ impl Secured {
     }
 
     /// Who the other end of a session is.
-    pub(super) fn identity(&self, session: Address) -> Option<Arc<Identity>> {
+    pub(super) fn identity(&self, session: Address) -> Option<Identity> {
         let Address::Dtls(_, number) = session else { return None };
-        let open = self.open.get(self.by_number.get(&number)?)?;
-        Some(Arc::clone(&open.identity))
+        self.open.get(self.by_number.get(&number)?)?.identity.clone()
     }
 
     /// Messages that are not protected may come to this socket as well.
@@ -145,7 +148,7 @@ impl Secured {
         sent.is_ok()
     }
 
-    fn opened(&mut self, session: SessionId, place: Place, role: Role, identity: Identity) {
+    fn opened(&mut self, session: SessionId, place: Place, role: Role, identity: Option<Identity>) {
         // 0 is nobody's.
         self.last_number = self.last_number.checked_add(1).unwrap_or(1);
         let number = SessionNumber(self.last_number);
@@ -156,7 +159,7 @@ impl Secured {
         };
         debug!(peer = %address, %session, ?role, "a session is open");
         self.by_number.insert(number, session);
-        self.open.insert(session, Open { number, place, identity: Arc::new(identity), name });
+        self.open.insert(session, Open { number, place, identity, name });
     }
 
     fn over(&mut self, session: SessionId, place: Place, why: &Ended) {
@@ -219,7 +222,9 @@ impl<C: SharedController> Driver<C> {
                         secured.held.push_back(Held::Message { from, local, bytes });
                     }
                 }
-                Output::Established { session, peer, role, identity } => secured.opened(session, peer, role, identity),
+                Output::Established { session, peer, role, identity } => {
+                    secured.opened(session, peer, role, Identity::of_session(identity));
+                }
                 Output::Closed { session, peer, why } => secured.over(session, peer, &why),
                 Output::Wait(due) => {
                     // What was protected has come out, or its session has failed.
