@@ -3,5 +3,6 @@
 mod abuse;
 mod company;
 mod failures;
+mod fuzz_replay;
 mod handshakes;
 mod wire;
