@@ -27,6 +27,9 @@ const REPLIES: usize = 64;
 /// Bytes of plaintext in a record, at most (RFC 5246 §6.2.1).
 const LONGEST_PLAINTEXT: usize = 1 << 14;
 
+/// Tells which sources count as one.
+type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
+
 /// All sessions of one socket. See the crate's own page.
 pub struct Sessions<P, E: Engines = DimplEngines> {
     config: Config,
@@ -37,7 +40,7 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     /// Handshakes that go on, by groups of sources.
     shares: Shares,
     group_key: [u64; 2],
-    groups: Option<Box<dyn Fn(&P) -> u64 + Send + Sync>>,
+    groups: Option<SourceGroups<P>>,
     /// Answers that belong to no session.
     replies: VecDeque<Reply<P>>,
     ended: VecDeque<Output<P>>,
