@@ -6,7 +6,7 @@
 //! long again. The reply is never longer than the request.
 //!
 //! What is hashed has to be in the fragment that begins the ClientHello. A fragment that holds less is dropped: to keep it
-//! until the rest comes would be state for whoever sends fragments. 98 bytes and two for each cipher suite are enough.
+//! until the rest comes would be state for whoever sends fragments. 97 bytes and two for each cipher suite are enough.
 
 use core::hash::{Hash, Hasher};
 use core::time::Duration;

@@ -154,15 +154,15 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     }
 
     /// Where the peer of a session is.
-    pub fn peer(&mut self, session: SessionId) -> Option<P> {
-        self.table.get(session).map(|session| session.peer)
+    #[must_use]
+    pub fn peer(&self, session: SessionId) -> Option<P> {
+        self.table.look(session.place).filter(|found| found.id == session).map(|found| found.peer)
     }
 
     /// The open session with a peer.
     #[must_use]
-    pub fn open(&mut self, peer: &P) -> Option<SessionId> {
-        let place = self.table.pair(peer).open?;
-        self.table.at(place).map(|session| session.id)
+    pub fn open(&self, peer: &P) -> Option<SessionId> {
+        self.table.look(self.table.pair(peer).open?).map(|session| session.id)
     }
 
     /// What has happened so far.

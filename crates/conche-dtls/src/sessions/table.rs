@@ -98,6 +98,10 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.places.get_mut(usize::try_from(place).ok()?)?.as_deref_mut()
     }
 
+    pub(super) fn look(&self, place: u32) -> Option<&Session<P, E>> {
+        self.places.get(usize::try_from(place).ok()?)?.as_deref()
+    }
+
     pub(super) fn get(&mut self, id: SessionId) -> Option<&mut Session<P, E>> {
         self.at(id.place).filter(|session| session.id == id)
     }
