@@ -6,7 +6,7 @@
 //! long again. The reply is never longer than the request.
 //!
 //! What is hashed has to be in the fragment that begins the ClientHello. A fragment that holds less is dropped: to keep it
-//! until the rest comes would be state for whoever sends fragments. 98 bytes and two for each cipher suite are enough.
+//! until the rest comes would be state for whoever sends fragments. 97 bytes and two for each cipher suite are enough.
 
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
@@ -21,7 +21,8 @@ use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, Record, content
 /// For how long a key makes cookies. Each is valid for as long again.
 const LIFETIME: Duration = Duration::from_secs(60);
 /// Bytes of a cookie: as many as engines make themselves, so that one can be had to accept it.
-pub(crate) const COOKIE: usize = 32;
+pub(crate) const COOKIE: usize = COOKIE_LENGTH as usize;
+const COOKIE_LENGTH: u8 = 32;
 /// Bytes of a HelloVerifyRequest: headers, version, the cookie's length, the cookie.
 pub(crate) const REPLY: usize = RECORD_HEADER + HANDSHAKE_HEADER + 3 + COOKIE;
 /// A client that is asked for a cookie again counts its hellos on. One that has got so far starts anew instead.
@@ -154,7 +155,7 @@ fn verify_request(hello: &Hello<'_>, cookie: &[u8; COOKIE]) -> [u8; REPLY] {
     let (header, body) = fragment.split_at_mut(HANDSHAKE_HEADER);
     header.copy_from_slice(&wire::handshake_header(message::HELLO_VERIFY_REQUEST, hello.number, 3 + COOKIE));
     body[..2].copy_from_slice(&wire::DTLS_1_0);
-    body[2] = COOKIE as u8;
+    body[2] = COOKIE_LENGTH;
     body[3..].copy_from_slice(cookie);
     let mut reply = [0; REPLY];
     wire::write_record(&mut reply, content::HANDSHAKE, wire::DTLS_1_0, hello.sequence, &fragment);

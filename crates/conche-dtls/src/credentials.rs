@@ -6,6 +6,7 @@
 use core::fmt;
 use std::sync::Arc;
 
+use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::x509::{OwnCertificate, Trust};
@@ -32,6 +33,15 @@ impl Secret {
         &self.0
     }
 }
+
+impl PartialEq for Secret {
+    /// In a time that does not tell where they differ.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for Secret {}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

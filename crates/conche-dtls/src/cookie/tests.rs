@@ -1,3 +1,5 @@
+//! Tests of the gate.
+
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 

@@ -48,7 +48,16 @@ pub struct DimplEngines {
     /// Where each association's seed comes from, where it has one.
     seeds: Option<ChaCha12Rng>,
     psk: Option<(Arc<Settings>, Arc<Resolver>)>,
-    certificate: Option<(Arc<Settings>, ServerCertificate)>,
+    certificate: Option<ServerCertificate>,
+    /// The last settings, and whom for. dimpl takes up to milliseconds to check new ones.
+    last: Option<(Wanted, Arc<Settings>)>,
+}
+
+/// Whom settings are for: a client with a key, or either role with a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Wanted {
+    Key { identity: Vec<u8>, key: Secret, timeout: Duration },
+    Certificate { of_clients: bool, timeout: Duration },
 }
 
 impl DimplEngines {
@@ -64,14 +73,16 @@ impl DimplEngines {
             seeds: config.seed.map(ChaCha12Rng::seed_from_u64),
             psk: None,
             certificate: None,
+            last: None,
         };
         let ServerCredentials { psk, certificate } = config.server.clone().unwrap_or_default();
         if let Some(keys) = &psk {
             engines.psk = Some(engines.with_keys(keys)?);
         }
         if let Some(certificate) = certificate {
-            let settings = engines.with_certificates(certificate.clients.is_some(), config.flight_timeout)?;
-            engines.certificate = Some((settings, certificate));
+            let (of_clients, timeout) = (certificate.clients.is_some(), config.flight_timeout);
+            engines.made(Wanted::Certificate { of_clients, timeout })?;
+            engines.certificate = Some(certificate);
         }
         Ok(engines)
     }
@@ -83,9 +94,26 @@ impl DimplEngines {
         Ok((settings, resolver))
     }
 
-    fn with_certificates(&mut self, of_clients: bool, timeout: Duration) -> Result<Arc<Settings>, ConfigError> {
-        let builder = self.settings(timeout).with_crypto_provider(provider::for_certificates());
-        built(builder.require_client_certificate(of_clients))
+    fn made(&mut self, wanted: Wanted) -> Result<Arc<Settings>, ConfigError> {
+        // A seed is for one association.
+        if let (Some((last, settings)), None) = (&self.last, &self.seeds)
+            && *last == wanted
+        {
+            return Ok(Arc::clone(settings));
+        }
+        let settings = built(match wanted.clone() {
+            Wanted::Key { identity, key, timeout } => {
+                let resolver = Arc::new(Resolver::new(Arc::new(move |_: &[u8]| Some(key.clone()))));
+                let builder = self.settings(timeout).with_crypto_provider(provider::for_keys());
+                builder.with_psk_client(identity, resolver)
+            }
+            Wanted::Certificate { of_clients, timeout } => {
+                let builder = self.settings(timeout).with_crypto_provider(provider::for_certificates());
+                builder.require_client_certificate(of_clients)
+            }
+        })?;
+        self.last = Some((wanted, Arc::clone(&settings)));
+        Ok(settings)
     }
 
     fn settings(&mut self, timeout: Duration) -> ConfigBuilder {
@@ -119,14 +147,12 @@ impl Engines for DimplEngines {
     ) -> Result<Dimpl, ConfigError> {
         let mut dtls = match credentials {
             ClientCredentials::Psk { identity, key } => {
-                let key = key.clone();
-                let resolver = Arc::new(Resolver::new(Arc::new(move |_: &[u8]| Some(key.clone()))));
-                let builder = self.settings(timeout).with_crypto_provider(provider::for_keys());
-                let settings = built(builder.with_psk_client(identity.clone(), resolver))?;
+                let (identity, key) = (identity.clone(), key.clone());
+                let settings = self.made(Wanted::Key { identity, key, timeout })?;
                 Dtls::new_12_psk(settings, self.clock(now))
             }
             ClientCredentials::Certificate { own, .. } => {
-                let settings = self.with_certificates(false, timeout)?;
+                let settings = self.made(Wanted::Certificate { of_clients: false, timeout })?;
                 let (certificate, key) =
                     own.as_ref().map_or((NOBODY, NOBODYS_KEY), |own| (own.certificate(), own.key().expose()));
                 let own = DtlsCertificate { certificate: certificate.to_vec(), private_key: key.to_vec() };
@@ -144,7 +170,6 @@ impl Engines for DimplEngines {
 
     fn accept(&mut self, now: Instant, opening: &Opening<'_>) -> Result<Dimpl, Failure> {
         let offered = |suite: u16| opening.suites.as_chunks().0.iter().position(|each| *each == suite.to_be_bytes());
-        // A seed is for one association: settings with one are made anew.
         let broken = |error: ConfigError| Failure::Protocol(error.to_string());
         let of_keys = self.psk.as_ref().and(offered(PSK_SUITE));
         let of_certificates = CERTIFICATE_SUITES.iter().filter_map(|suite| offered(suite.as_u16())).min();
@@ -156,18 +181,16 @@ impl Engines for DimplEngines {
         };
         let (dtls, resolver) = if with_keys {
             let keys = self.config.server.as_ref().and_then(|server| server.psk.clone());
+            // A seed is for one association.
             if let (Some(keys), true) = (keys, self.seeds.is_some()) {
                 self.psk = Some(self.with_keys(&keys).map_err(broken)?);
             }
             let Some((settings, resolver)) = &self.psk else { return Err(Failure::Suite) };
             (Dtls::new_12_psk(Arc::clone(settings), self.clock(now)), Some(Arc::clone(resolver)))
         } else {
-            let Some((settings, certificate)) = self.certificate.clone() else { return Err(Failure::Suite) };
-            let settings = if self.seeds.is_some() {
-                self.with_certificates(certificate.clients.is_some(), self.config.flight_timeout).map_err(broken)?
-            } else {
-                settings
-            };
+            let Some(certificate) = self.certificate.clone() else { return Err(Failure::Suite) };
+            let (of_clients, timeout) = (certificate.clients.is_some(), self.config.flight_timeout);
+            let settings = self.made(Wanted::Certificate { of_clients, timeout }).map_err(broken)?;
             let own = DtlsCertificate {
                 certificate: certificate.own.certificate().to_vec(),
                 private_key: certificate.own.key().expose().to_vec(),

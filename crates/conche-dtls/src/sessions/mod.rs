@@ -27,6 +27,9 @@ const REPLIES: usize = 64;
 /// Bytes of plaintext in a record, at most (RFC 5246 §6.2.1).
 const LONGEST_PLAINTEXT: usize = 1 << 14;
 
+/// Tells which sources count as one.
+type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
+
 /// All sessions of one socket. See the crate's own page.
 pub struct Sessions<P, E: Engines = DimplEngines> {
     config: Config,
@@ -37,7 +40,7 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     /// Handshakes that go on, by groups of sources.
     shares: Shares,
     group_key: [u64; 2],
-    groups: Option<Box<dyn Fn(&P) -> u64 + Send + Sync>>,
+    groups: Option<SourceGroups<P>>,
     /// Answers that belong to no session.
     replies: VecDeque<Reply<P>>,
     ended: VecDeque<Output<P>>,
@@ -151,15 +154,15 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     }
 
     /// Where the peer of a session is.
-    pub fn peer(&mut self, session: SessionId) -> Option<P> {
-        self.table.get(session).map(|session| session.peer)
+    #[must_use]
+    pub fn peer(&self, session: SessionId) -> Option<P> {
+        self.table.look(session.place).filter(|found| found.id == session).map(|found| found.peer)
     }
 
     /// The open session with a peer.
     #[must_use]
-    pub fn open(&mut self, peer: &P) -> Option<SessionId> {
-        let place = self.table.pair(peer).open?;
-        self.table.at(place).map(|session| session.id)
+    pub fn open(&self, peer: &P) -> Option<SessionId> {
+        self.table.look(self.table.pair(peer).open?).map(|session| session.id)
     }
 
     /// What has happened so far.

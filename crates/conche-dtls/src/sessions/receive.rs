@@ -14,12 +14,11 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     pub fn handle(&mut self, now: Instant, from: P, datagram: &[u8]) {
         let mut records = wire::records(datagram);
         let Some(first) = records.next() else { return };
-        if let Some(hello) = self.config.server.as_ref().and_then(|_| Hello::read(&first)) {
-            // Nothing follows a ClientHello in its datagram.
-            self.hello(now, from, &hello, &first, datagram.len());
-            return;
+        match self.config.server.as_ref().and_then(|_| Hello::read(&first)) {
+            Some(hello) => self.hello(now, from, &hello, &first, datagram.len()),
+            None => self.record(now, from, &first),
         }
-        self.record(now, from, &first);
+        // The rest of a ClientHello may follow its beginning, but no other: one datagram has one answer.
         for record in records {
             self.record(now, from, &record);
         }

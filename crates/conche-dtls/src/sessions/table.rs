@@ -67,7 +67,8 @@ pub(super) struct Pair {
 
 #[derive(Debug)]
 pub(super) struct Table<P, E> {
-    places: Vec<Option<Session<P, E>>>,
+    /// Each in a box: an engine has kilobytes, and most places may be free.
+    places: Vec<Option<Box<Session<P, E>>>>,
     free: Vec<u32>,
     last: u64,
     peers: HashMap<P, Pair, Keys>,
@@ -94,7 +95,11 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
     }
 
     pub(super) fn at(&mut self, place: u32) -> Option<&mut Session<P, E>> {
-        self.places.get_mut(usize::try_from(place).ok()?)?.as_mut()
+        self.places.get_mut(usize::try_from(place).ok()?)?.as_deref_mut()
+    }
+
+    pub(super) fn look(&self, place: u32) -> Option<&Session<P, E>> {
+        self.places.get(usize::try_from(place).ok()?)?.as_deref()
     }
 
     pub(super) fn get(&mut self, id: SessionId) -> Option<&mut Session<P, E>> {
@@ -119,7 +124,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         let id = SessionId { place, number: self.last };
         let (wake, ready, placed) = (None, false, None);
         let session = Session { id, peer, began, engine, state, deadline, heard: now, wake, ready, placed };
-        self.places[place as usize] = Some(session);
+        self.places[place as usize] = Some(Box::new(session));
         self.peers.entry(peer).or_default().pending = Some(place);
         self.mark_ready(place);
         id
@@ -174,7 +179,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.set_timer(place, None);
         let session = self.places.get_mut(place as usize)?.take()?;
         self.free.push(place);
-        Some(session)
+        Some(*session)
     }
 
     pub(super) fn set_timer(&mut self, place: u32, wake: Option<Instant>) {

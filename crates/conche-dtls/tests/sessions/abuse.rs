@@ -153,7 +153,6 @@ fn a_million_records_again_or_changed_are_not_accepted() {
     forge(1_000_000);
 }
 
-/// What dimpl alone would take for data.
 #[test]
 fn data_without_protection_are_never_told() {
     let (mut wire, _, _) = open();

@@ -383,8 +383,9 @@ fn what_was_recorded_of_a_handshake_opens_no_second_session() {
 #[ignore = "100 000 of each kind with keys, 1000 with certificates: cargo test --release -- --ignored"]
 fn a_hundred_thousand_failures_of_each_kind_leave_nothing() {
     for kind in KINDS {
-        let with_keys = std::ptr::fn_addr_eq(kind.server, with_keys as fn() -> Config);
-        let count = if with_keys { 100_000 } else { 1000 };
+        // A signature takes longer than all else.
+        let signed = kind.name.contains("certificate") && !kind.name.contains("wanted");
+        let count = if signed { 1000 } else { 100_000 };
         let started = std::time::Instant::now();
         let mut wire = kind.wire();
         (0..3).for_each(|_| kind.fail(&mut wire));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use conche_dtls::{Ended, Failure, Identity};
 
-use crate::wire::{Faults, Wire, client, known, psk_server};
+use crate::wire::{CLIENT, Faults, Wire, client, known, psk_server};
 
 /// Handshakes and an exchange of data under these faults, one for each seed. How many were completed.
 fn completed(seeds: u64, faults: Faults) -> u64 {
@@ -61,17 +61,37 @@ fn handshakes_are_done_or_end_in_time_where_all_of_that_happens() {
 }
 
 #[test]
-fn handshakes_are_done_over_links_of_127_bytes() {
-    for seed in 0..50 {
-        let small = |config| conche_dtls::Config { mtu: 127, ..config };
+fn handshakes_are_done_over_links_of_127_bytes_and_of_fewer() {
+    for (seed, mtu) in (0..50).flat_map(|seed| [(seed, 127), (seed, 99)]) {
+        let small = |config| conche_dtls::Config { mtu, ..config };
         let faults = Faults { loss: 10, ..Faults::default() };
         let mut wire = Wire::new(small(psk_server(seed)), small(client(seed)), seed, faults);
         assert!(wire.handshake(&known()));
         for end in &wire.ends {
-            assert!(end.told.sent.iter().all(|datagram| datagram.len() <= 127));
+            assert!(end.told.sent.iter().all(|datagram| datagram.len() <= mtu));
         }
         wire.assert_nothing_is_left();
     }
+}
+
+/// RFC 6347 §4.2.1.
+#[test]
+fn a_server_answers_a_hello_under_its_number() {
+    let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
+    let mut lost = 0;
+    wire.tap = Some(Box::new(move |from, _, _| {
+        lost += u32::from(from == CLIENT);
+        from != CLIENT || lost > 3
+    }));
+    assert!(wire.handshake(&known()));
+    let number = |datagram: &Vec<u8>| datagram[5..11].to_vec();
+    let with_message = |sent: &[Vec<u8>], message, seq| {
+        sent.iter().find(|datagram| datagram[0] == 22 && datagram[13] == message && datagram[18] == seq).map(number)
+    };
+    let (client, server) = (wire.client().told.sent.clone(), wire.server().told.sent.clone());
+    let (hello, answer) = (with_message(&client, 1, 1), with_message(&server, 2, 1));
+    assert_eq!(hello, Some(vec![0, 0, 0, 0, 0, 4]), "three hellos were lost, one was asked for a cookie");
+    assert_eq!(hello, answer);
 }
 
 #[test]
