@@ -46,7 +46,8 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// A CoAP client. Cloning it is cheap; all clones share their sockets, queues, cache and what was learnt of the paths.
 ///
 /// It opens one socket for IPv4 and one for IPv6 when they are needed first, each driven by a task of its own that ends
-/// with the last clone.
+/// with the last clone. Toward a destination that is sent more than 64 512 messages within four minutes it goes on from others, as
+/// message IDs may not be used again before (RFC 7252 §4.4), unless it was given a port or a socket: then requests wait for IDs.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
