@@ -225,8 +225,10 @@ fn with_scheme(text: &str) -> Option<String> {
 
 /// What a scheme asks for, if it is one of CoAP over UDP.
 fn is_secured(scheme: &str) -> Result<bool, UriError> {
+    if scheme.eq_ignore_ascii_case("coap") {
+        return Ok(false);
+    }
     match scheme.to_ascii_lowercase().as_str() {
-        "coap" => Ok(false),
         "coaps" => Ok(true),
         scheme @ ("coap+tcp" | "coaps+tcp" | "coap+ws" | "coaps+ws") => {
             Err(UriError::NotYetSupported { scheme: scheme.to_owned() })
