@@ -16,6 +16,8 @@ mod loopback;
 mod metrics;
 mod multicast;
 mod observe;
+#[cfg(feature = "oscore")]
+mod oscore;
 mod paths;
 mod server_api;
 mod small_options;
