@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::cose::{CommonIv, Key, Nonce};
-use super::derive::{Output, derive};
+use super::derive::{Material, Output};
 use super::sequence::Sequence;
 use super::window::Arrivals;
 use super::{Aead, Credentials, CredentialsError, EndId, PartialIv, ReplayWindow};
@@ -31,7 +31,8 @@ pub enum Start {
 
 /// The sender's and the recipient's side of what two ends share. Its keys are wiped when it is dropped.
 ///
-/// It takes less than 200 bytes, and its ID context: the keys themselves, and not what ciphers make of them.
+/// It takes 168 bytes of memory with 64-bit addresses, and its ID context: it has the keys themselves, and not what ciphers
+/// make of them.
 #[derive(Debug)]
 pub struct Context {
     sender_id: EndId,
@@ -59,14 +60,15 @@ impl Context {
             Start::Restarted { next } => (next, None),
             Start::Resumed { next, window } => (next, Some(window)),
         };
+        let material = Material::extract(credentials);
         Ok(Self {
             sender_id: credentials.sender_id,
             recipient_id: credentials.recipient_id,
             id_context: credentials.id_context.clone(),
             aead: credentials.aead,
-            sender_key: derive(credentials, Output::Key(credentials.sender_id)),
-            recipient_key: derive(credentials, Output::Key(credentials.recipient_id)),
-            common_iv: derive(credentials, Output::CommonIv),
+            sender_key: material.derive(Output::Key(credentials.sender_id)),
+            recipient_key: material.derive(Output::Key(credentials.recipient_id)),
+            common_iv: material.derive(Output::CommonIv),
             sequence: Sequence::new(next),
             arrivals: window.map(Arrivals::new),
         })

@@ -26,9 +26,15 @@ pub(super) type Key = Hidden<LONGEST_KEY>;
 
 pub(super) type CommonIv = Hidden<NONCE_LENGTH>;
 
+impl<const N: usize> Hidden<N> {
+    pub(super) fn wipe(&mut self) {
+        self.0.zeroize();
+    }
+}
+
 impl<const N: usize> Drop for Hidden<N> {
     fn drop(&mut self) {
-        self.0.zeroize();
+        self.wipe();
     }
 }
 

@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
-use hkdf::Hkdf as Extracted;
 use minicbor::Encoder;
 use sha2::{Sha256, Sha512};
 
@@ -18,24 +17,44 @@ pub(super) enum Output {
     CommonIv,
 }
 
-/// Derives `length` bytes, with zeros behind them.
-pub(super) fn derive<const N: usize>(credentials: &Credentials, output: Output) -> Hidden<N> {
-    let length = match output {
-        Output::Key(_) => credentials.aead.key_length(),
-        Output::CommonIv => credentials.aead.nonce_length(),
-    };
-    let info = info(credentials, output, length);
-    let mut derived = Hidden([0; N]);
-    let secret = credentials.master_secret.as_slice();
-    let salt = Some(credentials.master_salt.as_slice());
-    if let Some(bytes) = derived.0.get_mut(..length) {
-        // No hash is too short for what is asked of it here.
-        let _ = match credentials.hkdf {
-            Hkdf::Sha256 => Extracted::<Sha256>::new(salt, secret).expand(&info, bytes),
-            Hkdf::Sha512 => Extracted::<Sha512>::new(salt, secret).expand(&info, bytes),
+/// What the master secret gives, of which all else is derived.
+pub(super) struct Material<'a> {
+    credentials: &'a Credentials,
+    extracted: Extracted,
+}
+
+enum Extracted {
+    Sha256(hkdf::Hkdf<Sha256>),
+    Sha512(hkdf::Hkdf<Sha512>),
+}
+
+impl<'a> Material<'a> {
+    pub(super) fn extract(credentials: &'a Credentials) -> Self {
+        let (salt, secret) = (Some(credentials.master_salt.as_slice()), credentials.master_secret.as_slice());
+        let extracted = match credentials.hkdf {
+            Hkdf::Sha256 => Extracted::Sha256(hkdf::Hkdf::new(salt, secret)),
+            Hkdf::Sha512 => Extracted::Sha512(hkdf::Hkdf::new(salt, secret)),
         };
+        Self { credentials, extracted }
     }
-    derived
+
+    /// What is derived, with zeros behind it.
+    pub(super) fn derive<const N: usize>(&self, output: Output) -> Hidden<N> {
+        let length = match output {
+            Output::Key(_) => self.credentials.aead.key_length(),
+            Output::CommonIv => self.credentials.aead.nonce_length(),
+        };
+        let info = info(self.credentials, output, length);
+        let mut derived = Hidden([0; N]);
+        if let Some(bytes) = derived.0.get_mut(..length) {
+            // No hash is too short for what is asked of it here.
+            let _ = match &self.extracted {
+                Extracted::Sha256(extracted) => extracted.expand(&info, bytes),
+                Extracted::Sha512(extracted) => extracted.expand(&info, bytes),
+            };
+        }
+        derived
+    }
 }
 
 /// The CBOR array `info`.

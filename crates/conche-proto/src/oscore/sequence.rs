@@ -53,7 +53,7 @@ impl Sequence {
     /// What to store, if it is time for that and nothing was asked for yet.
     pub(super) fn ask(&mut self) -> Option<u64> {
         let wanted = self.next.saturating_add(Self::STEP).min(Self::END);
-        let is_time = self.reserved - self.next <= Self::STEP / 2 && wanted > self.reserved;
+        let is_time = self.reserved.saturating_sub(self.next) <= Self::STEP / 2 && wanted > self.reserved;
         if !is_time || self.asked > self.reserved {
             return None;
         }

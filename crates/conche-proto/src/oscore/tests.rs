@@ -7,7 +7,7 @@ use std::format;
 
 use conche_cc::Instant;
 
-use super::cose::additional_data;
+use super::cose::{Hidden, additional_data};
 use super::*;
 use crate::codec::{Body, Code, Encoder, Message, MessagePool};
 
@@ -164,4 +164,14 @@ fn nothing_secret_is_shown() {
         assert!(!shown.contains(vector.0[field].as_str().expect("text")), "{field}: {shown}");
     }
     assert!(shown.contains("Secret(16 bytes)") && shown.contains("sender_key: _"), "{shown}");
+}
+
+#[test]
+fn a_context_is_small_and_wipes_its_keys() {
+    assert_eq!(size_of::<Context>(), 168);
+    assert_eq!(size_of::<Binding>(), 32);
+    let mut key = Hidden([7; 32]);
+    key.wipe();
+    assert_eq!(key.0, [0; 32]);
+    assert!(core::mem::needs_drop::<Hidden<32>>(), "it does that when it is dropped");
 }
