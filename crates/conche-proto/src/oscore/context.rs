@@ -31,7 +31,7 @@ pub enum Start {
 
 /// The sender's and the recipient's side of what two ends share. Its keys are wiped when it is dropped.
 ///
-/// It takes 168 bytes of memory with 64-bit addresses, and its ID context: it has the keys themselves, and not what ciphers
+/// It takes 176 bytes of memory with 64-bit addresses, and its ID context: it has the keys themselves, and not what ciphers
 /// make of them.
 #[derive(Debug)]
 pub struct Context {

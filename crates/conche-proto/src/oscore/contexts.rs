@@ -115,7 +115,7 @@ impl Contexts {
         }
     }
 
-    /// Adds a context. It protects nothing before numbers are reserved: see [`poll_reserve`](Self::poll_reserve).
+    /// Adds a context. It protects nothing, and takes no request, before numbers are reserved: see [`poll_reserve`](Self::poll_reserve).
     ///
     /// # Errors
     ///

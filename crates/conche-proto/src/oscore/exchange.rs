@@ -104,6 +104,10 @@ impl Contexts {
         }
         // It is authentic from here on.
         let binding = Binding::new(id, kid, number, false);
+        if !context.sequence.is_stored() {
+            // After a power cut now this end would begin with the same window once more.
+            return Err(Refused::NotFresh(binding));
+        }
         match &mut context.arrivals {
             Some(arrivals) => arrivals.insert(number.number()),
             None => {

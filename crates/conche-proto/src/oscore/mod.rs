@@ -12,7 +12,8 @@
 //!
 //! A key and a nonce protect one message only. The nonce is made of a number that its sender counts; so
 //!
-//! - no number is used before the application has stored that it may have been ([`Reserve`], RFC 8613 appendix B.1.1),
+//! - no number is used before the application has stored that it may have been ([`Reserve`], RFC 8613 appendix B.1.1), and
+//!   no request is taken before it has stored anything since the start,
 //! - a response takes its request's number once at most, and otherwise one of its own sender,
 //! - after a restart that forgot which requests had come, none is taken before an Echo shows that it is fresh
 //!   (RFC 8613 appendix B.1.2, RFC 9175).

@@ -20,6 +20,8 @@ pub(super) struct Sequence {
     reserved: u64,
     /// What was asked for last; more than `reserved` as long as there is no answer.
     asked: u64,
+    /// Something was stored since the start.
+    is_stored: bool,
 }
 
 impl Sequence {
@@ -32,7 +34,7 @@ impl Sequence {
 
     pub(super) fn new(next: u64) -> Self {
         let next = next.min(Self::END);
-        Self { next, reserved: next, asked: next }
+        Self { next, reserved: next, asked: next, is_stored: false }
     }
 
     /// A number that nothing was protected with yet, and nothing else will be.
@@ -63,7 +65,14 @@ impl Sequence {
 
     /// Numbers below this are stored as used. Fewer than before, or more than were asked for, mean nothing.
     pub(super) fn reserved(&mut self, up_to: u64) {
-        self.reserved = self.reserved.max(up_to.min(self.asked));
+        let reserved = up_to.min(self.asked);
+        self.is_stored |= reserved > self.reserved;
+        self.reserved = self.reserved.max(reserved);
+    }
+
+    /// A restart from now on would know that the credentials were used.
+    pub(super) const fn is_stored(&self) -> bool {
+        self.is_stored
     }
 
     /// What was asked for was not stored, and is to be asked for again.

@@ -87,6 +87,9 @@ fn a_request_without_its_id_context_finds_the_right_one_of_several() {
         let [_, credentials] = credentials();
         server.insert(Context::derive(&with(credentials, id_context), Start::First).expect("legal")).expect("room");
     }
+    while let Some(reserve) = server.poll_reserve() {
+        server.reserved(reserve);
+    }
     let pool = &mut conche_proto::codec::MessagePool::new();
     for id_context in id_contexts {
         let [credentials, _] = credentials();
