@@ -16,6 +16,8 @@ mod loopback;
 mod metrics;
 mod multicast;
 mod observe;
+#[cfg(feature = "oscore")]
+mod oscore;
 mod paths;
 #[cfg(feature = "dtls")]
 mod secured;
