@@ -205,8 +205,9 @@ impl<C: SharedController> Driver<C> {
             match secured.sessions.poll(self.now, &mut secured.buffer) {
                 Output::Transmit { to, len } => {
                     let plain = Transmit::new(Address::from(to.at), len);
-                    let ours = secured.sealed.pop_front_if(|sealed| sealed.to.socket_addr() == to.at);
-                    let mut transmit = ours.unwrap_or(plain);
+                    let is_sealed = secured.sealed.front().is_some_and(|sealed| sealed.to.socket_addr() == to.at);
+                    let sealed = if is_sealed { secured.sealed.pop_front() } else { None };
+                    let mut transmit = sealed.unwrap_or(plain);
                     (transmit.len, transmit.local) = (len, transmit.local.or(to.local));
                     self.outgoing.room()[..len].copy_from_slice(&secured.buffer[..len]);
                     self.outgoing.push(self.now, transmit);
