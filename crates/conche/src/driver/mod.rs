@@ -284,7 +284,9 @@ impl<C: SharedController> Driver<C> {
             }
             match sent {
                 Ok(count) => {
-                    (next..next + count).for_each(|index| self.has_left(index, Ok(())));
+                    if self.traffic.tells() {
+                        (next..next + count).for_each(|index| self.has_left(index, Ok(())));
+                    }
                     next += count;
                 }
                 Err(error) => {
@@ -345,7 +347,9 @@ impl<C: SharedController> Driver<C> {
                 Err(error) if socket::is_about_a_peer(&error) => continue,
                 Err(error) => return Err(error),
             };
-            if let Received::Datagram(arrival) = received {
+            if let Received::Datagram(arrival) = received
+                && self.traffic.tells()
+            {
                 self.traffic.arrived(self.now, &arrival.datagram(&self.incoming));
             }
             if self.hand_in(&received).is_err() {
