@@ -14,13 +14,14 @@ mod send;
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 use conche_proto::Ecn;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, recvmmsg, recvmsg, setsockopt, sockopt,
+    ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrIn, SockaddrIn6, SockaddrLike, SockaddrStorage,
+    cmsg_space, recvmmsg, recvmsg, setsockopt, sockopt,
 };
 use smallvec::SmallVec;
 
@@ -44,32 +45,33 @@ pub(super) const MOST: usize = 32;
 /// socket of their own has asked for, such as timestamps. Of what does not fit nothing could be read.
 const CONTROL_BYTES: usize = 1024;
 
-/// The same for a datagram on a socket of ours: 144 bytes are asked for below.
-const OUR_CONTROL_BYTES: usize = 160;
-
 /// Room for what comes with datagrams.
 #[derive(Debug)]
 pub(super) struct Control {
     pub(super) of_one: Vec<u8>,
-    /// How much it takes for each of several, in bytes.
-    pub(super) of_each: usize,
+    /// How much it takes for each of several, in bytes: all of it is cleared for each batch.
+    of_each: usize,
+    /// Of an IPv6 socket.
+    v6: bool,
 }
 
 impl Control {
-    /// Of a socket of ours, or one that a user has made.
-    pub(super) fn new(ours: bool) -> Self {
-        let of_each = if ours { OUR_CONTROL_BYTES } else { CONTROL_BYTES };
-        Self { of_one: vec![0; CONTROL_BYTES], of_each }
+    /// Has a socket tell all this. Where to a datagram was sent is asked only if `many` addresses are possible, or that of a
+    /// group: otherwise it is known.
+    pub(super) fn of(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<Self> {
+        hear(socket, v6, many, ours)?;
+        let of_v4 = cmsg_space::<u8>() + if many { cmsg_space::<libc::in_pktinfo>() } else { 0 };
+        let of_v6 = cmsg_space::<i32>() + if many { cmsg_space::<libc::in6_pktinfo>() } else { 0 };
+        let asked_for = cmsg_space::<i32>() + of_v4 + if v6 { of_v6 } else { 0 };
+        let of_each = if ours { asked_for } else { CONTROL_BYTES };
+        Ok(Self { of_one: vec![0; CONTROL_BYTES], of_each, v6 })
     }
 }
 
-/// Has the socket tell all this. Where to a datagram was sent is asked only if `many` addresses are possible, or that of a
-/// group: otherwise it is known.
-///
-/// An IPv6 socket that also serves IPv4 has the options of both.
+/// See [`Control::of`]. An IPv6 socket that also serves IPv4 has the options of both.
 ///
 /// On a socket of ours, datagrams that have come as one may also leave the kernel as one (UDP_GRO). Others that read a user's would be surprised.
-pub(super) fn hear(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<()> {
+fn hear(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<()> {
     if ours {
         let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
     }
@@ -96,18 +98,34 @@ pub(super) fn hear(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -
 pub(super) fn receive(
     socket: &impl AsRawFd,
     buffer: &mut [u8],
-    control: &mut [u8],
+    control: &mut Control,
     arrived: &mut VecDeque<Arrival>,
 ) -> io::Result<()> {
     let mut parts = [IoSliceMut::new(buffer)];
-    let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(control), MsgFlags::MSG_DONTWAIT)?;
-    arrive(0, &message, arrived)
+    let (socket, room, flags) = (socket.as_raw_fd(), Some(&mut control.of_one[..]), MsgFlags::MSG_DONTWAIT);
+    match control.v6 {
+        true => arrive(0, &recvmsg::<SockaddrIn6>(socket, &mut parts, room, flags)?, arrived),
+        false => arrive(0, &recvmsg::<SockaddrIn>(socket, &mut parts, room, flags)?, arrived),
+    }
 }
 
 /// The same for as many as there are parts of the buffer, each with where it begins. The answer is how many of these were needed. An error
 /// is of one of them; the others have arrived.
 pub(super) fn receive_several<'a>(
     socket: &impl AsRawFd,
+    parts: impl Iterator<Item = (usize, &'a mut [u8])>,
+    control: &Control,
+    arrived: &mut VecDeque<Arrival>,
+) -> io::Result<usize> {
+    match control.v6 {
+        true => receive_several_from::<SockaddrIn6>(socket.as_raw_fd(), parts, control.of_each, arrived),
+        false => receive_several_from::<SockaddrIn>(socket.as_raw_fd(), parts, control.of_each, arrived),
+    }
+}
+
+/// From senders with such addresses, as all of a socket have.
+fn receive_several_from<'a, S: SockaddrLike + Copy + Into<SocketAddr>>(
+    socket: RawFd,
     parts: impl Iterator<Item = (usize, &'a mut [u8])>,
     control: usize,
     arrived: &mut VecDeque<Arrival>,
@@ -118,9 +136,9 @@ pub(super) fn receive_several<'a>(
         starts.push(start);
         *slice = [IoSliceMut::new(part)];
     }
-    let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(starts.len(), Some(Vec::with_capacity(control)));
+    let mut headers = MultiHeaders::<S>::preallocate(starts.len(), Some(Vec::with_capacity(control)));
     let slices = slices.iter_mut().take(starts.len());
-    let messages = recvmmsg(socket.as_raw_fd(), &mut headers, slices, MsgFlags::MSG_DONTWAIT, None)?;
+    let messages = recvmmsg(socket, &mut headers, slices, MsgFlags::MSG_DONTWAIT, None)?;
     let (mut needed, mut error) = (0, None);
     for (message, start) in messages.zip(starts) {
         needed += 1;
@@ -130,10 +148,14 @@ pub(super) fn receive_several<'a>(
 }
 
 /// What has arrived with a message that begins there.
-fn arrive(start: usize, message: &RecvMsg<'_, '_, SockaddrStorage>, arrived: &mut VecDeque<Arrival>) -> io::Result<()> {
-    let from = address(message.address.as_ref()).ok_or(io::ErrorKind::InvalidData)?;
+fn arrive<S: SockaddrLike + Copy + Into<SocketAddr>>(
+    start: usize,
+    message: &RecvMsg<'_, '_, S>,
+    arrived: &mut VecDeque<Arrival>,
+) -> io::Result<()> {
+    let from: SocketAddr = message.address.ok_or(io::ErrorKind::InvalidData)?.into();
     let mut segment = None;
-    let mut arrival = Arrival::new(from, start, message.bytes);
+    let mut arrival = Arrival::new(from.into(), start, message.bytes);
     for control in message.cmsgs()? {
         match control {
             ControlMessageOwned::Ipv4PacketInfo(info) => {

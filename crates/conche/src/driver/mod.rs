@@ -317,7 +317,9 @@ impl<C: SharedController> Driver<C> {
             }
             match sent {
                 Ok(count) => {
-                    (next..next + count).for_each(|index| self.has_left(index, Ok(())));
+                    if self.traffic.tells() {
+                        (next..next + count).for_each(|index| self.has_left(index, Ok(())));
+                    }
                     next += count;
                 }
                 Err(error) => {
@@ -391,7 +393,9 @@ impl<C: SharedController> Driver<C> {
                     continue;
                 }
             }
-            if let Received::Datagram(arrival) = received {
+            if let Received::Datagram(arrival) = received
+                && self.traffic.tells()
+            {
                 self.traffic.arrived(self.now, &arrival.datagram(&self.incoming));
             }
             if self.hand_in(&received).is_err() {

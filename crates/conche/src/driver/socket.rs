@@ -188,9 +188,10 @@ impl Socket {
             IpAddr::V6(v6) => v6.to_ipv4_mapped().is_some(),
         };
         #[cfg(target_os = "linux")]
-        let ours = !matches!(binding, Binding::Socket(_));
-        #[cfg(target_os = "linux")]
-        linux::hear(&socket, local.is_ipv6(), !is_of_one_host(local, interface), ours)?;
+        let control = {
+            let ours = !matches!(binding, Binding::Socket(_));
+            linux::Control::of(&socket, local.is_ipv6(), !is_of_one_host(local, interface), ours)?
+        };
         Ok(Self {
             #[cfg(target_os = "linux")]
             sender: linux::Sender::new(&socket),
@@ -202,7 +203,7 @@ impl Socket {
             arrived: VecDeque::new(),
             in_a_row: 0,
             #[cfg(target_os = "linux")]
-            control: linux::Control::new(ours),
+            control,
         })
     }
 
@@ -298,11 +299,11 @@ impl Socket {
         let Self { io, control, arrived, in_a_row, .. } = self;
         let places = buffer.chunks(PLACE).len().min(linux::MOST);
         if places == 1 || *in_a_row < HURRY {
-            return io.try_io(Interest::READABLE, || linux::receive(io, buffer, &mut control.of_one, arrived));
+            return io.try_io(Interest::READABLE, || linux::receive(io, buffer, control, arrived));
         }
         let parts = buffer.chunks_mut(PLACE).enumerate().map(|(index, part)| (index * PLACE, part));
         io.try_io(Interest::READABLE, || {
-            let needed = linux::receive_several(io, parts, control.of_each, arrived)?;
+            let needed = linux::receive_several(io, parts, control, arrived)?;
             // With fewer than there was room for, nothing is left: tokio need not ask once more to know.
             if needed < places { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
         })
