@@ -16,9 +16,17 @@ use crate::settings::{Settings, SharedController};
 #[derive(Debug)]
 pub(super) enum Sockets {
     /// Its own, opened when they are needed.
-    Own { start: Start, v4: Slot, v6: Slot },
+    Own(Box<Own>),
     /// The one of a server.
     Server(Handle),
+}
+
+/// Sockets of a client's own.
+#[derive(Debug)]
+pub(super) struct Own {
+    start: Start,
+    v4: Slot,
+    v6: Slot,
 }
 
 /// The sockets of one IP version, and how to open them.
@@ -54,7 +62,7 @@ impl Sockets {
             Ok(handle)
         };
         let [v4, v6] = [v4, v6].map(|binding| Slot { binding, open: Mutex::default() });
-        Self::Own { start: Start(Box::new(start)), v4, v6 }
+        Self::Own(Box::new(Own { start: Start(Box::new(start)), v4, v6 }))
     }
 
     /// The driver for a destination, started if there is none, and what it calls that destination.
@@ -63,7 +71,7 @@ impl Sockets {
         let to = Address::from(to).canonical();
         let handle = match self {
             Self::Server(handle) => handle.clone(),
-            Self::Own { start, v4, v6 } => if to.is_ipv4() { v4 } else { v6 }.toward(to, start)?,
+            Self::Own(own) => own.slot(to).toward(to, &own.start)?,
         };
         match handle.reach(to) {
             Some(address) => Ok((handle, address)),
@@ -76,8 +84,8 @@ impl Sockets {
         let to = Address::from(to).canonical();
         match self {
             Self::Server(handle) => Some(handle.clone()),
-            Self::Own { v4, v6, .. } => {
-                let open = if to.is_ipv4() { v4 } else { v6 }.lock();
+            Self::Own(own) => {
+                let open = own.slot(to).lock();
                 open.handles.get(open.others.get(&to).copied().unwrap_or_default()).cloned()
             }
         }
@@ -87,8 +95,15 @@ impl Sockets {
     pub(super) fn open(&self) -> Vec<Handle> {
         match self {
             Self::Server(handle) => vec![handle.clone()],
-            Self::Own { v4, v6, .. } => [v4, v6].into_iter().flat_map(|slot| slot.lock().handles.clone()).collect(),
+            Self::Own(own) => [&own.v4, &own.v6].into_iter().flat_map(|slot| slot.lock().handles.clone()).collect(),
         }
+    }
+}
+
+impl Own {
+    /// Those of this destination's IP version.
+    fn slot(&self, to: SocketAddr) -> &Slot {
+        if to.is_ipv4() { &self.v4 } else { &self.v6 }
     }
 }
 
