@@ -95,7 +95,8 @@ impl World {
         let config = EndpointConfig { validate_sources: config & 1 != 0, ..EndpointConfig::default() };
         let ends = [CLIENT, SERVER].map(|end| {
             let controller = AnyController::by_name("default").expect("a known name");
-            let mut endpoint = Endpoint::new(config.clone(), controller, [end as u8; 32]).expect("legal settings");
+            let mut endpoint = Endpoint::new(config.clone(), controller, [if end == CLIENT { 1 } else { 2 }; 32])
+                .expect("legal settings");
             let context = Context::derive(&credentials(end), Start::First).expect("legal credentials");
             let context = endpoint.add_context(context).expect("the first one");
             End { endpoint, context, kept: 0, asked: Vec::new() }
@@ -146,7 +147,7 @@ impl World {
             13 => self.notify(),
             14 => self.observe(argument),
             15 => match argument % 8 {
-                0 if detail % 4 == 0 => self.restart(usize::from(detail / 4) % 2),
+                0 if detail.is_multiple_of(4) => self.restart(usize::from(detail / 4) % 2),
                 1 => self.store(usize::from(detail) % 2, detail & 2 == 0),
                 2 => self.now += Duration::from_secs(300),
                 _ => self.let_all_pass(),
@@ -185,7 +186,7 @@ impl World {
     fn observe(&mut self, argument: u8) {
         let End { endpoint, context, .. } = &mut self.ends[CLIENT];
         match self.subscription {
-            Some(id) if argument % 3 == 0 => drop(endpoint.reregister(self.now, id)),
+            Some(id) if argument.is_multiple_of(3) => drop(endpoint.reregister(self.now, id)),
             Some(id) if argument % 3 == 1 => drop(endpoint.unsubscribe(self.now, id).map(|_| self.subscription = None)),
             Some(_) => {}
             None => {
