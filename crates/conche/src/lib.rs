@@ -107,6 +107,7 @@
 //! | `serde` | [`Query`](server::Query) with a struct; part of the two above |
 //! | `event-log` | [`watch::EventLog`](watch): what happens on a socket, as qlog |
 //! | `pcapng` | [`watch::Capture`](watch): its datagrams, for Wireshark |
+//! | `oscore` | `oscore`: credentials and sequence numbers in files |
 //! | `metrics` | [`Client::metrics`](Client), [`Server::metrics`](Server): OpenMetrics text for Prometheus |
 //!
 //! | module | what it holds |
@@ -128,8 +129,11 @@ pub mod body;
 mod builder;
 pub mod client;
 mod driver;
+mod files;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+#[cfg(feature = "oscore")]
+pub mod oscore;
 mod paths;
 mod prefixes;
 mod problem;
