@@ -59,7 +59,7 @@ struct World {
     waiting: Vec<(RequestId, Option<usize>, bool)>,
     state: u32,
     nonces: BTreeMap<(usize, usize, Vec<u8>), Vec<u8>>,
-    /// The numbers of requests with each token.
+    /// The numbers of requests that the server got with each token.
     numbers: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
 }
 
@@ -80,6 +80,11 @@ fn number(text: &[u8]) -> Option<usize> {
     str::from_utf8(&text[..end]).ok()?.parse().ok()
 }
 
+/// The Partial IV in the value of an OSCORE option (RFC 8613 §6.1).
+fn number_of(value: &[u8]) -> Vec<u8> {
+    value.split_first().and_then(|(flags, rest)| rest.get(..usize::from(flags & 7))).unwrap_or_default().to_vec()
+}
+
 /// What the server says to a request.
 fn answer(request: usize) -> Vec<u8> {
     text(request, [0, 40, 1_500, 3_000][request % 4])
@@ -90,7 +95,8 @@ impl World {
         let config = EndpointConfig { validate_sources: config & 1 != 0, ..EndpointConfig::default() };
         let ends = [CLIENT, SERVER].map(|end| {
             let controller = AnyController::by_name("default").expect("a known name");
-            let mut endpoint = Endpoint::new(config.clone(), controller, [end as u8; 32]).expect("legal settings");
+            let mut endpoint = Endpoint::new(config.clone(), controller, [if end == CLIENT { 1 } else { 2 }; 32])
+                .expect("legal settings");
             let context = Context::derive(&credentials(end), Start::First).expect("legal credentials");
             let context = endpoint.add_context(context).expect("the first one");
             End { endpoint, context, kept: 0, asked: Vec::new() }
@@ -140,23 +146,32 @@ impl World {
             12 => self.respond(argument, detail),
             13 => self.notify(),
             14 => self.observe(argument),
-            _ => match argument % 4 {
-                0 => self.restart(usize::from(detail) % 2),
+            15 => match argument % 8 {
+                0 if detail.is_multiple_of(4) => self.restart(usize::from(detail / 4) % 2),
                 1 => self.store(usize::from(detail) % 2, detail & 2 == 0),
                 2 => self.now += Duration::from_secs(300),
-                _ => {}
+                _ => self.let_all_pass(),
             },
+            _ => {}
         }
         self.settle();
     }
 
     fn request(&mut self, argument: u8, detail: u8) {
+        self.request_with(argument, detail, None);
+    }
+
+    /// A request, with the Echo value that the server has asked for.
+    fn request_with(&mut self, argument: u8, detail: u8, echo: Option<&[u8]>) {
         let (serial, method) = (self.issued.len(), METHODS[usize::from(argument) % METHODS.len()]);
         let protected = argument & 0x10 == 0;
         let length = if method == Code::GET { 0 } else { [1, 30, 2_500][usize::from(detail) % 3] };
         let mut body = Body::builder().path("/a").query(&serial.to_string());
         if length > 0 {
             body = body.payload(text(serial, length));
+        }
+        if let Some(echo) = echo {
+            body = body.option(OptionNumber::ECHO, echo);
         }
         let reliability = if detail & 0x80 == 0 { Reliability::Confirmable } else { Reliability::NonConfirmable };
         let request = Request::new(method, body.build().expect("legal")).with_reliability(reliability);
@@ -171,7 +186,7 @@ impl World {
     fn observe(&mut self, argument: u8) {
         let End { endpoint, context, .. } = &mut self.ends[CLIENT];
         match self.subscription {
-            Some(id) if argument % 3 == 0 => drop(endpoint.reregister(self.now, id)),
+            Some(id) if argument.is_multiple_of(3) => drop(endpoint.reregister(self.now, id)),
             Some(id) if argument % 3 == 1 => drop(endpoint.unsubscribe(self.now, id).map(|_| self.subscription = None)),
             Some(_) => {}
             None => {
@@ -209,6 +224,17 @@ impl World {
         self.ends[SERVER].endpoint.notify(self.now, TOPIC, Response::new(Code::CONTENT, body)).expect("legal");
     }
 
+    /// All datagrams arrive, and all requests are answered.
+    fn let_all_pass(&mut self) {
+        for _ in 0..8 {
+            for (to, bytes) in std::mem::take(&mut self.datagrams) {
+                self.hand_in(to, &bytes);
+            }
+            (0..self.waiting.len()).for_each(|_| self.respond(0, 0));
+            self.settle();
+        }
+    }
+
     /// Numbers are stored, or cannot be.
     fn store(&mut self, end: usize, works: bool) {
         let End { endpoint, kept, asked, .. } = &mut self.ends[end];
@@ -237,7 +263,9 @@ impl World {
 
     /// What one datagram protects, in the place of what another one does.
     fn exchange_contents(&mut self, one: usize, other: usize) {
-        let (Some((to, front)), Some((_, behind))) = (self.datagrams.get(one), self.datagrams.get(other)) else { return };
+        let (Some((to, front)), Some((_, behind))) = (self.datagrams.get(one), self.datagrams.get(other)) else {
+            return;
+        };
         let parts = |bytes: &[u8]| Message::decode(bytes).ok().map(|message| 4 + message.token().len());
         let (Some(end), Some(start)) = (parts(front), parts(behind)) else { return };
         let (to, bytes) = (*to, [&front[..end], &behind[start..]].concat());
@@ -245,6 +273,11 @@ impl World {
     }
 
     fn hand_in(&mut self, to: usize, bytes: &[u8]) {
+        if let (SERVER, Ok(message)) = (to, Message::decode(bytes))
+            && let Some(value) = message.option(OptionNumber::OSCORE)
+        {
+            self.numbers.entry(message.token().as_slice().to_vec()).or_default().insert(number_of(value));
+        }
         self.ends[to].endpoint.handle(self.now, Input::datagram(1 - to, bytes)).expect("drained");
         self.settle();
     }
@@ -268,21 +301,17 @@ impl World {
     fn left(&mut self, end: usize, bytes: Vec<u8>) {
         let message = Message::decode(&bytes).expect("well-formed");
         if let Some(value) = message.option(OptionNumber::OSCORE) {
-            let own = value.split_first().map_or(&[][..], |(flags, rest)| &rest[..usize::from(flags & 7)]).to_vec();
-            let token = message.token().as_slice().to_vec();
-            let numbers = self.numbers.entry(token).or_default();
-            let nonce = if message.code().is_request() {
-                numbers.insert(own.clone());
-                Some((end, own))
-            } else if own.is_empty() {
-                // It answers one of them; which, is sure if there is one.
-                numbers.first().filter(|_| numbers.len() == 1).map(|number| (CLIENT, number.clone()))
+            let own = number_of(value);
+            let nonce = if own.is_empty() {
+                // It answers one of these; which, is sure if there is one.
+                let numbers = self.numbers.get(message.token().as_slice()).filter(|numbers| numbers.len() == 1);
+                numbers.and_then(BTreeSet::first).map(|number| (CLIENT, number.clone()))
             } else {
                 Some((end, own))
             };
             if let Some((by, number)) = nonce {
                 let sealed = self.nonces.entry((end, by, number)).or_insert_with(|| message.payload().to_vec());
-                assert_eq!(sealed, message.payload(), "a nonce protects two messages");
+                assert!(sealed == message.payload(), "a nonce protects two messages: {message}");
             }
         }
         if self.datagrams.len() < MOST_KEPT {
@@ -315,9 +344,15 @@ impl World {
             Event::Response { exchange, message, .. } if self.subscribing == Some(exchange) => self.told(&message),
             Event::Response { exchange, message, .. } => {
                 let Some(serial) = self.exchanges.remove(&exchange) else { return };
-                let (protected, _) = self.issued[serial];
+                let (protected, method) = self.issued[serial];
+                let echo = message.option(OptionNumber::ECHO).filter(|_| protected);
+                if let (Code::UNAUTHORIZED, Some(echo)) = (message.code(), echo) {
+                    // As clients do.
+                    let method = METHODS.iter().position(|&known| known == method).unwrap_or_default();
+                    return self.request_with(u8::try_from(method).unwrap_or_default(), 0, Some(echo));
+                }
                 if protected && message.code().is_success() {
-                    assert_eq!(message.payload(), answer(serial), "the answer to another request");
+                    assert!(message.payload() == answer(serial), "the answer to another request: {message}");
                 }
             }
             Event::Notification { message, .. } => self.told(&message),

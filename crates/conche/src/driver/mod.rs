@@ -442,19 +442,7 @@ impl<C: SharedController> Driver<C> {
     fn tell(&mut self, event: Event<Address>) {
         self.traffic.event(self.now, &event);
         match event {
-            Event::Request { id, from, message } => {
-                let beside = match self.identify(id, from) {
-                    Ok(identity) => identity,
-                    Err(refusal) => return self.respond(id, refusal),
-                };
-                self.register(id, from, &message);
-                let rest = self.bodies.begun(id, &message);
-                if let Some(response) = self.serving.start(id, from, message, (rest, beside)) {
-                    // A handler has run, for as long as it wanted.
-                    self.now = self.clock.now();
-                    self.respond_at_once(id, response);
-                }
-            }
+            Event::Request { id, from, message } => self.serve(id, from, message),
             Event::Response { exchange, message, course, .. } => {
                 let code = message.code();
                 self.exchanges.end(exchange, code, course, |from| Ok(Outcome::Response { from, message, course }));

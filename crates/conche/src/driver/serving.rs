@@ -15,11 +15,12 @@ use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::Instant;
 use tracing::{Instrument, Span, debug_span, error, warn};
 
-use super::Address;
 use super::bodies::Inlet;
 use super::throttle::Throttle;
+use super::{Address, Driver};
 use crate::security::Identity;
 use crate::server::{Dispatch, Notifier, Request, Response, Router};
+use crate::settings::SharedController;
 
 /// A client that is told to come back later does so after this time (RFC 7252 §5.9.3.4).
 const RETRY_AFTER_SECONDS: u32 = 2;
@@ -67,6 +68,23 @@ pub(super) struct Serving {
     refusing: bool,
     refusals: Throttle,
     panics: Throttle,
+}
+
+impl<C: SharedController> Driver<C> {
+    /// A request arrived: its handler begins, and what it says at once is the answer.
+    pub(super) fn serve(&mut self, id: RequestId, from: Address, message: OwnedMessage) {
+        let identity = match self.identify(id, from) {
+            Ok(identity) => identity,
+            Err(refusal) => return self.respond(id, refusal),
+        };
+        self.register(id, from, &message);
+        let rest = self.bodies.begun(id, &message);
+        if let Some(response) = self.serving.start(id, from, message, (rest, identity)) {
+            // A handler has run, for as long as it wanted.
+            self.now = self.clock.now();
+            self.respond_at_once(id, response);
+        }
+    }
 }
 
 impl Serving {

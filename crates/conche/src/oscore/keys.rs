@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conche_proto::oscore::{Context, Credentials, CredentialsError, ReplayWindow, Reserve, Start};
 use thiserror::Error;
 
-use super::Identity;
+use super::{Identity, Keeper, OpenError};
 
 /// So many numbers are kept as used before the first one is, so that they last until the store has kept more.
 const AHEAD: u64 = 256;
@@ -79,6 +80,25 @@ impl Keys {
     /// If the credentials are not legal.
     pub fn for_this_run(credentials: Credentials) -> Result<Self, CredentialsError> {
         Self::new(credentials, Start::First, ThisRun)
+    }
+
+    /// The credentials of a file, or of a directory, whose numbers are kept beside it: those of [`Keeper::open`].
+    ///
+    /// # Errors
+    /// As [`Keeper::open`] and [`Keeper::start`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Vec<Self>, OpenError> {
+        Keeper::open(path)?.into_iter().map(Self::kept).collect()
+    }
+
+    /// The credentials of a keeper that has made no context yet.
+    ///
+    /// # Errors
+    /// As [`Keeper::start`].
+    pub fn kept(mut keeper: Keeper) -> Result<Self, OpenError> {
+        let start = keeper.begin()?;
+        let state = Mutex::new(State { start, leased: false });
+        // They were checked when they were opened.
+        Ok(Self(Arc::new(Shared { credentials: keeper.credentials().clone(), store: Box::new(keeper), state })))
     }
 
     /// Who the other end is.
