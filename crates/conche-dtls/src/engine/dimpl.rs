@@ -366,6 +366,7 @@ fn failure(error: Error) -> Failure {
         Error::SecurityError(error) => match error {
             SecurityError::FatalAlert { description } => Failure::Alert(description),
             SecurityError::NoMutuallyAcceptableCipherSuite | SecurityError::NoCommonKeyExchangeGroup => Failure::Suite,
+            SecurityError::UnsupportedClientVersion(_) | SecurityError::UnsupportedServerVersion(_) => Failure::Version,
             SecurityError::ClientFinishedVerificationFailed | SecurityError::ServerFinishedVerificationFailed => {
                 Failure::Credentials
             }
