@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use conche_dtls::{Config, Ended, Failure, Identity, KeyLog};
 
-use crate::wire::{CLIENT, Faults, Wire, client, known, psk_server};
+use crate::wire::{CLIENT, Faults, SERVER, Wire, at, client, known, psk_server};
 
 /// Handshakes and an exchange of data under these faults, one for each seed. How many were completed.
 fn completed(seeds: u64, faults: Faults) -> u64 {
@@ -106,6 +106,36 @@ fn fragments_of_a_hello_may_share_a_datagram_if_the_first_has_what_a_cookie_cove
         assert_eq!(wire.handshake(&known()), done);
         wire.tap = None;
         wire.settle();
+        wire.assert_nothing_is_left();
+    }
+}
+
+/// The records of a datagram, the last of them first.
+fn turned_round(mut datagram: &[u8]) -> Vec<u8> {
+    let mut records = Vec::new();
+    while let Some(length) = datagram.get(11..13) {
+        let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
+        let (record, rest) = datagram.split_at(13 + length);
+        records.insert(0, record);
+        datagram = rest;
+    }
+    records.concat()
+}
+
+#[test]
+fn a_finished_that_comes_before_what_it_follows_is_kept() {
+    for turned in [CLIENT, SERVER] {
+        let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
+        wire.tap = Some(Box::new(move |from, _, datagram| {
+            // Flights that begin with ClientKeyExchange or ChangeCipherSpec.
+            if from == turned && (datagram[0] == 20 || datagram[13] == 16) {
+                *datagram = turned_round(datagram);
+            }
+            true
+        }));
+        assert!(wire.handshake(&known()));
+        assert!(wire.now < at(1), "without a repetition");
+        wire.tap = None;
         wire.assert_nothing_is_left();
     }
 }
