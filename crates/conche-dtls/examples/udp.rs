@@ -7,14 +7,18 @@
 //! udp ask 127.0.0.1:5684 /path root.der name     GET of a server with a certificate
 //! udp talk 127.0.0.1:5684 text lamp sesame       sends text, and prints what comes back
 //! ```
+//!
+//! With `SSLKEYLOGFILE` in the environment it appends there what Wireshark needs to read a capture of them.
 
 use std::error::Error;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant as Clock, SystemTime};
 
 use conche_dtls::{
-    BUFFER, ClientCredentials, Config, Identity, Output, OwnCertificate, Secret, ServerCertificate, ServerCredentials,
-    ServerKeys, SessionId, Sessions, Trust,
+    BUFFER, ClientCredentials, Config, Identity, KeyLog, Output, OwnCertificate, Secret, ServerCertificate,
+    ServerCredentials, ServerKeys, SessionId, Sessions, Trust,
 };
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
@@ -83,7 +87,15 @@ impl Node {
             }
             seed
         };
-        let config = Config { server, ..Config::default() };
+        let key_log = std::env::var_os("SSLKEYLOGFILE").map(|path| {
+            KeyLog::new(move |line| {
+                let file = OpenOptions::new().append(true).create(true).open(&path);
+                if let Err(error) = file.and_then(|mut file| writeln!(file, "{line}")) {
+                    eprintln!("{}: {error}", path.display());
+                }
+            })
+        });
+        let config = Config { server, key_log, ..Config::default() };
         Ok(Self {
             socket: UdpSocket::bind(address)?,
             started: Clock::now(),

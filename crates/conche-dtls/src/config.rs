@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::credentials::{CredentialsError, ServerCredentials};
+use crate::key_log::KeyLog;
 
 /// Bounds and times of sessions. Those of the handshake's timers are RFC 6347's.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Config {
     pub max_handshakes: usize,
     /// Bytes of the largest handshake message that a peer may send, which bounds what a certificate takes.
     pub max_message: usize,
+    /// Is told the secrets of sessions, so that captures of them can be read.
+    pub key_log: Option<KeyLog>,
     /// Makes randomness of handshakes (but for keys) reproducible. For simulations and tests alone.
     pub seed: Option<u64>,
 }
@@ -43,6 +46,7 @@ impl Default for Config {
             max_sessions: 10_000,
             max_handshakes: 256,
             max_message: 8192,
+            key_log: None,
             seed: None,
         }
     }

@@ -56,6 +56,7 @@ mod config;
 mod cookie;
 mod credentials;
 pub mod engine;
+mod key_log;
 mod sessions;
 mod wire;
 mod x509;
@@ -65,6 +66,7 @@ pub use credentials::{
     ClientCredentials, CredentialsError, Identity, Keys, Secret, ServerCertificate, ServerCredentials, ServerKeys,
 };
 pub use engine::Failure;
+pub use key_log::KeyLog;
 pub use sessions::{ConnectError, Ended, Output, Role, SendError, SessionId, Sessions, Stats};
 pub use x509::{CertificateError, OwnCertificate, Trust};
 

@@ -32,6 +32,7 @@ pub(crate) mod alert {
     pub(crate) const HANDSHAKE_FAILURE: u8 = 40;
     pub(crate) const BAD_CERTIFICATE: u8 = 42;
     pub(crate) const DECRYPT_ERROR: u8 = 51;
+    pub(crate) const PROTOCOL_VERSION: u8 = 70;
     pub(crate) const INTERNAL_ERROR: u8 = 80;
 }
 

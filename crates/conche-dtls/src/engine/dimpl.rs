@@ -1,8 +1,8 @@
 //! [`Dimpl`]: DTLS 1.2 by the crate `dimpl`.
 //!
 //! dimpl gives no pre-shared key in DTLS 1.3, and its server keeps state before a cookie is shown there, so only 1.2 is
-//! offered. It knows neither renegotiation nor resumption, and insists on extended master secrets (RFC 7627). It has no
-//! hook for the secrets that a key log file holds, no raw public keys (RFC 7250), and sends and shows single certificates, not chains.
+//! offered. It knows neither renegotiation nor resumption, and insists on extended master secrets (RFC 7627). It has
+//! no raw public keys (RFC 7250), and sends and shows single certificates, not chains.
 //!
 //! Its server expects to have sent a HelloVerifyRequest itself before the ClientHello that carries a cookie: that one has
 //! message_seq 1, which the transcript includes. [`DimplEngines::accept`] lets it: it is fed a hello without a cookie for each that
@@ -18,11 +18,12 @@ use dimpl::{Config as Settings, ConfigBuilder, Dtls, DtlsCertificate, Error, Out
 use rand_chacha::ChaCha12Rng;
 use rand_core::{RngCore, SeedableRng};
 
-use super::provider::{self, with_cookie};
+use super::provider::{self, during};
 use super::{Engine, Engines, Failure, Opening, Step};
 use crate::config::{Config, ConfigError};
 use crate::cookie::COOKIE;
 use crate::credentials::{ClientCredentials, Keys, Secret, ServerCertificate, ServerCredentials, ServerKeys, is_key};
+use crate::key_log::KeyLog;
 use crate::wire::{self, RECORD_HEADER, content, message};
 
 /// TLS_PSK_WITH_AES_128_CCM_8.
@@ -165,7 +166,15 @@ impl Engines for DimplEngines {
             ClientCredentials::Psk { identity, .. } => Some(identity.clone()),
             ClientCredentials::Certificate { .. } => None,
         };
-        Ok(Dimpl { dtls, base: self.base, shift: 0, cookie: None, resolver: None, identity })
+        Ok(Dimpl {
+            dtls,
+            base: self.base,
+            shift: 0,
+            cookie: None,
+            resolver: None,
+            identity,
+            key_log: self.config.key_log.clone(),
+        })
     }
 
     fn accept(&mut self, now: Instant, opening: &Opening<'_>) -> Result<Dimpl, Failure> {
@@ -200,7 +209,15 @@ impl Engines for DimplEngines {
         let cookie = opening.cookie.try_into().ok();
         // dimpl numbers its records from 0, and has spent one for each HelloVerifyRequest.
         let shift = opening.sequence.wrapping_sub(u64::from(opening.number));
-        let mut engine = Dimpl { dtls, base: self.base, shift, cookie, resolver, identity: None };
+        let mut engine = Dimpl {
+            dtls,
+            base: self.base,
+            shift,
+            cookie,
+            resolver,
+            identity: None,
+            key_log: self.config.key_log.clone(),
+        };
         engine.wake(now)?;
         engine.rehearse(opening)?;
         Ok(engine)
@@ -225,6 +242,7 @@ pub struct Dimpl {
     /// Where the identity of a client turns up.
     resolver: Option<Arc<Resolver>>,
     identity: Option<Vec<u8>>,
+    key_log: Option<KeyLog>,
 }
 
 impl core::fmt::Debug for Dimpl {
@@ -237,10 +255,10 @@ impl Engine for Dimpl {
     fn receive(&mut self, now: Instant, record: &[u8]) -> Result<(), Failure> {
         self.wake(now)?;
         let dtls = &mut self.dtls;
-        let fed = match self.cookie {
-            Some(cookie) => with_cookie(cookie, || dtls.handle_packet(record)),
-            None => dtls.handle_packet(record),
-        };
+        let (fed, master) = during(self.cookie, self.key_log.is_some(), || dtls.handle_packet(record));
+        if let (Some(log), Some(master)) = (&self.key_log, master) {
+            log.write(&master.random, &master.secret[..]);
+        }
         if let Some(identity) = self.resolver.as_ref().and_then(|resolver| resolver.asked()) {
             self.identity = Some(identity);
             self.resolver = None;
@@ -348,6 +366,7 @@ fn failure(error: Error) -> Failure {
         Error::SecurityError(error) => match error {
             SecurityError::FatalAlert { description } => Failure::Alert(description),
             SecurityError::NoMutuallyAcceptableCipherSuite | SecurityError::NoCommonKeyExchangeGroup => Failure::Suite,
+            SecurityError::UnsupportedClientVersion(_) | SecurityError::UnsupportedServerVersion(_) => Failure::Version,
             SecurityError::ClientFinishedVerificationFailed | SecurityError::ServerFinishedVerificationFailed => {
                 Failure::Credentials
             }

@@ -127,6 +127,9 @@ pub enum Failure {
     /// There is no cipher suite in common.
     #[error("there is no cipher suite in common")]
     Suite,
+    /// The peer speaks another version than DTLS 1.2.
+    #[error("the peer speaks another version than DTLS 1.2")]
+    Version,
     /// The peer has another key, or none that is known: which of them is not told (RFC 4279 §5.3).
     #[error("the peer's key is not the one of its identity, or there is no such identity")]
     Credentials,
@@ -150,6 +153,7 @@ impl Failure {
         use crate::wire::alert;
         match self {
             Self::Silence | Self::Alert(_) => None,
+            Self::Version => Some(alert::PROTOCOL_VERSION),
             Self::Credentials => Some(alert::DECRYPT_ERROR),
             Self::Certificate(_) | Self::NoCertificate => Some(alert::BAD_CERTIFICATE),
             Self::Suite | Self::Protocol(_) => Some(alert::HANDSHAKE_FAILURE),

@@ -15,7 +15,7 @@ use rand_core::{RngCore, SeedableRng};
 use siphasher::sip::SipHasher13;
 
 pub use self::event::{ConnectError, Ended, Output, Role, SendError, SessionId, Stats};
-use self::table::{Began, State, Table};
+use self::table::{Began, Early, State, Table};
 use crate::config::{Config, ConfigError};
 use crate::cookie::{Gate, REPLY};
 use crate::credentials::{ClientCredentials, Identity};
@@ -185,7 +185,14 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
         self.stats.handshakes += 1;
         let deadline = now + self.config.handshake_timeout;
-        self.table.insert(now, peer, engine, began, State::Pending { group, proved: None }, deadline)
+        self.table.insert(
+            now,
+            peer,
+            engine,
+            began,
+            State::Pending { group, proved: None, early: Early::default() },
+            deadline,
+        )
     }
 
     fn group_of(&self, peer: &P) -> Group {

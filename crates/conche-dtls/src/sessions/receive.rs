@@ -3,7 +3,7 @@
 use conche_proto::{Instant, PeerKey};
 
 use super::event::{Role, SessionId};
-use super::table::{Began, Pair, State};
+use super::table::{Began, Early, Pair, State};
 use super::{Reply, Sessions};
 use crate::cookie::{Hello, Verdict};
 use crate::engine::{Engine, Engines, Failure, Opening};
@@ -107,9 +107,27 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             let open = matches!(session.state, State::Open);
             may_pass(record, open, self.config.max_message).then_some(place)
         });
-        match admitted {
-            Some(place) => self.feed(now, place, record.bytes),
-            None => self.stats.dropped += 1,
+        let Some(place) = admitted else {
+            self.stats.dropped += 1;
+            return;
+        };
+        match self.early(place) {
+            Some(early) if of_handshake && record.epoch > 0 && !early.changed => return early.keep(record.bytes),
+            Some(early) => early.changed |= record.content == content::CHANGE_CIPHER_SPEC,
+            None => {}
+        }
+        self.feed(now, place, record.bytes);
+        // Keys may be there now: what an engine has read already, or cannot read yet, it takes for a copy or forgets.
+        if let Some(record) = self.early(place).filter(|_| record.epoch == 0).and_then(|early| early.readable()) {
+            self.feed(now, place, &record);
+        }
+    }
+
+    /// What has come too early for a handshake that goes on.
+    fn early(&mut self, place: u32) -> Option<&mut Early> {
+        match &mut self.table.at(place)?.state {
+            State::Pending { early, .. } => Some(early),
+            State::Open | State::Closing(_) => None,
         }
     }
 

@@ -33,11 +33,37 @@ pub(super) struct Session<P, E> {
 #[derive(Debug)]
 pub(super) enum State {
     /// The handshake goes on. What the peer has proved is told at its end.
-    Pending { group: Group, proved: Option<Identity> },
+    Pending { group: Group, proved: Option<Identity>, early: Early },
     /// Data flows.
     Open,
     /// What remains to be said is being said.
     Closing(Ended),
+}
+
+/// A Finished that came before the ChangeCipherSpec that it follows. Where these are sent as datagrams of their own, the network may turn them
+/// round, and engines forget what they cannot read yet.
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    /// ChangeCipherSpec has come.
+    pub(super) changed: bool,
+    record: Option<Box<[u8]>>,
+}
+
+impl Early {
+    /// Bytes of a record with a Finished, at most: 12 and their header, as far as suites protect them.
+    const LONGEST: usize = 128;
+
+    /// Keeps a protected record, the last of those that are short enough.
+    pub(super) fn keep(&mut self, record: &[u8]) {
+        if record.len() <= Self::LONGEST {
+            self.record = Some(record.into());
+        }
+    }
+
+    /// What may be read now.
+    pub(super) fn readable(&self) -> Option<Box<[u8]>> {
+        self.record.clone().filter(|_| self.changed)
+    }
 }
 
 /// How it began.

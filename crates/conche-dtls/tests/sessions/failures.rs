@@ -87,6 +87,15 @@ fn flipped(number: u8) -> Tap {
     })
 }
 
+fn old_version() -> Tap {
+    Box::new(|from, _, datagram| {
+        if matches!(flight(from, datagram), 1 | 3) {
+            datagram[26] = 255;
+        }
+        true
+    })
+}
+
 fn wrong_key() -> ClientCredentials {
     ClientCredentials::psk(*b"lamp", Secret::new(*b"fedcba9876543210")).unwrap()
 }
@@ -190,6 +199,7 @@ static KINDS: &[Kind] = &[
         },
         silence,
     ),
+    tapped("hello is of DTLS 1.0", old_version, alert::<70>),
     tapped("alert of the server's", || on(4, |datagram| alert_instead(datagram, 80)), alert::<80>),
     tapped("alert of the client's", || on(5, |datagram| alert_instead(datagram, 90)), silence),
     tapped("server's flight is garbage", || on(4, |datagram| garbage(datagram)), silence),
