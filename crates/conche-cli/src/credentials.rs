@@ -1,13 +1,13 @@
 //! Who we are to others over `coaps`, and whom we believe: arguments and files.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use conche::Builder;
 use conche::client::ClientRole;
-use conche::security::{OwnCertificate, Roots, Secret};
+use conche::security::{KeyLog, OwnCertificate, Roots, Secret};
 use conche::server::ServerRole;
 
 use crate::exit::UsageError;
@@ -72,7 +72,10 @@ impl Asking {
         if let Some(own) = self.own.read()? {
             builder = builder.certificate(own);
         }
-        Ok(builder)
+        Ok(match key_log()? {
+            Some(log) => builder.key_log(log),
+            None => builder,
+        })
     }
 }
 
@@ -97,7 +100,10 @@ impl Answering {
         if let Some(file) = &self.client_ca {
             builder = builder.client_roots(roots_of(file)?);
         }
-        Ok(builder)
+        Ok(match key_log()? {
+            Some(log) => builder.key_log(log),
+            None => builder,
+        })
     }
 }
 
@@ -108,6 +114,21 @@ impl Own {
         let told = || format!("{} and {} cannot be used", certificate.display(), key.display());
         read.map(Some).map_err(wrong).with_context(told)
     }
+}
+
+/// Where secrets of sessions are to be written for whoever reads captures, as the variable SSLKEYLOGFILE says.
+fn key_log() -> anyhow::Result<Option<KeyLog>> {
+    let Some(path) = std::env::var_os("SSLKEYLOGFILE").filter(|path| !path.is_empty()) else { return Ok(None) };
+    let mut options = fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let told = || format!("{}, which SSLKEYLOGFILE names, cannot be written", Path::new(&path).display());
+    let file = options.open(&path).with_context(told)?;
+    Ok(Some(KeyLog::new(move |line| {
+        // A session is worth more than its line in a log.
+        let _ = writeln!(&file, "{line}");
+    })))
 }
 
 fn roots_of(file: &Path) -> anyhow::Result<Roots> {

@@ -137,6 +137,13 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
+    /// Tells the secrets of DTLS sessions, so that captures of them can be read, as by Wireshark. For debugging alone.
+    #[cfg(feature = "dtls")]
+    pub fn key_log(mut self, log: crate::security::KeyLog) -> Self {
+        self.settings.security.key_log = Some(log);
+        self
+    }
+
     /// Transmission parameters, limits and the safety envelope.
     pub fn config(mut self, config: EndpointConfig) -> Self {
         self.settings.config = config;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use conche_dtls::{
-    ClientCredentials, CredentialsError, OwnCertificate, ServerCertificate, ServerCredentials, ServerKeys, Trust,
+    ClientCredentials, CredentialsError, KeyLog, OwnCertificate, ServerCertificate, ServerCredentials, ServerKeys, Trust,
 };
 
 use rustls_pki_types::CertificateDer;
@@ -64,6 +64,7 @@ pub(crate) struct Security {
     pub(crate) keys: Option<ServerKeys>,
     pub(crate) certificate: Option<OwnCertificate>,
     pub(crate) client_roots: Option<Roots>,
+    pub(crate) key_log: Option<KeyLog>,
 }
 
 impl Security {

@@ -40,7 +40,7 @@ use std::sync::Arc;
 #[cfg(not(feature = "dtls"))]
 pub(crate) use absent::Security;
 #[cfg(feature = "dtls")]
-pub use conche_dtls::{CredentialsError, Keys, OwnCertificate, Secret};
+pub use conche_dtls::{CredentialsError, KeyLog, Keys, OwnCertificate, Secret};
 #[cfg(feature = "dtls")]
 pub use credentials::Roots;
 #[cfg(feature = "dtls")]

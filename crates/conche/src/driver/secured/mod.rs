@@ -84,7 +84,7 @@ impl Secured {
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let epoch = since_1970.saturating_sub(now - Instant::ZERO);
         let server = security.server_credentials(epoch).map_err(io::Error::other)?;
-        let config = Config { server, mtu: MTU, ..Config::default() };
+        let config = Config { server, mtu: MTU, key_log: security.key_log.clone(), ..Config::default() };
         let mut sessions = Sessions::new(now, config, seed).map_err(io::Error::other)?;
         sessions.set_source_groups(Box::new(|place: &Place| Address::from(place.at).prefix()));
         Ok(Some(Self {
