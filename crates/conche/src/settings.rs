@@ -119,6 +119,10 @@ impl<C: SharedController> Settings<C> {
         if let Some((prefix, length)) = self.sharing.impossible() {
             return Err(ConfigError::PathLength { prefix, length });
         }
+        let bytes = self.config.limits.message_bytes;
+        if let Some(longest) = self.security.longest_message().filter(|longest| bytes > *longest) {
+            return Err(ConfigError::SecuredMessage { bytes, longest });
+        }
         for controller in self.prefixes.iter().map(|(_, controller)| controller).chain([&self.controller]) {
             for warning in self.config.validate_with(controller)? {
                 warn!("{warning}");
@@ -228,6 +232,14 @@ pub enum ConfigError {
     /// A setting of the endpoint makes no sense, or contradicts another one or a controller.
     #[error(transparent)]
     Endpoint(#[from] conche_proto::ConfigError),
+    /// Messages that no record of DTLS carries.
+    #[error("Limits::message_bytes is {bytes}: through sessions at most {longest} are possible")]
+    SecuredMessage {
+        /// Its value.
+        bytes: usize,
+        /// The largest that is possible.
+        longest: usize,
+    },
     /// Controllers for too many prefixes.
     #[error("controllers for {count} prefixes: at most {MOST_PREFIXES} can be told apart")]
     TooManyPrefixes {

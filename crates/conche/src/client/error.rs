@@ -247,6 +247,7 @@ impl Error {
             }
             ExchangeError::Failed { failure, course } => Self::Failed { peer, failure, course },
             ExchangeError::Send { source, transmissions } => Self::Send { peer, source, transmissions },
+            ExchangeError::Unprotected => Self::Handshake { peer, source: HandshakeError::unprotected() },
             ExchangeError::Stopped => Self::Stopped,
         }
     }

@@ -53,10 +53,14 @@ impl<C: SharedController> Driver<C> {
                 let _ = answer.send(self.report(survey));
             }
             Command::Snapshot { of, answer } => {
-                let _ = answer.send(self.endpoint.snapshot(&of));
+                let known = self.endpoint.snapshot(&of);
+                let _ = answer.send(known.or_else(|| self.endpoint.snapshot(&self.session_with(of)?)));
             }
             Command::ResetPath { to, done } => {
                 self.reset_path(&to);
+                if let Some(session) = self.session_with(to) {
+                    self.reset_path(&session);
+                }
                 let _ = done.send(());
             }
             Command::KeepPaths { done } => self.keep_paths_and_tell(done),
@@ -81,6 +85,9 @@ impl<C: SharedController> Driver<C> {
 
     fn open(&mut self, what: Opening, ticket: u64, place: Place, outcome: Reply) {
         let to = place.destination();
+        if !to.is_secured() && self.secured.as_ref().is_some_and(|secured| !secured.takes_plaintext()) {
+            return outcome.send(Err(ExchangeError::Unprotected));
+        }
         self.tell_path(&to);
         // Logs count from 1, as people do.
         let id = ticket + 1;
@@ -104,7 +111,7 @@ impl<C: SharedController> Driver<C> {
                 let span = debug_span!("observation", peer = %to, code = ?request.code, id);
                 let subscribed = self.opened(to, request, Endpoint::subscribe);
                 let opened = subscribed.map(|(exchange, subscription)| {
-                    self.observations.insert(subscription, ticket, to.canonical(), teller);
+                    self.observations.insert(subscription, ticket, to, teller);
                     exchange
                 });
                 (opened, false, span)

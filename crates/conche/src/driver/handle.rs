@@ -124,6 +124,8 @@ pub(crate) enum ExchangeError {
     Failed { failure: Failure, course: Course },
     /// The operating system would not send its datagram, after so many were sent.
     Send { source: io::Error, transmissions: u16 },
+    /// The socket is one of a server with keys, and the request was to go without a session.
+    Unprotected,
     /// The driver is gone.
     Stopped,
 }

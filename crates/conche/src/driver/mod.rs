@@ -416,7 +416,10 @@ impl<C: SharedController> Driver<C> {
                 self.traffic.unreachable(self.now, peer);
                 let quoted = &self.incoming[..quoted];
                 if Secured::is_record(quoted) {
-                    self.no_way_for_sessions(peer);
+                    if !self.retry_unreachable {
+                        let quoted = quoted.to_vec();
+                        self.unreachable_for_sessions(peer, &quoted);
+                    }
                     return Ok(());
                 }
                 if self.retry_unreachable && is_confirmable(quoted) {
@@ -468,7 +471,7 @@ impl<C: SharedController> Driver<C> {
             }
             Event::Failed { exchange, peer, reason: failure, course } => {
                 debug!(%peer, %failure, "an exchange failed");
-                if matches!(failure, Failure::TimedOut | Failure::NoResponse) {
+                if failure == Failure::TimedOut && course.acknowledged_after.is_none() {
                     self.doubt_session(peer);
                 }
                 self.exchanges.end(exchange, format_args!("{failure}"), course, |_| {

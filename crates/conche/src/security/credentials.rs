@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use conche_dtls::{
-    ClientCredentials, CredentialsError, KeyLog, OwnCertificate, ServerCertificate, ServerCredentials, ServerKeys, Trust,
+    ClientCredentials, CredentialsError, KeyLog, OwnCertificate, ServerCertificate, ServerCredentials, ServerKeys,
+    Trust,
 };
 
 use rustls_pki_types::CertificateDer;
@@ -73,9 +74,19 @@ impl Security {
         self.psk.is_none() && self.roots.is_none() && !self.is_server()
     }
 
+    /// Bytes of the largest message that goes through a session, if there may be one: a record carries no more (RFC 5246 §6.2.1).
+    pub(crate) fn longest_message(&self) -> Option<usize> {
+        (!self.is_none()).then_some(1 << 14)
+    }
+
     /// Clients have to have a session.
     pub(crate) fn is_server(&self) -> bool {
         self.keys.is_some() || self.certificate.is_some()
+    }
+
+    /// There is a pre-shared key to show.
+    pub(crate) fn has_psk(&self) -> bool {
+        self.psk.is_some()
     }
 
     /// What a server of this name is shown, and whom we believe to be it. `epoch` is the time since 1970 when the clock showed zero.

@@ -60,6 +60,11 @@ impl HandshakeError {
         Self { what: what.to_string().into(), unreachable: false }
     }
 
+    /// A server with keys was to ask without a session.
+    pub(crate) fn unprotected() -> Self {
+        Self::new(&"a server with keys asks nobody without a session: use coaps")
+    }
+
     /// As [`new`](Self::new), of nobody who answers.
     pub(crate) fn silence(what: &dyn fmt::Display) -> Self {
         Self { unreachable: true, ..Self::new(what) }
@@ -67,7 +72,7 @@ impl HandshakeError {
 
     /// There is nothing to open a session with.
     pub(crate) fn none() -> Self {
-        Self::new(&"coaps needs a key or roots: say whom you are or whom you believe, as with ClientBuilder::psk")
+        Self::new(&"there is no key to show, and there are no roots to believe in")
     }
 
     #[cfg(feature = "dtls")]

@@ -60,5 +60,9 @@ impl<C: SharedController> Driver<C> {
         let _ = answer.send(Err(HandshakeError::none()));
     }
 
-    pub(super) fn no_way_for_sessions(&mut self, _: Address) {}
+    pub(super) fn session_with(&self, _: Address) -> Option<Address> {
+        None
+    }
+
+    pub(super) fn unreachable_for_sessions(&mut self, _: Address, _: &[u8]) {}
 }

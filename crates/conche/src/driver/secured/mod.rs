@@ -42,6 +42,8 @@ pub(super) struct Secured {
     epoch: Duration,
     open: HashMap<SessionId, Open>,
     by_number: HashMap<SessionNumber, SessionId>,
+    /// The session that was opened last with who is there.
+    by_address: HashMap<SocketAddr, SessionNumber>,
     last_number: u32,
     waiting: Waiting,
     /// What was protected, in its order, and has not come out yet.
@@ -58,8 +60,18 @@ struct Open {
     number: SessionNumber,
     place: Place,
     identity: Option<Identity>,
-    /// The name that it was opened for, if we did.
-    name: Option<Arc<str>>,
+    /// If we have opened it, for whom.
+    ours: Option<Ours>,
+}
+
+/// What is kept of a session that we have opened.
+struct Ours {
+    /// The name that its server was asked for.
+    name: Arc<str>,
+    /// A request got no answer: the server may have forgotten the session, and can say so to nobody.
+    doubted: bool,
+    /// The datagram that was sent last, by which an ICMP error is known.
+    sent: Vec<u8>,
 }
 
 /// Something for the endpoint.
@@ -69,8 +81,21 @@ enum Held {
         local: Option<IpAddr>,
         bytes: Vec<u8>,
     },
-    /// A session is over: whatever waits for it waits in vain.
+    /// Nothing reaches the other end of a session: whatever waits for it waits in vain.
+    Unreachable(Address),
+    /// A session is over, and with it what was observed through it.
     Over(Address),
+}
+
+/// Of a datagram of ours so much is kept, and an ICMP error that quotes less than [`LEAST_QUOTED`] is not believed: what comes
+/// in the first bytes can be guessed, and what is in the following, a random or a nonce with a tag, cannot.
+const QUOTED: usize = 64;
+const LEAST_QUOTED: usize = 32;
+
+/// What an ICMP error quotes is of this datagram.
+fn is_of(quoted: &[u8], sent: &[u8]) -> bool {
+    let compared = quoted.len().min(sent.len());
+    compared >= LEAST_QUOTED && quoted[..compared] == sent[..compared]
 }
 
 impl Secured {
@@ -93,6 +118,7 @@ impl Secured {
             epoch,
             open: HashMap::new(),
             by_number: HashMap::new(),
+            by_address: HashMap::new(),
             last_number: 0,
             waiting: Waiting::default(),
             sealed: VecDeque::new(),
@@ -148,6 +174,22 @@ impl Secured {
         sent.is_ok()
     }
 
+    fn ours(&mut self, session: Address) -> Option<&mut Ours> {
+        let Address::Dtls(_, number) = session else { return None };
+        self.open.get_mut(self.by_number.get(&number)?)?.ours.as_mut()
+    }
+
+    /// A datagram of ours leaves. An ICMP error may quote it.
+    fn remember_sent(&mut self, transmit: &Transmit<Address>, len: usize) {
+        let datagram = &self.buffer[..len];
+        let Address::Dtls(_, number) = transmit.to else { return self.waiting.sent(transmit.to, datagram) };
+        let open = self.by_number.get(&number).and_then(|session| self.open.get_mut(session));
+        if let Some(ours) = open.and_then(|open| open.ours.as_mut()) {
+            ours.sent.clear();
+            ours.sent.extend_from_slice(&datagram[..len.min(QUOTED)]);
+        }
+    }
+
     fn opened(&mut self, session: SessionId, place: Place, role: Role, identity: Option<Identity>) {
         // 0 is nobody's.
         self.last_number = self.last_number.checked_add(1).unwrap_or(1);
@@ -157,9 +199,11 @@ impl Secured {
             Role::Client => self.waiting.opened(place.at, address),
             Role::Server => None,
         };
+        let ours = name.map(|name| Ours { name, doubted: false, sent: Vec::new() });
         debug!(peer = %address, %session, ?role, "a session is open");
         self.by_number.insert(number, session);
-        self.open.insert(session, Open { number, place, identity, name });
+        self.by_address.insert(place.at, number);
+        self.open.insert(session, Open { number, place, identity, ours });
     }
 
     fn over(&mut self, session: SessionId, place: Place, why: &Ended) {
@@ -167,6 +211,9 @@ impl Secured {
         match self.open.remove(&session) {
             Some(Open { number, .. }) => {
                 self.by_number.remove(&number);
+                if self.by_address.get(&place.at) == Some(&number) {
+                    self.by_address.remove(&place.at);
+                }
                 self.held.push_back(Held::Over(Address::from(place.at).secured(number)));
             }
             None => self.waiting.failed(place.at, session, why),
@@ -188,6 +235,7 @@ impl<C: SharedController> Driver<C> {
         let Some(secured) = &mut self.secured else { return };
         while let Some(held) = secured.held.pop_front() {
             let input = match &held {
+                Held::Unreachable(peer) => Input::Unreachable { peer: *peer, quoted: None },
                 Held::Message { from, local, bytes } => {
                     let mut datagram = Datagram::new(*from, bytes);
                     datagram.local = *local;
@@ -200,6 +248,10 @@ impl<C: SharedController> Driver<C> {
                 secured.held.push_front(held);
                 return;
             }
+            if let Held::Over(peer) = held {
+                self.observations_lost(peer);
+                return self.hear_sessions();
+            }
         }
         while !self.outgoing.is_full() {
             match secured.sessions.poll(self.now, &mut secured.buffer) {
@@ -209,11 +261,15 @@ impl<C: SharedController> Driver<C> {
                     let sealed = if is_sealed { secured.sealed.pop_front() } else { None };
                     let mut transmit = sealed.unwrap_or(plain);
                     (transmit.len, transmit.local) = (len, transmit.local.or(to.local));
+                    secured.remember_sent(&transmit, len);
                     self.outgoing.room()[..len].copy_from_slice(&secured.buffer[..len]);
                     self.outgoing.push(self.now, transmit);
                 }
                 Output::Received { session, len } => {
-                    let Some(open) = secured.open.get(&session) else { continue };
+                    let Some(open) = secured.open.get_mut(&session) else { continue };
+                    if let Some(ours) = &mut open.ours {
+                        ours.doubted = false;
+                    }
                     let from = Address::from(open.place.at).secured(open.number);
                     let mut datagram = Datagram::new(from, &secured.buffer[..len]);
                     datagram.local = open.place.local;
@@ -244,15 +300,34 @@ impl<C: SharedController> Driver<C> {
         if secured.seal(transmit, message) {
             self.traffic.departed(self.now, &transmit, message, &Ok(()));
         } else {
-            secured.held.push_back(Held::Over(transmit.to));
+            secured.held.push_back(Held::Unreachable(transmit.to));
         }
     }
 
-    /// An exchange got no answer: its server may have forgotten the session, and can say so to nobody.
+    /// A message was never acknowledged. Whoever asks next opens another session; what goes on in this one goes on.
     pub(super) fn doubt_session(&mut self, peer: Address) {
-        let (Some(secured), Address::Dtls(_, number)) = (&mut self.secured, peer) else { return };
-        if let Some(session) = secured.by_number.get(&number) {
-            secured.sessions.close(*session);
+        if let Some(ours) = self.secured.as_mut().and_then(|secured| secured.ours(peer)) {
+            ours.doubted = true;
+        }
+    }
+
+    /// The session that was opened last with who is there.
+    pub(super) fn session_with(&self, at: Address) -> Option<Address> {
+        let number = self.secured.as_ref()?.by_address.get(&at.socket_addr())?;
+        Some(at.secured(*number))
+    }
+
+    /// The network says that a datagram of ours, of which this is the beginning, reached nobody.
+    pub(super) fn unreachable_for_sessions(&mut self, peer: Address, quoted: &[u8]) {
+        let session = self.session_with(peer);
+        let Some(secured) = &mut self.secured else { return };
+        secured.waiting.unreachable(peer, quoted, &mut secured.sessions);
+        if let Some(session) = session
+            && let Some(ours) = secured.ours(session)
+            && is_of(quoted, &ours.sent)
+        {
+            ours.doubted = true;
+            secured.held.push_back(Held::Unreachable(session));
         }
     }
 

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conche_dtls::{ConnectError, Ended, Failure, SessionId};
+use conche_dtls::{ConnectError, Ended, Failure, SessionId, Sessions};
 use tokio::sync::oneshot;
 
-use super::{Place, Secured};
+use super::{Place, QUOTED, Secured, is_of};
 use crate::driver::{Address, Driver};
 use crate::security::HandshakeError;
 use crate::settings::SharedController;
@@ -24,6 +24,8 @@ pub(super) struct Waiting(HashMap<SocketAddr, Handshake>);
 struct Handshake {
     session: SessionId,
     name: Arc<str>,
+    /// The beginning of the datagram that was sent last.
+    sent: Vec<u8>,
     waiting: Vec<oneshot::Sender<Opened>>,
 }
 
@@ -45,6 +47,24 @@ impl Waiting {
     pub(super) fn failed(&mut self, at: SocketAddr, session: SessionId, why: &Ended) {
         if self.0.get(&at).is_some_and(|handshake| handshake.session == session) {
             self.refuse(at, &reason(why));
+        }
+    }
+
+    /// A datagram of a handshake leaves.
+    pub(super) fn sent(&mut self, to: Address, datagram: &[u8]) {
+        if let Some(handshake) = self.0.get_mut(&to.socket_addr()) {
+            handshake.sent.clear();
+            handshake.sent.extend_from_slice(&datagram[..datagram.len().min(QUOTED)]);
+        }
+    }
+
+    /// The network says that a datagram reached nobody. A handshake that has sent it is over: it has nothing to lose.
+    pub(super) fn unreachable(&mut self, peer: Address, quoted: &[u8], sessions: &mut Sessions<Place>) {
+        let at = peer.socket_addr();
+        if self.0.get(&at).is_some_and(|handshake| is_of(quoted, &handshake.sent))
+            && let Some(session) = self.refuse(at, &HandshakeError::unreachable())
+        {
+            sessions.close(session);
         }
     }
 
@@ -78,6 +98,17 @@ fn reason(why: &Ended) -> HandshakeError {
 }
 
 impl Secured {
+    /// A session that is open, with a server of this name: one that we have opened, or one that a client of ours has, of which we know who it is.
+    fn usable(&self, to: Address, name: &Arc<str>) -> Option<Address> {
+        let number = self.by_address.get(&to.socket_addr())?;
+        let open = self.open.get(self.by_number.get(number)?)?;
+        let usable = match &open.ours {
+            Some(ours) => ours.name == *name && !ours.doubted,
+            None => open.identity.is_some(),
+        };
+        usable.then(|| to.secured(*number))
+    }
+
     /// The session with a server of this name, now or later.
     fn connect(
         &mut self,
@@ -88,10 +119,10 @@ impl Secured {
         answer: oneshot::Sender<Opened>,
     ) {
         let place = Place { at: to.socket_addr(), local: None };
-        if let Some(open) = self.sessions.open(&place).and_then(|session| self.open.get(&session))
-            && open.name.as_ref() == Some(&name)
-        {
-            let _ = answer.send(Ok(to.secured(open.number)));
+        // With a key it does not matter how its server is called.
+        let name = if self.security.has_psk() { Arc::from("") } else { name };
+        if let Some(session) = self.usable(to, &name) {
+            let _ = answer.send(Ok(session));
             return;
         }
         if let Some(handshake) = self.waiting.0.get_mut(&place.at) {
@@ -106,7 +137,7 @@ impl Secured {
         });
         match begun {
             Ok(session) => {
-                self.waiting.0.insert(place.at, Handshake { session, name, waiting: vec![answer] });
+                self.waiting.0.insert(place.at, Handshake { session, name, sent: Vec::new(), waiting: vec![answer] });
             }
             Err(error) => {
                 let _ = answer.send(Err(error));
@@ -122,15 +153,9 @@ impl<C: SharedController> Driver<C> {
             let _ = answer.send(Err(HandshakeError::none()));
             return;
         };
-        let flight = self.endpoint.snapshot(&to).and_then(|peer| peer.congestion.rto.into());
+        // As RFC 6298 §2.3 has it. Flights wait for a second at least.
+        let learnt = self.endpoint.path(&to).and_then(|path| path.learnt());
+        let flight = learnt.map(|(srtt, rttvar, _)| srtt.saturating_add(rttvar.saturating_mul(4)));
         secured.connect(self.now, to, name, flight, answer);
-    }
-
-    /// The network has no way to a peer. A handshake with it, which has nothing to lose, is over.
-    pub(in crate::driver) fn no_way_for_sessions(&mut self, peer: Address) {
-        let Some(secured) = &mut self.secured else { return };
-        if let Some(session) = secured.waiting.refuse(peer.socket_addr(), &HandshakeError::unreachable()) {
-            secured.sessions.close(session);
-        }
     }
 }
