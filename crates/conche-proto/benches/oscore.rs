@@ -13,6 +13,7 @@ fn ends() -> [(Contexts, ContextId); 2] {
         let credentials = Credentials::new(*b"16 random bytes.", sender, recipient);
         let mut contexts = Contexts::new(1, [7; 32]);
         let id = contexts.insert(Context::derive(&credentials, Start::First).expect("legal")).expect("room");
+        reserve(&mut contexts);
         (contexts, id)
     })
 }

@@ -227,7 +227,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A notification as its observer gets it, and what follows of it. `None` if it cannot be protected: as long as no
-    /// number is free, that is as if its turn had not come.
+    /// number is free, that is as if its turn had not come, and without the context the observer is gone.
     fn protected_notification(
         &mut self,
         now: Instant,
@@ -242,7 +242,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match self.try_protect(&security, token_length, (content.code, &content.body)) {
             Some((code, body)) => Some((Content { code, body }, rest)),
             None => {
-                self.observers.missed(observer);
+                match self.never_protects(&security) {
+                    Some(reason) => self.lose_observer(now, observer, ObserverEnd::Failed(reason)),
+                    None => self.observers.missed(observer),
+                }
                 None
             }
         }

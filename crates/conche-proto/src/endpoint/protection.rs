@@ -59,6 +59,39 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///
     /// [`Event::Reserve`] follows, and as long as that is not answered nothing is protected with the context.
     ///
+    /// ```
+    /// use conche_proto::cc::AnyController;
+    /// use conche_proto::codec::{Body, Code};
+    /// use conche_proto::oscore::{Context, Credentials, EndId, Start};
+    /// use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, Request};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (now, mut buf) = (Instant::ZERO, [0; 1280]);
+    /// let mut end = |own: &[u8], other: &[u8]| -> Result<_, Box<dyn std::error::Error>> {
+    ///     let [own, other] = [own, other].map(|id| EndId::new(id).expect("no more than 7 bytes"));
+    ///     let credentials = Credentials::new(*b"16 random bytes.", own, other);
+    ///     let mut endpoint = Endpoint::new(EndpointConfig::default(), AnyController::by_name("default")?, [1; 32])?;
+    ///     let context = endpoint.add_context(Context::derive(&credentials, Start::First)?)?;
+    ///     let Output::Event(Event::Reserve(reserve)) = endpoint.poll(now, &mut buf) else { panic!() };
+    ///     // Here it is stored. Then:
+    ///     endpoint.reserved(reserve);
+    ///     Ok((endpoint, context))
+    /// };
+    /// let ((mut client, context), (mut server, who)) = (end(b"c", b"s")?, end(b"s", b"c")?);
+    ///
+    /// let request = Request::new(Code::GET, Body::builder().path("/test").build()?).protected(context);
+    /// client.request(now, "s", request)?;
+    /// let Output::Transmit(datagram) = client.poll(now, &mut buf) else { panic!() };
+    /// assert!(!buf[..datagram.len].windows(4).any(|bytes| bytes == b"test"));
+    ///
+    /// server.handle(now, Input::datagram("c", &buf[..datagram.len]))?;
+    /// let Output::Event(Event::Request { id, message, .. }) = server.poll(now, &mut buf) else { panic!() };
+    /// assert_eq!((message.code(), message.uri_path().as_str()), (Code::GET, "/test"));
+    /// assert_eq!(server.security(id), Some(who));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If there is one already whose other end has the same name.
     pub fn add_context(&mut self, context: Context) -> Result<ContextId, InsertError> {
@@ -75,7 +108,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Takes a security context out, so that it can be stored: its [number](Context::next_number) and
-    /// [window](Context::window). What comes for it and what would be protected with it fails from now on.
+    /// [window](Context::window). What comes for it and what would be protected with it fails from now on; who observes with
+    /// it is gone when there is something new.
     pub fn remove_context(&mut self, id: ContextId) -> Option<Context> {
         Known::protection(&mut self.known)?.contexts.remove(id)
     }
@@ -208,6 +242,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn protect(&mut self, security: &Security, token_length: usize, content: (Code, &Body)) -> (Code, Body) {
         let protected = self.try_protect(security, token_length, content);
         protected.unwrap_or_else(|| (Code::SERVICE_UNAVAILABLE, self.try_later()))
+    }
+
+    /// Why nothing will ever be protected in this way any more.
+    pub(super) fn never_protects(&self, security: &Security) -> Option<Failure> {
+        let gone = security.context().is_some_and(|context| self.context(context).is_none());
+        gone.then_some(Failure::NotProtected(ProtectError::UnknownContext))
     }
 
     // ---- in, as a server ----

@@ -16,6 +16,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     #[expect(clippy::unused_self, reason = "as with the feature")]
     #[inline]
+    pub(super) const fn never_protects(&self, _: &Security) -> Option<Failure> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    #[inline]
     pub(super) const fn most_protection(&self) -> usize {
         0
     }

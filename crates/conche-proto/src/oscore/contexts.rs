@@ -67,8 +67,10 @@ pub struct ContextId {
 #[derive(Debug)]
 pub struct Contexts {
     pub(super) arena: Arena<Entry>,
-    /// By the ID of the other end, as that is all that a request is sure to say.
-    index: Index,
+    /// By the other end's ID and ID context.
+    by_names: Index,
+    /// By the other end's ID, which may be all that a request says.
+    by_id: Index,
     hash: Keyed,
     pub(super) freshness: Freshness,
     most: usize,
@@ -76,6 +78,12 @@ pub struct Contexts {
     /// What the application has not heard of yet: one for each context at most.
     asking: VecDeque<Reserve>,
     pub(super) workspace: Workspace,
+}
+
+/// What a context is found by.
+struct Hashes {
+    names: u64,
+    id: u64,
 }
 
 #[derive(Debug)]
@@ -89,10 +97,6 @@ impl ContextId {
     pub(super) const fn place(self) -> u32 {
         self.place
     }
-
-    pub(super) const fn generation(self) -> u32 {
-        self.generation
-    }
 }
 
 impl Contexts {
@@ -105,7 +109,8 @@ impl Contexts {
         random.fill_bytes(&mut key);
         Self {
             arena: Arena::new(),
-            index: Index::new(),
+            by_names: Index::new(),
+            by_id: Index::new(),
             hash: Keyed::new(&mut random),
             freshness: Freshness::new(key, CHALLENGE_LIFETIME),
             most,
@@ -126,10 +131,11 @@ impl Contexts {
         }
         let generation =
             self.inserted.checked_add(1).filter(|_| self.arena.len() < self.most).ok_or(InsertError::Full)?;
-        let hash = self.hash.hash(&context.recipient_id());
+        let hashes = self.hashes(context.recipient_id(), context.id_context());
         let place = self.arena.insert(Entry { generation, context }).ok_or(InsertError::Full)?;
         self.inserted = generation;
-        self.index.insert(hash, place);
+        self.by_names.insert(hashes.names, place);
+        self.by_id.insert(hashes.id, place);
         let id = ContextId { place, generation };
         self.ask(id);
         Ok(id)
@@ -138,7 +144,8 @@ impl Contexts {
     /// Takes a context out.
     pub fn remove(&mut self, id: ContextId) -> Option<Context> {
         self.get(id)?;
-        self.index.remove(id.place);
+        self.by_names.remove(id.place);
+        self.by_id.remove(id.place);
         self.asking.retain(|reserve| reserve.context != id);
         self.arena.take(id.place).map(|entry| entry.context)
     }
@@ -157,15 +164,28 @@ impl Contexts {
     /// The context whose other end has this ID, and this ID context.
     #[must_use]
     pub fn find(&self, recipient_id: EndId, id_context: Option<&[u8]>) -> Option<ContextId> {
-        self.search(recipient_id, |entry| entry.context.id_context() == id_context)
+        let hash = self.hashes(recipient_id, id_context).names;
+        let place = self.by_names.peek(&self.arena, hash, |Entry { context, .. }| {
+            context.recipient_id() == recipient_id && context.id_context() == id_context
+        });
+        self.named(place?)
     }
 
-    /// One of those whose other end has this ID.
-    pub(super) fn search(&self, recipient_id: EndId, is_it: impl Fn(&Entry) -> bool) -> Option<ContextId> {
-        let hash = self.hash.hash(&recipient_id);
-        let is_it = |entry: &Entry| entry.context.recipient_id() == recipient_id && is_it(entry);
-        let place = self.index.peek(&self.arena, hash, is_it)?;
+    /// One of those whose other end has this ID, but for some.
+    pub(super) fn find_other(&self, recipient_id: EndId, others: &[ContextId]) -> Option<ContextId> {
+        let hash = self.hashes(recipient_id, None).id;
+        let place = self.by_id.peek(&self.arena, hash, |Entry { context, generation }| {
+            context.recipient_id() == recipient_id && others.iter().all(|other| other.generation != *generation)
+        });
+        self.named(place?)
+    }
+
+    fn named(&self, place: u32) -> Option<ContextId> {
         Some(ContextId { place, generation: self.arena.get(place)?.generation })
+    }
+
+    fn hashes(&self, recipient_id: EndId, id_context: Option<&[u8]>) -> Hashes {
+        Hashes { names: self.hash.hash(&(recipient_id, id_context)), id: self.hash.hash(&recipient_id) }
     }
 
     /// How many contexts there are.

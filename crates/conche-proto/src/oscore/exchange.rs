@@ -80,7 +80,7 @@ impl Contexts {
         if kid_context.is_some() {
             return None;
         }
-        self.search(kid, |entry| tried.iter().all(|tried| tried.generation() != entry.generation))
+        self.find_other(kid, tried)
     }
 
     fn unprotect_with(

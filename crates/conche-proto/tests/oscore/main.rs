@@ -1,5 +1,6 @@
 //! OSCORE through its public interface: what is protected comes out again, and nothing else does.
 
+mod aiocoap;
 mod allocations;
 mod attacks;
 mod fuzz_replay;

@@ -101,6 +101,39 @@ fn a_request_without_its_id_context_finds_the_right_one_of_several() {
     }
 }
 
+// RFC 8613 §12.2: those that share an ID cost a request without its ID context a few tries, and one with it none
+#[test]
+fn of_many_contexts_with_one_id_each_is_found_by_its_id_context() {
+    const MANY: u16 = 300;
+    let with = |credentials: &Credentials, number: u16| Credentials {
+        id_context: Some(Box::from(number.to_be_bytes())),
+        ..credentials.clone()
+    };
+    let [client, server] = credentials();
+    let mut contexts = Contexts::new(MANY.into(), [1; 32]);
+    let mut ids: Vec<_> = (0..MANY)
+        .map(|number| Context::derive(&with(&server, number), Start::First).expect("legal"))
+        .map(|context| contexts.insert(context).expect("room"))
+        .collect();
+    while let Some(reserve) = contexts.poll_reserve() {
+        contexts.reserved(reserve);
+    }
+    for id in ids.drain(100..200) {
+        assert!(contexts.remove(id).is_some());
+    }
+    let pool = &mut conche_proto::codec::MessagePool::new();
+    for number in 0..MANY {
+        let (request, _) = End::ready(&with(&client, number), Start::First).get("/x");
+        let found = contexts.unprotect_request(Instant::ZERO, &request.view(), pool);
+        let there = !(100..200).contains(&number);
+        assert_eq!(
+            found.map(|asked| asked.message.code()),
+            if there { Ok(Code::GET) } else { Err(Refused::UnknownContext) }
+        );
+    }
+    assert_eq!(contexts.len(), 200);
+}
+
 // RFC 8613 §7.2.1, §12.6
 #[test]
 fn the_last_number_is_used_and_none_comes_after_it() {

@@ -168,7 +168,6 @@ mod without {
             Ok(request)
         }
 
-        #[expect(clippy::unused_self, reason = "as with the feature")]
         pub(in crate::driver) async fn stored(&mut self) {
             std::future::pending().await
         }

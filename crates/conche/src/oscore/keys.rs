@@ -53,7 +53,30 @@ pub struct Keys(Arc<Shared>);
 struct Shared {
     credentials: Credentials,
     store: Box<dyn NumberStore>,
+    /// Numbers below this are kept as used. It is locked while the store works, so that what is asked for earlier, and kept
+    /// later, does not take the place of more.
+    kept: Mutex<u64>,
     state: Mutex<State>,
+}
+
+impl Shared {
+    /// Keeps that numbers below this may have been used.
+    fn reserve(&self, up_to: u64) -> io::Result<()> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if up_to > *kept {
+            self.store.reserve(up_to)?;
+            *kept = up_to;
+        }
+        Ok(())
+    }
+
+    /// Keeps that no number from here on was used.
+    fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        self.store.finish(next, window)?;
+        *kept = next;
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -70,8 +93,7 @@ impl Keys {
     /// If the credentials are not legal.
     pub fn new(credentials: Credentials, start: Start, store: impl NumberStore) -> Result<Self, CredentialsError> {
         credentials.check()?;
-        let state = Mutex::new(State { start, leased: false });
-        Ok(Self(Arc::new(Shared { credentials, store: Box::new(store), state })))
+        Ok(Self::of(credentials, start, Box::new(store)))
     }
 
     /// Credentials that were made for this run of the program and are used by no other one, before or after it.
@@ -96,9 +118,13 @@ impl Keys {
     /// As [`Keeper::start`].
     pub fn kept(mut keeper: Keeper) -> Result<Self, OpenError> {
         let start = keeper.begin()?;
-        let state = Mutex::new(State { start, leased: false });
         // They were checked when they were opened.
-        Ok(Self(Arc::new(Shared { credentials: keeper.credentials().clone(), store: Box::new(keeper), state })))
+        Ok(Self::of(keeper.credentials().clone(), start, Box::new(keeper)))
+    }
+
+    fn of(credentials: Credentials, start: Start, store: Box<dyn NumberStore>) -> Self {
+        let state = Mutex::new(State { start, leased: false });
+        Self(Arc::new(Shared { credentials, store, kept: Mutex::new(0), state }))
     }
 
     /// Who the other end is.
@@ -148,7 +174,7 @@ impl Lease {
         }
         let context = Context::derive(&keys.0.credentials, state.start)?;
         let reserved = context.next_number().saturating_add(AHEAD);
-        keys.0.store.reserve(reserved).map_err(LeaseError::Store)?;
+        keys.0.reserve(reserved).map_err(LeaseError::Store)?;
         state.leased = true;
         Ok((Self { keys: keys.clone(), reserved, ended: None }, context, reserved))
     }
@@ -162,17 +188,17 @@ impl Lease {
         // Even if nobody hears that it was kept.
         self.reserved = self.reserved.max(reserve.up_to);
         let shared = Arc::clone(&self.keys.0);
-        move || shared.store.reserve(reserve.up_to)
+        move || shared.reserve(reserve.up_to)
     }
 
-    /// Gives the keys back, with their context as it was last.
+    /// Gives the keys back, with their context as it was last. It may block.
     pub(crate) fn end(mut self, context: &Context) -> io::Result<()> {
         let (next, window) = (context.next_number(), context.window());
         self.ended = Some(match window {
             Some(window) => Start::Resumed { next, window },
             None => Start::Restarted { next },
         });
-        self.keys.0.store.finish(next, window)
+        self.keys.0.finish(next, window)
     }
 }
 
@@ -181,5 +207,55 @@ impl Drop for Lease {
         let mut state = self.keys.state();
         state.start = self.ended.unwrap_or(Start::Restarted { next: self.reserved });
         state.leased = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conche_proto::oscore::EndId;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[derive(Clone, Debug, Default)]
+    struct Slate(Arc<AtomicU64>);
+
+    impl NumberStore for Slate {
+        fn reserve(&self, up_to: u64) -> io::Result<()> {
+            self.0.store(up_to, Ordering::SeqCst);
+            Ok(())
+        }
+
+        fn finish(&self, next: u64, _: Option<ReplayWindow>) -> io::Result<()> {
+            self.reserve(next)
+        }
+    }
+
+    #[test]
+    fn what_is_kept_late_takes_the_place_of_no_more_whoever_has_the_keys_by_then() {
+        let slate = Slate::default();
+        let [own, other] = [b"a", b"b"].map(|id| EndId::new(id).expect("short"));
+        let credentials = Credentials::new(*b"16 random bytes.", own, other);
+        let keys = Keys::new(credentials, Start::First, slate.clone()).expect("legal credentials");
+        let kept = || slate.0.load(Ordering::SeqCst);
+
+        let (mut lease, context, reserved) = Lease::take(&keys).expect("nobody has them");
+        assert!(matches!(Lease::take(&keys), Err(LeaseError::InUse)));
+        assert_eq!((kept(), reserved), (AHEAD, AHEAD));
+        let id = {
+            let mut contexts = conche_proto::oscore::Contexts::new(1, [1; 32]);
+            contexts.insert(context).expect("room")
+        };
+        // It is on its way to the disk when the socket is gone without a word.
+        let late = lease.reserve(Reserve { context: id, up_to: 300 });
+        drop(lease);
+        let (lease, context, reserved) = Lease::take(&keys).expect("it is free");
+        assert_eq!((context.next_number(), reserved), (300, 300 + AHEAD), "all that could have been used was");
+        late().expect("it works");
+        assert_eq!(kept(), reserved);
+
+        lease.end(&context).expect("it works");
+        assert_eq!(kept(), 300);
+        let (_lease, context, reserved) = Lease::take(&keys).expect("it is free");
+        assert_eq!((context.next_number(), kept()), (300, reserved));
     }
 }

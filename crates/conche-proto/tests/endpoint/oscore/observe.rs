@@ -13,12 +13,18 @@ use crate::support::world::lossy_link;
 const CLIENT: u32 = 1;
 
 fn net() -> (Net, ContextId) {
+    let (net, client, _) = net_and_contexts();
+    (net, client)
+}
+
+/// A client and a server, and what each of them calls the context.
+fn net_and_contexts() -> (Net, ContextId, ContextId) {
     let mut net = Net::of(1);
     let client = net.endpoint(CLIENT).add_context(context(CLIENT_ID, SERVER_ID)).expect("the first one");
-    net.endpoint(SERVER).add_context(context(SERVER_ID, CLIENT_ID)).expect("the first one");
+    let server = net.endpoint(SERVER).add_context(context(SERVER_ID, CLIENT_ID)).expect("the first one");
     net.settle(CLIENT);
     net.settle(SERVER);
-    (net, client)
+    (net, client, server)
 }
 
 fn subscribe(net: &mut Net, client: ContextId) -> conche_proto::SubscriptionId {
@@ -138,4 +144,16 @@ fn a_notification_that_is_forged_replayed_or_in_the_clear_is_as_if_it_had_not_co
     net.change("three");
     net.run(ms(4_000));
     assert_eq!(net.known(CLIENT).as_deref(), Some("three"));
+}
+
+#[test]
+fn who_observes_with_a_context_that_is_taken_out_is_gone_and_told_to_nobody_in_the_clear() {
+    let (mut net, client, server) = net_and_contexts();
+    subscribe(&mut net, client);
+    let now = net.now;
+    net.endpoint(SERVER).remove_context(server).expect("it is there");
+    net.change("secret");
+    net.run(ms(3_000));
+    assert_eq!(net.endpoint(SERVER).observers(TOPIC), 0);
+    assert!(net.sent.iter().filter(|sent| sent.at >= now).all(|sent| sent.message.payload().is_empty()));
 }
