@@ -132,7 +132,7 @@ impl Observation {
                                 return Poll::Ready(Some(Ok(whole)));
                             }
                         }
-                        News::End(End::SessionOver) => match self.registered.take() {
+                        News::End(end) if registered.may_go_on(end) => match self.registered.take() {
                             Some(registered) => self.stage = Stage::Registering(Box::pin(registered.again())),
                             None => self.stage = Stage::Over,
                         },

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use conche_proto::codec::{Block, BodyBuilder, Code, ContentFormat, NoResponse, OptionNumber, Token};
-use conche_proto::{Reliability, Request};
+use conche_proto::{Failure, Reliability, Request, SubscriptionEnd};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ready::Ready;
 use super::{Client, Error, GroupResponses, Observation, Response, resolve};
-use crate::driver::{Patience, Subscription};
+use crate::driver::{End, Patience, Subscription};
 use crate::uri::{Uri, UriError};
 
 /// A request that is being put together; awaiting it sends it.
@@ -334,6 +334,15 @@ const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_secs(32);
 
 impl Registered {
+    /// It may go on through another session: the one that it had is over, or its server is silent, as one is that has forgotten it.
+    pub(super) fn may_go_on(&self, end: End) -> bool {
+        match end {
+            End::SessionOver => true,
+            End::Over(SubscriptionEnd::Failed(Failure::TimedOut | Failure::Unreachable)) => self.ready.name.is_some(),
+            End::Over(_) | End::Stopped => false,
+        }
+    }
+
     /// Registers the same again, through another session than the one that is over.
     pub(super) async fn again(self) -> Result<(Response, Self), Error> {
         let Self { ready, address, .. } = self;

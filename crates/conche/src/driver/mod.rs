@@ -19,6 +19,7 @@ mod observed;
 mod observing;
 mod outbox;
 mod protecting;
+mod receiving;
 mod reply;
 mod scarcity;
 #[cfg(feature = "dtls")]
@@ -50,7 +51,7 @@ use std::time::Duration;
 
 use conche_proto::codec::{Body, Code, MessagePool, OwnedMessage};
 use conche_proto::{
-    Endpoint, Event, ExchangeId, Failure, Input, Instant, Limits, Output, RequestId, RespondError, Transmit, Undrained,
+    Endpoint, Event, ExchangeId, Failure, Instant, Limits, Output, RequestId, RespondError, SubscriptionEnd, Transmit,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -73,7 +74,6 @@ use outbox::Outbox;
 use scarcity::Scarcity;
 use secured::Secured;
 use serving::{Asker, Serving};
-use socket::{Arrival, Received};
 use throttle::Throttle;
 use traffic::Traffic;
 use turns::Turns;
@@ -359,89 +359,6 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    async fn receive(&mut self, ready: io::Result<()>) {
-        self.now = self.clock.now();
-        let taken = match ready {
-            Ok(()) => self.take_batch().await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = taken {
-            if let Some(held_back) = self.receive_errors.passes(tokio::time::Instant::now()) {
-                warn!(%error, held_back, "receiving failed");
-            }
-            tokio::time::sleep(PAUSE).await;
-            self.now = self.clock.now();
-        }
-    }
-
-    async fn take_batch(&mut self) -> io::Result<()> {
-        for _ in 0..BATCH {
-            let received = match self.socket.receive(&mut self.incoming) {
-                Ok(Received::Nothing) => break,
-                Ok(received) => received,
-                // It was about an earlier datagram, of which the error queue tells more.
-                Err(error) if socket::is_about_a_peer(&error) => continue,
-                Err(error) => return Err(error),
-            };
-            if let (Received::Datagram(arrival), Some(secured)) = (&received, &self.secured) {
-                let is_record = Secured::is_record(arrival.datagram(&self.incoming).bytes);
-                if is_record || !secured.takes_plaintext() {
-                    self.take_record(*arrival);
-                    if self.outgoing.is_full() {
-                        self.send_all().await;
-                    }
-                    continue;
-                }
-            }
-            if let Received::Datagram(arrival) = received
-                && self.traffic.tells()
-            {
-                self.traffic.arrived(self.now, &arrival.datagram(&self.incoming));
-            }
-            if self.hand_in(&received).is_err() {
-                self.drain().await;
-                // With nothing left to poll it is taken in.
-                let _ = self.hand_in(&received);
-            }
-        }
-        Ok(())
-    }
-
-    fn hand_in(&mut self, received: &Received) -> Result<(), Undrained> {
-        let input = match *received {
-            Received::Datagram(arrival) if self.traffic.is_watched() => return self.hand_in_watched(arrival),
-            Received::Datagram(arrival) => Input::Datagram(arrival.datagram(&self.incoming)),
-            Received::Unreachable { peer, quoted } => {
-                debug!(%peer, "the network reports the peer unreachable");
-                self.traffic.unreachable(self.now, peer);
-                let quoted = &self.incoming[..quoted];
-                if Secured::is_record(quoted) {
-                    if !self.retry_unreachable {
-                        let quoted = quoted.to_vec();
-                        self.unreachable_for_sessions(peer, &quoted);
-                    }
-                    return Ok(());
-                }
-                if self.retry_unreachable && is_confirmable(quoted) {
-                    return Ok(());
-                }
-                Input::Unreachable { peer, quoted: Some(quoted) }
-            }
-            Received::Nothing => return Ok(()),
-        };
-        self.endpoint.handle(self.now, input)
-    }
-
-    /// Hands in a datagram, and tells what became of it.
-    fn hand_in_watched(&mut self, arrival: Arrival) -> Result<(), Undrained> {
-        let datagram = arrival.datagram(&self.incoming);
-        let before = *self.endpoint.stats();
-        self.endpoint.handle(self.now, Input::Datagram(datagram))?;
-        self.traffic.taken_in(self.now, &datagram, &before, self.endpoint.stats());
-        self.traffic.path(self.now, datagram.from, self.endpoint.snapshot(&datagram.from));
-        Ok(())
-    }
-
     fn tell(&mut self, event: Event<Address>) {
         self.traffic.event(self.now, &event);
         match event {
@@ -486,6 +403,9 @@ impl<C: SharedController> Driver<C> {
             Event::Stale { subscription, .. } => self.refresh(subscription),
             Event::SubscriptionOver { subscription, from, reason } => {
                 debug!(peer = %from, %reason, "an observation is over");
+                if reason == SubscriptionEnd::Failed(Failure::TimedOut) {
+                    self.doubt_session(from);
+                }
                 self.observations.over(subscription, reason);
             }
             #[cfg(feature = "oscore")]
@@ -547,9 +467,4 @@ enum Memory {
     Own,
     /// By a pool, to be given back soon.
     Lent,
-}
-
-/// A datagram of ours, of which this is the beginning, is a Confirmable message (RFC 7252 §3).
-fn is_confirmable(quoted: &[u8]) -> bool {
-    quoted.first().is_some_and(|first| first >> 4 & 0b11 == 0)
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use conche::security::{Identity, Secret};
-use conche::server::{Notifier, RequireSecured, Router, get, put};
-use conche::{Client, Code, Error, Server};
+use conche::server::{Notifier, RequireSecured, Response, Router, get, put};
+use conche::{Client, Code, ContentFormat, Error, Server};
 
 fn keys(identity: &[u8]) -> Option<Secret> {
     (identity == b"lamp").then(|| Secret::new(*b"sesame"))
@@ -143,4 +143,98 @@ async fn a_handler_learns_whose_key_it_was_and_a_layer_keeps_others_out() {
     assert_eq!(client.get(uri(&secured, "/who")).await.expect("answered").text().expect("text"), "lamp");
     let answer = client.get(format!("coap://{}/who", plain.local_addr())).await.expect("answered");
     assert_eq!(answer.code(), Code::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_request_without_an_answer_ends_nothing_else_of_its_session() {
+    let changed = Notifier::default();
+    let state = get(async || "state").observed_by(&changed);
+    let never = get(async || std::future::pending::<&str>().await);
+    let builder = Server::builder().psk(keys).route("/state", state).route("/never", never);
+    let server = builder.bind("127.0.0.1:0").await.expect("a port");
+    let client = client();
+    let mut states = client.get(uri(&server, "/state")).observe();
+    assert!(states.next().await.expect("goes on").is_ok());
+    let never = client.get(uri(&server, "/never")).timeout(Duration::from_millis(500)).await;
+    assert!(never.expect_err("no answer").is_timeout_or_unreachable());
+    changed.notify();
+    let state = tokio::time::timeout(Duration::from_secs(8), states.next()).await.expect("told").expect("goes on");
+    assert_eq!(state.expect("a state").text().expect("text"), "state");
+}
+
+#[tokio::test]
+#[ignore = "takes a minute: until nothing has come for longer than Max-Age, and the old session is found to be forgotten"]
+async fn an_observation_goes_on_through_the_session_that_follows() {
+    let observed = |text: &'static str| {
+        let state = move || async move {
+            Response::new(Code::CONTENT).payload(ContentFormat::TEXT_PLAIN, text).max_age(Duration::from_secs(1))
+        };
+        Server::builder().psk(keys).route("/state", get(state).observed_by(&Notifier::default()))
+    };
+    let first = observed("before").bind("127.0.0.1:0").await.expect("a port");
+    let address = first.local_addr();
+    let client = client();
+    let mut states = client.get(uri(&first, "/state")).observe();
+    assert_eq!(states.next().await.expect("goes on").expect("a state").text().expect("text"), "before");
+    // Without a goodbye.
+    drop(first);
+    let second = loop {
+        match observed("after").bind(address).await {
+            Ok(second) => break second,
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    let state = tokio::time::timeout(Duration::from_secs(120), states.next()).await.expect("told").expect("goes on");
+    assert_eq!(state.expect("a state").text().expect("text"), "after");
+    drop(second);
+}
+
+#[tokio::test]
+async fn two_names_of_a_server_share_a_session_with_a_key() {
+    let slow = get(async || {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        "slow"
+    });
+    let builder = Server::builder().psk(keys).route("/slow", slow).route("/hello", get(async || "world"));
+    let server = builder.bind("127.0.0.1:0").await.expect("a port");
+    let client = client();
+    let slow = tokio::spawn(client.get(uri(&server, "/slow")).send());
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let other = format!("coaps://localhost:{}/hello", server.local_addr().port());
+    // Its name may stand for another address first.
+    assert!(client.get(other).await.is_ok());
+    assert_eq!(slow.await.expect("no panic").expect("answered").text().expect("text"), "slow");
+}
+
+#[tokio::test]
+async fn the_client_of_a_server_with_keys_asks_through_sessions_alone() {
+    let server = server().await;
+    let plain = Server::builder().route("/hello", get(async || "all")).bind("127.0.0.1:0").await.expect("a port");
+    let error = server.client().get(format!("coap://{}/hello", plain.local_addr())).await.expect_err("refused");
+    assert!(matches!(error, Error::Handshake { .. }) && !error.was_sent(), "{error:?}");
+
+    // A client that serves is asked through the session that it has opened.
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let at = socket.local_addr().expect("an address");
+    let device = Client::builder().psk(*b"lamp", Secret::new(*b"sesame")).expect("a key").socket(socket);
+    let device = device.build().expect("valid");
+    assert!(device.get(uri(&server, "/hello")).await.is_ok());
+    let answer = server.client().get(format!("coaps://{at}/anything")).await.expect("answered");
+    assert_eq!(answer.code(), Code::NOT_FOUND, "it has no resources, but answers");
+}
+
+#[tokio::test]
+async fn what_is_known_of_a_session_can_be_asked_for_by_its_address() {
+    let (server, client) = (server().await, client());
+    assert!(client.get(uri(&server, "/hello")).await.is_ok());
+    assert!(client.snapshot(server.local_addr()).await.is_some());
+}
+
+#[test]
+fn messages_that_no_record_carries_are_refused() {
+    let mut config = conche::EndpointConfig::default();
+    config.limits.message_bytes = 20_000;
+    let builder = Client::builder().psk(*b"lamp", Secret::new(*b"sesame")).expect("a key");
+    let error = builder.config(config).build().expect_err("too large");
+    assert!(error.to_string().contains("at most 16384"), "{error}");
 }

@@ -225,7 +225,11 @@ impl<C: SharedController> Driver<C> {
     /// Takes in a record.
     pub(super) fn take_record(&mut self, arrival: Arrival) {
         let Some(secured) = &mut self.secured else { return };
-        let Datagram { from, bytes, local, .. } = arrival.datagram(&self.incoming);
+        let Datagram { from, bytes, local, multicast, .. } = arrival.datagram(&self.incoming);
+        // DTLS is between two.
+        if multicast {
+            return;
+        }
         secured.take(self.now, from, local, bytes);
         self.hear_sessions();
     }
