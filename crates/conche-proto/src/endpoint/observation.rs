@@ -97,6 +97,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         observers
     }
 
+    /// A peer will never be reached again under this key, as when a session with it is over: it observes nothing here any more, of which
+    /// [`Event::ObserverGone`] tells, and its exchanges fail with [`Failure::Unreachable`].
+    pub fn lose_peer(&mut self, now: Instant, peer: &P) {
+        self.unreachable(now, *peer, None);
+        let Some(peer) = self.peers.peek(peer) else { return };
+        while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
+            self.lose_observer(now, observer, ObserverEnd::Failed(Failure::Unreachable));
+        }
+    }
+
     /// A request with the Observe option arrived: what its sender observed under its token is over (RFC 7641 §4.1).
     pub(super) fn observation_renewed(&mut self, now: Instant, request: RequestId, message: &Message<'_>) {
         let reason = match message.uint(OptionNumber::OBSERVE) {

@@ -227,6 +227,12 @@ impl Observers {
         peer
     }
 
+    /// One that this peer is.
+    pub(crate) fn of_peer(&mut self, peer: u32) -> Option<u32> {
+        let watcher = self.watcher(peer)?;
+        self.watchers[watcher].observers.first()
+    }
+
     /// The observer of this name, if it still observes.
     pub(crate) fn live(&self, id: ObserverId) -> Option<u32> {
         self.slots.get(id.index).filter(|observer| observer.generation == id.generation).map(|_| id.index)

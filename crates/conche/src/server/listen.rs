@@ -138,6 +138,17 @@ impl Server {
     }
 }
 
+/// A function of the program's that shall not end the server.
+#[cfg(feature = "dtls")]
+fn caught(keys: impl Keys + 'static) -> impl Keys + 'static {
+    move |identity: &[u8]| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keys.key(identity))).unwrap_or_else(|_| {
+            tracing::error!("looking for the key of an identity panicked; there is none");
+            None
+        })
+    }
+}
+
 /// Makes a [`Server`].
 pub type ServerBuilder<C = AnyController> = Builder<ServerRole, C>;
 
@@ -291,11 +302,12 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Lets in only clients that have a session with a pre-shared key, over DTLS (RFC 7252 §9.1.3.1): this server answers `coaps`, and
-    /// nothing that is not protected. Its port is 5684 by default. The function finds the key of an identity; a client is not told
+    /// nothing that is not protected. `coaps` URIs that name no port mean 5684. The function finds the key of an identity, whose bytes any stranger
+    /// may choose, while all others wait; if it panics there is none. A client is not told
     /// whether the identity or the key was wrong. See [`security`](crate::security).
     #[cfg(feature = "dtls")]
     pub fn psk(mut self, keys: impl Keys + 'static) -> Self {
-        self.settings.security.keys = Some(ServerKeys::new(keys));
+        self.settings.security.keys = Some(ServerKeys::new(caught(keys)));
         self
     }
 

@@ -238,3 +238,45 @@ fn messages_that_no_record_carries_are_refused() {
     let error = builder.config(config).build().expect_err("too large");
     assert!(error.to_string().contains("at most 16384"), "{error}");
 }
+
+#[tokio::test]
+async fn a_function_of_keys_that_panics_refuses_one_identity() {
+    let panics = |identity: &[u8]| if identity == b"boom" { panic!("boom") } else { keys(identity) };
+    let server = Server::builder().psk(panics).route("/hello", get(async || "world"));
+    let server = server.bind("127.0.0.1:0").await.expect("a port");
+    let error = knowing(b"boom", b"x").get(uri(&server, "/hello")).await.expect_err("refused");
+    assert!(matches!(error, Error::Handshake { .. }), "{error:?}");
+    assert!(client().get(uri(&server, "/hello")).await.is_ok());
+}
+
+#[tokio::test]
+async fn who_observed_through_a_session_that_is_over_makes_room() {
+    let changed = Notifier::default();
+    let mut config = conche::EndpointConfig::default();
+    config.limits.observers = 4;
+    let builder = Server::builder().psk(keys).config(config).route("/state", get(async || "s").observed_by(&changed));
+    let server = builder.bind("127.0.0.1:0").await.expect("a port");
+    for round in 0..6 {
+        let client = client();
+        let mut states = client.get(uri(&server, "/state")).observe();
+        assert!(states.next().await.expect("goes on").is_ok());
+        let next = tokio::time::timeout(Duration::from_millis(50), states.next()).await;
+        assert!(next.is_err(), "{round}: who does not observe hears the end at once");
+        // Its driver closes the session without a word of the observation.
+        states.forget();
+        drop(client);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn who_comes_after_one_who_has_given_up_begins_anew() {
+    let mute = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = mute.local_addr().expect("an address");
+    let client = client();
+    for _ in 0..3 {
+        let asked = client.get(format!("coaps://{address}/")).timeout(Duration::from_millis(100)).await;
+        let error = asked.expect_err("nobody answers");
+        assert!(error.is_timeout_or_unreachable(), "{error:?}");
+    }
+}

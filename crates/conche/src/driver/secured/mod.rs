@@ -239,22 +239,21 @@ impl<C: SharedController> Driver<C> {
         let Some(secured) = &mut self.secured else { return };
         while let Some(held) = secured.held.pop_front() {
             let input = match &held {
+                Held::Over(peer) => {
+                    self.endpoint.lose_peer(self.now, peer);
+                    self.observations_lost(*peer);
+                    return self.hear_sessions();
+                }
                 Held::Unreachable(peer) => Input::Unreachable { peer: *peer, quoted: None },
                 Held::Message { from, local, bytes } => {
                     let mut datagram = Datagram::new(*from, bytes);
                     datagram.local = *local;
-                    self.traffic.arrived(self.now, &datagram);
                     Input::Datagram(datagram)
                 }
-                Held::Over(peer) => Input::Unreachable { peer: *peer, quoted: None },
             };
             if self.endpoint.handle(self.now, input).is_err() {
                 secured.held.push_front(held);
                 return;
-            }
-            if let Held::Over(peer) = held {
-                self.observations_lost(peer);
-                return self.hear_sessions();
             }
         }
         while !self.outgoing.is_full() {

@@ -82,12 +82,18 @@ impl Waiting {
 fn reason(why: &Ended) -> HandshakeError {
     // RFC 5246 §7.2.2, RFC 4279 §6.
     const HANDSHAKE_FAILURE: u8 = 40;
+    const BAD_CERTIFICATE: u8 = 42;
+    const UNKNOWN_CA: u8 = 48;
     const DECRYPT_ERROR: u8 = 51;
     const UNKNOWN_PSK_IDENTITY: u8 = 115;
     match why {
         Ended::Failed(Failure::Silence) => HandshakeError::silence(why),
         Ended::Failed(Failure::Alert(alert @ (DECRYPT_ERROR | UNKNOWN_PSK_IDENTITY))) => {
             HandshakeError::new(&format_args!("the server refuses the identity or its key (alert {alert})"))
+        }
+        Ended::Failed(Failure::Alert(alert @ (BAD_CERTIFICATE..=UNKNOWN_CA))) => {
+            let asks = "the server does not believe our certificate, or wants one";
+            HandshakeError::new(&format_args!("{asks} (alert {alert})"))
         }
         Ended::Failed(Failure::Alert(HANDSHAKE_FAILURE)) => {
             let asks = "the server wants other credentials, or has no cipher suite of ours";
@@ -126,11 +132,19 @@ impl Secured {
             return;
         }
         if let Some(handshake) = self.waiting.0.get_mut(&place.at) {
-            let _ = match handshake.name == name {
-                true => return handshake.waiting.push(answer),
-                false => answer.send(Err(HandshakeError::new(&ConnectError::Busy))),
-            };
-            return;
+            // Those who have given up are not kept.
+            handshake.waiting.retain(|answer| !answer.is_closed());
+            if handshake.name != name {
+                let _ = answer.send(Err(HandshakeError::new(&ConnectError::Busy)));
+                return;
+            }
+            if !handshake.waiting.is_empty() {
+                return handshake.waiting.push(answer);
+            }
+            // It may have waited for long, and would go on to wait before it tries again.
+            let session = handshake.session;
+            self.waiting.0.remove(&place.at);
+            self.sessions.close(session);
         }
         let begun = self.security.client_credentials(&name, self.epoch).and_then(|credentials| {
             self.sessions.connect(now, place, &credentials, flight).map_err(|error| HandshakeError::new(&error))
