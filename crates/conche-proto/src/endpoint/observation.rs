@@ -98,10 +98,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A peer will never be reached again under this key, as when a session with it is over: it observes nothing here any more, of which
-    /// [`Event::ObserverGone`] tells, and its exchanges fail with [`Failure::Unreachable`].
+    /// [`Event::ObserverGone`] tells, and all exchanges with it fail with [`Failure::Unreachable`].
     pub fn lose_peer(&mut self, now: Instant, peer: &P) {
-        self.unreachable(now, *peer, None);
         let Some(peer) = self.peers.peek(peer) else { return };
+        self.all_unreachable(now, self.exchanges.with(peer));
         while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
             self.lose_observer(now, observer, ObserverEnd::Failed(Failure::Unreachable));
         }

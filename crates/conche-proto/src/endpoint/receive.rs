@@ -147,7 +147,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             None => self.exchanges.outstanding(peer),
             Some(quoted) => self.quoted_exchange(peer, quoted).into_iter().collect(),
         };
-        for exchange in failed {
+        self.all_unreachable(now, failed);
+    }
+
+    pub(super) fn all_unreachable(&mut self, now: Instant, exchanges: impl IntoIterator<Item = ExchangeId>) {
+        for exchange in exchanges {
             // With the one before it, its observer may have gone.
             if self.exchanges.live(exchange).is_some() {
                 self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Unreachable);

@@ -270,6 +270,12 @@ impl<C: Controller> Exchanges<C> {
         self.slots.iter().filter(|(_, exchange)| is_it(exchange)).map(|(index, exchange)| exchange.id(index)).collect()
     }
 
+    /// All exchanges with a peer. Looks at all there are.
+    pub(crate) fn with(&self, peer: u32) -> smallvec::SmallVec<[ExchangeId; 2]> {
+        let with = self.slots.iter().filter(|(_, exchange)| exchange.peer == peer);
+        with.map(|(index, exchange)| exchange.id(index)).collect()
+    }
+
     /// How an exchange went so far, and with whom. Always inlined, so that it is written into the event that tells it.
     #[inline(always)]
     pub(crate) fn told<P: PeerKey>(&self, now: Instant, peers: &Peers<P, C>, index: u32) -> (ExchangeId, P, Course) {

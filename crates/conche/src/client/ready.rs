@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conche_proto::codec::{Body, Code, OptionNumber, Token};
-use conche_proto::{Course, Reliability, Request};
+use conche_proto::{Course, Failure, Reliability, Request};
 use tokio::time::Instant;
 
 use super::cache::{Passage, Read, destination};
@@ -28,6 +28,9 @@ pub(super) struct Ready {
     /// The server's name, if it is asked through a session.
     pub(super) name: Option<Arc<str>>,
 }
+
+/// How many sessions may end before a request is sent, until another one is opened no more.
+const SESSIONS: usize = 2;
 
 /// How often a request is repeated for a server that asks with Echo: whether its address is no forged one, and whether it
 /// is fresh, which not the same part of a server asks.
@@ -113,6 +116,14 @@ impl Ready {
     }
 
     pub(super) async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
+        for _ in 0..self.name.iter().len() * SESSIONS {
+            let request = |timeout| Opening::Request(self.request(body.clone(), timeout));
+            match self.client.open(&self.way(to), request).await {
+                // Its session was over before its turn came.
+                Err(Error::Failed { failure: Failure::Unreachable, course, .. }) if course.transmissions == 0 => {}
+                outcome => return response(to, outcome?),
+            }
+        }
         let request = |timeout| Opening::Request(self.request(body, timeout));
         response(to, self.client.open(&self.way(to), request).await?)
     }

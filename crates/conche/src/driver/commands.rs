@@ -2,7 +2,7 @@
 
 #[cfg(feature = "metrics")]
 use conche_proto::Survey;
-use conche_proto::{Endpoint, Instant, Request, RequestError};
+use conche_proto::{Course, Endpoint, Failure, Instant, Request, RequestError};
 use tracing::{debug, debug_span};
 
 use super::closing::Closing;
@@ -87,6 +87,10 @@ impl<C: SharedController> Driver<C> {
         let to = place.destination();
         if !to.is_secured() && self.secured.as_ref().is_some_and(|secured| !secured.takes_plaintext()) {
             return outcome.send(Err(ExchangeError::Unprotected));
+        }
+        if to.is_secured() && !self.is_open(to) {
+            let (failure, course) = (Failure::Unreachable, Course::default());
+            return outcome.send(Err(ExchangeError::Failed { failure, course }));
         }
         self.tell_path(&to);
         // Logs count from 1, as people do.

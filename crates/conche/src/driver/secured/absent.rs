@@ -60,6 +60,10 @@ impl<C: SharedController> Driver<C> {
         let _ = answer.send(Err(HandshakeError::none()));
     }
 
+    pub(super) fn is_open(&self, _: Address) -> bool {
+        false
+    }
+
     pub(super) fn session_with(&self, _: Address) -> Option<Address> {
         None
     }

@@ -314,6 +314,12 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
+    /// This is a session that is open.
+    pub(super) fn is_open(&self, session: Address) -> bool {
+        let Address::Dtls(_, number) = session else { return false };
+        self.secured.as_ref().is_some_and(|secured| secured.by_number.contains_key(&number))
+    }
+
     /// The session that was opened last with who is there.
     pub(super) fn session_with(&self, at: Address) -> Option<Address> {
         let number = self.secured.as_ref()?.by_address.get(&at.socket_addr())?;
