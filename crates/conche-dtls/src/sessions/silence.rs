@@ -10,14 +10,16 @@ use conche_proto::Instant;
 
 /// Whose share a session counts in, by a keyed hash; `None` for those that we asked for.
 pub(super) type Share = Option<u64>;
+/// Where a session stands: when it was last heard of, as far as is known, and its place in the table.
+type Standing = (Instant, u32);
 
 #[derive(Debug, Default)]
 pub(super) struct Silence {
     /// Where each session stands. Those that were heard of since are placed anew when somebody asks.
     placed: HashMap<u32, (Share, Instant)>,
-    shares: BTreeMap<Share, BTreeSet<(Instant, u32)>>,
+    shares: BTreeMap<Share, BTreeSet<Standing>>,
     /// The last is the fullest.
-    order: BTreeSet<(usize, Reverse<(Instant, u32)>, Share)>,
+    order: BTreeSet<(usize, Reverse<Standing>, Share)>,
 }
 
 impl Silence {
@@ -33,7 +35,7 @@ impl Silence {
         }
     }
 
-    fn change(&mut self, share: Share, change: impl FnOnce(&mut BTreeSet<(Instant, u32)>) -> bool) {
+    fn change(&mut self, share: Share, change: impl FnOnce(&mut BTreeSet<Standing>) -> bool) {
         let sessions = self.shares.entry(share).or_default();
         if let Some(first) = sessions.first() {
             self.order.remove(&(sessions.len(), Reverse(*first), share));
