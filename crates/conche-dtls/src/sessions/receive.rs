@@ -9,7 +9,7 @@ use super::table::{Began, Pair, State};
 use super::{Reply, Sessions};
 use crate::cookie::{Hello, Verdict};
 use crate::engine::{Engine, Engines, Failure, Opening};
-use crate::wire::{self, Record, alert, content, message};
+use crate::wire::{self, HANDSHAKE_HEADER, Record, alert, content, message};
 
 impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// Takes a datagram. [`poll`](Self::poll) until it waits, before the next.
@@ -158,10 +158,11 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     }
 }
 
-/// What it is can be at all. Data are never unprotected; no message of a handshake is longer than we want to keep; and what begins a
+/// What it is can be at all. Data are never unprotected; no message of a handshake, and no record of them, is longer than we want to keep; and what begins a
 /// ClientHello comes by the gate or not at all.
 fn may_pass(record: &Record<'_>, longest: usize) -> bool {
     match (record.epoch, record.content) {
+        (0, content::HANDSHAKE) if record.fragment.len() > longest + HANDSHAKE_HEADER => false,
         (0, content::HANDSHAKE) => wire::handshakes(record.fragment).all(|handshake| {
             handshake.length <= longest && (handshake.message != message::CLIENT_HELLO || handshake.offset > 0)
         }),
