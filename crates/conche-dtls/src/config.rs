@@ -16,15 +16,18 @@ pub struct Config {
     /// 99 bytes for that with a pre-shared key, and 103 with certificates.
     pub mtu: usize,
     /// How long a flight waits for its answer before it is repeated, if nothing is known of the path: one second (RFC
-    /// 6347 §4.2.4.1). It doubles with each repetition, and varies by a quarter.
+    /// 6347 §4.2.4.1). It doubles with each repetition, and varies by a quarter. None is shorter, however fast the path: a
+    /// peer may need long for a signature.
     pub flight_timeout: Duration,
-    /// How often a flight is repeated.
-    pub flight_retries: u8,
-    /// For how long a handshake may last: by default 93 seconds, as long as a CoAP client waits for a message to be
+    /// For how long a handshake may last, and flights are repeated: by default 93 seconds, as long as a CoAP client waits for a message to be
     /// acknowledged (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
     pub handshake_timeout: Duration,
-    /// Sessions that are open at once; the one that was silent for longest is closed for a new one.
+    /// Sessions that are open at once. For a new one another is closed: of the group of sources that holds most of them the one
+    /// that was silent for longest.
     pub max_sessions: usize,
+    /// Sessions that are open at once of clients that know the key of one identity; for a new one the one of them that was silent for
+    /// longest is closed. `None`, the default, for as many as there may be at all: a key may be that of many.
+    pub max_sessions_per_identity: Option<usize>,
     /// Handshakes that go on at once. One group of sources has no more than what is free for all others.
     pub max_handshakes: usize,
     /// Bytes of the largest handshake message that a peer may send, which bounds what a certificate takes.
@@ -41,9 +44,9 @@ impl Default for Config {
             server: None,
             mtu: 1280,
             flight_timeout: Duration::from_secs(1),
-            flight_retries: 6,
             handshake_timeout: Duration::from_secs(93),
             max_sessions: 10_000,
+            max_sessions_per_identity: None,
             max_handshakes: 256,
             max_message: 8192,
             key_log: None,
@@ -64,7 +67,7 @@ impl Config {
                 return Err(ConfigError::Time(time));
             }
         }
-        if self.max_sessions == 0 || self.max_handshakes == 0 {
+        if self.max_sessions == 0 || self.max_handshakes == 0 || self.max_sessions_per_identity == Some(0) {
             return Err(ConfigError::NoSessions);
         }
         // A flight takes at most the engine's queue of datagrams; a message has to fit the buffer that is polled into.
@@ -90,7 +93,7 @@ pub enum ConfigError {
     #[error("a time of {0:?}: it must be more than nothing and at most a year")]
     Time(Duration),
     /// There could be no session.
-    #[error("max_sessions and max_handshakes must be 1 at least")]
+    #[error("max_sessions, max_sessions_per_identity and max_handshakes must be 1 at least")]
     NoSessions,
     /// The largest message is out of range.
     #[error("a largest handshake message of {0} bytes: it must be between 64 and 16384")]

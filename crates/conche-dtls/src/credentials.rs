@@ -182,7 +182,7 @@ pub enum Identity {
     Psk(Vec<u8>),
     /// It knows the private key of this certificate (DER), which one of the roots vouches for.
     Certificate(Vec<u8>),
-    /// It was not asked.
+    /// Nobody by name: a client that was not asked, or a server that knows our pre-shared key, which is all that it has proved.
     Anonymous,
 }
 

@@ -10,7 +10,8 @@
 //!
 //! What an attacker can make it keep is bounded. A ClientHello costs nothing but two hashes until its sender has shown that
 //! it receives what is sent to its address; handshakes are bounded in total and for each group of sources, in time and in the length of
-//! their messages; sessions are bounded in total, and only an established one takes the place of another. A session's ID is
+//! their messages; sessions are bounded in total, and only an established one takes the place of another, of the group of sources that holds
+//! most. A session's ID is
 //! never used again, so what began with one peer's keys does not go on with another's (RFC 7252 §9.1).
 //!
 //! ```

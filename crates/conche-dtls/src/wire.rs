@@ -24,7 +24,14 @@ pub(crate) mod content {
 /// Types of handshake messages (RFC 5246 §7.4, RFC 6347 §4.3.2).
 pub(crate) mod message {
     pub(crate) const CLIENT_HELLO: u8 = 1;
+    pub(crate) const SERVER_HELLO: u8 = 2;
     pub(crate) const HELLO_VERIFY_REQUEST: u8 = 3;
+    pub(crate) const CERTIFICATE: u8 = 11;
+    pub(crate) const SERVER_KEY_EXCHANGE: u8 = 12;
+    pub(crate) const CERTIFICATE_REQUEST: u8 = 13;
+    pub(crate) const SERVER_HELLO_DONE: u8 = 14;
+    pub(crate) const CERTIFICATE_VERIFY: u8 = 15;
+    pub(crate) const CLIENT_KEY_EXCHANGE: u8 = 16;
 }
 
 /// Descriptions of alerts (RFC 5246 §7.2).

@@ -124,7 +124,8 @@ impl DimplEngines {
             .max_queue_rx(QUEUE)
             .max_queue_tx(QUEUE)
             .flight_start_rto(timeout)
-            .flight_retries(usize::from(self.config.flight_retries))
+            // The deadline decides.
+            .flight_retries(usize::MAX)
             .handshake_timeout(self.config.handshake_timeout);
         match &mut self.seeds {
             Some(seeds) => builder.dangerously_set_rng_seed(seeds.next_u64()),
@@ -162,17 +163,13 @@ impl Engines for DimplEngines {
         };
         dtls.set_active(true);
         dtls.handle_timeout(self.clock(now)).map_err(|error| ConfigError::Engine(error.to_string()))?;
-        let identity = match credentials {
-            ClientCredentials::Psk { identity, .. } => Some(identity.clone()),
-            ClientCredentials::Certificate { .. } => None,
-        };
         Ok(Dimpl {
             dtls,
             base: self.base,
             shift: 0,
             cookie: None,
             resolver: None,
-            identity,
+            identity: None,
             key_log: self.config.key_log.clone(),
         })
     }

@@ -50,7 +50,7 @@ pub trait Engine {
     /// Says goodbye, if there is a peer to say it to.
     fn close(&mut self);
 
-    /// The identity whose key the peer has used, as soon as it has named one.
+    /// The identity whose key a client has used, as soon as it has named one. A server has none.
     fn identity(&self) -> Option<&[u8]>;
 }
 

@@ -84,7 +84,7 @@ pub enum Ended {
     /// The client at this address has begun a new session, and finished its handshake (RFC 6347 §4.2.8).
     #[error("the client at this address has begun a new session")]
     Replaced,
-    /// It was silent for longest, and a new one needed its place.
+    /// It was silent for longest of its share, and a new one needed its place.
     #[error("a new session needed its place")]
     Evicted,
     /// It failed.

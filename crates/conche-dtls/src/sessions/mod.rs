@@ -1,11 +1,14 @@
 //! [`Sessions`]: all sessions of one socket, ours and those of clients.
 
 mod event;
+mod handshake;
 mod poll;
 mod receive;
+mod silence;
 mod table;
 
-use core::hash::Hash;
+use core::hash::{Hash, Hasher};
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use conche_proto::shares::{Group, Shares};
@@ -15,7 +18,9 @@ use rand_core::{RngCore, SeedableRng};
 use siphasher::sip::SipHasher13;
 
 pub use self::event::{ConnectError, Ended, Output, Role, SendError, SessionId, Stats};
-use self::table::{Began, Early, State, Table};
+use self::handshake::{Expected, Handshake};
+use self::silence::Share;
+use self::table::{Began, State, Table};
 use crate::config::{Config, ConfigError};
 use crate::cookie::{Gate, REPLY};
 use crate::credentials::{ClientCredentials, Identity};
@@ -96,13 +101,14 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         })
     }
 
-    /// Which sources count as one where handshakes are limited: those that this maps to the same number, for example all
+    /// Which sources count as one where handshakes and sessions are limited: those that this maps to the same number, for example all
     /// of an address prefix. Without it, each peer is one.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.groups = Some(groups);
     }
 
-    /// Begins a session with a server. `timeout` is how long the first flight waits for its answer, if the path's round-trip time is known.
+    /// Begins a session with a server. `timeout` is how long the first flight waits for its answer, if the path's round-trip time is known; it is
+    /// [`Config::flight_timeout`] at least.
     /// [`Output::Established`] follows, or [`Output::Closed`]. An open session with this peer stays open until then.
     ///
     /// # Errors
@@ -113,7 +119,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         now: Instant,
         to: P,
         credentials: &ClientCredentials,
-        timeout: Option<core::time::Duration>,
+        timeout: Option<Duration>,
     ) -> Result<SessionId, ConnectError> {
         if self.table.pair(&to).pending.is_some() {
             return Err(ConnectError::Busy);
@@ -121,9 +127,10 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         if self.stats.handshakes >= self.config.max_handshakes {
             return Err(ConnectError::Full);
         }
-        let timeout = timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(self.config.flight_timeout);
+        let timeout = self.config.flight_timeout.max(timeout.unwrap_or_default());
         let engine = self.engines.connect(now, credentials, timeout)?;
-        Ok(self.begin(now, to, engine, Began::ByUs(Box::new(credentials.clone()))))
+        let expected = Expected::Server { with_keys: matches!(credentials, ClientCredentials::Psk { .. }) };
+        Ok(self.begin(now, to, engine, Began::ByUs(Box::new(credentials.clone())), expected, timeout))
     }
 
     /// Sends plaintext, in one record; [`poll`](Self::poll) has the datagram.
@@ -177,35 +184,55 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.table.is_empty() && self.replies.is_empty() && self.ended.is_empty()
     }
 
-    fn begin(&mut self, now: Instant, peer: P, engine: E::Engine, began: Began) -> SessionId {
-        let group = self.group_of(&peer);
+    fn begin(
+        &mut self,
+        now: Instant,
+        peer: P,
+        engine: E::Engine,
+        began: Began,
+        expected: Expected,
+        timeout: Duration,
+    ) -> SessionId {
+        let group = Group::of(self.source_of(&peer));
         // What we ask for ourselves is nobody's share.
         if began.role() == Role::Server {
             self.shares.take(group, 1);
         }
         self.stats.handshakes += 1;
         let deadline = now + self.config.handshake_timeout;
-        self.table.insert(
-            now,
-            peer,
-            engine,
-            began,
-            State::Pending { group, proved: None, early: Early::default() },
-            deadline,
-        )
+        let handshake = Handshake::new(group, expected, timeout);
+        self.table.insert(now, peer, engine, began, State::Pending(handshake), deadline)
     }
 
-    fn group_of(&self, peer: &P) -> Group {
-        let hash = |value: &dyn Fn(&mut SipHasher13)| {
-            let [first, second] = self.group_key;
-            let mut hasher = SipHasher13::new_with_keys(first, second);
-            value(&mut hasher);
-            core::hash::Hasher::finish(&hasher)
+    /// The hash of the group of sources that a peer is of.
+    fn source_of(&self, peer: &P) -> u64 {
+        match &self.groups {
+            Some(groups) => self.hash(&groups(peer)),
+            None => self.hash(peer),
+        }
+    }
+
+    fn hash(&self, value: &impl Hash) -> u64 {
+        let [first, second] = self.group_key;
+        let mut hasher = SipHasher13::new_with_keys(first, second);
+        value.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Sees to it that there is room for one more open session of these shares.
+    fn make_room(&mut self, group: Share, identity: Share) {
+        let bound = self.config.max_sessions_per_identity;
+        let idlest = if bound.is_some_and(|bound| identity.is_some() && self.table.sessions_of(identity) >= bound) {
+            self.table.idlest_of(identity)
+        } else if self.stats.sessions >= self.config.max_sessions {
+            self.table.idlest(group)
+        } else {
+            None
         };
-        Group::of(match &self.groups {
-            Some(groups) => hash(&|hasher| groups(peer).hash(hasher)),
-            None => hash(&|hasher| peer.hash(hasher)),
-        })
+        if let Some(idlest) = idlest {
+            self.stats.evicted += 1;
+            self.retire(idlest, Ended::Evicted);
+        }
     }
 
     /// A handshake is over, well or not.
@@ -219,7 +246,10 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// An engine cannot go on. Its peer is told why, if it can be told.
     fn fail(&mut self, place: u32, failure: Failure) {
         let Some(session) = self.table.at(place) else { return };
-        let pending = matches!(session.state, State::Pending { .. });
+        let (failure, pending) = match &session.state {
+            State::Pending(handshake) if failure == Failure::Silence => (handshake.silence(), true),
+            state => (failure, matches!(state, State::Pending(_))),
+        };
         if let (Some(alert), true) = (failure.alert(), pending) {
             self.reply_alert(place, alert);
         }
@@ -249,7 +279,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         session.engine.close();
         let (role, before) = (session.began.role(), core::mem::replace(&mut session.state, State::Closing(why)));
         match before {
-            State::Pending { group, .. } => {
+            State::Pending(Handshake { group, .. }) => {
                 self.stats.failed += 1;
                 self.release(role, group);
             }
@@ -266,7 +296,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     fn finish(&mut self, place: u32, why: Ended) {
         let Some(session) = self.table.remove(place) else { return };
         let (why, told) = match session.state {
-            State::Pending { group, .. } => {
+            State::Pending(Handshake { group, .. }) => {
                 self.stats.failed += 1;
                 self.release(session.began.role(), group);
                 (why, session.began.role() == Role::Client)
@@ -287,7 +317,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let trust = self.config.server.as_ref().and_then(|server| server.certificate.as_ref());
         let clients = trust.and_then(|certificate| certificate.clients.as_ref());
         let Some(session) = self.table.at(place) else { return Ok(()) };
-        let State::Pending { proved, .. } = &mut session.state else { return Ok(()) };
+        let State::Pending(handshake) = &mut session.state else { return Ok(()) };
         let checked = match (&session.began, clients) {
             (Began::ByUs(expected), _) => match &**expected {
                 ClientCredentials::Certificate { trust, name, .. } => trust.check_server(now, certificate, name),
@@ -298,7 +328,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             (Began::ByPeer { .. }, None) => return Err(Failure::NoCertificate),
         };
         checked.map_err(Failure::Certificate)?;
-        *proved = Some(Identity::Certificate(certificate.to_vec()));
+        handshake.proved = Some(Identity::Certificate(certificate.to_vec()));
         Ok(())
     }
 }

@@ -3,10 +3,10 @@
 use conche_proto::{Instant, PeerKey};
 
 use super::event::{Ended, Output, Role};
-use super::table::State;
+use super::table::{Began, State};
 use super::{Reply, Sessions};
 use crate::BUFFER;
-use crate::credentials::Identity;
+use crate::credentials::{ClientCredentials, Identity};
 use crate::engine::{Engine, Engines, Failure, Step};
 
 impl<P: PeerKey, E: Engines> Sessions<P, E> {
@@ -33,7 +33,10 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             let Some(place) = self.table.due(now) else { return Output::Wait(self.table.next_timer()) };
             let Some(session) = self.table.at(place) else { continue };
-            let late = matches!(session.state, State::Pending { .. }) && session.deadline <= now;
+            let late = match &session.state {
+                State::Pending(handshake) => handshake.until().unwrap_or(session.deadline).min(session.deadline) <= now,
+                State::Open | State::Closing(_) => false,
+            };
             match session.engine.wake(now) {
                 Ok(()) if late => self.fail(place, Failure::Silence),
                 Ok(()) => self.table.mark_ready(place),
@@ -73,8 +76,10 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 None
             }
             Step::Wait(wake) => {
-                let wake = match session.state {
-                    State::Pending { .. } => Some(wake.map_or(session.deadline, |wake| wake.min(session.deadline))),
+                let wake = match &session.state {
+                    State::Pending(handshake) => {
+                        [wake, handshake.until(), Some(session.deadline)].into_iter().flatten().min()
+                    }
                     State::Open => wake,
                     State::Closing(_) => {
                         self.finish(place, Ended::Closed);
@@ -91,13 +96,16 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     fn connected(&mut self, now: Instant, place: u32) -> Option<Output<P>> {
         let session = self.table.at(place)?;
         let (id, peer, role) = (session.id, session.peer, session.began.role());
-        let State::Pending { group, proved, .. } = &mut session.state else { return None };
-        let (group, proved) = (*group, proved.take());
+        let State::Pending(handshake) = &mut session.state else { return None };
+        let (group, proved) = (handshake.group, handshake.proved.take());
         let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
         let identity = proved.or(by_key).unwrap_or(Identity::Anonymous);
         session.heard = now;
-        // Nobody is let in for nothing where a certificate is asked for.
-        let asked = role == Role::Client || self.asks_for_certificates();
+        // Nobody is let in for nothing where a certificate is asked for. A server that knows the key has no other name.
+        let asked = match &session.began {
+            Began::ByUs(expected) => !matches!(**expected, ClientCredentials::Psk { .. }),
+            Began::ByPeer { .. } => self.asks_for_certificates(),
+        };
         if identity == Identity::Anonymous && asked {
             self.fail(place, Failure::NoCertificate);
             return None;
@@ -106,19 +114,20 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         if let Some(before) = self.table.pair(&peer).open {
             self.finish(before, Ended::Replaced);
         }
-        if self.stats.sessions >= self.config.max_sessions
-            && let Some(idlest) = self.table.idlest()
-        {
-            self.stats.evicted += 1;
-            self.retire(idlest, Ended::Evicted);
-        }
-        self.table.promote(now, place);
+        let source = (role == Role::Server).then(|| self.source_of(&peer));
+        let bounded = self.config.max_sessions_per_identity.and(Some(&identity));
+        let key = match bounded {
+            Some(Identity::Psk(identity)) => Some(self.hash(identity)),
+            _ => None,
+        };
+        self.make_room(source, key);
+        self.table.promote(now, place, source, key);
         self.stats.sessions += 1;
         self.stats.established += 1;
         Some(Output::Established { session: id, peer, role, identity })
     }
 
-    fn asks_for_certificates(&self) -> bool {
+    pub(super) fn asks_for_certificates(&self) -> bool {
         let certificate = self.config.server.as_ref().and_then(|server| server.certificate.as_ref());
         certificate.is_some_and(|certificate| certificate.clients.is_some())
     }

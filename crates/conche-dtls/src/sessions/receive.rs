@@ -1,13 +1,15 @@
 //! The way in: each record of a datagram to the gate, to a handshake, or to the open session.
 
+use conche_proto::shares::Group;
 use conche_proto::{Instant, PeerKey};
 
 use super::event::{Role, SessionId};
-use super::table::{Began, Early, Pair, State};
+use super::handshake::{Early, Expected};
+use super::table::{Began, Pair, State};
 use super::{Reply, Sessions};
 use crate::cookie::{Hello, Verdict};
 use crate::engine::{Engine, Engines, Failure, Opening};
-use crate::wire::{self, Record, alert, content, message};
+use crate::wire::{self, HANDSHAKE_HEADER, Record, alert, content, message};
 
 impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// Takes a datagram. [`poll`](Self::poll) until it waits, before the next.
@@ -21,6 +23,12 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         // The rest of a ClientHello may follow its beginning, but no other: one datagram has one answer.
         for record in records {
             self.record(now, from, &record);
+        }
+        // Keys may be there now: what an engine has read already, or cannot read yet, it takes for a copy or forgets.
+        if let Some(place) = self.table.pair(&from).pending
+            && let Some(record) = self.early(place).and_then(|early| early.readable())
+        {
+            self.feed(now, place, &record);
         }
     }
 
@@ -56,7 +64,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         if let Some(before) = pending {
             self.finish(before, Failure::Silence.into());
         }
-        let group = self.group_of(&from);
+        let group = Group::of(self.source_of(&from));
         if !self.shares.admits(group, 1, self.config.max_handshakes)
             || self.stats.handshakes >= self.config.max_handshakes
         {
@@ -73,7 +81,10 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         };
         match self.engines.accept(now, &opening) {
             Ok(engine) => {
-                let SessionId { place, .. } = self.begin(now, from, engine, Began::ByPeer { random: *hello.random });
+                let began = Began::ByPeer { random: *hello.random };
+                let expected = Expected::Client { hello: hello.number, certificate: self.asks_for_certificates() };
+                let timeout = self.config.flight_timeout;
+                let SessionId { place, .. } = self.begin(now, from, engine, began, expected, timeout);
                 self.feed(now, place, record.bytes);
             }
             Err(failure) => {
@@ -102,31 +113,36 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let Pair { open, pending } = self.table.pair(&from);
         let of_handshake = record.epoch == 0 || record.content == content::HANDSHAKE;
         let place = if of_handshake { pending.or(open) } else { open.or(pending) };
-        let admitted = place.and_then(|place| {
-            let session = self.table.at(place)?;
-            let open = matches!(session.state, State::Open);
-            may_pass(record, open, self.config.max_message).then_some(place)
-        });
-        let Some(place) = admitted else {
+        let longest = self.config.max_message;
+        let session = place.and_then(|place| Some((place, self.table.at(place)?)));
+        let Some((place, session)) = session.filter(|_| may_pass(record, longest)) else {
             self.stats.dropped += 1;
             return;
         };
-        match self.early(place) {
-            Some(early) if of_handshake && record.epoch > 0 && !early.changed => return early.keep(record.bytes),
-            Some(early) => early.changed |= record.content == content::CHANGE_CIPHER_SPEC,
-            None => {}
+        let admitted = match &mut session.state {
+            _ if record.epoch > 0 => true,
+            State::Pending(handshake) if record.content == content::ALERT => {
+                handshake.alerted(now, record.fragment);
+                return self.table.mark_ready(place);
+            }
+            State::Pending(handshake) => handshake.admits(record),
+            // Messages of its handshake that were lost, for which it repeats its own.
+            State::Open | State::Closing(_) => record.content == content::HANDSHAKE,
+        };
+        if !admitted {
+            self.stats.dropped += 1;
+            return;
         }
-        self.feed(now, place, record.bytes);
-        // Keys may be there now: what an engine has read already, or cannot read yet, it takes for a copy or forgets.
-        if let Some(record) = self.early(place).filter(|_| record.epoch == 0).and_then(|early| early.readable()) {
-            self.feed(now, place, &record);
+        match self.early(place).filter(|early| of_handshake && record.epoch > 0 && !early.changed) {
+            Some(early) => early.keep(record.bytes),
+            None => self.feed(now, place, record.bytes),
         }
     }
 
     /// What has come too early for a handshake that goes on.
     fn early(&mut self, place: u32) -> Option<&mut Early> {
         match &mut self.table.at(place)?.state {
-            State::Pending { early, .. } => Some(early),
+            State::Pending(handshake) => Some(&mut handshake.early),
             State::Open | State::Closing(_) => None,
         }
     }
@@ -135,20 +151,22 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let Some(session) = self.table.at(place) else { return };
         match session.engine.receive(now, record) {
             Ok(()) => self.table.mark_ready(place),
+            // It has not been polled for long: what does not fit is lost, as on any network.
+            Err(Failure::Full) if matches!(session.state, State::Open) => self.stats.dropped += 1,
             Err(failure) => self.fail(place, failure),
         }
     }
 }
 
-/// An engine may see it. Data are never unprotected. Of what else is not, an open session needs nothing but messages of its handshake
-/// that were lost, for which it repeats its own; no message of a handshake is longer than we want to keep; and what begins a ClientHello comes
-/// by the gate or not at all.
-fn may_pass(record: &Record<'_>, open: bool, longest: usize) -> bool {
+/// What it is can be at all. Data are never unprotected; no message of a handshake, and no record of them, is longer than we want to keep; and what begins a
+/// ClientHello comes by the gate or not at all.
+fn may_pass(record: &Record<'_>, longest: usize) -> bool {
     match (record.epoch, record.content) {
+        (0, content::HANDSHAKE) if record.fragment.len() > longest + HANDSHAKE_HEADER => false,
         (0, content::HANDSHAKE) => wire::handshakes(record.fragment).all(|handshake| {
             handshake.length <= longest && (handshake.message != message::CLIENT_HELLO || handshake.offset > 0)
         }),
-        (0, content::CHANGE_CIPHER_SPEC | content::ALERT) => !open,
+        (0, content::CHANGE_CIPHER_SPEC | content::ALERT) => true,
         (1, content::HANDSHAKE | content::ALERT | content::APPLICATION_DATA) => true,
         _ => false,
     }

@@ -4,11 +4,12 @@ use core::hash::{BuildHasher, Hash};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use conche_proto::Instant;
-use conche_proto::shares::Group;
 use siphasher::sip::SipHasher13;
 
 use super::event::{Ended, Role, SessionId};
-use crate::credentials::{ClientCredentials, Identity};
+use super::handshake::Handshake;
+use super::silence::{Share, Silence};
+use crate::credentials::ClientCredentials;
 
 /// One association.
 #[derive(Debug)]
@@ -26,44 +27,16 @@ pub(super) struct Session<P, E> {
     wake: Option<Instant>,
     /// It is in the queue of those that have something to say.
     ready: bool,
-    /// When it was last put into the order of silence.
-    placed: Option<Instant>,
 }
 
 #[derive(Debug)]
 pub(super) enum State {
-    /// The handshake goes on. What the peer has proved is told at its end.
-    Pending { group: Group, proved: Option<Identity>, early: Early },
+    /// The handshake goes on.
+    Pending(Handshake),
     /// Data flows.
     Open,
     /// What remains to be said is being said.
     Closing(Ended),
-}
-
-/// A Finished that came before the ChangeCipherSpec that it follows. Where these are sent as datagrams of their own, the network may turn them
-/// round, and engines forget what they cannot read yet.
-#[derive(Debug, Default)]
-pub(super) struct Early {
-    /// ChangeCipherSpec has come.
-    pub(super) changed: bool,
-    record: Option<Box<[u8]>>,
-}
-
-impl Early {
-    /// Bytes of a record with a Finished, at most: 12 and their header, as far as suites protect them.
-    const LONGEST: usize = 128;
-
-    /// Keeps a protected record, the last of those that are short enough.
-    pub(super) fn keep(&mut self, record: &[u8]) {
-        if record.len() <= Self::LONGEST {
-            self.record = Some(record.into());
-        }
-    }
-
-    /// What may be read now.
-    pub(super) fn readable(&self) -> Option<Box<[u8]>> {
-        self.record.clone().filter(|_| self.changed)
-    }
 }
 
 /// How it began.
@@ -99,7 +72,10 @@ pub(super) struct Table<P, E> {
     last: u64,
     peers: HashMap<P, Pair, Keys>,
     timers: BTreeSet<(Instant, u32)>,
-    silence: BTreeSet<(Instant, u32)>,
+    /// Open sessions by groups of sources.
+    groups: Silence,
+    /// Open sessions of those who were let in by a key, by identity; only where these are bounded.
+    identities: Silence,
     ready: VecDeque<u32>,
 }
 
@@ -111,7 +87,8 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
             last: 0,
             peers: HashMap::with_hasher(Keys(keys)),
             timers: BTreeSet::new(),
-            silence: BTreeSet::new(),
+            groups: Silence::default(),
+            identities: Silence::default(),
             ready: VecDeque::new(),
         }
     }
@@ -148,46 +125,48 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         });
         self.last += 1;
         let id = SessionId { place, number: self.last };
-        let (wake, ready, placed) = (None, false, None);
-        let session = Session { id, peer, began, engine, state, deadline, heard: now, wake, ready, placed };
+        let session = Session { id, peer, began, engine, state, deadline, heard: now, wake: None, ready: false };
         self.places[place as usize] = Some(Box::new(session));
         self.peers.entry(peer).or_default().pending = Some(place);
         self.mark_ready(place);
         id
     }
 
-    /// A handshake is done: it is the open session with its peer now.
-    pub(super) fn promote(&mut self, now: Instant, place: u32) {
+    /// A handshake is done: it is the open session with its peer now, and counts in these shares.
+    pub(super) fn promote(&mut self, now: Instant, place: u32, group: Share, identity: Share) {
         let Some(session) = self.at(place) else { return };
         session.state = State::Open;
-        session.placed = Some(now);
         let peer = session.peer;
-        self.silence.insert((now, place));
+        self.groups.insert(group, now, place);
+        if identity.is_some() {
+            self.identities.insert(identity, now, place);
+        }
         *self.peers.entry(peer).or_default() = Pair { open: Some(place), pending: None };
     }
 
-    /// The open session that was silent for longest. Those that were heard of since they were placed are placed anew.
-    pub(super) fn idlest(&mut self) -> Option<u32> {
-        loop {
-            let (placed, place) = self.silence.pop_first()?;
-            let Some(session) = self.at(place) else { continue };
-            if session.heard <= placed {
-                self.silence.insert((placed, place));
-                return Some(place);
-            }
-            let heard = session.heard;
-            session.placed = Some(heard);
-            self.silence.insert((heard, place));
-        }
+    /// Open sessions of an identity.
+    pub(super) fn sessions_of(&self, identity: Share) -> usize {
+        self.identities.size(identity)
+    }
+
+    /// The open session of an identity that was silent for longest.
+    pub(super) fn idlest_of(&mut self, identity: Share) -> Option<u32> {
+        let places = &self.places;
+        self.identities.idlest_of(identity, |place| heard(places, place))
+    }
+
+    /// The open session that makes room for one of this group.
+    pub(super) fn idlest(&mut self, newcomer: Share) -> Option<u32> {
+        let places = &self.places;
+        self.groups.idlest_for(newcomer, |place| heard(places, place))
     }
 
     /// It is neither what its peer is known by any more, nor to be evicted.
     pub(super) fn detach(&mut self, place: u32) {
         let Some(session) = self.at(place) else { return };
-        let (peer, placed) = (session.peer, session.placed.take());
-        if let Some(placed) = placed {
-            self.silence.remove(&(placed, place));
-        }
+        let peer = session.peer;
+        self.groups.remove(place);
+        self.identities.remove(place);
         let Some(pair) = self.peers.get_mut(&peer) else { return };
         for known in [&mut pair.open, &mut pair.pending] {
             if *known == Some(place) {
@@ -270,8 +249,14 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.free.len() == self.places.len()
             && self.peers.is_empty()
             && self.timers.is_empty()
-            && self.silence.is_empty()
+            && self.groups.is_empty()
+            && self.identities.is_empty()
     }
+}
+
+/// When the session at a place was last heard of.
+fn heard<P, E>(places: &[Option<Box<Session<P, E>>>], place: u32) -> Option<Instant> {
+    Some(places.get(usize::try_from(place).ok()?)?.as_ref()?.heard)
 }
 
 /// Keys of the hash of peers' addresses, which they may choose.

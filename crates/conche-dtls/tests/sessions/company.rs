@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use conche_dtls::{ClientCredentials, Config, ConnectError, Ended, SendError};
+use conche_dtls::{ClientCredentials, Config, ConnectError, Ended, Failure, SendError};
 
 use crate::wire::{Address, CLIENT, End, Faults, SERVER, Wire, client, known, psk_server};
 
@@ -170,11 +170,98 @@ fn the_first_timeout_comes_from_outside() {
     let mut wire = wire(psk_server(1));
     wire.tap = Some(Box::new(|_, _, _| false));
     let now = wire.now;
-    wire.client().sessions.connect(now, SERVER, &known(), Some(Duration::from_millis(100))).unwrap();
-    let until = now + Duration::from_millis(500);
+    wire.client().sessions.connect(now, SERVER, &known(), Some(Duration::from_secs(10))).unwrap();
+    let until = now + Duration::from_secs(36);
     wire.run(until, |_| false);
-    // At 0, then 75 to 125 ms later, then 150 to 250 ms after that.
-    assert_eq!(wire.client().told.sent.len(), 3);
+    // At 0, then 7.5 to 12.5 s later, then 15 to 25 s after that... and 40 s at the earliest.
+    let sent = wire.client().told.sent.len();
+    assert!((2..=3).contains(&sent), "{sent}");
+}
+
+/// RFC 6347 §4.2.4.1.
+#[test]
+fn a_fast_path_neither_shortens_timeouts_nor_ends_a_handshake_early() {
+    for milliseconds in [1, 100, 1000] {
+        let mut wire = wire(psk_server(1));
+        wire.tap = Some(Box::new(|_, _, _| false));
+        let now = wire.now;
+        wire.client().sessions.connect(now, SERVER, &known(), Some(Duration::from_millis(milliseconds))).unwrap();
+        wire.run(now + Duration::from_millis(700), |_| false);
+        assert_eq!(wire.client().told.sent.len(), 1);
+        wire.run(now + Duration::from_millis(92_900), |_| false);
+        assert_eq!(wire.client().told.closed, [], "{milliseconds} ms");
+        wire.run(now + Duration::from_secs(94), |_| false);
+        assert!(matches!(wire.client().told.closed[..], [(_, Ended::Failed(Failure::Silence))]));
+    }
+}
+
+#[test]
+fn a_group_with_many_sessions_drives_out_its_own_and_no_others() {
+    let mut wire = wire(Config { max_sessions: 20, ..psk_server(1) });
+    wire.server().sessions.set_source_groups(Box::new(|address| u64::from(address / 1000)));
+    for network in 1..=10 {
+        crowd(&mut wire, std::iter::once(network * 1000));
+        soon(&mut wire);
+    }
+    for address in 50_000..50_040 {
+        crowd(&mut wire, std::iter::once(address));
+        soon(&mut wire);
+    }
+    let left = |wire: &Wire, network: Address| {
+        let ends = wire.ends[2..].iter().filter(|end| end.address / 1000 == network);
+        ends.map(|end| end.sessions.stats().sessions).sum::<usize>()
+    };
+    assert_eq!((1..=10).map(|network| left(&wire, network)).collect::<Vec<_>>(), [1; 10]);
+    assert_eq!((left(&wire, 50), wire.server().sessions.stats().sessions), (10, 20));
+    // Another that wants as many gets as many.
+    for address in 60_000..60_040 {
+        crowd(&mut wire, std::iter::once(address));
+        soon(&mut wire);
+    }
+    assert_eq!([1, 10, 50, 60].map(|network| left(&wire, network)), [1, 1, 5, 5]);
+    wire.ends.truncate(2);
+    wire.assert_nothing_is_left();
+}
+
+#[test]
+fn an_identity_has_no_more_sessions_than_it_may() {
+    let mut wire = wire(Config { max_sessions_per_identity: Some(3), ..psk_server(1) });
+    for address in 11..21 {
+        crowd(&mut wire, std::iter::once(address));
+        soon(&mut wire);
+        assert!(wire.server().sessions.stats().sessions <= 3);
+    }
+    let open: Vec<_> = wire.ends[2..].iter().map(|end| end.sessions.stats().sessions).collect();
+    assert_eq!(open, [0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
+    wire.ends.truncate(2);
+    wire.assert_nothing_is_left();
+}
+
+#[test]
+fn records_that_nobody_polls_for_are_dropped_and_the_session_goes_on() {
+    let mut wire = wire(psk_server(1));
+    assert!(wire.handshake(&known()));
+    soon(&mut wire);
+    let session = wire.client().told.established[0].0;
+    wire.client().told.sent.clear();
+    // What is sent is lost, and kept.
+    wire.tap = Some(Box::new(|_, _, _| false));
+    for number in 0..300_u32 {
+        wire.client().sessions.send(session, &number.to_be_bytes()).unwrap();
+        soon(&mut wire);
+    }
+    let (now, kept) = (wire.now, wire.client().told.sent.clone());
+    for datagram in kept.concat().chunks(kept[0].len() * 50) {
+        wire.server().sessions.handle(now, CLIENT, datagram);
+    }
+    wire.tap = None;
+    soon(&mut wire);
+    assert_eq!(wire.server().told.closed, []);
+    let received = wire.server().told.received.len();
+    assert!((100..300).contains(&received), "{received}");
+    wire.client().sessions.send(session, b"still here").unwrap();
+    soon(&mut wire);
+    assert_eq!(wire.server().told.received.last().unwrap().1, b"still here");
 }
 
 #[test]

@@ -160,6 +160,15 @@ fn a_server_answers_a_hello_under_its_number() {
     assert_eq!(hello, answer);
 }
 
+/// A client's own identity is nobody else's.
+#[test]
+fn a_server_that_knows_the_key_is_told_without_a_name() {
+    let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
+    assert!(wire.handshake(&known()));
+    assert_eq!(wire.client().told.established[0].1, Identity::Anonymous);
+    assert_eq!(wire.server().told.established[0].1, Identity::Psk(b"lamp".to_vec()));
+}
+
 #[test]
 fn both_ends_log_the_same_secret_and_each_session_has_its_own() {
     let lines: [Arc<Mutex<Vec<String>>>; 2] = Default::default();
