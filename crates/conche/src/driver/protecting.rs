@@ -219,8 +219,6 @@ mod with {
 
 #[cfg(not(feature = "oscore"))]
 mod without {
-    use std::convert::Infallible;
-
     use conche_proto::{Request, RequestId};
 
     use crate::driver::handle::Asked;
@@ -239,7 +237,7 @@ mod without {
             request
         }
 
-        pub(in crate::driver) async fn done(&mut self) -> Infallible {
+        pub(in crate::driver) async fn done(&mut self) {
             std::future::pending().await
         }
     }
@@ -251,9 +249,7 @@ mod without {
         }
 
         #[expect(clippy::unused_self, reason = "as with the feature")]
-        pub(in crate::driver) fn hear_of_keys(&mut self, done: Infallible) {
-            match done {}
-        }
+        pub(in crate::driver) fn hear_of_keys(&mut self, (): ()) {}
 
         #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
         pub(in crate::driver) fn identify_protected(&self, _: RequestId) -> Result<Option<Identity>, Response> {

@@ -99,7 +99,8 @@ async fn what_is_refused_for_its_protection_is_counted_and_nothing_else() {
     use conche::oscore::{Credentials, EndId, Keys};
 
     let [own, other] = [b"c", b"s"].map(|id| EndId::new(id).expect("short"));
-    let keys = |secret: &[u8; 16], own, other| Keys::for_this_run(Credentials::new(*secret, own, other)).expect("legal");
+    let keys =
+        |secret: &[u8; 16], own, other| Keys::for_this_run(Credentials::new(*secret, own, other)).expect("legal");
     let server = Server::builder().oscore(keys(b"16 random bytes.", other, own)).route("/", get(async || "open"));
     let server = server.bind("127.0.0.1:0").await.expect("loopback can be bound");
     let uri = format!("coap://{}/", server.local_addr());
