@@ -52,7 +52,7 @@ mod with {
         /// Numbers were kept, or not.
         Stored(Reserve, io::Result<()>),
         /// Another socket has given the keys back, or the time for that is over.
-        Waited(Waiting),
+        Waited(Box<Waiting>),
     }
 
     #[derive(Debug)]
@@ -103,7 +103,7 @@ mod with {
             self.doing.spawn(async move {
                 // Late or not, they are tried again.
                 let _ = timeout_at(until, given_back).await;
-                Done::Waited(waiting)
+                Done::Waited(Box::new(waiting))
             });
         }
 
@@ -187,7 +187,7 @@ mod with {
                 // If nobody waits any more, it was cancelled before it began.
                 Done::Waited(waiting) if waiting.asked.outcome.is_closed() => {}
                 Done::Waited(waiting) => {
-                    if let Some(asked) = self.take_keys(waiting) {
+                    if let Some(asked) = self.take_keys(*waiting) {
                         self.open_now(asked);
                     }
                 }
@@ -256,7 +256,6 @@ mod without {
             Ok(None)
         }
 
-        #[expect(clippy::unused_self, reason = "as with the feature")]
         pub(in crate::driver) async fn give_keys_back(&mut self) {}
     }
 }
