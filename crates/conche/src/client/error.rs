@@ -10,6 +10,8 @@ use thiserror::Error;
 
 use crate::body::BoxError;
 use crate::driver::{Busy, ExchangeError, is_unreachable};
+#[cfg(feature = "oscore")]
+use crate::oscore::KeysError;
 use crate::security::HandshakeError;
 use crate::settings::{ConfigError, StartError};
 use crate::uri::UriError;
@@ -135,6 +137,15 @@ pub enum Error {
         /// Why.
         source: HandshakeError,
     },
+    /// The keys that would protect the request cannot be used. It was not sent.
+    #[cfg(feature = "oscore")]
+    #[error("{peer}: the request cannot be protected")]
+    Keys {
+        /// Whom it was for.
+        peer: SocketAddr,
+        /// Why.
+        source: KeysError,
+    },
     /// The exchange failed.
     #[error("{peer}: {}", Told(*failure, course))]
     Failed {
@@ -248,6 +259,8 @@ impl Error {
             ExchangeError::Failed { failure, course } => Self::Failed { peer, failure, course },
             ExchangeError::Send { source, transmissions } => Self::Send { peer, source, transmissions },
             ExchangeError::Unprotected => Self::Handshake { peer, source: HandshakeError::unprotected() },
+            #[cfg(feature = "oscore")]
+            ExchangeError::Keys(source) => Self::Keys { peer, source },
             ExchangeError::Stopped => Self::Stopped,
         }
     }

@@ -7,9 +7,8 @@ use tracing::{debug, debug_span};
 
 use super::closing::Closing;
 use super::exchanges::Waiting;
-use super::handle::{Command, ExchangeError, Opening};
-use super::reply::Reply;
-use super::turns::{Busy, Place};
+use super::handle::{Asked, Command, ExchangeError, Opening};
+use super::turns::Busy;
 use super::{Address, BATCH, Driver};
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
@@ -40,8 +39,8 @@ impl<C: SharedController> Driver<C> {
         // If nobody waits for an answer any more, that is no error.
         match command {
             // If nobody waits any more, it was cancelled before it began.
-            Command::Open { outcome, .. } if outcome.is_closed() => {}
-            Command::Open { what, ticket, place, outcome } => self.open(what, ticket, place, outcome),
+            Command::Open(asked) if asked.outcome.is_closed() => {}
+            Command::Open(asked) => self.open(asked),
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
             Command::Body(what) => self.go_on_with_body(what),
             Command::Secure { to, name, answer } => self.secure(to, name, answer),
@@ -79,19 +78,27 @@ impl<C: SharedController> Driver<C> {
         request: Request,
         open: impl FnOnce(&mut Endpoint<Address, C>, Instant, Address, Request) -> Result<T, RequestError>,
     ) -> Result<T, RequestError> {
-        let request = self.protecting.protect(&mut self.endpoint, to, request)?;
+        let request = self.protecting.protect(to, request);
         open(&mut self.endpoint, self.now, to, request)
     }
 
-    fn open(&mut self, what: Opening, ticket: u64, place: Place, outcome: Reply) {
-        let to = place.destination();
+    fn open(&mut self, asked: Asked) {
+        let to = asked.place.destination();
         if !to.is_secured() && self.secured.as_ref().is_some_and(|secured| !secured.takes_plaintext()) {
-            return outcome.send(Err(ExchangeError::Unprotected));
+            return asked.outcome.send(Err(ExchangeError::Unprotected));
         }
         if to.is_secured() && !self.is_open(to) {
             let (failure, course) = (Failure::Unreachable, Course::default());
-            return outcome.send(Err(ExchangeError::Failed { failure, course }));
+            return asked.outcome.send(Err(ExchangeError::Failed { failure, course }));
         }
+        if let Some(asked) = self.with_keys(asked) {
+            self.open_now(asked);
+        }
+    }
+
+    /// Opens an exchange for which nothing is missing.
+    pub(super) fn open_now(&mut self, Asked { what, ticket, place, outcome }: Asked) {
+        let to = place.destination();
         self.tell_path(&to);
         // Logs count from 1, as people do.
         let id = ticket + 1;
@@ -144,7 +151,13 @@ impl<C: SharedController> Driver<C> {
     fn report(&self, mut survey: Survey) -> Result<Report, Survey> {
         let Some(busiest) = self.endpoint.survey(&mut survey, AT_A_TIME) else { return Err(survey) };
         let paths = busiest.into_iter().map(|(peer, path)| (peer.canonical(), path)).collect();
-        Ok(Report { stats: *self.endpoint.stats(), occupancy: self.endpoint.occupancy(), paths })
+        Ok(Report {
+            stats: *self.endpoint.stats(),
+            occupancy: self.endpoint.occupancy(),
+            #[cfg(feature = "oscore")]
+            refused_protection: self.endpoint.refused_protection(),
+            paths,
+        })
     }
 
     pub(super) fn cancel_all(&mut self) {

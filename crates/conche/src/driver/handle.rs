@@ -24,12 +24,14 @@ use super::turns::{Busy, Patience, Place, Turns};
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
+#[cfg(feature = "oscore")]
+use crate::oscore::KeysError;
 
 /// What a driver is told.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Open an exchange with whom the place is for.
-    Open { what: Opening, ticket: u64, place: Place, outcome: Reply },
+    Open(Asked),
     /// End an observation, known by its ticket, and wait for what the server says.
     Unsubscribe { observed: u64, ticket: u64, outcome: Reply },
     /// Go on with a body that goes block by block.
@@ -51,6 +53,15 @@ pub(super) enum Command {
     Shutdown { within: Duration },
 }
 
+/// An exchange that somebody asks for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) what: Opening,
+    pub(super) ticket: u64,
+    pub(super) place: Place,
+    pub(super) outcome: Reply,
+}
+
 /// An exchange to open.
 #[derive(Debug)]
 pub(crate) enum Opening {
@@ -68,6 +79,20 @@ pub(crate) enum Opening {
     /// A request to be told of changes, too.
     Observe(Request, Teller),
     Ping,
+}
+
+#[cfg(feature = "oscore")]
+impl Opening {
+    /// The time that a request has; `None` if this is none.
+    pub(super) fn timeout_mut(&mut self) -> Option<&mut Option<Duration>> {
+        match self {
+            Self::Request(request)
+            | Self::Group { request, .. }
+            | Self::Streamed { request, .. }
+            | Self::Observe(request, _) => Some(&mut request.timeout),
+            Self::Ping => None,
+        }
+    }
 }
 
 /// What is told of an exchange with a body that goes block by block, before its end.
@@ -126,6 +151,9 @@ pub(crate) enum ExchangeError {
     Send { source: io::Error, transmissions: u16 },
     /// The socket is one of a server with keys, and the request was to go without a session.
     Unprotected,
+    /// The keys that would protect it cannot be used.
+    #[cfg(feature = "oscore")]
+    Keys(KeysError),
     /// The driver is gone.
     Stopped,
 }
@@ -224,7 +252,7 @@ impl Handle {
 
     /// Opens an exchange whose turn it is. Dropping the future cancels it.
     pub(crate) fn open(&self, place: Place, what: Opening) -> Exchange {
-        self.begin(|ticket, outcome| Command::Open { what, ticket, place, outcome })
+        self.begin(|ticket, outcome| Command::Open(Asked { what, ticket, place, outcome }))
     }
 
     fn begin(&self, command: impl FnOnce(u64, Reply) -> Command) -> Exchange {

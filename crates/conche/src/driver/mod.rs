@@ -207,7 +207,7 @@ impl<C: SharedController> Driver<C> {
         self.drive().await;
         self.now = self.clock.now();
         self.close_sessions().await;
-        self.give_keys_back();
+        self.give_keys_back().await;
         self.keep_paths().await;
     }
 
@@ -253,7 +253,7 @@ impl<C: SharedController> Driver<C> {
                 }
                 () = self.topics.mailbox().some() => self.hear_notifiers(),
                 () = std::future::ready(()), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
-                stored = self.protecting.stored() => self.numbers_stored(stored),
+                done = self.protecting.done() => self.hear_of_keys(done),
                 () = self.turns.emptied(), if self.closing.is_some() => {}
                 () = self.company.all_done(), if self.closing.is_some() => {}
                 () = timer.as_mut(), if wake.is_some() => {

@@ -8,18 +8,24 @@ pub(crate) use without::Protecting;
 #[cfg(feature = "oscore")]
 mod with {
     use std::io;
+    use std::time::Duration;
 
-    use conche_proto::oscore::{ContextId, InsertError, ProtectError, Reserve};
-    use conche_proto::{Endpoint, Request, RequestError, RequestId};
-    use tokio::task::JoinSet;
+    use conche_proto::oscore::{ContextId, Reserve};
+    use conche_proto::{Course, Endpoint, Failure, Request, RequestId};
+    use tokio::task::{JoinSet, spawn_blocking};
+    use tokio::time::{Instant, timeout_at};
     use tracing::{debug, warn};
 
+    use crate::driver::handle::{Asked, ExchangeError, Opening};
     use crate::driver::{Address, Driver};
-    use crate::oscore::{self, Keys, Lease, LeaseError};
+    use crate::oscore::{self, Keys, KeysError, Lease};
     use crate::prefixes::Prefixes;
     use crate::security::Identity;
     use crate::server::{Response, unprotected};
     use crate::settings::SharedController;
+
+    /// So long a request waits for keys that another socket has. That one may have ended, and be about to give them back.
+    const PATIENCE: Duration = Duration::from_secs(2);
 
     /// The keys that a socket has, and those that it takes when it needs them.
     #[derive(Debug, Default)]
@@ -29,7 +35,24 @@ mod with {
         toward: Prefixes<Keys>,
         /// Plain requests are refused.
         pub(in crate::driver) only: bool,
-        storing: JoinSet<(Reserve, io::Result<()>)>,
+        doing: JoinSet<Done>,
+    }
+
+    /// A request for which another socket has the keys. There are no more than have places in line.
+    #[derive(Debug)]
+    pub(in crate::driver) struct Waiting {
+        asked: Asked,
+        keys: Keys,
+        since: Instant,
+    }
+
+    /// What was done elsewhere.
+    #[derive(Debug)]
+    pub(in crate::driver) enum Done {
+        /// Numbers were kept, or not.
+        Stored(Reserve, io::Result<()>),
+        /// Another socket has given the keys back, or the time for that is over.
+        Waited(Box<Waiting>),
     }
 
     #[derive(Debug)]
@@ -49,32 +72,39 @@ mod with {
             &mut self,
             endpoint: &mut Endpoint<Address, C>,
             keys: &Keys,
-        ) -> Result<ContextId, TakeError> {
+        ) -> Result<(), KeysError> {
             let (lease, context, up_to) = Lease::take(keys)?;
             let context = endpoint.add_context(context)?;
             endpoint.reserved(Reserve { context, up_to });
             self.held.push(Held { lease, context, peer: keys.peer() });
-            Ok(context)
+            Ok(())
         }
 
-        /// A request, protected if that is wanted for its destination.
-        pub(in crate::driver) fn protect<C: SharedController>(
-            &mut self,
-            endpoint: &mut Endpoint<Address, C>,
-            to: Address,
-            request: Request,
-        ) -> Result<Request, RequestError> {
-            let Some(keys) = self.toward.of(to.canonical().ip()) else { return Ok(request) };
-            let peer = keys.peer();
-            let held = self.held.iter().find(|held| held.lease.keys().is(keys)).map(|held| held.context);
-            let context = match held {
-                Some(context) => context,
-                None => self.take(endpoint, &keys.clone()).map_err(|error| {
-                    warn!(%to, %peer, %error, "the keys for a destination cannot be used");
-                    RequestError::NotProtected(ProtectError::UnknownContext)
-                })?,
-            };
-            Ok(request.protected(context))
+        fn held(&self, keys: &Keys) -> Option<&Held> {
+            self.held.iter().find(|held| held.lease.keys().is(keys))
+        }
+
+        /// A request, protected if that is wanted for its destination, for which the socket has the keys.
+        pub(in crate::driver) fn protect(&self, to: Address, request: Request) -> Request {
+            match self.toward.of(to.canonical().ip()).and_then(|keys| self.held(keys)) {
+                Some(held) => request.protected(held.context),
+                None => request,
+            }
+        }
+
+        /// The keys that the socket has yet to take before it asks there.
+        fn missing(&self, to: Address) -> Option<Keys> {
+            self.toward.of(to.canonical().ip()).filter(|keys| self.held(keys).is_none()).cloned()
+        }
+
+        /// Has a request wait for keys that another socket has.
+        fn wait(&mut self, waiting: Waiting, until: Instant) {
+            let given_back = waiting.keys.given_back();
+            self.doing.spawn(async move {
+                // Late or not, they are tried again.
+                let _ = timeout_at(until, given_back).await;
+                Done::Waited(Box::new(waiting))
+            });
         }
 
         /// Whose context this is.
@@ -86,15 +116,15 @@ mod with {
         pub(in crate::driver) fn store(&mut self, reserve: Reserve) {
             if let Some(held) = self.held.iter_mut().find(|held| held.context == reserve.context) {
                 let storing = held.lease.reserve(reserve);
-                self.storing.spawn_blocking(move || (reserve, storing()));
+                self.doing.spawn_blocking(move || Done::Stored(reserve, storing()));
             }
         }
 
-        /// The next numbers that were kept, or not. Never ready while none are.
-        pub(in crate::driver) async fn stored(&mut self) -> (Reserve, io::Result<()>) {
+        /// What was done next. Never ready while nothing is to be done.
+        pub(in crate::driver) async fn done(&mut self) -> Done {
             loop {
-                match self.storing.join_next().await {
-                    Some(Ok(stored)) => return stored,
+                match self.doing.join_next().await {
+                    Some(Ok(done)) => return done,
                     // A store that panics has kept nothing, and is not asked again.
                     Some(Err(error)) => warn!(%error, "numbers were not kept"),
                     None => std::future::pending().await,
@@ -103,22 +133,63 @@ mod with {
         }
     }
 
-    /// Why keys cannot be used.
-    #[derive(Debug, thiserror::Error)]
-    pub(crate) enum TakeError {
-        #[error(transparent)]
-        Lease(#[from] LeaseError),
-        #[error("other keys have the same names: {0}")]
-        Insert(#[from] InsertError),
-    }
-
     impl<C: SharedController> Driver<C> {
-        pub(in crate::driver) fn numbers_stored(&mut self, (reserve, stored): (Reserve, io::Result<()>)) {
-            match stored {
-                Ok(()) => self.endpoint.reserved(reserve),
+        /// Takes the keys for a request, if it needs some that the socket does not have yet. Without them it goes no further: it waits for
+        /// those that another socket has, and is told of other reasons.
+        pub(in crate::driver) fn with_keys(&mut self, asked: Asked) -> Option<Asked> {
+            let to = asked.place.destination();
+            match self.protecting.missing(to).filter(|_| !matches!(asked.what, Opening::Ping)) {
+                Some(keys) => self.take_keys(Waiting { asked, keys, since: Instant::now() }),
+                None => Some(asked),
+            }
+        }
+
+        fn take_keys(&mut self, waiting: Waiting) -> Option<Asked> {
+            let Waiting { mut asked, keys, since } = waiting;
+            let waited = since.elapsed();
+            let timeout = asked.what.timeout_mut().and_then(|timeout| *timeout);
+            let taken = match self.protecting.held(&keys) {
+                Some(_) => Ok(()),
+                None => self.protecting.take(&mut self.endpoint, &keys),
+            };
+            match taken {
+                Ok(()) => {
+                    if let Some(timeout) = asked.what.timeout_mut() {
+                        *timeout = timeout.map(|timeout| timeout.saturating_sub(waited));
+                    }
+                    return Some(asked);
+                }
+                Err(KeysError::InUse) if timeout.is_some_and(|timeout| timeout <= waited) => {
+                    let course = Course { queued: waited, ..Course::default() };
+                    asked.outcome.send(Err(ExchangeError::Failed { failure: Failure::Deadline, course }));
+                }
+                Err(KeysError::InUse) if waited < PATIENCE => {
+                    let until = since + timeout.map_or(PATIENCE, |timeout| timeout.min(PATIENCE));
+                    self.protecting.wait(Waiting { asked, keys, since }, until);
+                }
                 Err(error) => {
+                    let to = asked.place.destination();
+                    warn!(%to, peer = %keys.peer(), %error, "the keys for a destination cannot be used");
+                    asked.outcome.send(Err(ExchangeError::Keys(error)));
+                }
+            }
+            None
+        }
+
+        pub(in crate::driver) fn hear_of_keys(&mut self, done: Done) {
+            self.now = self.clock.now();
+            match done {
+                Done::Stored(reserve, Ok(())) => self.endpoint.reserved(reserve),
+                Done::Stored(reserve, Err(error)) => {
                     warn!(%error, "the numbers of OSCORE keys cannot be kept: soon nothing can be protected");
                     self.endpoint.not_reserved(reserve.context);
+                }
+                // If nobody waits any more, it was cancelled before it began.
+                Done::Waited(waiting) if waiting.asked.outcome.is_closed() => {}
+                Done::Waited(waiting) => {
+                    if let Some(asked) = self.take_keys(*waiting) {
+                        self.open_now(asked);
+                    }
                 }
             }
         }
@@ -133,10 +204,12 @@ mod with {
         }
 
         /// Gives all keys back.
-        pub(in crate::driver) fn give_keys_back(&mut self) {
+        pub(in crate::driver) async fn give_keys_back(&mut self) {
             for Held { lease, context, .. } in self.protecting.held.drain(..) {
                 let Some(context) = self.endpoint.remove_context(context) else { continue };
-                if let Err(error) = lease.end(&context) {
+                // It may take as long as a store takes for what it was told before.
+                let ended = spawn_blocking(move || lease.end(&context)).await;
+                if let Err(error) = ended.unwrap_or_else(|error| Err(io::Error::other(error))) {
                     debug!(%error, "the state of OSCORE keys was not kept");
                 }
             }
@@ -146,8 +219,9 @@ mod with {
 
 #[cfg(not(feature = "oscore"))]
 mod without {
-    use conche_proto::{Endpoint, Request, RequestError, RequestId};
+    use conche_proto::{Request, RequestId};
 
+    use crate::driver::handle::Asked;
     use crate::driver::{Address, Driver};
     use crate::security::Identity;
     use crate::server::Response;
@@ -158,31 +232,30 @@ mod without {
     pub(crate) struct Protecting;
 
     impl Protecting {
-        #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
-        pub(in crate::driver) fn protect<C: SharedController>(
-            &mut self,
-            _: &mut Endpoint<Address, C>,
-            _: Address,
-            request: Request,
-        ) -> Result<Request, RequestError> {
-            Ok(request)
+        #[expect(clippy::unused_self, reason = "as with the feature")]
+        pub(in crate::driver) fn protect(&self, _: Address, request: Request) -> Request {
+            request
         }
 
-        pub(in crate::driver) async fn stored(&mut self) {
+        pub(in crate::driver) async fn done(&mut self) {
             std::future::pending().await
         }
     }
 
     impl<C: SharedController> Driver<C> {
+        #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
+        pub(in crate::driver) fn with_keys(&mut self, asked: Asked) -> Option<Asked> {
+            Some(asked)
+        }
+
         #[expect(clippy::unused_self, reason = "as with the feature")]
-        pub(in crate::driver) fn numbers_stored(&mut self, (): ()) {}
+        pub(in crate::driver) fn hear_of_keys(&mut self, (): ()) {}
 
         #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
         pub(in crate::driver) fn identify_protected(&self, _: RequestId) -> Result<Option<Identity>, Response> {
             Ok(None)
         }
 
-        #[expect(clippy::unused_self, reason = "as with the feature")]
-        pub(in crate::driver) fn give_keys_back(&mut self) {}
+        pub(in crate::driver) async fn give_keys_back(&mut self) {}
     }
 }

@@ -5,8 +5,9 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use conche_proto::oscore::{Context, Credentials, CredentialsError, ReplayWindow, Reserve, Start};
+use conche_proto::oscore::{Context, Credentials, CredentialsError, InsertError, ReplayWindow, Reserve, Start};
 use thiserror::Error;
+use tokio::sync::watch;
 
 use super::{Identity, Keeper, OpenError};
 
@@ -53,29 +54,49 @@ pub struct Keys(Arc<Shared>);
 struct Shared {
     credentials: Credentials,
     store: Box<dyn NumberStore>,
-    /// Numbers below this are kept as used. It is locked while the store works, so that what is asked for earlier, and kept
-    /// later, does not take the place of more.
-    kept: Mutex<u64>,
+    /// It is locked while the store works, so that what is asked for earlier, and kept later, does not take the place of more.
+    kept: Mutex<Kept>,
     state: Mutex<State>,
+    /// Told when a socket has given them back.
+    given_back: watch::Sender<()>,
+}
+
+/// What a store holds.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Numbers below this are kept as used.
+    up_to: u64,
+    /// It is what a socket has used at its end, until the next one begins: what that socket asked for before comes too late.
+    finished: bool,
 }
 
 impl Shared {
+    /// Keeps that numbers below this may have been used, by a socket that begins.
+    fn begin(&self, up_to: u64) -> io::Result<()> {
+        self.kept().finished = false;
+        self.reserve(up_to)
+    }
+
     /// Keeps that numbers below this may have been used.
     fn reserve(&self, up_to: u64) -> io::Result<()> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if up_to > *kept {
+        let mut kept = self.kept();
+        if up_to > kept.up_to && !kept.finished {
             self.store.reserve(up_to)?;
-            *kept = up_to;
+            kept.up_to = up_to;
         }
         Ok(())
     }
 
     /// Keeps that no number from here on was used.
     fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept();
         self.store.finish(next, window)?;
-        *kept = next;
+        *kept = Kept { up_to: next, finished: true };
         Ok(())
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,7 +145,7 @@ impl Keys {
 
     fn of(credentials: Credentials, start: Start, store: Box<dyn NumberStore>) -> Self {
         let state = Mutex::new(State { start, leased: false });
-        Self(Arc::new(Shared { credentials, store, kept: Mutex::new(0), state }))
+        Self(Arc::new(Shared { credentials, store, kept: Mutex::default(), state, given_back: watch::Sender::new(()) }))
     }
 
     /// Who the other end is.
@@ -139,20 +160,40 @@ impl Keys {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Ends when no socket has them, which another one may change at once.
+    pub(crate) fn given_back(&self) -> impl Future<Output = ()> + Send + use<> {
+        let state = self.state();
+        let mut given_back = self.0.given_back.subscribe();
+        if !state.leased {
+            given_back.mark_changed();
+        }
+        async move {
+            // An error says that nobody has these keys any more.
+            let _ = given_back.changed().await;
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Why a socket cannot have keys.
+/// Why a socket cannot use keys.
 #[derive(Debug, Error)]
-pub(crate) enum LeaseError {
+#[non_exhaustive]
+pub enum KeysError {
+    /// Another client or server has them, or the same client for the other IP version.
     #[error("another socket has these keys: their numbers would be used twice")]
     InUse,
+    /// They are not legal.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
+    /// Their [`NumberStore`] does not work.
     #[error("the numbers of the keys cannot be kept: {0}")]
     Store(io::Error),
+    /// The socket has other keys that cannot be told from them, or too many.
+    #[error(transparent)]
+    Insert(#[from] InsertError),
 }
 
 /// Keys, as long as one socket has them. If it comes to its end in an orderly way, it [gives](Self::end) them back; otherwise all
@@ -167,16 +208,21 @@ pub(crate) struct Lease {
 
 impl Lease {
     /// Takes the keys, with a context for as many numbers as are kept as used by then.
-    pub(crate) fn take(keys: &Keys) -> Result<(Self, Context, u64), LeaseError> {
+    pub(crate) fn take(keys: &Keys) -> Result<(Self, Context, u64), KeysError> {
         let mut state = keys.state();
         if state.leased {
-            return Err(LeaseError::InUse);
+            return Err(KeysError::InUse);
         }
-        let context = Context::derive(&keys.0.credentials, state.start)?;
-        let reserved = context.next_number().saturating_add(AHEAD);
-        keys.0.reserve(reserved).map_err(LeaseError::Store)?;
+        let start = state.start;
+        let context = Context::derive(&keys.0.credentials, start)?;
         state.leased = true;
-        Ok((Self { keys: keys.clone(), reserved, ended: None }, context, reserved))
+        drop(state);
+        let reserved = context.next_number().saturating_add(AHEAD);
+        // If the numbers are not kept it is as it was.
+        let mut lease = Self { keys: keys.clone(), reserved, ended: Some(start) };
+        keys.0.begin(reserved).map_err(KeysError::Store)?;
+        lease.ended = None;
+        Ok((lease, context, reserved))
     }
 
     pub(crate) const fn keys(&self) -> &Keys {
@@ -207,6 +253,7 @@ impl Drop for Lease {
         let mut state = self.keys.state();
         state.start = self.ended.unwrap_or(Start::Restarted { next: self.reserved });
         state.leased = false;
+        self.keys.0.given_back.send_replace(());
     }
 }
 
@@ -216,6 +263,7 @@ mod tests {
     use conche_proto::oscore::EndId;
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    /// What a file would hold.
     #[derive(Clone, Debug, Default)]
     struct Slate(Arc<AtomicU64>);
 
@@ -230,23 +278,57 @@ mod tests {
         }
     }
 
+    fn keys(slate: &Slate) -> Keys {
+        let [own, other] = [b"a", b"b"].map(|id| EndId::new(id).expect("short"));
+        Keys::new(Credentials::new(*b"16 random bytes.", own, other), Start::First, slate.clone()).expect("legal")
+    }
+
+    /// Some context of somebody.
+    fn id(context: Context) -> conche_proto::oscore::ContextId {
+        conche_proto::oscore::Contexts::new(1, [1; 32]).insert(context).expect("room")
+    }
+
+    #[test]
+    fn what_is_kept_after_the_end_does_not_take_the_place_of_the_end() {
+        let slate = Slate::default();
+        let keys = keys(&slate);
+        let (mut lease, context, _) = Lease::take(&keys).expect("nobody has them");
+        let (_, other, _) = Lease::take(&self::keys(&slate)).expect("nobody has them");
+        let late = lease.reserve(Reserve { context: id(other), up_to: 300 });
+        lease.end(&context).expect("it works");
+        late().expect("nothing is kept");
+        assert_eq!(slate.0.load(Ordering::SeqCst), 0, "no number was used");
+        let (_lease, context, reserved) = Lease::take(&keys).expect("it is free");
+        assert_eq!((context.next_number(), slate.0.load(Ordering::SeqCst)), (0, reserved));
+    }
+
+    #[test]
+    fn keys_whose_numbers_cannot_be_kept_are_free_and_as_they_were() {
+        #[derive(Debug)]
+        struct Once(AtomicU64);
+        impl NumberStore for Once {
+            fn reserve(&self, _: u64) -> io::Result<()> {
+                if self.0.fetch_add(1, Ordering::SeqCst) == 0 { Err(io::Error::other("full")) } else { Ok(()) }
+            }
+        }
+        let [own, other] = [b"a", b"b"].map(|id| EndId::new(id).expect("short"));
+        let credentials = Credentials::new(*b"16 random bytes.", own, other);
+        let keys = Keys::new(credentials, Start::First, Once(AtomicU64::new(0))).expect("legal");
+        assert!(matches!(Lease::take(&keys), Err(KeysError::Store(_))));
+        assert_eq!(Lease::take(&keys).expect("it is free").1.next_number(), 0);
+    }
+
     #[test]
     fn what_is_kept_late_takes_the_place_of_no_more_whoever_has_the_keys_by_then() {
         let slate = Slate::default();
-        let [own, other] = [b"a", b"b"].map(|id| EndId::new(id).expect("short"));
-        let credentials = Credentials::new(*b"16 random bytes.", own, other);
-        let keys = Keys::new(credentials, Start::First, slate.clone()).expect("legal credentials");
+        let keys = keys(&slate);
         let kept = || slate.0.load(Ordering::SeqCst);
 
         let (mut lease, context, reserved) = Lease::take(&keys).expect("nobody has them");
-        assert!(matches!(Lease::take(&keys), Err(LeaseError::InUse)));
+        assert!(matches!(Lease::take(&keys), Err(KeysError::InUse)));
         assert_eq!((kept(), reserved), (AHEAD, AHEAD));
-        let id = {
-            let mut contexts = conche_proto::oscore::Contexts::new(1, [1; 32]);
-            contexts.insert(context).expect("room")
-        };
         // It is on its way to the disk when the socket is gone without a word.
-        let late = lease.reserve(Reserve { context: id, up_to: 300 });
+        let late = lease.reserve(Reserve { context: id(context), up_to: 300 });
         drop(lease);
         let (lease, context, reserved) = Lease::take(&keys).expect("it is free");
         assert_eq!((context.next_number(), reserved), (300, 300 + AHEAD), "all that could have been used was");

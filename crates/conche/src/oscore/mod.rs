@@ -43,7 +43,8 @@
 //! [`Client`](crate::Client) does by itself.
 //!
 //! One socket at a time has the keys: a client that reaches a server by IPv4 and IPv6 uses them with whichever it asked first,
-//! and a server with them has one [worker](crate::server::ServerBuilder::workers).
+//! and a server with them has one [worker](crate::server::ServerBuilder::workers). A client gives them back when it has ended, which
+//! is some time after it was dropped: for two seconds the next one's requests wait for that, and then fail with [`KeysError::InUse`].
 //!
 //! # Files
 //!
@@ -97,16 +98,16 @@ mod libcoap;
 mod sequence;
 
 pub use conche_proto::oscore::{
-    Aead, Context, Credentials, CredentialsError, EndId, Hkdf, ProtectError, ReplayWindow, Secret, Start,
+    Aead, Context, Credentials, CredentialsError, EndId, Hkdf, InsertError, ProtectError, ReplayWindow, Secret, Start,
 };
 
 pub use aiocoap::{Reference, read_map};
 pub use error::OpenError;
 pub use identity::Identity;
 pub use keeper::Keeper;
-pub use keys::{Keys, NumberStore};
+pub use keys::{Keys, KeysError, NumberStore};
 
-pub(crate) use keys::{Lease, LeaseError};
+pub(crate) use keys::Lease;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use conche::oscore::{Credentials, EndId, Identity, Keys, NumberStore, ReplayWindow, Start};
+use conche::oscore::{Credentials, EndId, Identity, Keys, KeysError, NumberStore, ReplayWindow, Start};
 use conche::server::{BindError, Notifier, RequireSecured, Router, get, put};
 use conche::{Client, Code, ContentFormat, Error, Failure, Server};
 
@@ -148,20 +148,62 @@ async fn one_socket_at_a_time_has_keys_and_the_next_one_goes_on_where_it_ended()
     for _ in 0..300 {
         first.get(&uri).await.expect("an answer");
     }
-    assert!(matches!(second.get(&uri).await, Err(Error::Refused(_))), "its numbers would be used twice");
+    let error = second.get(&uri).await.expect_err("its numbers would be used twice");
+    assert!(matches!(error, Error::Keys { source: KeysError::InUse, .. }), "{error}");
+    let hurried = second.get(&uri).timeout(Duration::from_millis(20)).await.expect_err("the first one has the keys");
+    assert!(matches!(hurried, Error::Failed { failure: Failure::Deadline, .. }), "{hurried}");
     assert!(shelf.0.reserved.load(Ordering::SeqCst) >= 300);
     drop(first);
-    let ended = || *shelf.0.finished.lock().expect("nobody panics");
-    for _ in 0..500 {
-        if ended().is_some() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(ended().expect("it has ended").0, 300);
     for _ in 0..10 {
         second.get(&uri).await.expect("no number is used twice, or the server would refuse it");
     }
+    let ended = *shelf.0.finished.lock().expect("nobody panics");
+    assert_eq!(ended.expect("it has ended").0, 300);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_client_waits_for_the_keys_of_one_that_was_dropped() {
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let keys = keys(CLIENT, SERVER);
+    for n in 0..200 {
+        let client = Client::builder().oscore(keys.clone()).build().expect("legal settings");
+        // All of them wait.
+        let (one, other) = tokio::join!(client.get(&uri).send(), client.get(&uri).send());
+        one.and(other).unwrap_or_else(|error| panic!("request {n}: {error:?}"));
+    }
+}
+
+/// Keeps numbers as a file does, the last one that is written. What is kept second takes long.
+#[derive(Clone, Debug, Default)]
+struct Slow {
+    kept: Arc<AtomicU64>,
+    calls: Arc<AtomicU64>,
+}
+
+impl NumberStore for Slow {
+    fn reserve(&self, up_to: u64) -> io::Result<()> {
+        if self.calls.fetch_add(1, Ordering::SeqCst) == 1 {
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        self.kept.store(up_to, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_a_slow_store_keeps_for_a_client_that_was_dropped_takes_nothing_back() {
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let store = Slow::default();
+    let keys = Keys::new(credentials(CLIENT, SERVER), Start::First, store.clone()).expect("legal credentials");
+    for requests in [140, 400] {
+        let client = Client::builder().oscore(keys.clone()).build().expect("legal settings");
+        for _ in 0..requests {
+            client.get(&uri).await.expect("an answer");
+        }
+    }
+    assert!(store.kept.load(Ordering::SeqCst) >= 540);
 }
 
 #[tokio::test]
@@ -169,7 +211,8 @@ async fn nothing_is_protected_without_a_place_for_numbers_and_a_server_does_not_
     let shelf = || OnShelf(Arc::new(Shelf { refuses: true, ..Shelf::default() }));
     let keys = |own, other| Keys::new(credentials(own, other), Start::First, shelf()).expect("legal credentials");
     let client = Client::builder().oscore(keys(CLIENT, SERVER)).build().expect("legal settings");
-    assert!(matches!(client.get("coap://127.0.0.1:9/").await, Err(Error::Refused(_))));
+    let error = client.get("coap://127.0.0.1:9/").await.expect_err("numbers could be used twice");
+    assert!(matches!(error, Error::Keys { source: KeysError::Store(_), .. }), "{error}");
     let bound = Server::builder().oscore(keys(SERVER, CLIENT)).bind("127.0.0.1:0").await;
     assert!(matches!(bound, Err(BindError::Config(_))), "{bound:?}");
 }
