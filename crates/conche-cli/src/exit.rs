@@ -202,6 +202,7 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(Error::Uri(_) | Error::Request(_) | Error::Config(_)) => 2,
         Some(Error::Response { code, .. }) if code.is_client_error() => 4,
         Some(Error::Response { code, .. }) if code.is_server_error() => 5,
+        Some(Error::Handshake { source, .. }) if !source.is_timeout_or_unreachable() => 6,
         Some(error) if error.is_timeout_or_unreachable() => 3,
         _ => 1,
     }

@@ -19,6 +19,7 @@
 mod bench;
 mod compare;
 mod controllers;
+mod credentials;
 mod discover;
 mod exit;
 mod experiment;

@@ -47,6 +47,8 @@ mod observation;
 mod occupancy;
 mod options;
 mod outbox;
+#[cfg(feature = "oscore")]
+mod protection;
 mod pushing;
 mod receive;
 mod refuse;
@@ -58,6 +60,8 @@ mod stats;
 mod streams;
 mod subscription;
 mod transfer;
+#[cfg(not(feature = "oscore"))]
+mod unprotected;
 mod uploads;
 mod validation;
 

@@ -9,7 +9,7 @@ use core::time::Duration;
 use super::gate::Gate;
 use super::{Mark, Marks};
 use crate::hash::Keyed;
-use crate::store::{Arena, Index, Linked, Links, List};
+use crate::store::{Arena, Index, Linked, Links, List, NIL};
 use conche_cc::Instant;
 use conche_cc::group::{Group, Members};
 
@@ -66,6 +66,8 @@ pub(crate) struct Paths<P> {
     opened: Vec<u32>,
     /// Whose turn it is: it need not stand behind those who wait.
     turn: Option<u32>,
+    /// The path that was looked for last: an exchange asks for it twice, and many peers may be of one.
+    recent: u32,
     hash: Keyed,
     capacity: usize,
 }
@@ -116,9 +118,20 @@ impl<P> Paths<P> {
             oldest: List::new(),
             opened: Vec::new(),
             turn: None,
+            recent: NIL,
             hash,
             capacity,
         }
+    }
+
+    #[inline]
+    fn find(&mut self, key: PathKey) -> Option<u32> {
+        if self.slots.get(self.recent).is_some_and(|path| path.key == key) {
+            return Some(self.recent);
+        }
+        let found = self.index.find(&self.slots, self.hash.hash(&key), |path: &Path| path.key == key);
+        self.recent = found.unwrap_or(self.recent);
+        found
     }
 
     /// What is known of the path to a peer.
@@ -145,8 +158,7 @@ impl<P> Paths<P> {
     /// Forgets the path to a peer.
     pub(crate) fn forget(&mut self, peer: &P) {
         let Some(key) = (self.choose)(peer) else { return };
-        let hash = self.hash.hash(&key);
-        if let Some(index) = self.index.find(&self.slots, hash, |path: &Path| path.key == key) {
+        if let Some(index) = self.find(key) {
             // What goes on over it goes on, and counts.
             match &mut self.slots[index] {
                 path if path.gate.is_idle() => self.remove(index),
@@ -157,9 +169,7 @@ impl<P> Paths<P> {
 
     /// The group of this path, which becomes the youngest; if there is none, a new one.
     fn renew(&mut self, key: PathKey, new: impl FnOnce() -> Group) -> Option<u32> {
-        let hash = self.hash.hash(&key);
-        let found = self.index.find(&self.slots, hash, |path: &Path| path.key == key);
-        let index = match found {
+        let index = match self.find(key) {
             Some(index) if self.slots[index].gate.is_idle() => {
                 self.oldest.remove(&mut self.slots, index);
                 index
@@ -172,7 +182,7 @@ impl<P> Paths<P> {
                 }
                 let path = Path { key, group: new(), gate: Gate::new(), links: Links::default() };
                 let index = self.slots.insert(path)?;
-                self.index.insert(hash, index);
+                self.index.insert(self.hash.hash(&key), index);
                 index
             }
         };

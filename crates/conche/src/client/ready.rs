@@ -1,15 +1,16 @@
 //! [`Ready`]: a request that is put together, and what it takes to have it answered.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use conche_proto::codec::{Body, Code, OptionNumber, Token};
 use conche_proto::{Course, Reliability, Request};
 use tokio::time::Instant;
 
-use super::cache::{Passage, Read};
-use super::{Client, Error, Response};
-use crate::driver::{Feed, Opening, Outcome, Patience, Subscription};
+use super::cache::{Passage, Read, destination};
+use super::{Client, Error, Response, Way};
+use crate::driver::{Address, Feed, Opening, Outcome, Patience, Subscription};
 
 /// A request of which only the address is left open.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub(super) struct Ready {
     pub(super) fresh: bool,
     pub(super) deadline: Option<Instant>,
     pub(super) patience: Patience,
+    /// The server's name, if it is asked through a session.
+    pub(super) name: Option<Arc<str>>,
 }
 
 /// How often a request is repeated for a server that asks with Echo: whether its address is no forged one, and whether it
@@ -31,6 +34,15 @@ pub(super) struct Ready {
 pub(super) const CHALLENGES: usize = 2;
 
 impl Ready {
+    /// What the cache calls a destination.
+    pub(super) fn cached(&self, to: SocketAddr) -> Address {
+        destination(to, self.name.is_some())
+    }
+
+    pub(super) fn way(&self, to: SocketAddr) -> Way<'_> {
+        Way { to, name: self.name.as_ref(), deadline: self.deadline, patience: self.patience }
+    }
+
     /// Sends it, unless the cache has the response.
     pub(super) async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
         match self.passage(to) {
@@ -48,7 +60,7 @@ impl Ready {
     /// What it is to the client's cache.
     pub(super) fn passage(&self, to: SocketAddr) -> Passage {
         match &self.client.cache {
-            Some(cache) => cache.admit(to, self.method, &self.body),
+            Some(cache) => cache.admit(self.cached(to), self.method, &self.body),
             None => Passage::Aside,
         }
     }
@@ -102,13 +114,13 @@ impl Ready {
 
     pub(super) async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
         let request = |timeout| Opening::Request(self.request(body, timeout));
-        response(to, self.client.open(to, request, self.deadline, self.patience).await?)
+        response(to, self.client.open(&self.way(to), request).await?)
     }
 
     async fn subscribe(&self, to: SocketAddr, body: Body) -> Result<(Response, Subscription), Error> {
         let feed = Feed::default();
         let request = |timeout| Opening::Observe(self.request(body, timeout), feed.teller());
-        let begun = self.client.begin(to, request, self.deadline, self.patience).await?;
+        let begun = self.client.begin(&self.way(to), request).await?;
         let subscription = begun.exchange.subscription(feed);
         Ok((response(to, begun.end().await?)?, subscription))
     }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "metrics")]
 use conche_proto::Survey;
+use conche_proto::{Endpoint, Instant, Request, RequestError};
 use tracing::{debug, debug_span};
 
 use super::closing::Closing;
@@ -9,7 +10,7 @@ use super::exchanges::Waiting;
 use super::handle::{Command, ExchangeError, Opening};
 use super::reply::Reply;
 use super::turns::{Busy, Place};
-use super::{BATCH, Driver};
+use super::{Address, BATCH, Driver};
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
 use crate::settings::SharedController;
@@ -43,6 +44,7 @@ impl<C: SharedController> Driver<C> {
             Command::Open { what, ticket, place, outcome } => self.open(what, ticket, place, outcome),
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
             Command::Body(what) => self.go_on_with_body(what),
+            Command::Secure { to, name, answer } => self.secure(to, name, answer),
             Command::Stats { answer } => {
                 let _ = answer.send(*self.endpoint.stats());
             }
@@ -51,10 +53,14 @@ impl<C: SharedController> Driver<C> {
                 let _ = answer.send(self.report(survey));
             }
             Command::Snapshot { of, answer } => {
-                let _ = answer.send(self.endpoint.snapshot(&of));
+                let known = self.endpoint.snapshot(&of);
+                let _ = answer.send(known.or_else(|| self.endpoint.snapshot(&self.session_with(of)?)));
             }
             Command::ResetPath { to, done } => {
                 self.reset_path(&to);
+                if let Some(session) = self.session_with(to) {
+                    self.reset_path(&session);
+                }
                 let _ = done.send(());
             }
             Command::KeepPaths { done } => self.keep_paths_and_tell(done),
@@ -66,8 +72,22 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
+    /// The endpoint opens an exchange for a request, protected if that is wanted.
+    fn opened<T>(
+        &mut self,
+        to: Address,
+        request: Request,
+        open: impl FnOnce(&mut Endpoint<Address, C>, Instant, Address, Request) -> Result<T, RequestError>,
+    ) -> Result<T, RequestError> {
+        let request = self.protecting.protect(&mut self.endpoint, to, request)?;
+        open(&mut self.endpoint, self.now, to, request)
+    }
+
     fn open(&mut self, what: Opening, ticket: u64, place: Place, outcome: Reply) {
         let to = place.destination();
+        if !to.is_secured() && self.secured.as_ref().is_some_and(|secured| !secured.takes_plaintext()) {
+            return outcome.send(Err(ExchangeError::Unprotected));
+        }
         self.tell_path(&to);
         // Logs count from 1, as people do.
         let id = ticket + 1;
@@ -75,23 +95,23 @@ impl<C: SharedController> Driver<C> {
         let (opened, ping, span) = match what {
             Opening::Request(request) => {
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
-                (self.endpoint.request(self.now, to, request), false, span)
+                (self.opened(to, request, Endpoint::request), false, span)
             }
             Opening::Streamed { request, told: sender } => {
                 told = Some(sender);
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
-                (self.endpoint.request(self.now, to, request), false, span)
+                (self.opened(to, request, Endpoint::request), false, span)
             }
             Opening::Group { request, responses: sender } => {
                 responses = Some(sender);
                 let span = debug_span!("group", group = %to, code = ?request.code, id);
-                (self.endpoint.request_group(self.now, to, request), false, span)
+                (self.opened(to, request, Endpoint::request_group), false, span)
             }
             Opening::Observe(request, teller) => {
                 let span = debug_span!("observation", peer = %to, code = ?request.code, id);
-                let subscribed = self.endpoint.subscribe(self.now, to, request);
+                let subscribed = self.opened(to, request, Endpoint::subscribe);
                 let opened = subscribed.map(|(exchange, subscription)| {
-                    self.observations.insert(subscription, ticket, to.canonical(), teller);
+                    self.observations.insert(subscription, ticket, to, teller);
                     exchange
                 });
                 (opened, false, span)

@@ -19,6 +19,7 @@ use super::Address;
 use super::feed::{Feed, News, Teller};
 use super::reply::{Awaited, Replies, Reply};
 use super::scarcity::Scarcity;
+use super::secured::Opened;
 use super::turns::{Busy, Patience, Place, Turns};
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "metrics")]
@@ -33,6 +34,8 @@ pub(super) enum Command {
     Unsubscribe { observed: u64, ticket: u64, outcome: Reply },
     /// Go on with a body that goes block by block.
     Body(OfBody),
+    /// Open a session with a server of this name, or tell the one that is open.
+    Secure { to: Address, name: Arc<str>, answer: oneshot::Sender<Opened> },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Go on with a search for the busiest peers; at its end tell what is known of them, and everything that can be counted.
@@ -121,6 +124,8 @@ pub(crate) enum ExchangeError {
     Failed { failure: Failure, course: Course },
     /// The operating system would not send its datagram, after so many were sent.
     Send { source: io::Error, transmissions: u16 },
+    /// The socket is one of a server with keys, and the request was to go without a session.
+    Unprotected,
     /// The driver is gone.
     Stopped,
 }
@@ -228,6 +233,11 @@ impl Handle {
         // If the driver is gone, so is the sender of the outcome.
         let _ = self.commands.send(command(ticket, outcome));
         Exchange { ticket, receiver, over: false, handle: self.clone() }
+    }
+
+    /// The session with a server of this name, which is opened if there is none; `None` if the driver is gone.
+    pub(crate) async fn secure(&self, to: Address, name: Arc<str>) -> Option<Opened> {
+        self.ask(|answer| Command::Secure { to, name, answer }).await
     }
 
     /// The counters of the endpoint; `None` if the driver is gone.

@@ -18,8 +18,14 @@ mod linux;
 mod observed;
 mod observing;
 mod outbox;
+mod protecting;
 mod reply;
 mod scarcity;
+#[cfg(feature = "dtls")]
+mod secured;
+#[cfg(not(feature = "dtls"))]
+#[path = "secured/absent.rs"]
+mod secured;
 mod serving;
 mod socket;
 mod throttle;
@@ -31,6 +37,7 @@ pub(crate) use bodies::Inlet;
 pub(crate) use company::Company;
 pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription, Told};
+pub(crate) use protecting::Protecting;
 pub(crate) use serving::Handlers;
 pub(crate) use socket::{Binding, Socket, could_have_alone, is_unreachable};
 pub use turns::{Busy, Full, Waiting};
@@ -43,13 +50,14 @@ use std::time::Duration;
 
 use conche_proto::codec::{Body, Code, MessagePool, OwnedMessage};
 use conche_proto::{
-    Endpoint, Event, ExchangeId, Input, Instant, Limits, Output, RequestId, RespondError, Transmit, Undrained,
+    Endpoint, Event, ExchangeId, Failure, Input, Instant, Limits, Output, RequestId, RespondError, Transmit, Undrained,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use crate::paths::{PathStore, Sharing};
+use crate::security::{Identity, Security};
 use crate::server::{Response, Router};
 use crate::settings::SharedController;
 use crate::watch::Watchers;
@@ -63,6 +71,7 @@ use observed::Topics;
 use observing::Observations;
 use outbox::Outbox;
 use scarcity::Scarcity;
+use secured::Secured;
 use serving::{Asker, Serving};
 use socket::{Arrival, Received};
 use throttle::Throttle;
@@ -82,6 +91,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct Driver<C: SharedController> {
     socket: Socket,
     endpoint: Endpoint<Address, C>,
+    /// Between both, for peers that are sessions.
+    secured: Option<Secured>,
     clock: Clock,
     traffic: Traffic,
     /// What the clock showed when the task woke up.
@@ -97,6 +108,7 @@ pub(crate) struct Driver<C: SharedController> {
     bodies: Bodies,
     sharing: Arc<Sharing>,
     keeping: Option<Keeping>,
+    protecting: Protecting,
     retry_unreachable: bool,
     closing: Option<Closing>,
     company: Company,
@@ -112,6 +124,7 @@ pub(crate) struct Driver<C: SharedController> {
 pub(crate) struct Start {
     pub(crate) socket: Socket,
     pub(crate) company: Company,
+    pub(crate) security: Arc<Security>,
     /// To be joined, on the interfaces with these indices.
     pub(crate) groups: Vec<(IpAddr, u32)>,
     pub(crate) role: Role,
@@ -123,6 +136,8 @@ pub(crate) struct Start {
     pub(crate) watchers: Watchers,
     /// Which peers of the endpoint are of one path.
     pub(crate) sharing: Arc<Sharing>,
+    /// The keys of the endpoint.
+    pub(crate) protecting: Protecting,
     /// What keeps what is known of paths.
     pub(crate) store: Option<PathStore>,
     /// Those of the endpoint.
@@ -151,12 +166,16 @@ impl<C: SharedController> Driver<C> {
         let shared = (Arc::clone(&cancelled), Arc::clone(&turns), Arc::clone(&scarcity));
         let handle = Handle::new(sender, shared, local, bounds);
         let clock = Clock::start();
+        let secured = Secured::start(clock.now(), &start.security)?;
+        let message_bytes = start.limits.message_bytes;
+        let place = if secured.is_some() { Secured::longest_datagram(message_bytes) } else { message_bytes };
         let topics = Topics::new(&router);
         let keeping = start.store.map(|store| Keeping::new(store, start.limits.paths, clock.now()));
         let driver = Self {
             traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock },
             socket,
             endpoint,
+            secured,
             clock,
             now: clock.now(),
             serving: Serving::new(router, start.handlers),
@@ -170,11 +189,12 @@ impl<C: SharedController> Driver<C> {
             bodies,
             sharing: start.sharing,
             keeping,
+            protecting: start.protecting,
             retry_unreachable: start.retry_unreachable,
             closing: None,
             company: start.company,
             incoming: socket::buffer(start.role),
-            outgoing: Outbox::new(socket::at_once(start.role), start.limits.message_bytes),
+            outgoing: Outbox::new(socket::at_once(start.role), place),
             pool: MessagePool::new(),
             receive_errors: Throttle::default(),
             response_errors: Throttle::default(),
@@ -186,6 +206,8 @@ impl<C: SharedController> Driver<C> {
         self.recall_paths().await;
         self.drive().await;
         self.now = self.clock.now();
+        self.close_sessions().await;
+        self.give_keys_back();
         self.keep_paths().await;
     }
 
@@ -204,7 +226,8 @@ impl<C: SharedController> Driver<C> {
             }
             let closing = self.closing.as_ref().map(Closing::due);
             let due = due.into_iter().chain(self.observations.due());
-            let due = due.chain(self.keeping.as_ref().map(Keeping::due)).min();
+            let due = due.chain(self.keeping.as_ref().map(Keeping::due));
+            let due = due.chain(self.secured.as_ref().and_then(Secured::due)).min();
             let wake = [due.and_then(|due| self.clock.wake_up(due)), closing].into_iter().flatten().min();
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
@@ -230,6 +253,7 @@ impl<C: SharedController> Driver<C> {
                 }
                 () = self.topics.mailbox().some() => self.hear_notifiers(),
                 () = std::future::ready(()), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
+                stored = self.protecting.stored() => self.numbers_stored(stored),
                 () = self.turns.emptied(), if self.closing.is_some() => {}
                 () = self.company.all_done(), if self.closing.is_some() => {}
                 () = timer.as_mut(), if wake.is_some() => {
@@ -245,9 +269,18 @@ impl<C: SharedController> Driver<C> {
     /// leaves together, as much at a time as there is room for.
     async fn drain(&mut self) -> Option<Instant> {
         loop {
+            self.hear_sessions();
+            if self.outgoing.is_full() {
+                self.send_all().await;
+                continue;
+            }
             match self.endpoint.poll(self.now, self.outgoing.room()) {
                 Output::Transmit(transmit) => {
                     self.departs(&transmit);
+                    if transmit.to.is_secured() {
+                        self.seal(transmit);
+                        continue;
+                    }
                     self.outgoing.push(self.now, transmit);
                     if self.outgoing.is_full() {
                         self.send_all().await;
@@ -302,7 +335,10 @@ impl<C: SharedController> Driver<C> {
     /// A datagram has left, or could not be sent.
     fn has_left(&mut self, index: usize, sent: io::Result<()>) {
         let transmit = *self.outgoing.transmit(index);
-        self.traffic.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
+        // What is protected was told of as it was before.
+        if !Secured::is_record(self.outgoing.datagram(index)) {
+            self.traffic.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
+        }
         if self.traffic.is_watched() && transmit.exchange.is_some() {
             self.traffic.path(self.now, transmit.to, self.endpoint.snapshot(&transmit.to));
         }
@@ -347,6 +383,16 @@ impl<C: SharedController> Driver<C> {
                 Err(error) if socket::is_about_a_peer(&error) => continue,
                 Err(error) => return Err(error),
             };
+            if let (Received::Datagram(arrival), Some(secured)) = (&received, &self.secured) {
+                let is_record = Secured::is_record(arrival.datagram(&self.incoming).bytes);
+                if is_record || !secured.takes_plaintext() {
+                    self.take_record(*arrival);
+                    if self.outgoing.is_full() {
+                        self.send_all().await;
+                    }
+                    continue;
+                }
+            }
             if let Received::Datagram(arrival) = received
                 && self.traffic.tells()
             {
@@ -369,6 +415,13 @@ impl<C: SharedController> Driver<C> {
                 debug!(%peer, "the network reports the peer unreachable");
                 self.traffic.unreachable(self.now, peer);
                 let quoted = &self.incoming[..quoted];
+                if Secured::is_record(quoted) {
+                    if !self.retry_unreachable {
+                        let quoted = quoted.to_vec();
+                        self.unreachable_for_sessions(peer, &quoted);
+                    }
+                    return Ok(());
+                }
                 if self.retry_unreachable && is_confirmable(quoted) {
                     return Ok(());
                 }
@@ -392,15 +445,7 @@ impl<C: SharedController> Driver<C> {
     fn tell(&mut self, event: Event<Address>) {
         self.traffic.event(self.now, &event);
         match event {
-            Event::Request { id, from, message } => {
-                self.register(id, from, &message);
-                let rest = self.bodies.begun(id, &message);
-                if let Some(response) = self.serving.start(id, from, message, rest) {
-                    // A handler has run, for as long as it wanted.
-                    self.now = self.clock.now();
-                    self.respond_at_once(id, response);
-                }
-            }
+            Event::Request { id, from, message } => self.serve(id, from, message),
             Event::Response { exchange, message, course, .. } => {
                 let code = message.code();
                 self.exchanges.end(exchange, code, course, |from| Ok(Outcome::Response { from, message, course }));
@@ -426,6 +471,9 @@ impl<C: SharedController> Driver<C> {
             }
             Event::Failed { exchange, peer, reason: failure, course } => {
                 debug!(%peer, %failure, "an exchange failed");
+                if failure == Failure::TimedOut && course.acknowledged_after.is_none() {
+                    self.doubt_session(peer);
+                }
                 self.exchanges.end(exchange, format_args!("{failure}"), course, |_| {
                     Err(ExchangeError::Failed { failure, course })
                 });
@@ -440,9 +488,17 @@ impl<C: SharedController> Driver<C> {
                 debug!(peer = %from, %reason, "an observation is over");
                 self.observations.over(subscription, reason);
             }
+            #[cfg(feature = "oscore")]
+            Event::Reserve(reserve) => self.protecting.store(reserve),
             // Nobody has asked for other events.
             _ => {}
         }
+    }
+
+    /// Who has sent a request: whom its own protection names, or its session. Or what it is answered if nobody vouches for it.
+    fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, Response> {
+        let protected = self.identify_protected(request)?;
+        Ok(protected.or_else(|| self.secured.as_ref()?.identity(from)))
     }
 
     fn respond(&mut self, request: RequestId, response: Response) {

@@ -1,0 +1,185 @@
+//! Client and server behind OSCORE (RFC 8613), over the loopback.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use conche::oscore::{Credentials, EndId, Identity, Keys, NumberStore, ReplayWindow, Start};
+use conche::server::{BindError, Notifier, RequireSecured, Router, get, put};
+use conche::{Client, Code, ContentFormat, Error, Failure, Server};
+
+const CLIENT: &[u8] = b"c";
+const SERVER: &[u8] = b"s";
+
+fn credentials(own: &[u8], other: &[u8]) -> Credentials {
+    let [own, other] = [own, other].map(|id| EndId::new(id).expect("short"));
+    Credentials::new(*b"16 random bytes.", own, other)
+}
+
+fn keys(own: &[u8], other: &[u8]) -> Keys {
+    Keys::for_this_run(credentials(own, other)).expect("legal credentials")
+}
+
+fn client() -> Client {
+    Client::builder().oscore(keys(CLIENT, SERVER)).build().expect("legal settings")
+}
+
+async fn server(router: Router) -> Server {
+    let server = Server::builder().oscore(keys(SERVER, CLIENT)).router(router);
+    server.bind("127.0.0.1:0").await.expect("the loopback can be bound")
+}
+
+async fn who(identity: Identity) -> String {
+    identity.to_string()
+}
+
+#[tokio::test]
+async fn a_handler_learns_who_asks_and_who_has_no_keys_gets_4_01() {
+    let router = Router::new().route("/who", get(who)).route("/open", get(async || "open"));
+    let server = server(router.route("/inner", get(async || "inner").layer(RequireSecured))).await;
+    let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
+    let (client, stranger) = (client(), Client::new());
+    for (path, answer) in [("/who", "63"), ("/open", "open"), ("/inner", "inner")] {
+        assert_eq!(client.get(uri(path)).await.expect("an answer").text().expect("a text"), answer);
+        let code = stranger.get(uri(path)).await.expect("an answer").code();
+        assert_eq!(code, if path == "/open" { Code::CONTENT } else { Code::UNAUTHORIZED }, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_for_protected_requests_only_tells_nobody_else_what_there_is() {
+    let server = Server::builder().oscore(keys(SERVER, CLIENT)).secured_only().route("/open", get(async || "open"));
+    let server = server.bind("127.0.0.1:0").await.expect("the loopback can be bound");
+    for path in ["/open", "/nothing", "/.well-known/core"] {
+        let uri = format!("coap://{}{path}", server.local_addr());
+        assert_eq!(Client::new().get(&uri).await.expect("an answer").code(), Code::UNAUTHORIZED);
+    }
+    let uri = format!("coap://{}/.well-known/core", server.local_addr());
+    assert_eq!(client().get(&uri).await.expect("an answer").text().expect("a text"), "</open>");
+}
+
+#[tokio::test]
+async fn large_bodies_go_both_ways() {
+    let router = Router::new().route("/echo", put(async |body: bytes::Bytes| (Code::CHANGED, body)));
+    let server = server(router).await;
+    let body: Vec<u8> = (0..60_000_u32).map(|n| n.to_le_bytes()[usize::from(n % 7 == 0)]).collect();
+    let request = client().put(format!("coap://{}/echo", server.local_addr()));
+    let response = request.payload(ContentFormat::OCTET_STREAM, body.clone()).await.expect("an answer");
+    assert_eq!((response.code(), response.payload()), (Code::CHANGED, &body[..]));
+}
+
+#[tokio::test]
+async fn states_are_observed_behind_protection() {
+    let notifier = Notifier::new();
+    let state = Arc::new(Mutex::new(0));
+    let read = {
+        let state = Arc::clone(&state);
+        move || std::future::ready(state.lock().expect("nobody panics").to_string())
+    };
+    let router = Router::new().route("/observed", get(read).observed_by(&notifier));
+    let server = server(router.layer(RequireSecured)).await;
+    let client = client();
+    let mut observation = client.observe(format!("coap://{}/observed", server.local_addr()));
+    for value in 0..6 {
+        let text = observation.next().await.expect("it goes on").expect("a state").text().expect("a text").to_owned();
+        assert_eq!(text, value.to_string());
+        *state.lock().expect("nobody panics") = value + 1;
+        notifier.notify();
+    }
+}
+
+#[tokio::test]
+async fn other_keys_and_none_are_told_apart_from_an_answer() {
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let other =
+        Credentials::new(*b"another 16 bytes", EndId::new(CLIENT).expect("short"), EndId::new(SERVER).expect("short"));
+    let wrong = [Keys::for_this_run(other).expect("legal"), keys(b"x", SERVER)];
+    for (keys, code) in wrong.into_iter().zip([Code::BAD_REQUEST, Code::UNAUTHORIZED]) {
+        let client = Client::builder().oscore(keys).build().expect("legal settings");
+        let error = client.get(&uri).await.expect_err("the server does not know it");
+        assert!(
+            matches!(error, Error::Failed { failure: Failure::NotAuthenticated(found), .. } if found == code),
+            "{error}"
+        );
+    }
+    let plain = Server::builder().route("/", get(async || "open")).bind("127.0.0.1:0").await.expect("it can be bound");
+    let error = client().get(format!("coap://{}/", plain.local_addr())).await.expect_err("no answer is protected");
+    let expected = Failure::NotAuthenticated(Code::BAD_OPTION);
+    assert!(matches!(error, Error::Failed { failure, .. } if failure == expected), "{error}");
+}
+
+/// Numbers, and what was told to keep.
+#[derive(Debug, Default)]
+struct Shelf {
+    reserved: AtomicU64,
+    finished: Mutex<Option<(u64, Option<ReplayWindow>)>>,
+    refuses: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OnShelf(Arc<Shelf>);
+
+impl NumberStore for OnShelf {
+    fn reserve(&self, up_to: u64) -> io::Result<()> {
+        if self.0.refuses {
+            return Err(io::Error::other("the shelf is full"));
+        }
+        let before = self.0.reserved.fetch_max(up_to, Ordering::SeqCst);
+        assert!(before <= up_to, "numbers are reserved in order");
+        Ok(())
+    }
+
+    fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
+        *self.0.finished.lock().expect("nobody panics") = Some((next, window));
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn one_socket_at_a_time_has_keys_and_the_next_one_goes_on_where_it_ended() {
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let shelf = OnShelf::default();
+    let keys = Keys::new(credentials(CLIENT, SERVER), Start::First, shelf.clone()).expect("legal credentials");
+    let of = || Client::builder().oscore(keys.clone()).build().expect("legal settings");
+    let (first, second) = (of(), of());
+    for _ in 0..300 {
+        first.get(&uri).await.expect("an answer");
+    }
+    assert!(matches!(second.get(&uri).await, Err(Error::Refused(_))), "its numbers would be used twice");
+    assert!(shelf.0.reserved.load(Ordering::SeqCst) >= 300);
+    drop(first);
+    let ended = || *shelf.0.finished.lock().expect("nobody panics");
+    for _ in 0..500 {
+        if ended().is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(ended().expect("it has ended").0, 300);
+    for _ in 0..10 {
+        second.get(&uri).await.expect("no number is used twice, or the server would refuse it");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_protected_without_a_place_for_numbers_and_a_server_does_not_start() {
+    let shelf = || OnShelf(Arc::new(Shelf { refuses: true, ..Shelf::default() }));
+    let keys = |own, other| Keys::new(credentials(own, other), Start::First, shelf()).expect("legal credentials");
+    let client = Client::builder().oscore(keys(CLIENT, SERVER)).build().expect("legal settings");
+    assert!(matches!(client.get("coap://127.0.0.1:9/").await, Err(Error::Refused(_))));
+    let bound = Server::builder().oscore(keys(SERVER, CLIENT)).bind("127.0.0.1:0").await;
+    assert!(matches!(bound, Err(BindError::Config(_))), "{bound:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_protected_is_not_sent() {
+    let mut responses = client().multicast("coap://224.0.1.187/").await.expect("it is a group");
+    assert!(matches!(responses.next().await, Some(Err(Error::Refused(_)))));
+    let twice = Server::builder().oscore(keys(SERVER, CLIENT)).oscore(keys(SERVER, CLIENT)).bind("127.0.0.1:0").await;
+    assert!(matches!(twice, Err(BindError::Config(_))), "{twice:?}");
+    let workers = Server::builder().oscore(keys(SERVER, CLIENT)).workers(2).bind("127.0.0.1:0").await;
+    assert!(matches!(workers, Err(BindError::Workers(_))), "{workers:?}");
+}
