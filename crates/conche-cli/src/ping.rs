@@ -47,8 +47,8 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let runtime = runtime::start()?;
     let mut statistics = Statistics::default();
     let outcome = runtime.block_on(async {
-        let client =
-            records.watch(args.credentials.of(args.control.of(Client::builder()))?).build().map_err(Error::from)?;
+        let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
+        let client = records.watch(client).build().map_err(Error::from)?;
         let outcome = tokio::select! {
             done = ping(&client, &args, global, &mut statistics) => done,
             stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be caught"),

@@ -84,12 +84,12 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let server = server.workers(args.workers.into());
         let server = if args.public { server.validate_sources() } else { server };
         let server = if args.q_block { server.q_block(QBlock::default()) } else { server };
-        let (scheme, port) = match args.credentials.is_some() {
+        let (scheme, port) = match args.credentials.has_sessions() {
             true => ("coaps", DEFAULT_SECURED_PORT),
             false => ("coap", DEFAULT_PORT),
         };
         let bind = args.bind.unwrap_or_else(|| format!("[::]:{port}"));
-        let mut server = records.watch(args.credentials.of(server)?).bind(&bind).await?;
+        let mut server = records.watch(args.credentials.of(server, global)?).bind(&bind).await?;
         announce(format!("{scheme}://{}", server.local_addr()), global)?;
         tokio::select! {
             () = stop => server.shutdown(GRACE).await,
