@@ -166,7 +166,7 @@ impl<C: SharedController> Driver<C> {
         let shared = (Arc::clone(&cancelled), Arc::clone(&turns), Arc::clone(&scarcity));
         let handle = Handle::new(sender, shared, local, bounds);
         let clock = Clock::start();
-        let secured = Secured::start(clock.now(), &start.security)?;
+        let secured = Secured::start(clock.now(), &start.security, start.limits.peers)?;
         let message_bytes = start.limits.message_bytes;
         let place = if secured.is_some() { Secured::longest_datagram(message_bytes) } else { message_bytes };
         let topics = Topics::new(&router);

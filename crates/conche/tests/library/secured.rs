@@ -280,3 +280,18 @@ async fn who_comes_after_one_who_has_given_up_begins_anew() {
         assert!(error.is_timeout_or_unreachable(), "{error:?}");
     }
 }
+
+#[tokio::test]
+async fn servers_that_are_silent_hold_up_no_other() {
+    let mute = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let port = mute.local_addr().expect("an address").port();
+    let (server, client) = (server().await, client());
+    let mut waiting = Vec::new();
+    for host in 0..600_u32 {
+        let address = std::net::Ipv4Addr::from(0x7f01_0000 + host);
+        waiting.push(tokio::spawn(client.get(format!("coaps://{address}:{port}/")).send()));
+    }
+    tokio::task::yield_now().await;
+    assert!(client.get(uri(&server, "/hello")).await.is_ok());
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
+}

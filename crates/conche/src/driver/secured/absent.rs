@@ -19,7 +19,7 @@ pub(super) struct Secured(Infallible);
 
 impl Secured {
     #[expect(clippy::unnecessary_wraps, reason = "with the feature there may be an error")]
-    pub(super) fn start(_: Instant, _: &Arc<Security>) -> io::Result<Option<Self>> {
+    pub(super) fn start(_: Instant, _: &Arc<Security>, _: usize) -> io::Result<Option<Self>> {
         Ok(None)
     }
 

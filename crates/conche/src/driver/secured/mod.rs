@@ -99,8 +99,8 @@ fn is_of(quoted: &[u8], sent: &[u8]) -> bool {
 }
 
 impl Secured {
-    /// `None` if nothing is secured.
-    pub(super) fn start(now: Instant, security: &Arc<Security>) -> io::Result<Option<Self>> {
+    /// `None` if nothing is secured. A client has sessions with so many peers at most.
+    pub(super) fn start(now: Instant, security: &Arc<Security>, peers: usize) -> io::Result<Option<Self>> {
         if security.is_none() {
             return Ok(None);
         }
@@ -109,7 +109,11 @@ impl Secured {
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let epoch = since_1970.saturating_sub(now - Instant::ZERO);
         let server = security.server_credentials(epoch).map_err(io::Error::other)?;
-        let config = Config { server, mtu: MTU, key_log: security.key_log.clone(), ..Config::default() };
+        let mut config = Config { server, mtu: MTU, key_log: security.key_log.clone(), ..Config::default() };
+        if !security.is_server() {
+            // Whom a client talks to is its own choice, and how many at once its callers'.
+            (config.max_sessions, config.max_handshakes) = (peers, peers);
+        }
         let mut sessions = Sessions::new(now, config, seed).map_err(io::Error::other)?;
         sessions.set_source_groups(Box::new(|place: &Place| Address::from(place.at).prefix()));
         Ok(Some(Self {
@@ -234,15 +238,14 @@ impl<C: SharedController> Driver<C> {
         self.hear_sessions();
     }
 
-    /// What the sessions have to say, until they have no more or no more may leave at once.
-    pub(super) fn hear_sessions(&mut self) {
-        let Some(secured) = &mut self.secured else { return };
-        while let Some(held) = secured.held.pop_front() {
+    /// Hands in what the endpoint had no room for. `false` if it has none yet.
+    fn hand_in_held(&mut self) -> bool {
+        while let Some(held) = self.secured.as_mut().and_then(|secured| secured.held.pop_front()) {
             let input = match &held {
                 Held::Over(peer) => {
                     self.endpoint.lose_peer(self.now, peer);
                     self.observations_lost(*peer);
-                    return self.hear_sessions();
+                    continue;
                 }
                 Held::Unreachable(peer) => Input::Unreachable { peer: *peer, quoted: None },
                 Held::Message { from, local, bytes } => {
@@ -252,10 +255,21 @@ impl<C: SharedController> Driver<C> {
                 }
             };
             if self.endpoint.handle(self.now, input).is_err() {
-                secured.held.push_front(held);
-                return;
+                if let Some(secured) = &mut self.secured {
+                    secured.held.push_front(held);
+                }
+                return false;
             }
         }
+        true
+    }
+
+    /// What the sessions have to say, until they have no more or no more may leave at once.
+    pub(super) fn hear_sessions(&mut self) {
+        if !self.hand_in_held() {
+            return;
+        }
+        let Some(secured) = &mut self.secured else { return };
         while !self.outgoing.is_full() {
             match secured.sessions.poll(self.now, &mut secured.buffer) {
                 Output::Transmit { to, len } => {
