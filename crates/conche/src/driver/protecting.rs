@@ -18,7 +18,6 @@ mod with {
     use crate::oscore::{self, Keys, Lease, LeaseError};
     use crate::prefixes::Prefixes;
     use crate::security::Identity;
-    use crate::server::{Response, unprotected};
     use crate::settings::SharedController;
 
     /// The keys that a socket has, and those that it takes when it needs them.
@@ -123,13 +122,14 @@ mod with {
             }
         }
 
-        /// Who has sent a request that was protected itself; or what it is answered if it had to be.
-        pub(in crate::driver) fn identify_protected(&self, request: RequestId) -> Result<Option<Identity>, Response> {
-            let context = self.endpoint.security(request);
-            match context.and_then(|context| self.protecting.identity(context)) {
-                None if self.protecting.only => Err(unprotected().into()),
-                identity => Ok(identity),
-            }
+        /// Who has sent a request that was protected itself.
+        pub(in crate::driver) fn identify_protected(&self, request: RequestId) -> Option<Identity> {
+            self.protecting.identity(self.endpoint.security(request)?)
+        }
+
+        /// Requests are answered only if somebody vouches for them.
+        pub(in crate::driver) const fn wants_identity(&self) -> bool {
+            self.protecting.only
         }
 
         /// Gives all keys back.
@@ -150,7 +150,6 @@ mod without {
 
     use crate::driver::{Address, Driver};
     use crate::security::Identity;
-    use crate::server::Response;
     use crate::settings::SharedController;
 
     /// Nothing is protected.
@@ -177,9 +176,14 @@ mod without {
         #[expect(clippy::unused_self, reason = "as with the feature")]
         pub(in crate::driver) fn numbers_stored(&mut self, (): ()) {}
 
-        #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
-        pub(in crate::driver) fn identify_protected(&self, _: RequestId) -> Result<Option<Identity>, Response> {
-            Ok(None)
+        #[expect(clippy::unused_self, reason = "as with the feature")]
+        pub(in crate::driver) fn identify_protected(&self, _: RequestId) -> Option<Identity> {
+            None
+        }
+
+        #[expect(clippy::unused_self, reason = "as with the feature")]
+        pub(in crate::driver) const fn wants_identity(&self) -> bool {
+            false
         }
 
         #[expect(clippy::unused_self, reason = "as with the feature")]
