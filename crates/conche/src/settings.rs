@@ -1,7 +1,7 @@
 //! What client and server have in common: the endpoint's configuration, and which controller is for whom.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use conche_proto::cc::temper::Temper;
@@ -105,6 +105,20 @@ impl<C> Settings<C> {
         }
     }
 
+    /// Whether there are OSCORE keys for a destination.
+    #[cfg(feature = "oscore")]
+    pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<C> {
+        let toward = self.oscore.toward.clone();
+        move |to| toward.of(to.ip()).is_some()
+    }
+
+    /// There are none.
+    #[cfg(not(feature = "oscore"))]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<C> {
+        |_| false
+    }
+
     pub(crate) fn set_controller_for(&mut self, prefix: IpNet, controller: C) {
         self.prefixes.set(prefix, controller);
     }
@@ -122,6 +136,10 @@ impl<C: SharedController> Settings<C> {
         let bytes = self.config.limits.message_bytes;
         if let Some(longest) = self.security.longest_message().filter(|longest| bytes > *longest) {
             return Err(ConfigError::SecuredMessage { bytes, longest });
+        }
+        #[cfg(feature = "oscore")]
+        if self.oscore.only && self.oscore.served.is_empty() && !self.security.names_clients() {
+            return Err(ConfigError::NobodyHasKeys);
         }
         for controller in self.prefixes.iter().map(|(_, controller)| controller).chain([&self.controller]) {
             for warning in self.config.validate_with(controller)? {
@@ -263,6 +281,12 @@ pub enum ConfigError {
         /// Why.
         problem: String,
     },
+    /// Only who has keys is answered, and nobody has.
+    #[cfg(feature = "oscore")]
+    #[error(
+        "secured_only answers nobody without keys: add some with ServerBuilder::oscore or psk, or client_roots to a certificate"
+    )]
+    NobodyHasKeys,
     /// The operating system has no randomness, without which tokens could be guessed.
     #[error("the operating system gives no random bytes: {0}")]
     NoRandomness(String),
@@ -272,7 +296,6 @@ pub enum ConfigError {
 mod tests {
     use super::*;
     use conche_proto::{Instant, Request, codec::Body, codec::Code};
-    use std::net::SocketAddr;
 
     #[test]
     fn a_prefix_that_is_set_again_has_the_last_controller_whatever_follows_its_bits() {

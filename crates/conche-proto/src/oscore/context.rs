@@ -1,6 +1,7 @@
 //! [`Context`]: the keys of one pair of ends, what was sent with them, and what came (RFC 8613 §3.1).
 
 use alloc::boxed::Box;
+use core::hash::{Hash, Hasher};
 
 use super::cose::{CommonIv, Key, Nonce};
 use super::derive::{Material, Output};
@@ -108,6 +109,18 @@ impl Context {
     #[must_use]
     pub fn window(&self) -> Option<ReplayWindow> {
         self.arrivals.map(|arrivals| arrivals.window)
+    }
+
+    /// Tells a hash function with what this end protects: the same for contexts that would use the same nonces with the same key,
+    /// which must not be in use together, wherever they are. Its state and its result are not to be shown, nor is its key to be known.
+    pub fn hash_sender<H: Hasher>(&self, state: &mut H) {
+        self.sender_key.0.hash(state);
+        self.common_iv.0.hash(state);
+    }
+
+    /// This end protects with the same key and nonces in both.
+    pub(super) fn sends_as(&self, other: &Self) -> bool {
+        self.sender_key.is(&other.sender_key) & self.common_iv.is(&other.common_iv)
     }
 
     /// The nonce of what this end, or the other one, gave a number to.

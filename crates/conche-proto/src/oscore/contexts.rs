@@ -1,6 +1,7 @@
 //! [`Contexts`]: all security contexts of an endpoint, found by number, or by what a request says of its sender.
 
 use alloc::collections::VecDeque;
+use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
@@ -71,6 +72,8 @@ pub struct Contexts {
     by_names: Index,
     /// By the other end's ID, which may be all that a request says.
     by_id: Index,
+    /// By what this end protects with.
+    by_sender: Index,
     hash: Keyed,
     pub(super) freshness: Freshness,
     most: usize,
@@ -84,6 +87,15 @@ pub struct Contexts {
 struct Hashes {
     names: u64,
     id: u64,
+}
+
+/// What a context protects with, as it is hashed.
+struct Sender<'a>(&'a Context);
+
+impl Hash for Sender<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash_sender(state);
+    }
 }
 
 #[derive(Debug)]
@@ -111,6 +123,7 @@ impl Contexts {
             arena: Arena::new(),
             by_names: Index::new(),
             by_id: Index::new(),
+            by_sender: Index::new(),
             hash: Keyed::new(&mut random),
             freshness: Freshness::new(key, CHALLENGE_LIFETIME),
             most,
@@ -129,6 +142,10 @@ impl Contexts {
         if self.find(context.recipient_id(), context.id_context()).is_some() {
             return Err(InsertError::Duplicate);
         }
+        let sender = self.hash.hash(&Sender(&context));
+        if self.by_sender.peek(&self.arena, sender, |entry| entry.context.sends_as(&context)).is_some() {
+            return Err(InsertError::SameSender);
+        }
         let generation =
             self.inserted.checked_add(1).filter(|_| self.arena.len() < self.most).ok_or(InsertError::Full)?;
         let hashes = self.hashes(context.recipient_id(), context.id_context());
@@ -136,6 +153,7 @@ impl Contexts {
         self.inserted = generation;
         self.by_names.insert(hashes.names, place);
         self.by_id.insert(hashes.id, place);
+        self.by_sender.insert(sender, place);
         let id = ContextId { place, generation };
         self.ask(id);
         Ok(id)
@@ -146,6 +164,7 @@ impl Contexts {
         self.get(id)?;
         self.by_names.remove(id.place);
         self.by_id.remove(id.place);
+        self.by_sender.remove(id.place);
         self.asking.retain(|reserve| reserve.context != id);
         self.arena.take(id.place).map(|entry| entry.context)
     }
@@ -244,4 +263,10 @@ pub enum InsertError {
     /// There is one already whose other end has the same ID and ID context.
     #[error("there is a security context with the same recipient ID and ID context")]
     Duplicate,
+    /// There is one already with the same sender key and Common IV. Each counts its own messages: nonces would repeat
+    /// (RFC 8613 §3.3).
+    #[error(
+        "there is a security context with the same master secret, salt, ID context and sender ID: each needs another sender ID, or secret"
+    )]
+    SameSender,
 }

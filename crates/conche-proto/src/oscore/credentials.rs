@@ -11,6 +11,9 @@ use super::{Aead, Hkdf};
 
 /// What a [`Context`](super::Context) is derived of. The other end has the same with the two IDs exchanged.
 ///
+/// Master secret, salt, ID context and sender ID make the key that this end sends with, so that no two credentials have all of them in
+/// common (RFC 8613 §3.3): whoever has one secret for many peers gives itself another ID, or an ID context, toward each.
+///
 /// ```
 /// use conche_proto::oscore::{Context, Credentials, EndId, Start};
 ///
@@ -25,7 +28,7 @@ use super::{Aead, Hkdf};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Credentials {
-    /// Nobody else knows it. 16 random bytes or more (RFC 8613 §3.3, §12.3).
+    /// Nobody else knows it. [`SHORTEST_SECRET`](Self::SHORTEST_SECRET) random bytes or more (RFC 8613 §3.3, §12.3).
     pub master_secret: Secret,
     /// Known to both ends, and not necessarily secret; may be empty.
     pub master_salt: Vec<u8>,
@@ -43,6 +46,9 @@ pub struct Credentials {
 }
 
 impl Credentials {
+    /// Bytes of a master secret at least, as many as the shortest key has (RFC 8613 §3.2.1, §12.3).
+    pub const SHORTEST_SECRET: usize = 16;
+
     /// Bytes of an ID context at most: the option's value tells its length in one byte, and has 255 with everything
     /// (RFC 8613 §6.1).
     pub const LONGEST_ID_CONTEXT: usize = 240;
@@ -66,8 +72,9 @@ impl Credentials {
     ///
     /// The first of what [`CredentialsError`] lists.
     pub fn check(&self) -> Result<(), CredentialsError> {
-        if self.master_secret.as_slice().is_empty() {
-            return Err(CredentialsError::NoSecret);
+        match self.master_secret.as_slice().len() {
+            Self::SHORTEST_SECRET.. => {}
+            length => return Err(CredentialsError::ShortSecret { length }),
         }
         if self.sender_id == self.recipient_id {
             return Err(CredentialsError::SameIds);
@@ -163,9 +170,12 @@ impl fmt::Debug for EndId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CredentialsError {
-    /// The master secret is empty.
-    #[error("the master secret is empty: it is to be 16 random bytes or more")]
-    NoSecret,
+    /// The master secret can be guessed.
+    #[error("the master secret has {length} bytes: it is to be {} random bytes or more", Credentials::SHORTEST_SECRET)]
+    ShortSecret {
+        /// Its length, in bytes.
+        length: usize,
+    },
     /// Both ends would use the same keys and nonces (RFC 8613 §3.3).
     #[error("sender ID and recipient ID are the same: each end needs one of its own")]
     SameIds,

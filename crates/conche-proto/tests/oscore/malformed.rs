@@ -165,7 +165,10 @@ fn credentials_that_cannot_be_safe_are_refused() {
     assert_eq!(check(new(b"", b"")), Err(CredentialsError::SameIds));
     assert_eq!(check(new(b"", b"7 bytes")), Ok(()));
     assert_eq!(EndId::new(b"8 bytes!"), None);
-    assert_eq!(check(Credentials { master_secret: vec![].into(), ..new(b"a", b"b") }), Err(CredentialsError::NoSecret));
+    for length in [0, 1, 15] {
+        let short = Credentials { master_secret: vec![7; length].into(), ..new(b"a", b"b") };
+        assert_eq!(check(short), Err(CredentialsError::ShortSecret { length }));
+    }
     for (length, expected) in [(240, Ok(())), (241, Err(CredentialsError::IdContextLength { length: 241 }))] {
         let id_context = Some(vec![0; length].into_boxed_slice());
         assert_eq!(check(Credentials { id_context, ..new(b"a", b"b") }), expected);
@@ -181,8 +184,8 @@ fn credentials_that_cannot_be_safe_are_refused() {
 fn a_table_of_contexts_is_bounded_and_names_are_not_used_again() {
     let [client, _] = credentials();
     let context = |recipient: u8| {
-        let credentials = Credentials { recipient_id: id(&[recipient]), ..client.clone() };
-        Context::derive(&credentials, Start::First).expect("legal")
+        let [sender_id, recipient_id] = [recipient + 10, recipient].map(|byte| id(&[byte]));
+        Context::derive(&Credentials { sender_id, recipient_id, ..client.clone() }, Start::First).expect("legal")
     };
     let mut contexts = Contexts::new(2, [1; 32]);
     let first = contexts.insert(context(1)).expect("room");
@@ -232,4 +235,28 @@ fn a_proxy_uri_is_divided_and_comes_out_in_parts() {
 fn altered_without_proxy(request: &conche_proto::codec::OwnedMessage) -> conche_proto::codec::OwnedMessage {
     let body = Body::builder().option(OptionNumber::OSCORE, option(request)).payload(request.payload().to_vec());
     message(Type::Confirmable, request.code(), &body.build().expect("legal"))
+}
+
+// RFC 8613 §3.3
+#[test]
+fn what_would_repeat_the_nonces_of_another_context_is_refused_as_long_as_that_is_there() {
+    let id = |id: &[u8]| EndId::new(id).expect("short");
+    let context = |sender: &[u8], recipient: &[u8], salt: &[u8]| {
+        let credentials = Credentials {
+            master_salt: salt.to_vec(),
+            ..Credentials::new(*b"one for a house.", id(sender), id(recipient))
+        };
+        Context::derive(&credentials, Start::First).expect("legal")
+    };
+    let mut contexts = Contexts::new(9, [7; 32]);
+    let first = contexts.insert(context(b"s", b"1", b"")).expect("room");
+    // A salt that ends in zeros makes the same keys (RFC 2104 §2).
+    for salt in [&b""[..], b"\0"] {
+        assert_eq!(contexts.insert(context(b"s", b"2", salt)), Err(InsertError::SameSender));
+    }
+    for (sender, recipient, salt) in [(&b"t"[..], b"3", &b""[..]), (b"s", b"4", b"salt")] {
+        contexts.insert(context(sender, recipient, salt)).expect("it has a key of its own");
+    }
+    contexts.remove(first).expect("it is there");
+    contexts.insert(context(b"s", b"2", b"")).expect("nobody else has its key");
 }

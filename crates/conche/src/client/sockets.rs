@@ -51,18 +51,23 @@ struct Open {
 /// Sockets of one IP version: enough for 16 000 messages a second to one destination.
 const MOST: usize = 64;
 
-/// Starts a driver, whatever its controller.
-pub(super) struct Start(Box<dyn Fn(Binding) -> Result<Handle, Error> + Send + Sync>);
+/// How drivers are started, whatever their controller.
+pub(super) struct Start {
+    start: Box<dyn Fn(Binding) -> Result<Handle, Error> + Send + Sync>,
+    /// For which destinations there is one only: its keys are in no other (OSCORE, RFC 8613).
+    stays: Box<dyn Fn(SocketAddr) -> bool + Send + Sync>,
+}
 
 impl Sockets {
     pub(super) fn own<C: SharedController>(settings: Settings<C>, v4: Binding, v6: Binding) -> Self {
+        let stays = settings.keys_toward();
         let start = move |binding| {
             // Whatever requests arrive, an empty router answers with 4.04.
             let (handle, _task) = settings.start(binding, Role::Client, Router::new(), Handlers::default())?;
             Ok(handle)
         };
         let [v4, v6] = [v4, v6].map(|binding| Slot { binding, open: Mutex::default() });
-        Self::Own(Box::new(Own { start: Start(Box::new(start)), v4, v6 }))
+        Self::Own(Box::new(Own { start: Start { start: Box::new(start), stays: Box::new(stays) }, v4, v6 }))
     }
 
     /// The driver for a destination, started if there is none, and what it calls that destination.
@@ -116,6 +121,8 @@ impl Slot {
         let has_ids = |handle: &Handle| handle.reach(to).is_none_or(|address| !handle.is_short_of_ids(address));
         let mut in_turn = (before..count).chain(0..before.min(count));
         let chosen = match in_turn.find(|index| handles.get(*index).is_some_and(has_ids)) {
+            // It waits, where it was first.
+            _ if (start.stays)(to) => before,
             Some(index) => index,
             None if count == 0 => 0,
             None if self.binding.chooses_port() && count < MOST => count,
@@ -123,7 +130,7 @@ impl Slot {
             None => before,
         };
         if chosen == count {
-            match start.0(self.binding.clone()) {
+            match (start.start)(self.binding.clone()) {
                 Ok(handle) => handles.push(handle),
                 Err(error) if count == 0 => return Err(error),
                 Err(error) => {
@@ -137,7 +144,7 @@ impl Slot {
         }
         let handle = &mut handles[chosen];
         if handle.is_stopped() {
-            *handle = start.0(self.binding.clone())?;
+            *handle = (start.start)(self.binding.clone())?;
         }
         Ok(handle.clone())
     }
@@ -188,6 +195,23 @@ mod tests {
         use_up_ids(&client, busy, 247);
         assert_eq!(port(&client, busy), first, "what is free again is used before another is opened");
         assert_eq!(client.sockets.open().len(), 3);
+    }
+
+    #[cfg(feature = "oscore")]
+    #[tokio::test(start_paused = true)]
+    async fn who_is_asked_with_keys_is_asked_from_the_port_that_has_them() {
+        use crate::oscore::{Credentials, EndId, Keys};
+        let ids = [b"c", b"s"].map(|id| EndId::new(id).expect("short"));
+        let keys = Keys::for_this_run(Credentials::new(*b"of 16 such bytes", ids[0], ids[1])).expect("legal");
+        let secured = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
+        let client = Client::builder().oscore_for("127.0.0.1/32".parse().expect("a prefix"), keys);
+        let (client, other) = (client.build().expect("legal settings"), ([127, 0, 0, 2], 9).into());
+        let first = port(&client, secured);
+        use_up_ids(&client, secured, 247);
+        assert_eq!(port(&client, secured), first);
+        use_up_ids(&client, other, 247);
+        assert_ne!(port(&client, other), first);
+        assert_eq!(port(&client, secured), first, "not even when there is another port");
     }
 
     #[tokio::test(start_paused = true)]

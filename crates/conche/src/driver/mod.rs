@@ -59,7 +59,7 @@ use tracing::{debug, warn};
 
 use crate::paths::{PathStore, Sharing};
 use crate::security::{Identity, Security};
-use crate::server::{Response, Router};
+use crate::server::{Response, Router, unprotected};
 use crate::settings::SharedController;
 use crate::watch::Watchers;
 use bodies::Bodies;
@@ -417,8 +417,8 @@ impl<C: SharedController> Driver<C> {
 
     /// Who has sent a request: whom its own protection names, or its session. Or what it is answered if nobody vouches for it.
     fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, Response> {
-        let protected = self.identify_protected(request)?;
-        Ok(protected.or_else(|| self.secured.as_ref()?.identity(from)))
+        let identity = self.identify_protected(request).or_else(|| self.secured.as_ref()?.identity(from));
+        if identity.is_none() && self.wants_identity() { Err(unprotected().into()) } else { Ok(identity) }
     }
 
     fn respond(&mut self, request: RequestId, response: Response) {

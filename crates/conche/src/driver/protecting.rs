@@ -21,7 +21,6 @@ mod with {
     use crate::oscore::{self, Keys, KeysError, Lease};
     use crate::prefixes::Prefixes;
     use crate::security::Identity;
-    use crate::server::{Response, unprotected};
     use crate::settings::SharedController;
 
     /// So long a request waits for keys that another socket has. That one may have ended, and be about to give them back.
@@ -194,13 +193,14 @@ mod with {
             }
         }
 
-        /// Who has sent a request that was protected itself; or what it is answered if it had to be.
-        pub(in crate::driver) fn identify_protected(&self, request: RequestId) -> Result<Option<Identity>, Response> {
-            let context = self.endpoint.security(request);
-            match context.and_then(|context| self.protecting.identity(context)) {
-                None if self.protecting.only => Err(unprotected().into()),
-                identity => Ok(identity),
-            }
+        /// Who has sent a request that was protected itself.
+        pub(in crate::driver) fn identify_protected(&self, request: RequestId) -> Option<Identity> {
+            self.protecting.identity(self.endpoint.security(request)?)
+        }
+
+        /// Requests are answered only if somebody vouches for them.
+        pub(in crate::driver) const fn wants_identity(&self) -> bool {
+            self.protecting.only
         }
 
         /// Gives all keys back.
@@ -224,7 +224,6 @@ mod without {
     use crate::driver::handle::Asked;
     use crate::driver::{Address, Driver};
     use crate::security::Identity;
-    use crate::server::Response;
     use crate::settings::SharedController;
 
     /// Nothing is protected.
@@ -251,9 +250,14 @@ mod without {
         #[expect(clippy::unused_self, reason = "as with the feature")]
         pub(in crate::driver) fn hear_of_keys(&mut self, (): ()) {}
 
-        #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
-        pub(in crate::driver) fn identify_protected(&self, _: RequestId) -> Result<Option<Identity>, Response> {
-            Ok(None)
+        #[expect(clippy::unused_self, reason = "as with the feature")]
+        pub(in crate::driver) fn identify_protected(&self, _: RequestId) -> Option<Identity> {
+            None
+        }
+
+        #[expect(clippy::unused_self, reason = "as with the feature")]
+        pub(in crate::driver) const fn wants_identity(&self) -> bool {
+            false
         }
 
         pub(in crate::driver) async fn give_keys_back(&mut self) {}

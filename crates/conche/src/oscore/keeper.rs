@@ -22,8 +22,8 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Reads a configuration file of libcoap, or a directory of aiocoap, and locks what it names: one pair of ends, or as many
-    /// as a libcoap server has recipients.
+    /// Reads a configuration file of libcoap, or a directory of aiocoap, and locks what it names: one pair of ends. A file of
+    /// several recipients is refused, as this end would have one key, and so one row of numbers, for all of them.
     ///
     /// # Errors
     ///
@@ -38,20 +38,13 @@ impl Keeper {
         let text = read(path)?;
         check_mode(path)?;
         let text = String::from_utf8(text).map_err(|_| OpenError::wrong(path, None, "it is no text"))?;
-        let all = libcoap::parse(path, &text)?;
-        let is_only = all.len() == 1;
-        let keepers = all.into_iter().map(|credentials| {
+        let credentials = libcoap::parse(path, &text)?;
+        let beside = |extension: &str| {
             let mut file = path.as_os_str().to_owned();
-            if !is_only {
-                let id = credentials.recipient_id.as_slice().iter().map(|byte| format!("{byte:02x}"));
-                file.push(format!(".{}", id.collect::<String>()));
-            }
-            let mut lock = file.clone();
-            file.push(".sequence.json");
-            lock.push(".lock");
-            Self::new(path, credentials, file.into(), Path::new(&lock))
-        });
-        keepers.collect()
+            file.push(extension);
+            PathBuf::from(file)
+        };
+        Self::new(path, credentials, beside(".sequence.json"), &beside(".lock")).map(|keeper| vec![keeper])
     }
 
     fn open_directory(directory: &Path) -> Result<Self, OpenError> {
@@ -109,7 +102,14 @@ impl Keeper {
 
     /// Where the last context ended, for whoever writes that the credentials are in use before they are.
     pub(super) fn begin(&mut self) -> Result<Start, OpenError> {
-        if std::mem::replace(&mut self.is_started, true) {
+        let start = self.read()?;
+        self.is_started = true;
+        Ok(start)
+    }
+
+    /// Where the last context ended, if there is none now.
+    fn read(&self) -> Result<Start, OpenError> {
+        if self.is_started {
             return Err(OpenError::InUse { file: self.file.clone() });
         }
         let text = files::read_up_to(&self.file, sequence::MOST_BYTES).map_err(OpenError::io(&self.file))?;
@@ -139,7 +139,12 @@ impl Keeper {
     }
 }
 
+/// One file says all: what is reserved takes the place of what was closed.
 impl NumberStore for Keeper {
+    fn kept(&self) -> io::Result<Start> {
+        self.read().map_err(io::Error::other)
+    }
+
     fn reserve(&self, up_to: u64) -> io::Result<()> {
         Self::reserve(self, up_to)
     }

@@ -9,6 +9,7 @@ use conche_proto::oscore::{Context, Credentials, CredentialsError, InsertError, 
 use thiserror::Error;
 use tokio::sync::watch;
 
+use super::senders::SenderInUse;
 use super::{Identity, Keeper, OpenError};
 
 /// So many numbers are kept as used before the first one is, so that they last until the store has kept more.
@@ -16,17 +17,25 @@ const AHEAD: u64 = 256;
 
 /// Where numbers are kept that may have been used.
 ///
-/// Its methods may block: all but the first call run on a thread for that.
+/// Its methods may block: all calls but those with which a socket takes the keys run on a thread for that.
 pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
-    /// Keeps that all numbers below `up_to` may have been used, and returns when that will survive a power cut. The next program
-    /// begins with [`Start::Restarted`] at the last `up_to`.
+    /// The last of [`reserve`](Self::reserve) and [`finish`](Self::finish) that was called. [`Start::Restarted`] at its
+    /// `up_to`, if that was `reserve`; after `finish` [`Start::Resumed`], or `Restarted` at its `next` without a window;
+    /// [`Start::First`] if neither ever was, on any machine. It is asked once, before the first number is reserved.
+    ///
+    /// # Errors
+    /// If that is not known. Then nothing is protected.
+    fn kept(&self) -> io::Result<Start>;
+
+    /// Keeps that all numbers below `up_to` may have been used, and returns when that will survive a power cut. In one step with that it
+    /// voids what [`finish`](Self::finish) kept: were it found again, numbers would be used twice and old requests be taken as new.
     ///
     /// # Errors
     /// If it will not. Then none of these numbers is used, and it is asked again.
     fn reserve(&self, up_to: u64) -> io::Result<()>;
 
-    /// At an orderly end: keeps that no number from `next` on was used, and which requests came. The next program may begin with
-    /// [`Start::Resumed`], if this is removed from where it is kept before it does. By default nothing of it is kept.
+    /// At an orderly end: keeps that no number from `next` on was used, and which requests came, until the next
+    /// [`reserve`](Self::reserve). By default nothing of it is kept, and what was reserved counts as used.
     ///
     /// # Errors
     /// If it was not kept. What was [reserved](Self::reserve) still is.
@@ -41,12 +50,20 @@ pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
 struct ThisRun;
 
 impl NumberStore for ThisRun {
+    fn kept(&self) -> io::Result<Start> {
+        Ok(Start::First)
+    }
+
     fn reserve(&self, _: u64) -> io::Result<()> {
         Ok(())
     }
 }
 
 /// The credentials of one end for one peer, and where their numbers are kept. A clone is the same keys.
+///
+/// Of keys that have master secret, salt, ID context and sender ID in common, only one can be in use in a program at a time: they would
+/// protect different messages with the same numbers, and each of them would tell what the other one is about. A server with one secret for all
+/// clients gives itself another ID, or an ID context, toward each.
 #[derive(Clone, Debug)]
 pub struct Keys(Arc<Shared>);
 
@@ -102,27 +119,29 @@ impl Shared {
 
 #[derive(Debug)]
 struct State {
-    /// How the next socket begins that has them.
-    start: Start,
+    /// How the next socket begins that has them; `None` before the store was asked.
+    start: Option<Start>,
     leased: bool,
 }
 
 impl Keys {
-    /// Credentials whose numbers begin with `start`, and are kept there.
+    /// Credentials whose numbers are kept there, and begin where [`NumberStore::kept`] says. There are no two keys of the same
+    /// credentials: their clones are used together.
     ///
     /// # Errors
     /// If the credentials are not legal.
-    pub fn new(credentials: Credentials, start: Start, store: impl NumberStore) -> Result<Self, CredentialsError> {
+    pub fn new(credentials: Credentials, store: impl NumberStore) -> Result<Self, CredentialsError> {
         credentials.check()?;
-        Ok(Self::of(credentials, start, Box::new(store)))
+        Ok(Self::of(credentials, None, Box::new(store)))
     }
 
-    /// Credentials that were made for this run of the program and are used by no other one, before or after it.
+    /// Credentials that were made for this run of the program and are used by no other one, before or after it, nor by other keys
+    /// of this one.
     ///
     /// # Errors
     /// If the credentials are not legal.
     pub fn for_this_run(credentials: Credentials) -> Result<Self, CredentialsError> {
-        Self::new(credentials, Start::First, ThisRun)
+        Self::new(credentials, ThisRun)
     }
 
     /// The credentials of a file, or of a directory, whose numbers are kept beside it: those of [`Keeper::open`].
@@ -140,10 +159,10 @@ impl Keys {
     pub fn kept(mut keeper: Keeper) -> Result<Self, OpenError> {
         let start = keeper.begin()?;
         // They were checked when they were opened.
-        Ok(Self::of(keeper.credentials().clone(), start, Box::new(keeper)))
+        Ok(Self::of(keeper.credentials().clone(), Some(start), Box::new(keeper)))
     }
 
-    fn of(credentials: Credentials, start: Start, store: Box<dyn NumberStore>) -> Self {
+    fn of(credentials: Credentials, start: Option<Start>, store: Box<dyn NumberStore>) -> Self {
         let state = Mutex::new(State { start, leased: false });
         Self(Arc::new(Shared { credentials, store, kept: Mutex::default(), state, given_back: watch::Sender::new(()) }))
     }
@@ -185,6 +204,11 @@ pub enum KeysError {
     /// Another client or server has them, or the same client for the other IP version.
     #[error("another socket has these keys: their numbers would be used twice")]
     InUse,
+    /// Other keys of this program have the same sender.
+    #[error(
+        "other keys that are in use have the same master secret, salt, ID context and sender ID: numbers would be used twice"
+    )]
+    SameSender,
     /// They are not legal.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
@@ -204,6 +228,7 @@ pub(crate) struct Lease {
     /// Numbers below this may have been used.
     reserved: u64,
     ended: Option<Start>,
+    sender: Option<SenderInUse>,
 }
 
 impl Lease {
@@ -213,13 +238,17 @@ impl Lease {
         if state.leased {
             return Err(KeysError::InUse);
         }
-        let start = state.start;
+        let start = match state.start {
+            Some(start) => start,
+            None => *state.start.insert(keys.0.store.kept().map_err(KeysError::Store)?),
+        };
         let context = Context::derive(&keys.0.credentials, start)?;
+        let sender = SenderInUse::new(&context).ok_or(KeysError::SameSender)?;
         state.leased = true;
         drop(state);
         let reserved = context.next_number().saturating_add(AHEAD);
         // If the numbers are not kept it is as it was.
-        let mut lease = Self { keys: keys.clone(), reserved, ended: Some(start) };
+        let mut lease = Self { keys: keys.clone(), reserved, ended: Some(start), sender: Some(sender) };
         keys.0.begin(reserved).map_err(KeysError::Store)?;
         lease.ended = None;
         Ok((lease, context, reserved))
@@ -250,8 +279,10 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        // Before anybody hears that they are free.
+        self.sender = None;
         let mut state = self.keys.state();
-        state.start = self.ended.unwrap_or(Start::Restarted { next: self.reserved });
+        state.start = Some(self.ended.unwrap_or(Start::Restarted { next: self.reserved }));
         state.leased = false;
         self.keys.0.given_back.send_replace(());
     }
@@ -268,6 +299,11 @@ mod tests {
     struct Slate(Arc<AtomicU64>);
 
     impl NumberStore for Slate {
+        fn kept(&self) -> io::Result<Start> {
+            let next = self.0.load(Ordering::SeqCst);
+            Ok(if next == 0 { Start::First } else { Start::Restarted { next } })
+        }
+
         fn reserve(&self, up_to: u64) -> io::Result<()> {
             self.0.store(up_to, Ordering::SeqCst);
             Ok(())
@@ -278,9 +314,10 @@ mod tests {
         }
     }
 
-    fn keys(slate: &Slate) -> Keys {
+    /// Keys of one test alone: others of the program may not have the same at the same time.
+    fn keys(secret: &[u8; 16], store: impl NumberStore) -> Keys {
         let [own, other] = [b"a", b"b"].map(|id| EndId::new(id).expect("short"));
-        Keys::new(Credentials::new(*b"16 random bytes.", own, other), Start::First, slate.clone()).expect("legal")
+        Keys::new(Credentials::new(*secret, own, other), store).expect("legal credentials")
     }
 
     /// Some context of somebody.
@@ -291,9 +328,9 @@ mod tests {
     #[test]
     fn what_is_kept_after_the_end_does_not_take_the_place_of_the_end() {
         let slate = Slate::default();
-        let keys = keys(&slate);
+        let keys = keys(b"of the first one", slate.clone());
         let (mut lease, context, _) = Lease::take(&keys).expect("nobody has them");
-        let (_, other, _) = Lease::take(&self::keys(&slate)).expect("nobody has them");
+        let (_, other, _) = Lease::take(&self::keys(b"of somebody else", Slate::default())).expect("nobody has them");
         let late = lease.reserve(Reserve { context: id(other), up_to: 300 });
         lease.end(&context).expect("it works");
         late().expect("nothing is kept");
@@ -307,13 +344,15 @@ mod tests {
         #[derive(Debug)]
         struct Once(AtomicU64);
         impl NumberStore for Once {
+            fn kept(&self) -> io::Result<Start> {
+                Ok(Start::First)
+            }
+
             fn reserve(&self, _: u64) -> io::Result<()> {
                 if self.0.fetch_add(1, Ordering::SeqCst) == 0 { Err(io::Error::other("full")) } else { Ok(()) }
             }
         }
-        let [own, other] = [b"a", b"b"].map(|id| EndId::new(id).expect("short"));
-        let credentials = Credentials::new(*b"16 random bytes.", own, other);
-        let keys = Keys::new(credentials, Start::First, Once(AtomicU64::new(0))).expect("legal");
+        let keys = keys(b"16 random bytes.", Once(AtomicU64::new(0)));
         assert!(matches!(Lease::take(&keys), Err(KeysError::Store(_))));
         assert_eq!(Lease::take(&keys).expect("it is free").1.next_number(), 0);
     }
@@ -321,7 +360,7 @@ mod tests {
     #[test]
     fn what_is_kept_late_takes_the_place_of_no_more_whoever_has_the_keys_by_then() {
         let slate = Slate::default();
-        let keys = keys(&slate);
+        let keys = keys(b"kept on a slate.", slate.clone());
         let kept = || slate.0.load(Ordering::SeqCst);
 
         let (mut lease, context, reserved) = Lease::take(&keys).expect("nobody has them");

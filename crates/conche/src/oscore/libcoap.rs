@@ -8,8 +8,8 @@ use std::path::Path;
 
 use super::{Aead, Credentials, EndId, Hkdf, OpenError, Secret};
 
-/// One for each recipient that the file names.
-pub(super) fn parse(file: &Path, text: &str) -> Result<Vec<Credentials>, OpenError> {
+/// Those for the one recipient that the file names.
+pub(super) fn parse(file: &Path, text: &str) -> Result<Credentials, OpenError> {
     let mut read = Read::default();
     for (line, number) in text.lines().zip(1..) {
         let line = line.trim();
@@ -21,17 +21,14 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Vec<Credentials>, OpenErr
     let missing = |keyword: &str| OpenError::wrong(file, None, format!("there is no {keyword}"));
     let secret = read.secret.ok_or_else(|| missing("master_secret"))?;
     let sender_id = read.sender_id.ok_or_else(|| missing("sender_id"))?;
-    if read.recipient_ids.is_empty() {
-        return Err(missing("recipient_id"));
-    }
-    let credentials = read.recipient_ids.into_iter().map(|recipient_id| Credentials {
-        master_salt: read.salt.clone().unwrap_or_default(),
-        id_context: read.id_context.clone().map(Vec::into_boxed_slice),
+    let recipient_id = read.recipient_id.ok_or_else(|| missing("recipient_id"))?;
+    Ok(Credentials {
+        master_salt: read.salt.unwrap_or_default(),
+        id_context: read.id_context.map(Vec::into_boxed_slice),
         aead: read.aead.unwrap_or_default(),
         hkdf: read.hkdf.unwrap_or_default(),
-        ..Credentials::new(secret.clone(), sender_id, recipient_id)
-    });
-    Ok(credentials.collect())
+        ..Credentials::new(secret, sender_id, recipient_id)
+    })
 }
 
 #[derive(Default)]
@@ -40,7 +37,7 @@ struct Read {
     salt: Option<Vec<u8>>,
     id_context: Option<Vec<u8>>,
     sender_id: Option<EndId>,
-    recipient_ids: Vec<EndId>,
+    recipient_id: Option<EndId>,
     aead: Option<Aead>,
     hkdf: Option<Hkdf>,
 }
@@ -58,12 +55,12 @@ impl Read {
             "id_context" => once(keyword, &mut self.id_context, bytes(encoding, value)?),
             "sender_id" => once(keyword, &mut self.sender_id, id(encoding, value)?),
             "recipient_id" => {
-                let id = id(encoding, value)?;
-                if self.recipient_ids.contains(&id) {
-                    return Err("this recipient_id was given before".to_owned());
-                }
-                self.recipient_ids.push(id);
-                Ok(())
+                once(keyword, &mut self.recipient_id, id(encoding, value)?).map_err(|given| {
+                    format!(
+                        "{given}: several recipients would share the key of this end, and its numbers; give each a file with \
+                         another sender_id or id_context"
+                    )
+                })
             }
             "aead_alg" => {
                 let known = |number| Aead::from_number(number).ok_or_else(|| unknown_algorithm(value));

@@ -95,6 +95,7 @@ mod identity;
 mod keeper;
 mod keys;
 mod libcoap;
+mod senders;
 mod sequence;
 
 pub use conche_proto::oscore::{

@@ -75,18 +75,16 @@ fn a_configuration_of_libcoap_is_read_as_it_is() {
     );
     assert_eq!(credentials.id_context, None);
 
-    let named = "master_secret,ascii,secret\nsender_id,hex,00\nrecipient_id,hex,\"\"\nrecipient_id,hex,02\n\
+    let named = "master_secret,ascii,16 random bytes.\nsender_id,hex,00\nrecipient_id,hex,\"\"\n\
                  id_context,hex,\"37cb\"\naead_alg,text,\"AES-CCM-16-128-256\"\nhkdf_alg,text,direct+HKDF-SHA-512\n\
                  rfc8613_b_1_2,bool,true\nrfc8613_b_2,bool,false\nssn_freq,integer,5\n";
-    let file = place.path("several");
+    let file = place.path("named");
     write(&file, named, 0o600);
-    let several = Keeper::open(&file).expect("it is right");
-    let ids: Vec<_> = several.iter().map(|keeper| keeper.credentials().recipient_id.as_slice().to_vec()).collect();
-    assert_eq!(ids, [vec![], vec![2]]);
-    let credentials = several[1].credentials();
+    let keeper = only(Keeper::open(&file));
+    let credentials = keeper.credentials();
+    assert_eq!(credentials.recipient_id.as_slice(), b"");
     assert_eq!((credentials.aead, credentials.hkdf), (Aead::AesCcm16_128_256, Hkdf::Sha512));
     assert_eq!(credentials.id_context.as_deref(), Some(&[0x37, 0xcb][..]));
-    assert_ne!(several[0].file, several[1].file, "each has numbers of its own");
 }
 
 #[test]
@@ -98,9 +96,12 @@ fn what_is_wrong_in_a_configuration_is_said_with_its_line() {
         ("master_secret,integer,7", ":1: the encoding is integer: hex or ascii is right here"),
         ("sender_id,ascii,12345678", ":1: an ID of 8 bytes: 7 at most"),
         ("sender_id,ascii,a\nsender_id,ascii,b", ":2: sender_id was given before"),
-        ("recipient_id,ascii,a\nrecipient_id,hex,61", ":2: this recipient_id was given before"),
         ("aead_alg,integer,1", ":1: the algorithm 1 is not supported"),
         ("aead_alg,text,A128GCM", ":1: the algorithm A128GCM is not supported"),
+        (
+            "recipient_id,ascii,a\nrecipient_id,ascii,b",
+            ":2: recipient_id was given before: several recipients would share the key of this end, and its numbers; give each a file with another sender_id or id_context",
+        ),
         ("complex_recipient,config,'", ":1: complex_recipient is not supported"),
         ("sender_id,ascii,a", ": there is no master_secret"),
         ("master_secret,ascii,a\nsender_id,ascii,a", ": there is no recipient_id"),
@@ -112,6 +113,19 @@ fn what_is_wrong_in_a_configuration_is_said_with_its_line() {
     assert!(same.contains("sender ID and recipient ID are the same"), "{same}");
     let b2 = place.error(&format!("{SERVER}rfc8613_b_2,bool,true"));
     assert!(b2.starts_with(":10: ") && b2.contains("appendix B.2"), "{b2}");
+}
+
+#[test]
+fn what_was_kept_at_an_orderly_end_is_void_once_numbers_are_reserved() {
+    let place = Place::new();
+    let file = place.conf(SERVER);
+    let mut keeper = only(Keeper::open(&file));
+    let context = keeper.start().expect("it can be written");
+    keeper.close(&context).expect("it can be written");
+    let keeper = only(Keeper::open(&file));
+    assert!(matches!(keeper.kept(), Ok(Start::Resumed { next: 0, .. })));
+    keeper.reserve(256).expect("it can be written");
+    assert_eq!(keeper.kept().expect("it can be read"), Start::Restarted { next: 256 });
 }
 
 fn directory(place: &Place, name: &str, settings: &str, secret: &str) -> PathBuf {

@@ -8,4 +8,10 @@ impl Security {
     pub(crate) fn longest_message(&self) -> Option<usize> {
         None
     }
+
+    #[cfg(feature = "oscore")]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(crate) fn names_clients(&self) -> bool {
+        false
+    }
 }

@@ -84,6 +84,12 @@ impl Security {
         self.keys.is_some() || self.certificate.is_some()
     }
 
+    /// Clients show who they are.
+    #[cfg(feature = "oscore")]
+    pub(crate) fn names_clients(&self) -> bool {
+        self.keys.is_some() || self.certificate.is_some() && self.client_roots.is_some()
+    }
+
     /// There is a pre-shared key to show.
     pub(crate) fn has_psk(&self) -> bool {
         self.psk.is_some()

@@ -336,7 +336,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Answers requests that are not protected with 4.01, whatever they ask for.
+    /// Answers requests for whose sender nothing vouches with 4.01, whatever they ask for: neither OSCORE keys, nor what a client has
+    /// shown in its DTLS session. A server for which nobody can have either is refused.
     #[cfg(feature = "oscore")]
     pub fn secured_only(mut self) -> Self {
         self.settings.oscore.only = true;

@@ -1,5 +1,6 @@
 //! Client and server behind OSCORE (RFC 8613), over the loopback.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,14 +8,17 @@ use std::time::Duration;
 
 use conche::oscore::{Credentials, EndId, Identity, Keys, KeysError, NumberStore, ReplayWindow, Start};
 use conche::server::{BindError, Notifier, RequireSecured, Router, get, put};
-use conche::{Client, Code, ContentFormat, Error, Failure, Server};
+use conche::{Client, Code, ConfigError, ContentFormat, Error, Failure, Server};
 
 const CLIENT: &[u8] = b"c";
 const SERVER: &[u8] = b"s";
 
+/// Each test has a thread, and a secret, of its own: no two of them may use the same keys at a time.
 fn credentials(own: &[u8], other: &[u8]) -> Credentials {
+    static TESTS: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static TEST: Cell<u64> = Cell::new(TESTS.fetch_add(1, Ordering::SeqCst)));
     let [own, other] = [own, other].map(|id| EndId::new(id).expect("short"));
-    Credentials::new(*b"16 random bytes.", own, other)
+    Credentials::new([TEST.get().to_be_bytes(); 2].concat(), own, other)
 }
 
 fn keys(own: &[u8], other: &[u8]) -> Keys {
@@ -114,6 +118,7 @@ async fn other_keys_and_none_are_told_apart_from_an_answer() {
 #[derive(Debug, Default)]
 struct Shelf {
     reserved: AtomicU64,
+    /// Nothing if numbers were reserved since.
     finished: Mutex<Option<(u64, Option<ReplayWindow>)>>,
     refuses: bool,
 }
@@ -122,10 +127,22 @@ struct Shelf {
 struct OnShelf(Arc<Shelf>);
 
 impl NumberStore for OnShelf {
+    fn kept(&self) -> io::Result<Start> {
+        let finished = *self.0.finished.lock().expect("nobody panics");
+        Ok(match (finished, self.0.reserved.load(Ordering::SeqCst)) {
+            (Some((next, Some(window))), _) => Start::Resumed { next, window },
+            (Some((next, None)), _) => Start::Restarted { next },
+            (None, 0) => Start::First,
+            (None, next) => Start::Restarted { next },
+        })
+    }
+
     fn reserve(&self, up_to: u64) -> io::Result<()> {
         if self.0.refuses {
             return Err(io::Error::other("the shelf is full"));
         }
+        let mut finished = self.0.finished.lock().expect("nobody panics");
+        *finished = None;
         let before = self.0.reserved.fetch_max(up_to, Ordering::SeqCst);
         assert!(before <= up_to, "numbers are reserved in order");
         Ok(())
@@ -142,7 +159,7 @@ async fn one_socket_at_a_time_has_keys_and_the_next_one_goes_on_where_it_ended()
     let server = server(Router::new().route("/", get(async || "open"))).await;
     let uri = format!("coap://{}/", server.local_addr());
     let shelf = OnShelf::default();
-    let keys = Keys::new(credentials(CLIENT, SERVER), Start::First, shelf.clone()).expect("legal credentials");
+    let keys = Keys::new(credentials(CLIENT, SERVER), shelf.clone()).expect("legal credentials");
     let of = || Client::builder().oscore(keys.clone()).build().expect("legal settings");
     let (first, second) = (of(), of());
     for _ in 0..300 {
@@ -157,8 +174,54 @@ async fn one_socket_at_a_time_has_keys_and_the_next_one_goes_on_where_it_ended()
     for _ in 0..10 {
         second.get(&uri).await.expect("no number is used twice, or the server would refuse it");
     }
-    let ended = *shelf.0.finished.lock().expect("nobody panics");
-    assert_eq!(ended.expect("it has ended").0, 300);
+    // If the power is cut now, the next program knows that the end of the first client was not the last word.
+    let start = shelf.kept().expect("it is there");
+    assert!(matches!(start, Start::Restarted { next: 310.. }), "{start:?}");
+}
+
+#[tokio::test]
+async fn the_next_program_begins_where_the_store_says() {
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let shelf = OnShelf::default();
+    shelf.reserve(1000).expect("it works");
+    let keys = Keys::new(credentials(CLIENT, SERVER), shelf.clone()).expect("legal credentials");
+    let client = Client::builder().oscore(keys).build().expect("legal settings");
+    client.get(&uri).await.expect("an answer");
+    assert_eq!(shelf.kept().expect("it is there"), Start::Restarted { next: 1256 });
+}
+
+#[tokio::test]
+async fn keys_that_would_use_the_numbers_of_others_are_refused() {
+    // One secret for a house, in which each lamp has an ID.
+    let lamps = [b"1", b"2"].map(|lamp| keys(SERVER, lamp));
+    let bound = lamps.into_iter().fold(Server::builder(), |server, keys| server.oscore(keys)).bind("127.0.0.1:0").await;
+    assert!(matches!(bound, Err(BindError::Config(ConfigError::Keys { .. }))), "{bound:?}");
+
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let (first, second) = (client(), client());
+    first.get(&uri).await.expect("an answer");
+    second.get(&uri).await.expect_err("the first one has numbers of the same key");
+}
+
+#[tokio::test]
+async fn a_server_for_those_with_keys_only_needs_somebody_who_has_some() {
+    let nobody = Server::builder().secured_only().bind("127.0.0.1:0").await;
+    assert!(matches!(nobody, Err(BindError::Config(ConfigError::NobodyHasKeys))), "{nobody:?}");
+}
+
+#[cfg(feature = "dtls")]
+#[tokio::test]
+async fn who_has_shown_a_key_in_a_session_is_vouched_for() {
+    use conche::security::Secret;
+    let key = |identity: &[u8]| (identity == b"lamp").then(|| Secret::new(*b"of 16 such bytes"));
+    let server = Server::builder().psk(key).secured_only().route("/", get(async || "open"));
+    let server = server.bind("127.0.0.1:0").await.expect("it can be bound");
+    let client = Client::builder().psk(*b"lamp", Secret::new(*b"of 16 such bytes")).expect("legal");
+    let client = client.build().expect("legal settings");
+    let response = client.get(format!("coaps://{}/", server.local_addr())).await.expect("an answer");
+    assert_eq!(response.code(), Code::CONTENT);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -182,6 +245,10 @@ struct Slow {
 }
 
 impl NumberStore for Slow {
+    fn kept(&self) -> io::Result<Start> {
+        Ok(Start::First)
+    }
+
     fn reserve(&self, up_to: u64) -> io::Result<()> {
         if self.calls.fetch_add(1, Ordering::SeqCst) == 1 {
             std::thread::sleep(Duration::from_millis(500));
@@ -196,7 +263,7 @@ async fn what_a_slow_store_keeps_for_a_client_that_was_dropped_takes_nothing_bac
     let server = server(Router::new().route("/", get(async || "open"))).await;
     let uri = format!("coap://{}/", server.local_addr());
     let store = Slow::default();
-    let keys = Keys::new(credentials(CLIENT, SERVER), Start::First, store.clone()).expect("legal credentials");
+    let keys = Keys::new(credentials(CLIENT, SERVER), store.clone()).expect("legal credentials");
     for requests in [140, 400] {
         let client = Client::builder().oscore(keys.clone()).build().expect("legal settings");
         for _ in 0..requests {
@@ -209,7 +276,7 @@ async fn what_a_slow_store_keeps_for_a_client_that_was_dropped_takes_nothing_bac
 #[tokio::test]
 async fn nothing_is_protected_without_a_place_for_numbers_and_a_server_does_not_start() {
     let shelf = || OnShelf(Arc::new(Shelf { refuses: true, ..Shelf::default() }));
-    let keys = |own, other| Keys::new(credentials(own, other), Start::First, shelf()).expect("legal credentials");
+    let keys = |own, other| Keys::new(credentials(own, other), shelf()).expect("legal credentials");
     let client = Client::builder().oscore(keys(CLIENT, SERVER)).build().expect("legal settings");
     let error = client.get("coap://127.0.0.1:9/").await.expect_err("numbers could be used twice");
     assert!(matches!(error, Error::Keys { source: KeysError::Store(_), .. }), "{error}");
