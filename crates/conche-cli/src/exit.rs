@@ -172,8 +172,24 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         Error::Send { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             Some("usually a firewall on this machine forbids it, or it is a broadcast address")
         }
+        Error::Handshake { source, .. } => of_handshake(&source.to_string()),
+        Error::Failed { failure: Failure::NotAuthenticated(_), .. } => Some(
+            "usually the credentials of client and server are no pair, or one of the files is a copy that was used elsewhere",
+        ),
         _ => None,
     }
+}
+
+/// What usually causes a handshake to fail. Which alert it was the error only says.
+fn of_handshake(error: &str) -> Option<&'static str> {
+    let has_alert = |number| error.contains(&format!("alert {number})"));
+    // RFC 5246 §7.2, RFC 4279 §2.
+    if has_alert(51) || has_alert(115) {
+        return Some("does the server's file have this identity, with the same key as --psk-key-file?");
+    }
+    has_alert(40).then_some(
+        "-u with --psk-key-file is for servers that know us by a key, --ca for those that show a certificate",
+    )
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -202,6 +218,8 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(Error::Uri(_) | Error::Request(_) | Error::Config(_)) => 2,
         Some(Error::Response { code, .. }) if code.is_client_error() => 4,
         Some(Error::Response { code, .. }) if code.is_server_error() => 5,
+        Some(Error::Failed { failure: Failure::NotAuthenticated(_), .. }) => 6,
+        Some(Error::Handshake { source, .. }) if !source.is_timeout_or_unreachable() => 6,
         Some(error) if error.is_timeout_or_unreachable() => 3,
         _ => 1,
     }

@@ -19,11 +19,13 @@
 mod bench;
 mod compare;
 mod controllers;
+mod credentials;
 mod discover;
 mod exit;
 mod experiment;
 mod formats;
 mod json;
+mod keygen;
 mod logging;
 mod names;
 mod new_controller;
@@ -117,6 +119,8 @@ enum Command {
     Compare(compare::Args),
     /// Make one HTML file of results: figures, tables, claims, schemes compared.
     Report(report::Args),
+    /// Make a random key, or a pair of credential files.
+    Keygen(keygen::Args),
     /// List the congestion controllers and what each of them does.
     Controllers(controllers::Args),
     /// Write a crate with a congestion controller of your own, and all of this command with it.
@@ -161,6 +165,7 @@ fn run(command: Command, global: &Global) -> anyhow::Result<()> {
         Command::Run(args) => run::run(args, global),
         Command::Compare(args) => compare::run(args, global),
         Command::Report(args) => report::run(&args, global),
+        Command::Keygen(args) => keygen::run(&args, global),
         Command::Controllers(args) => controllers::run(args, global),
         Command::NewController(args) => new_controller::run(&args),
         Command::Completions(args) => shell::completions(&args),

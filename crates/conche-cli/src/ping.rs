@@ -12,6 +12,7 @@ use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
 use crate::Global;
+use crate::credentials::Asking;
 use crate::exit::NoAnswer;
 use crate::json;
 use crate::names::Control;
@@ -34,6 +35,8 @@ pub struct Args {
     #[arg(short = 'W', long, value_name = "SECS", value_parser = parse_seconds, default_value = "10", allow_negative_numbers = true)]
     timeout: Duration,
     #[command(flatten)]
+    credentials: Asking,
+    #[command(flatten)]
     control: Control,
     #[command(flatten)]
     recording: Recording,
@@ -44,7 +47,8 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let runtime = runtime::start()?;
     let mut statistics = Statistics::default();
     let outcome = runtime.block_on(async {
-        let client = records.watch(args.control.of(Client::builder())).build().map_err(Error::from)?;
+        let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
+        let client = records.watch(client).build().map_err(Error::from)?;
         let outcome = tokio::select! {
             done = ping(&client, &args, global, &mut statistics) => done,
             stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be caught"),

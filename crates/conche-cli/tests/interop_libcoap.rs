@@ -10,6 +10,9 @@
 
 #![allow(missing_docs, reason = "a test")]
 
+#[cfg(unix)]
+#[path = "interop_libcoap/coaps.rs"]
+mod coaps;
 mod common;
 
 use std::net::{SocketAddr, UdpSocket};

@@ -8,6 +8,8 @@
 //!            └── separate_after ──> Empty ACK ──> answered ──> separate response, an exchange of ours
 //! ```
 
+#[cfg(feature = "oscore")]
+use alloc::collections::BTreeMap;
 use core::net::IpAddr;
 use core::num::{NonZeroU8, NonZeroU16};
 use core::time::Duration;
@@ -16,6 +18,7 @@ use crate::blockwise::Asked;
 use crate::codec::{MessageId, NoResponse, Token};
 use crate::config::SharedConfig;
 use crate::message::Remembered;
+use crate::security::Security;
 use crate::shares::{Group, Shares};
 use crate::store::{Arena, Linked, Links, List, Number, Seldom};
 use conche_cc::Instant;
@@ -117,6 +120,9 @@ pub(crate) struct Incoming<P> {
     timers: usize,
     /// Requests and separate responses, by source.
     shares: Shares,
+    /// How those are protected that are. Most are not, and have no room for it.
+    #[cfg(feature = "oscore")]
+    protected: BTreeMap<u32, Security>,
 }
 
 impl<P> Seldom for Incoming<P> {
@@ -143,6 +149,8 @@ impl<P> Incoming<P> {
             unacknowledged: List::new(),
             timers: 0,
             shares: Shares::new(),
+            #[cfg(feature = "oscore")]
+            protected: BTreeMap::new(),
         }
     }
 }
@@ -261,7 +269,37 @@ impl<P: Copy> Incoming<P> {
         if self.get(id)?.is_timed() {
             self.disarm(id.index);
         }
+        #[cfg(feature = "oscore")]
+        if !self.protected.is_empty() {
+            self.protected.remove(&id.index);
+        }
         self.slots.take(id.index).map(|slot| slot.request)
+    }
+
+    /// A request that waits, or its next message, was protected like this.
+    #[inline]
+    pub(crate) fn protect(&mut self, id: RequestId, security: &Security) {
+        #[cfg(feature = "oscore")]
+        if !security.is_plain() {
+            self.protected.insert(id.index, security.clone());
+        }
+        #[cfg(not(feature = "oscore"))]
+        let _ = (self, id, security);
+    }
+
+    /// How the response to a request that waits is to be protected.
+    #[inline]
+    pub(crate) fn security(&self, id: RequestId) -> &Security {
+        #[cfg(feature = "oscore")]
+        if !self.protected.is_empty()
+            && self.get(id).is_some()
+            && let Some(security) = self.protected.get(&id.index)
+        {
+            return security;
+        }
+        #[cfg(not(feature = "oscore"))]
+        let _ = (self, id);
+        &Security::PLAIN
     }
 
     /// A response takes a share although its request does not wait: it leaves in sets. It is given back with its exchange.

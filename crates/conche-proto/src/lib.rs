@@ -16,7 +16,9 @@
 //! | `echo` | whether a request is fresh, and its sender where it says (RFC 9175) |
 //! | `hash` | keyed hashes, and fingerprints that stand for what they were made of |
 //! | `store` | containers for what a peer can fill: arena, list, index, timers |
+//! | `oscore` | messages protected from end to end (RFC 8613), with the feature `oscore` |
 //! | [`shares`] | how much of something bounded each group of sources holds |
+//! | `security` | whether a request, and what answers it, is protected, and what the one is bound to the other by |
 //! | `blockwise` | block-wise transfer: bodies cut into blocks and put together again |
 //! | `message` | the message layer: message IDs, deduplication, what a Reset can be about |
 //! | `incoming` | requests of peers that wait for their response |
@@ -43,7 +45,10 @@ mod hash;
 mod incoming;
 mod message;
 mod observe;
+#[cfg(feature = "oscore")]
+pub mod oscore;
 mod peer;
+mod security;
 pub mod shares;
 mod store;
 

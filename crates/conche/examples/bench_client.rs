@@ -1,12 +1,11 @@
 //! The client that `cargo xtask bench-peers` has conche be; its arguments and its answer are in bench/peers/README.md.
 
-use std::cell::Cell;
 use std::error::Error;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use conche::{Client, Uri};
-use tokio::task::LocalSet;
 use tokio::time::sleep;
 
 #[tokio::main(flavor = "current_thread")]
@@ -19,28 +18,24 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (warm_up, seconds) =
         (warm_up.parse().map(Duration::from_secs_f64)?, seconds.parse().map(Duration::from_secs_f64)?);
     let client = Client::new();
-    let answered = Rc::new(Cell::new(0u64));
-    let tasks = LocalSet::new();
+    let answered = Arc::new(AtomicU64::new(0));
     for destination in 0..destinations {
         let uri: Uri =
             format!("coap://127.0.0.1:{}/test", port.checked_add(destination).ok_or("too many ports")?).parse()?;
-        let (client, answered) = (client.clone(), Rc::clone(&answered));
-        tasks.spawn_local(async move {
+        let (client, answered) = (client.clone(), Arc::clone(&answered));
+        tokio::spawn(async move {
             loop {
                 if let Ok(response) = client.get(uri.clone()).await
                     && response.payload().len() == 60
                 {
-                    answered.set(answered.get() + 1);
+                    answered.fetch_add(1, Ordering::Relaxed);
                 }
             }
         });
     }
-    let count = tasks.run_until(async {
-        sleep(warm_up).await;
-        let before = answered.get();
-        sleep(seconds).await;
-        answered.get() - before
-    });
-    println!("answered {}", count.await);
+    sleep(warm_up).await;
+    let before = answered.load(Ordering::Relaxed);
+    sleep(seconds).await;
+    println!("answered {}", answered.load(Ordering::Relaxed) - before);
     Ok(())
 }

@@ -127,6 +127,23 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
+    /// Protects requests to the destinations of a prefix with these keys (OSCORE, RFC 8613), and takes no other response than a
+    /// protected one. The longest prefix decides. A server's are for the requests of its [`client`](crate::Server::client).
+    ///
+    /// All destinations of the prefix have to be one server: each server needs keys of its own.
+    #[cfg(feature = "oscore")]
+    pub fn oscore_for(mut self, prefix: IpNet, keys: crate::oscore::Keys) -> Self {
+        self.settings.oscore.toward.set(prefix, keys);
+        self
+    }
+
+    /// Tells the secrets of DTLS sessions, so that captures of them can be read, as by Wireshark. For debugging alone.
+    #[cfg(feature = "dtls")]
+    pub fn key_log(mut self, log: crate::security::KeyLog) -> Self {
+        self.settings.security.key_log = Some(log);
+        self
+    }
+
     /// Transmission parameters, limits and the safety envelope.
     pub fn config(mut self, config: EndpointConfig) -> Self {
         self.settings.config = config;

@@ -107,6 +107,7 @@
 //! | `serde` | [`Query`](server::Query) with a struct; part of the two above |
 //! | `event-log` | [`watch::EventLog`](watch): what happens on a socket, as qlog |
 //! | `pcapng` | [`watch::Capture`](watch): its datagrams, for Wireshark |
+//! | `oscore` | `oscore`: requests and responses that only client and server can read (RFC 8613); credentials in files |
 //! | `metrics` | [`Client::metrics`](Client), [`Server::metrics`](Server): OpenMetrics text for Prometheus |
 //!
 //! | module | what it holds |
@@ -128,11 +129,15 @@ pub mod body;
 mod builder;
 pub mod client;
 mod driver;
+mod files;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+#[cfg(feature = "oscore")]
+pub mod oscore;
 mod paths;
 mod prefixes;
 mod problem;
+pub mod security;
 pub mod server;
 mod settings;
 pub mod uri;

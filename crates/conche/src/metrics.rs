@@ -35,6 +35,9 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 pub(crate) struct Report {
     pub(crate) stats: Stats,
     pub(crate) occupancy: Occupancy,
+    /// Messages refused for their protection.
+    #[cfg(feature = "oscore")]
+    pub(crate) refused_protection: u64,
     pub(crate) paths: Vec<(SocketAddr, PeerSnapshot)>,
 }
 
@@ -120,6 +123,8 @@ impl Collector for Reports {
         self.counters(&mut encoder, &COUNTERS, None)?;
         self.counters(&mut encoder, &BYTES, Some(&Unit::Bytes))?;
         self.dropped(&mut encoder)?;
+        #[cfg(feature = "oscore")]
+        self.refused_protection(&mut encoder)?;
         self.gauges(&mut encoder, &GAUGES, None)?;
         self.gauges(&mut encoder, &GAUGES_OF_BYTES, Some(&Unit::Bytes))?;
         for (name, help, value) in DURATIONS_OF_PATHS {
@@ -157,6 +162,14 @@ impl Reports {
             let counter = self.count(|stats| reason.count(stats));
             counter.encode(family.encode_family(&[("reason", reason.name())])?)
         })
+    }
+
+    #[cfg(feature = "oscore")]
+    fn refused_protection(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Messages refused for their protection (OSCORE): replayed, forged, of unknown keys, or without it where it is due.";
+        let refused: u64 = self.0.iter().map(|report| report.refused_protection).sum();
+        let counter = encoder.encode_descriptor("protection_refused", help, None, MetricType::Counter)?;
+        ConstCounter::new(refused).encode(counter)
     }
 
     fn gauges(

@@ -1,7 +1,7 @@
 //! What client and server have in common: the endpoint's configuration, and which controller is for whom.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use conche_proto::cc::temper::Temper;
@@ -12,9 +12,12 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Role, Socket, Start, Waiting};
+use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Protecting, Role, Socket, Start, Waiting};
+#[cfg(feature = "oscore")]
+use crate::oscore::Keys;
 use crate::paths::{PathStore, Sharing};
 use crate::prefixes::Prefixes;
+use crate::security::Security;
 use crate::server::Router;
 use crate::watch::Watchers;
 
@@ -40,6 +43,22 @@ pub(crate) struct Settings<C = AnyController> {
     /// ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
     pub(crate) watchers: Watchers,
+    /// What is secured, and by what.
+    pub(crate) security: Security,
+    #[cfg(feature = "oscore")]
+    pub(crate) oscore: Protection,
+}
+
+/// Which requests are protected with which keys (RFC 8613).
+#[cfg(feature = "oscore")]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Protection {
+    /// Those of clients.
+    pub(crate) served: Vec<Keys>,
+    /// Those for destinations.
+    pub(crate) toward: Prefixes<Keys>,
+    /// A server answers no others.
+    pub(crate) only: bool,
 }
 
 impl Default for Settings {
@@ -56,6 +75,9 @@ impl Default for Settings {
             groups: Vec::new(),
             retry_unreachable: false,
             watchers: Watchers::default(),
+            security: Security::default(),
+            #[cfg(feature = "oscore")]
+            oscore: Protection::default(),
         }
     }
 }
@@ -63,7 +85,8 @@ impl Default for Settings {
 impl<C> Settings<C> {
     /// The same settings with a controller of another type; those for prefixes are forgotten.
     pub(crate) fn with_controller<D>(self, controller: D) -> Settings<D> {
-        let Self { config, sharing, store, waiting, interface, groups, retry_unreachable, watchers, .. } = self;
+        let Self { config, sharing, store, waiting, interface, groups, retry_unreachable, watchers, security, .. } =
+            self;
         let prefixes = Prefixes::default();
         Settings {
             config,
@@ -76,7 +99,24 @@ impl<C> Settings<C> {
             groups,
             retry_unreachable,
             watchers,
+            security,
+            #[cfg(feature = "oscore")]
+            oscore: self.oscore,
         }
+    }
+
+    /// Whether there are OSCORE keys for a destination.
+    #[cfg(feature = "oscore")]
+    pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<C> {
+        let toward = self.oscore.toward.clone();
+        move |to| toward.of(to.ip()).is_some()
+    }
+
+    /// There are none.
+    #[cfg(not(feature = "oscore"))]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<C> {
+        |_| false
     }
 
     pub(crate) fn set_controller_for(&mut self, prefix: IpNet, controller: C) {
@@ -92,6 +132,14 @@ impl<C: SharedController> Settings<C> {
         }
         if let Some((prefix, length)) = self.sharing.impossible() {
             return Err(ConfigError::PathLength { prefix, length });
+        }
+        let bytes = self.config.limits.message_bytes;
+        if let Some(longest) = self.security.longest_message().filter(|longest| bytes > *longest) {
+            return Err(ConfigError::SecuredMessage { bytes, longest });
+        }
+        #[cfg(feature = "oscore")]
+        if self.oscore.only && self.oscore.served.is_empty() && !self.security.names_clients() {
+            return Err(ConfigError::NobodyHasKeys);
         }
         for controller in self.prefixes.iter().map(|(_, controller)| controller).chain([&self.controller]) {
             for warning in self.config.validate_with(controller)? {
@@ -127,10 +175,24 @@ impl<C: SharedController> Settings<C> {
         handlers: Handlers,
     ) -> Result<(Handle, JoinHandle<()>), StartError> {
         let sharing = Arc::new(self.sharing.clone());
-        let endpoint = self.endpoint(&sharing)?;
+        #[cfg_attr(not(feature = "oscore"), expect(unused_mut, reason = "it gets keys with the feature"))]
+        let mut endpoint = self.endpoint(&sharing)?;
+        #[cfg(feature = "oscore")]
+        let protecting = {
+            let mut protecting = Protecting::new(self.oscore.toward.clone(), self.oscore.only);
+            for keys in &self.oscore.served {
+                let taken = protecting.take(&mut endpoint, keys);
+                taken
+                    .map_err(|error| ConfigError::Keys { peer: keys.peer().to_string(), problem: error.to_string() })?;
+            }
+            protecting
+        };
+        #[cfg(not(feature = "oscore"))]
+        let protecting = Protecting;
         let start = Start {
             socket,
             company,
+            security: Arc::new(self.security.clone()),
             groups: self.groups.clone(),
             role,
             router,
@@ -138,6 +200,7 @@ impl<C: SharedController> Settings<C> {
             waiting: self.waiting,
             retry_unreachable: self.retry_unreachable,
             watchers: self.watchers.clone(),
+            protecting,
             store: self.store.clone().filter(|_| sharing.on),
             sharing,
             limits: self.config.limits.clone(),
@@ -187,6 +250,14 @@ pub enum ConfigError {
     /// A setting of the endpoint makes no sense, or contradicts another one or a controller.
     #[error(transparent)]
     Endpoint(#[from] conche_proto::ConfigError),
+    /// Messages that no record of DTLS carries.
+    #[error("Limits::message_bytes is {bytes}: through sessions at most {longest} are possible")]
+    SecuredMessage {
+        /// Its value.
+        bytes: usize,
+        /// The largest that is possible.
+        longest: usize,
+    },
     /// Controllers for too many prefixes.
     #[error("controllers for {count} prefixes: at most {MOST_PREFIXES} can be told apart")]
     TooManyPrefixes {
@@ -201,6 +272,21 @@ pub enum ConfigError {
         /// What was said.
         length: u8,
     },
+    /// Keys that cannot be used: others have the same names, another socket has them, or their numbers cannot be kept.
+    #[cfg(feature = "oscore")]
+    #[error("the OSCORE keys for {peer} cannot be used: {problem}")]
+    Keys {
+        /// Whom they are for, as [`Identity`](crate::oscore::Identity) shows it.
+        peer: String,
+        /// Why.
+        problem: String,
+    },
+    /// Only who has keys is answered, and nobody has.
+    #[cfg(feature = "oscore")]
+    #[error(
+        "secured_only answers nobody without keys: add some with ServerBuilder::oscore or psk, or client_roots to a certificate"
+    )]
+    NobodyHasKeys,
     /// The operating system has no randomness, without which tokens could be guessed.
     #[error("the operating system gives no random bytes: {0}")]
     NoRandomness(String),
@@ -210,7 +296,6 @@ pub enum ConfigError {
 mod tests {
     use super::*;
     use conche_proto::{Instant, Request, codec::Body, codec::Code};
-    use std::net::SocketAddr;
 
     #[test]
     fn a_prefix_that_is_set_again_has_the_last_controller_whatever_follows_its_bits() {

@@ -1,4 +1,4 @@
-//! `coap` URIs (RFC 7252 §6): from text to a destination and options, by the steps of §6.4.
+//! `coap` and `coaps` URIs (RFC 7252 §6): from text to a destination and options, by the steps of §6.4.
 //!
 //! One divergence, towards what users write: a zone (`coap://[fe80::1%eth0]/` as RFC 9844 lets user interfaces have it,
 //! or with `%25` as RFC 6874 had it) is taken as part of the address.
@@ -20,10 +20,13 @@ use fluent_uri::pct_enc::{EStr, Encoder};
 /// The port of `coap` URIs that name none (RFC 7252 §6.1).
 pub const DEFAULT_PORT: u16 = 5683;
 
+/// The port of `coaps` URIs that name none (RFC 7252 §6.2).
+pub const DEFAULT_SECURED_PORT: u16 = 5684;
+
 /// The longest path segment, query argument and host name in bytes (RFC 7252 §5.10).
 const LONGEST_COMPONENT: usize = 255;
 
-/// A checked `coap` URI, taken apart and percent-decoded. Clones share everything, so that a program that asks for the same again does
+/// A checked `coap` or `coaps` URI, taken apart and percent-decoded. Clones share everything, so that a program that asks for the same again does
 /// best to keep it.
 ///
 /// ```
@@ -41,6 +44,8 @@ pub struct Uri(Arc<Parts>);
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Parts {
     text: String,
+    secured: bool,
+    server_name: Option<Arc<str>>,
     host: Host,
     port: u16,
     segments: Vec<String>,
@@ -82,6 +87,17 @@ impl Uri {
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.0.host
+    }
+
+    /// Its scheme is `coaps`: what is asked goes through DTLS (RFC 7252 §9).
+    #[must_use]
+    pub fn is_secured(&self) -> bool {
+        self.0.secured
+    }
+
+    /// What the certificate of its server must name, if it is secured.
+    pub(crate) fn server_name(&self) -> Option<Arc<str>> {
+        self.0.server_name.clone()
     }
 
     /// The UDP port.
@@ -141,7 +157,7 @@ impl FromStr for Uri {
         }
         let (plain, zone) = take_zone(text);
         let uri = fluent_uri::Uri::parse(&*plain).map_err(|error| UriError::syntax(&plain, error))?;
-        check_scheme(uri.scheme().as_str())?;
+        let secured = is_secured(uri.scheme().as_str())?;
         if uri.has_fragment() {
             return Err(UriError::Fragment);
         }
@@ -152,6 +168,7 @@ impl FromStr for Uri {
         }
         let port = match authority.port() {
             Some(port) if !port.as_str().is_empty() => parse_port(port.as_str())?,
+            _ if secured => DEFAULT_SECURED_PORT,
             _ => DEFAULT_PORT,
         };
         let host = match (authority.host_parsed(), zone) {
@@ -169,8 +186,14 @@ impl FromStr for Uri {
             Some(query) => decode_all("query argument", query.split('&'))?,
             None => Vec::new(),
         };
+        // A zone is nothing that others know.
+        let name = || match &host {
+            Host::Scoped { address, .. } => address.to_string().into(),
+            host => host.to_string().into(),
+        };
+        let server_name = secured.then(name);
         let body = options((&host, &segments, &queries), BodyBuilder::new()).build().ok();
-        Ok(Self(Arc::new(Parts { text: text.to_owned(), host, port, segments, queries, body })))
+        Ok(Self(Arc::new(Parts { text: text.to_owned(), secured, server_name, host, port, segments, queries, body })))
     }
 }
 
@@ -200,12 +223,14 @@ fn with_scheme(text: &str) -> Option<String> {
     proposal.parse::<Uri>().is_ok().then_some(proposal)
 }
 
-fn check_scheme(scheme: &str) -> Result<(), UriError> {
+/// What a scheme asks for, if it is one of CoAP over UDP.
+fn is_secured(scheme: &str) -> Result<bool, UriError> {
     if scheme.eq_ignore_ascii_case("coap") {
-        return Ok(());
+        return Ok(false);
     }
     match scheme.to_ascii_lowercase().as_str() {
-        scheme @ ("coaps" | "coap+tcp" | "coaps+tcp" | "coap+ws" | "coaps+ws") => {
+        "coaps" => Ok(true),
+        scheme @ ("coap+tcp" | "coaps+tcp" | "coap+ws" | "coaps+ws") => {
             Err(UriError::NotYetSupported { scheme: scheme.to_owned() })
         }
         scheme => Err(UriError::Scheme { scheme: scheme.to_owned() }),

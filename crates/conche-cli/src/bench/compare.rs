@@ -9,6 +9,7 @@ use conche_bench::Report;
 use conche_bench::compare::{Compared, Verdict, compare, doubts};
 use conche_bench::report::SCHEMA;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::Global;
 use crate::exit::UsageError;
@@ -55,7 +56,16 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
 fn read(path: &Path) -> anyhow::Result<Report> {
     let text = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let wrong = |why: String| UsageError(format!("{} is no result of `conche bench --json`: {why}", path.display()));
-    let report: Report = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+    let objects: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(&text).into_iter().collect();
+    let objects = objects.map_err(|error| wrong(error.to_string()))?;
+    if let Some(error) = objects.iter().find_map(|object| object.get("error")?.as_str()) {
+        let told = format!("the test has failed ({}); compare tests that have ended well", show::escape(error));
+        return Err(wrong(told).into());
+    }
+    let [report] = <[Value; 1]>::try_from(objects).map_err(|objects| {
+        wrong(format!("it holds {} JSON objects instead of one; keep each result in a file of its own", objects.len()))
+    })?;
+    let report: Report = serde_json::from_value(report).map_err(|error| wrong(error.to_string()))?;
     match report.schema {
         SCHEMA => Ok(report),
         other => Err(wrong(format!("its schema is {other}, and this program knows {SCHEMA}")).into()),

@@ -23,6 +23,7 @@ use conche::watch::EventLog;
 use conche::{Client, Code, EndpointConfig, OptionNumber, QBlock, Reliability, Token};
 
 use crate::Global;
+use crate::credentials::{Asking, Protecting};
 use crate::exit::{Interrupted, Reported};
 use crate::names::Control;
 use crate::observe::{Until, observe};
@@ -47,7 +48,7 @@ pub struct Reading {
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// coap://HOST[:PORT]/PATH[?QUERY]
+    /// coap://HOST[:PORT]/PATH[?QUERY], or coaps:// for DTLS
     uri: String,
     #[command(flatten)]
     message: Message,
@@ -67,6 +68,10 @@ pub struct Args {
     /// Go on retransmitting when the network reports the peer unreachable, as while it restarts, instead of failing at once.
     #[arg(long)]
     retry_unreachable: bool,
+    #[command(flatten)]
+    credentials: Asking,
+    #[command(flatten)]
+    protecting: Protecting,
     #[command(flatten)]
     control: Control,
     #[command(flatten)]
@@ -88,8 +93,9 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
     let outcome = runtime.block_on(async {
-        let mut client = args.control.of(Client::builder()).retry_unreachable(args.retry_unreachable);
-        client = client.body_limit(LARGEST).block_size(message.block.unwrap_or_default());
+        let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
+        let client = args.protecting.of(client)?.retry_unreachable(args.retry_unreachable);
+        let mut client = client.body_limit(LARGEST).block_size(message.block.unwrap_or_default());
         if message.q_block {
             client = client.q_block(QBlock::default());
         }

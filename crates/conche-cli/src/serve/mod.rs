@@ -13,12 +13,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use conche::uri::DEFAULT_PORT;
+use conche::uri::{DEFAULT_PORT, DEFAULT_SECURED_PORT};
 use conche::watch::EventLog;
 use conche::{QBlock, Server};
 use serde::Serialize;
 
 use crate::Global;
+use crate::credentials::Answering;
 use crate::json;
 use crate::names::Control;
 use crate::recording::Recording;
@@ -47,9 +48,11 @@ pub struct Args {
     /// Only Linux has more than 1.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MOST_WORKERS))]
     workers: u16,
-    /// Where to listen; port 0 takes a free one.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:5683", env = "CONCHE_BIND", value_parser = parse_bind)]
-    bind: String,
+    /// Where to listen; port 0 takes a free one. By default [::]:5683, or [::]:5684 with keys or a certificate.
+    #[arg(long, value_name = "ADDR:PORT", env = "CONCHE_BIND", value_parser = parse_bind)]
+    bind: Option<String>,
+    #[command(flatten)]
+    credentials: Answering,
     #[command(flatten)]
     control: Control,
     #[command(flatten)]
@@ -81,8 +84,13 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let server = server.workers(args.workers.into());
         let server = if args.public { server.validate_sources() } else { server };
         let server = if args.q_block { server.q_block(QBlock::default()) } else { server };
-        let mut server = records.watch(server).bind(&args.bind).await?;
-        announce(format!("coap://{}", server.local_addr()), global)?;
+        let (scheme, port) = match args.credentials.has_sessions() {
+            true => ("coaps", DEFAULT_SECURED_PORT),
+            false => ("coap", DEFAULT_PORT),
+        };
+        let bind = args.bind.unwrap_or_else(|| format!("[::]:{port}"));
+        let mut server = records.watch(args.credentials.of(server, global)?).bind(&bind).await?;
+        announce(format!("{scheme}://{}", server.local_addr()), global)?;
         tokio::select! {
             () = stop => server.shutdown(GRACE).await,
             ended = server.wait() => ended?,

@@ -256,6 +256,27 @@ fn two_results_are_compared_by_ratios_with_intervals() {
 }
 
 #[test]
+fn a_comparison_says_which_test_has_failed_and_what_a_result_is() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let files = ["good.json", "failed.json", "two.json"].map(|name| directory.path().join(name));
+    let [good, failed, two] = files.each_ref().map(|file| file.to_str().expect("a UTF-8 path"));
+    made_up(&files[0], &[100, 100], 2.0);
+    let result = fs::read_to_string(good).expect("it is there");
+    // What a test prints that was measured and has failed.
+    fs::write(failed, format!("{result}\n{}\n", json!({ "schema": 1, "error": "nobody answers", "status": 3 })))
+        .expect("it can be written");
+    fs::write(two, format!("{result}\n{result}\n")).expect("it can be written");
+    for (wrong, told) in [
+        (failed, "failed.json is no result of `conche bench --json`: the test has failed (nobody answers); compare"),
+        (two, "two.json is no result of `conche bench --json`: it holds 2 JSON objects instead of one; keep each"),
+    ] {
+        let ended = bench(&["compare", good, wrong]);
+        assert_eq!(ended.status, Some(2));
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_comparison_tells_what_it_leaves_out_and_what_is_not_alike() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let files = ["before.json", "after.json"].map(|name| directory.path().join(name));

@@ -232,7 +232,7 @@ fn mistakes_in_the_arguments_are_told_from_other_failures() {
         (&["get"][..], "required arguments were not provided"),
         (&["get", "coap://h/", "--nope"], "unexpected argument '--nope'"),
         (&["get", "http://h/"], r#"the URI's scheme is "http": it must be "coap""#),
-        (&["get", "coaps://h/"], "coaps:// is not yet supported"),
+        (&["get", "coaps://h/"], "coaps:// needs a pre-shared key"),
         (&["get", "coap://h/", "--cc", "cocoaa"], "did you mean cocoa?"),
         (&["get", "coap://h/", "--cc", "cocoaa"], "peak-hopper"),
         (&["get", "coap://h/", "-A", "jsn"], "a number from 0 to 65535, a media type, or"),

@@ -13,5 +13,6 @@ mod output;
 mod recording;
 mod report;
 mod results;
+mod security;
 mod serving;
 mod shell;

@@ -83,7 +83,7 @@ pub fn listening(command: &mut Command) -> (Process, SocketAddr) {
     let mut line = String::new();
     let mut stdout = BufReader::new(server.0.stdout.take().expect("it is piped"));
     stdout.read_line(&mut line).expect("it announces itself");
-    let address = line.trim().strip_prefix("listening on coap://").and_then(|address| address.parse().ok());
+    let address = line.trim().strip_prefix("listening on ").and_then(|uri| uri.split_once("://")?.1.parse().ok());
     let address = address.unwrap_or_else(|| panic!("an announcement: {line:?}"));
     // Little more is printed, but the pipe must stay open.
     std::thread::spawn(move || stdout.read_to_end(&mut Vec::new()));

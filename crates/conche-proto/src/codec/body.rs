@@ -22,7 +22,7 @@ impl Body {
     pub const EMPTY: Self = Self { bytes: Bytes::new() };
 
     /// Of bytes that are encoded already, and well-formed.
-    pub(super) const fn encoded(bytes: Bytes) -> Self {
+    pub(crate) const fn encoded(bytes: Bytes) -> Self {
         Self { bytes }
     }
 

@@ -62,6 +62,8 @@ pub use option::{ContentFormat, OptionNumber};
 pub(crate) use order::{Order, REGISTER};
 pub use owned::OwnedMessage;
 pub(crate) use parts::Joined;
+#[cfg(feature = "oscore")]
+pub(crate) use parts::{content_length, write_content};
 pub use pool::MessagePool;
 pub use spec::{OptionDefault, OptionFormat, OptionSpec, OptionUse};
 pub use token::Token;

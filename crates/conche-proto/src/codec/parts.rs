@@ -22,10 +22,15 @@ impl Body {
     /// The payload, shared with this body instead of copied.
     #[must_use]
     pub fn payload(&self) -> Bytes {
-        match self.content(Code::CONTENT) {
-            Some(content) if !content.payload().is_empty() => self.shared().slice_ref(content.payload()),
-            _ => Bytes::new(),
+        match self.payload_slice() {
+            [] => Bytes::new(),
+            payload => self.shared().slice_ref(payload),
         }
+    }
+
+    /// The payload.
+    pub(crate) fn payload_slice(&self) -> &[u8] {
+        self.content(Code::CONTENT).map_or(&[], |content| content.payload())
     }
 
     /// The same with this ETag.
@@ -64,12 +69,8 @@ impl Body {
         }
         options.extend_from_slice(added);
         options.sort_by_key(|option| option.number);
-        let mut bytes = Vec::with_capacity(encoded_length(&options) + marked_length(payload));
-        write_options(&mut bytes, options);
-        if !payload.is_empty() {
-            bytes.push(PAYLOAD_MARKER);
-            bytes.extend_from_slice(payload);
-        }
+        let mut bytes = Vec::with_capacity(content_length(&options, payload));
+        write_content(&mut bytes, &options, payload);
         Self::encoded(bytes.into())
     }
 }
@@ -80,6 +81,20 @@ impl Content<'_> {
         let mut bytes = Vec::new();
         write_options(&mut bytes, self.options().filter(|option| !left_out(option.number)));
         bytes
+    }
+}
+
+/// The bytes of options in ascending order, and a payload behind them.
+pub(crate) fn content_length(options: &[RawOption<'_>], payload: &[u8]) -> usize {
+    encoded_length(options) + marked_length(payload)
+}
+
+/// Appends options in ascending order, and a payload behind them.
+pub(crate) fn write_content(bytes: &mut Vec<u8>, options: &[RawOption<'_>], payload: &[u8]) {
+    write_options(bytes, options.iter().copied());
+    if !payload.is_empty() {
+        bytes.push(PAYLOAD_MARKER);
+        bytes.extend_from_slice(payload);
     }
 }
 

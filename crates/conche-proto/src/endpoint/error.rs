@@ -94,6 +94,14 @@ pub enum RequestError {
     /// The subscription is over.
     #[error("the subscription is over: subscribe anew")]
     NotSubscribed,
+    /// The request cannot be protected with the context that it names.
+    #[cfg(feature = "oscore")]
+    #[error("the request cannot be protected: {0}")]
+    NotProtected(crate::oscore::ProtectError),
+    /// What protects a request for one server means nothing to the members of a group (RFC 8613 §1).
+    #[cfg(feature = "oscore")]
+    #[error("a request to a group cannot be protected with OSCORE")]
+    ProtectedToGroup,
     /// Tokens are shorter than 4 bytes and all of them are in use toward this peer.
     #[error("all tokens of {length} bytes are in use toward this peer: raise token_length")]
     NoToken {
@@ -106,6 +114,10 @@ impl RequestError {
     /// Something is full, and the same request may be accepted later.
     #[must_use]
     pub fn is_busy(&self) -> bool {
+        #[cfg(feature = "oscore")]
+        if let Self::NotProtected(error) = self {
+            return *error == crate::oscore::ProtectError::NotReserved;
+        }
         matches!(
             self,
             Self::QueueFull { .. }

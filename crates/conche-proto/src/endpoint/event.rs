@@ -7,6 +7,8 @@ use crate::codec::{OwnedMessage, Token};
 use crate::exchange::{Course, ExchangeId, Failure};
 use crate::incoming::RequestId;
 use crate::observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
+#[cfg(feature = "oscore")]
+use crate::oscore::Reserve;
 use conche_cc::Instant;
 
 /// Something that happened outside and that the endpoint must know.
@@ -276,6 +278,11 @@ pub enum Event<P> {
         /// How the exchange went.
         course: Course,
     },
+    /// The application is to store how far the sequence numbers of a security context are used, and to say that it
+    /// [has](super::Endpoint::reserved), or [could not](super::Endpoint::not_reserved). Who keeps nothing because the
+    /// credentials are not used after a restart says so at once.
+    #[cfg(feature = "oscore")]
+    Reserve(Reserve),
     /// An exchange failed and is over.
     Failed {
         /// The exchange.

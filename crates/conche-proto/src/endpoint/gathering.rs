@@ -14,6 +14,7 @@ use crate::blockwise::sets::SetTransfer;
 use crate::codec::{Message, OptionNumber, OwnedMessage};
 use crate::exchange::{Opening, Purpose, Reliability, Transferring, Work};
 use crate::observe::{InSets, Order};
+use crate::security::Security;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
@@ -80,6 +81,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             transfer: Some(Box::new(Transferring::new(Work::Sets(Box::new(transfer))))),
             whole: false,
             streamed: false,
+            security: Security::PLAIN,
         };
         let exchange = self.exchanges.open(now, &mut self.peers, peer, &mut opening)?;
         self.exchanges.listen(now, exchange.index);

@@ -10,6 +10,7 @@ use crate::codec::{Message, OptionNumber, OwnedMessage, Type};
 use crate::exchange::Response;
 use crate::hash::Keyed;
 use crate::incoming::{Came, Interest, RequestId, Waiting};
+use crate::security::Security;
 use crate::shares::Group;
 use conche_cc::{Controller, Instant};
 
@@ -53,7 +54,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         // An error would be suppressed (§8.2). All blocks but the first of a response are for one server to send (RFC
         // 7959 §2.8), and Q-Block2 is ignored (RFC 9177 §4.8).
-        let Some(said) = self.acceptable(message).ok().filter(|Said { asked, .. }| {
+        let Some(said) = self.acceptable(message, &Security::PLAIN).ok().filter(|Said { asked, .. }| {
             !asked.is_in_sets() && asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0)
         }) else {
             return;
@@ -65,7 +66,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let interest =
             if message.option(OptionNumber::NO_RESPONSE).is_some() { Interest::Said } else { Interest::Unsaid };
-        let arrival = Arrival { source, hash, what, group, allowance: None, came: Came::ToGroup(interest) };
+        let arrival = Arrival {
+            source,
+            hash,
+            what,
+            group,
+            allowance: None,
+            came: Came::ToGroup(interest),
+            security: Security::PLAIN,
+        };
         let Some(id) = self.take_in(now, &arrival, message, &said) else {
             self.stats.overloaded += 1;
             return;

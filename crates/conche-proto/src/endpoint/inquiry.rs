@@ -12,6 +12,7 @@ use crate::codec::{Code, Message, MessageId, OptionNumber, OwnedMessage, Token, 
 use crate::exchange::{ExchangeId, Failure, Opening, Purpose, Reliability, Request};
 use crate::hash::Fingerprint;
 use crate::message::{GROUP_IDS, Received, Reply};
+use crate::security::Security;
 use crate::shares::Group;
 use crate::store::Seldom;
 use conche_cc::{Controller, Instant};
@@ -116,6 +117,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if request.reliability == Reliability::Confirmable {
             return Err(RequestError::ConfirmableToGroup);
         }
+        #[cfg(feature = "oscore")]
+        if request.security.is_some() {
+            return Err(RequestError::ProtectedToGroup);
+        }
         let content = request.body.content(request.code);
         let etag = content.is_some_and(|content| content.option(OptionNumber::ETAG).is_some());
         if request.code == Code::GET && etag {
@@ -139,6 +144,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             transfer: None,
             whole: false,
             streamed: false,
+            security: Security::PLAIN,
         };
         let exchange = self.submit(now, peer, &mut opening)?;
         self.inquiries.by_token.insert(token.as_u64(), Inquiry { exchange, id, told: BTreeSet::new() });

@@ -1,15 +1,17 @@
-//! [`Known`]: what was found out of addresses.
+//! [`Known`]: what was found out of addresses, and what is shared with who is behind them.
 
 use alloc::boxed::Box;
 
 use rand_core::RngCore;
 
 use super::discovery::Discovery;
+#[cfg(feature = "oscore")]
+use super::protection::Protection;
 use super::repeats::Repeats;
 use super::validation::Validation;
 use crate::config::EndpointConfig;
 
-/// What was found out of addresses, where the configuration says that it matters.
+/// What was found out of addresses, where the configuration says that it matters, and what the application has added.
 pub(super) struct Known<P> {
     /// Where sources have to be validated.
     pub(super) validation: Option<Validation>,
@@ -17,9 +19,16 @@ pub(super) struct Known<P> {
     pub(super) discovery: Option<Discovery>,
     /// Where repeats are paced.
     pub(super) repeats: Option<Repeats<P>>,
+    /// What is shared with peers, where anything is.
+    #[cfg(feature = "oscore")]
+    pub(super) protection: Option<Protection>,
 }
 
 impl<P: Copy> Known<P> {
+    /// Nothing has to be found out.
+    #[cfg(feature = "oscore")]
+    pub(super) const NOTHING: Self = Self { validation: None, discovery: None, repeats: None, protection: None };
+
     /// `None` where nothing has to be found out.
     pub(super) fn of(config: &EndpointConfig, random: &mut impl RngCore) -> Option<Self> {
         let validation = config.validate_sources.then(|| Validation::new(random));
@@ -27,7 +36,20 @@ impl<P: Copy> Known<P> {
         let repeats = (config.pace_repeats && paced_peers > 0).then(|| Repeats::new(paced_peers));
         let discovery = Discovery::of(config);
         let something = validation.is_some() || discovery.is_some() || repeats.is_some();
-        something.then_some(Self { validation, discovery, repeats })
+        something.then_some(Self {
+            validation,
+            discovery,
+            repeats,
+            #[cfg(feature = "oscore")]
+            protection: None,
+        })
+    }
+
+    /// Where there are security contexts.
+    #[cfg(feature = "oscore")]
+    #[inline]
+    pub(super) fn protection(known: &mut Option<Box<Self>>) -> Option<&mut Protection> {
+        known.as_mut()?.protection.as_mut()
     }
 
     #[inline]

@@ -16,6 +16,7 @@ use crate::blockwise::{Asked, Key, Mark, Representation};
 use crate::codec::{Block, Body, Code, Message, OptionNumber, Token, Type};
 use crate::exchange::{ExchangeId, Kept, Left, Opening, Purpose, Reliability, Response, Transferring, Work};
 use crate::incoming::Waiting;
+use crate::security::Security;
 use crate::shares::Group;
 use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
@@ -275,6 +276,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             transfer: Some(Box::new(transfer)),
             whole: false,
             streamed: false,
+            security: Security::PLAIN,
         })
     }
 

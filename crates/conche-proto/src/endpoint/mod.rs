@@ -47,6 +47,8 @@ mod observation;
 mod occupancy;
 mod options;
 mod outbox;
+#[cfg(feature = "oscore")]
+mod protection;
 mod pushing;
 mod receive;
 mod refuse;
@@ -58,6 +60,8 @@ mod stats;
 mod streams;
 mod subscription;
 mod transfer;
+#[cfg(not(feature = "oscore"))]
+mod unprotected;
 mod uploads;
 mod validation;
 
@@ -353,6 +357,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[must_use]
     pub fn snapshot(&self, peer: &P) -> Option<PeerSnapshot> {
         self.peers.peek(peer).map(|index| self.peers.snapshot(index))
+    }
+
+    /// When more than the last thousand message IDs toward a peer will be free, if they are not: what leaves faster than 257 messages a
+    /// second uses up all of them, and then waits, since none may be used again within EXCHANGE_LIFETIME (RFC 7252 §4.4). Another
+    /// endpoint of this host, at another port, has all of its own.
+    #[must_use]
+    pub fn ids_scarce_until(&self, now: Instant, peer: &P) -> Option<Instant> {
+        let peer = self.peers.get(self.peers.peek(peer)?);
+        peer.ids.scarce_until(now, self.config.times().exchange_lifetime)
     }
 
     /// What is known of so many peers, those with the most exchanges in flight and messages in the queue first. Looks at

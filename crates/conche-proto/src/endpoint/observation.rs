@@ -1,11 +1,15 @@
 //! Observers of what is served here (RFC 7641 §4): how they register, are notified, and cease to be.
 
+use super::leaving::What;
 use super::{Endpoint, Event, NotifyError};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber};
 use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Response, State};
 use crate::incoming::{RequestId, Waiting};
-use crate::observe::{DEREGISTER, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration, State as Told};
+use crate::observe::{
+    DEREGISTER, Notification, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration, State as Told,
+};
+use crate::security::Security;
 use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
 
@@ -24,21 +28,23 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.incoming.get(request).filter(|waiting| !waiting.is_to_group() && waiting.allowance.is_none())?;
         let waiting = waiting.clone();
         let Waiting { from, local, group, asked, .. } = waiting;
-        if let Some(before) = self.observer_of(&waiting) {
+        if let Some(before) = self.observer_of(request, &waiting) {
             self.remove_observer(now, before);
         }
-        let token = waiting.token;
+        let (token, security) = (waiting.token, self.incoming.security(request).clone());
         if !self.observers.admits(group, &token, self.config.limits.observers) {
             return None;
         }
         let peer = self.open_peer(now, from, group).ok()?;
         let place = Place { peer, token, local };
-        if !self.observers.admits_peer(peer, self.config.limits.observers_per_peer) {
+        // What another protects under this token is not for this one to end.
+        let taken = cfg!(feature = "oscore") && self.observers.find(&place).is_some();
+        if taken || !self.observers.admits_peer(peer, self.config.limits.observers_per_peer) {
             self.peers.touch(now, peer);
             return None;
         }
-        let observer =
-            self.observers.insert(now, Registration { place, group, topic, request, asked: asked.for_states() })?;
+        let registration = Registration { place, group, topic, request, asked: asked.for_states(), security };
+        let observer = self.observers.insert(now, registration)?;
         self.peers.hold(peer);
         Some(observer)
     }
@@ -91,6 +97,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         observers
     }
 
+    /// A peer will never be reached again under this key, as when a session with it is over: it observes nothing here any more, of which
+    /// [`Event::ObserverGone`] tells, and all exchanges with it fail with [`Failure::Unreachable`].
+    pub fn lose_peer(&mut self, now: Instant, peer: &P) {
+        let Some(peer) = self.peers.peek(peer) else { return };
+        self.all_unreachable(now, self.exchanges.with(peer));
+        while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
+            self.lose_observer(now, observer, ObserverEnd::Failed(Failure::Unreachable));
+        }
+    }
+
     /// A request with the Observe option arrived: what its sender observed under its token is over (RFC 7641 §4.1).
     pub(super) fn observation_renewed(&mut self, now: Instant, request: RequestId, message: &Message<'_>) {
         let reason = match message.uint(OptionNumber::OBSERVE) {
@@ -100,7 +116,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         if matches!(message.code(), Code::GET | Code::FETCH)
             && let Some(waiting) = self.incoming.get(request).cloned()
-            && let Some(observer) = self.observer_of(&waiting)
+            && let Some(observer) = self.observer_of(request, &waiting)
         {
             self.lose_observer(now, observer, reason);
         }
@@ -113,7 +129,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return None;
         }
         let waiting = self.incoming.get(request)?.clone();
-        let observer = self.observer_of(&waiting)?;
+        let observer = self.observer_of(request, &waiting)?;
         (self.observers.progress(observer) == Progress::Unanswered(request)).then_some(observer)
     }
 
@@ -149,7 +165,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let behind = self.observers.is_behind(observer);
                 let Some(message) = self.observers.message(now, observer) else { return };
                 let (Place { peer, token, local }, reliability) = (message.place.clone(), message.reliability);
-                let (Content { code, body }, rest) = self.cut_notification(now, message);
+                let Some((Content { code, body }, rest)) = self.protected_notification(now, observer, message) else {
+                    return;
+                };
                 let rest = rest.filter(|_| behind);
                 let key = rest.as_ref().map(|what| what.key);
                 let transfer = rest.and_then(|what| self.whole_state(&what, reliability));
@@ -166,6 +184,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     transfer,
                     whole: true,
                     streamed: false,
+                    // Nothing comes back that it would have to open.
+                    security: Security::PLAIN,
                 };
                 if let Some(exchange) = self.open(now, peer, &mut opening) {
                     self.observers.sending(observer, exchange);
@@ -191,7 +211,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                         exchange.may_confirm = message.reliability == Reliability::NonConfirmable;
                     }
                     let reliability = message.reliability;
-                    let (content, rest) = self.cut_notification(now, message);
+                    let Some((content, rest)) = self.protected_notification(now, observer, message) else { return };
                     self.exchanges.supersede(&mut self.peers, id.index, content);
                     if let Some(key) = rest.as_ref().map(|what| what.key) {
                         self.remember_leaving(key, id);
@@ -212,6 +232,31 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                         self.admit_waiting(now, self.exchanges.get(id.index).peer);
                     }
                 }
+            }
+        }
+    }
+
+    /// A notification as its observer gets it, and what follows of it. `None` if it cannot be protected: as long as no
+    /// number is free, that is as if its turn had not come, and without the context the observer is gone.
+    fn protected_notification(
+        &mut self,
+        now: Instant,
+        observer: u32,
+        message: Notification,
+    ) -> Option<(Content, Option<What>)> {
+        let (security, token_length) = (message.security.clone(), message.place.token.encoded_len());
+        let (content, rest) = self.cut_notification(now, message);
+        if security.is_plain() {
+            return Some((content, rest));
+        }
+        match self.try_protect(&security, token_length, (content.code, &content.body)) {
+            Some((code, body)) => Some((Content { code, body }, rest)),
+            None => {
+                match self.never_protects(&security) {
+                    Some(reason) => self.lose_observer(now, observer, ObserverEnd::Failed(reason)),
+                    None => self.observers.missed(observer),
+                }
+                None
             }
         }
     }
@@ -291,13 +336,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    fn observer_of(&mut self, waiting: &Waiting<P>) -> Option<u32> {
+    fn observer_of(&mut self, request: RequestId, waiting: &Waiting<P>) -> Option<u32> {
         let &Waiting { from, local, ref token, peer, .. } = waiting;
         let peer = match peer {
             Some(peer) => peer.get(),
             None => self.peers.peek(&from)?,
         };
-        self.observers.made()?.find(&Place { peer, token: token.clone(), local })
+        let observers = self.observers.made()?;
+        let found = observers.find(&Place { peer, token: token.clone(), local })?;
+        observers.is_secured_as(found, self.incoming.security(request)).then_some(found)
     }
 
     fn lose_observer(&mut self, now: Instant, index: u32, reason: ObserverEnd) {

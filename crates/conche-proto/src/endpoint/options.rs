@@ -8,6 +8,7 @@ use super::Endpoint;
 use crate::PeerKey;
 use crate::blockwise::Asked;
 use crate::codec::{Block, Code, Message, NoResponse, OptionNumber, RawOption};
+use crate::security::Security;
 use conche_cc::Controller;
 
 /// Why a request is not taken in: the error that it is answered with, and a diagnostic.
@@ -23,7 +24,7 @@ pub(super) struct Said {
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// What a request says, if it is one for the application; else the error that the endpoint itself answers.
     #[inline]
-    pub(super) fn acceptable(&self, message: &Message<'_>) -> Result<Said, (Code, String)> {
+    pub(super) fn acceptable(&self, message: &Message<'_>, security: &Security) -> Result<Said, (Code, String)> {
         if message.as_bytes().len() > self.config.limits.message_bytes {
             let limit = self.config.limits.message_bytes;
             return Err((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
@@ -32,7 +33,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if message.token_bytes().len() > longest {
             return Err((Code::BAD_REQUEST, format!("tokens of up to {longest} bytes are accepted")));
         }
-        let mut found = Found { in_sets: self.sets.is_some(), ..Found::default() };
+        let mut found = Found { in_sets: self.sets.is_some(), plain: security.is_plain(), ..Found::default() };
         let passed = message.pass_acceptable(&self.config.known_options, |option| found.pass(option));
         if let Err(option) = passed {
             return Err((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
@@ -42,12 +43,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let unwanted = if found.no_response { NoResponse::of(message) } else { NoResponse::NOTHING };
         let mut asked = found.asked;
-        asked.what = self.what(message, found.apart);
+        asked.what = self.what(message, found.apart) ^ self.secured(security);
         if message.code() == Code::FETCH {
             let payload = Some(message.payload()).filter(|payload| !payload.is_empty());
             asked.fetches(payload.map(|payload| self.hash.digest(Code::FETCH.0, payload)));
         }
         Ok(Said { asked, unwanted })
+    }
+
+    /// Stands for how a request is protected: what came for one context is nothing to another, nor to who has none.
+    #[inline]
+    fn secured(&self, security: &Security) -> u64 {
+        #[cfg(feature = "oscore")]
+        return security.context().map_or(0, |context| self.hash.hash(&context));
+        #[cfg(not(feature = "oscore"))]
+        return if security.is_plain() { 0 } else { 1 };
     }
 
     /// Stands for code and options, without those that are [apart](Found::apart): the same for requests for blocks of
@@ -66,6 +76,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 struct Found {
     /// Whether Q-Block is for the endpoint to look at.
     in_sets: bool,
+    plain: bool,
     asked: Asked,
     /// An option that is no part of what is asked for.
     apart: bool,
@@ -82,6 +93,9 @@ impl Found {
                 self.refusal = self.refusal.or(Some((Code::PROXYING_NOT_SUPPORTED, "this is no proxy")));
             }
             number @ (OptionNumber::BLOCK1 | OptionNumber::BLOCK2) => self.pass_block(number, option.value),
+            OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2 if !self.plain => {
+                self.refusal = self.refusal.or(Some((Code::BAD_OPTION, "Q-Block does not go with OSCORE here")));
+            }
             number @ (OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2) if self.in_sets => {
                 self.pass_block(number, option.value);
             }

@@ -14,13 +14,14 @@ use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::{Came, RequestId, Waiting};
 use crate::message::{Deduplication, Received, Remembered, Reply};
+use crate::security::Security;
 use crate::shares::Group;
 use crate::store::Number;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
 
 /// A request as it arrived.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Arrival<P> {
     pub(super) source: Source<P>,
     /// Of the peer's key.
@@ -32,6 +33,8 @@ pub(super) struct Arrival<P> {
     /// The bytes that may answer it; `None` without such a limit.
     pub(super) allowance: Option<NonZeroU16>,
     pub(super) came: Came,
+    /// How it was protected, and what answers it is to be.
+    pub(super) security: Security,
 }
 
 /// What a request holds that is taken in.
@@ -144,7 +147,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             None => self.exchanges.outstanding(peer),
             Some(quoted) => self.quoted_exchange(peer, quoted).into_iter().collect(),
         };
-        for exchange in failed {
+        self.all_unreachable(now, failed);
+    }
+
+    pub(super) fn all_unreachable(&mut self, now: Instant, exchanges: impl IntoIterator<Item = ExchangeId>) {
+        for exchange in exchanges {
             // With the one before it, its observer may have gone.
             if self.exchanges.live(exchange).is_some() {
                 self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Unreachable);
@@ -185,36 +192,47 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             early.into_iter().for_each(|early| self.outbox.push_back(early.into()));
         }
         let came = if message.ty() == Type::Confirmable { Came::Confirmable } else { Came::NonConfirmable };
-        let arrival = Arrival { source, hash, what, group: self.group_of(&source.from, hash), allowance, came };
-        let acceptable = self.acceptable(message);
+        let (group, security) = (self.group_of(&source.from, hash), Security::PLAIN);
+        let arrival = Arrival { source, hash, what, group, allowance, came, security };
+        #[cfg(feature = "oscore")]
+        if message.option(OptionNumber::OSCORE).is_some() && self.has_contexts() {
+            return self.receive_protected(now, arrival, message);
+        }
+        self.receive_arrived(now, &arrival, message);
+    }
+
+    /// A request that is no copy, behind its protection if it came with one.
+    #[inline]
+    pub(super) fn receive_arrived(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) {
+        let acceptable = self.acceptable(message, &arrival.security);
         let said = match &acceptable {
             Ok(said) => said,
-            Err((code, diagnostic)) => return self.refuse(now, &arrival, message, (*code, diagnostic)),
+            Err((code, diagnostic)) => return self.refuse(now, arrival, message, (*code, diagnostic)),
         };
-        if self.challenges(now, &arrival, message, &said.asked) {
+        if self.challenges(now, arrival, message, &said.asked) {
             return;
         }
         let mut whole = Whole::AsItIs;
         if said.asked.is_in_sets() {
-            match self.receive_of_set(now, &arrival, message, &said.asked) {
+            match self.receive_of_set(now, arrival, message, &said.asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
             }
         } else if !said.asked.is_plain() {
-            if self.receive_of_stream(now, &arrival, message, *said) {
+            if self.receive_of_stream(now, arrival, message, *said) {
                 return;
             }
-            match self.receive_block(now, &arrival, message, &said.asked) {
+            match self.receive_block(now, arrival, message, &said.asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
             }
         }
-        let Some(id) = self.take_in(now, &arrival, message, said) else {
+        let Some(id) = self.take_in(now, arrival, message, said) else {
             self.stats.overloaded += 1;
             if let Whole::Received(key) = whole {
                 self.drop_upload(key);
             }
-            return self.refuse(now, &arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
+            return self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
         };
         if !self.observers.is_empty() {
             self.observation_renewed(now, id, message);
@@ -226,7 +244,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Whole::Received(key) => self.received_in_sets(key, message),
         }
         .unwrap_or_else(|| OwnedMessage::pooled(*message, &mut self.requests));
-        self.announce(Event::Request { id, from: source.from, message });
+        self.announce(Event::Request { id, from: arrival.source.from, message });
     }
 
     /// A request will wait for its response from now on: with room for that, with the peer's state if its response will
@@ -244,7 +262,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return None;
         }
         let taken = self.take_in_place(now, arrival, message)?;
-        self.incoming.insert(now, || arrival.waiting(message, said, taken))
+        let id = self.incoming.insert(now, || arrival.waiting(message, said, taken))?;
+        self.incoming.protect(id, &arrival.security);
+        Some(id)
     }
 
     /// The same for a message of a request that has its place already. Always inlined, so that the answer stays in registers.
@@ -301,6 +321,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let found = peer.and_then(|peer| self.exchange_with_token(peer, &message.token()));
         let found = found.filter(|&index| !self.is_late_notification(index, message));
+        #[cfg(feature = "oscore")]
+        if self.has_contexts() && self.receive_protected_response(now, (source, what), (peer, found), message) {
+            return;
+        }
         if !self.inquiries.is_empty() && self.receive_group_response(now, (source, hash), what, message) {
             return;
         }
@@ -369,6 +393,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
+            #[cfg(feature = "oscore")]
+            Purpose::Request if !exchange.security.is_plain() => {
+                self.receive_protected_piggybacked(now, index, message);
+            }
             Purpose::Request if message.unacceptable_option(&self.config.known_options).is_some() => {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Piggybacked);
                 self.fail(now, index, Failure::UnacceptableResponse);
@@ -396,22 +424,25 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
-            Purpose::Request if trusted => {
-                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
-                if self.exchanges.get(index).wants_no_response() {
-                    return self.fail(now, index, Failure::NoResponse);
-                }
-                let exchange = self.exchanges.get(index);
-                if exchange.transfer.is_none() || exchange.asks_for_first_block() {
-                    self.push_acknowledged(now, index);
-                }
-                self.exchanges.await_response(now, index);
-                if self.exchanges.get(index).is_in_sets() {
-                    self.first_block_acknowledged(now, index);
-                }
-            }
+            Purpose::Request if trusted => self.request_acknowledged(now, index),
             Purpose::Request => exchange.doubtful_ack = true,
             Purpose::State(_) => {}
+        }
+    }
+
+    /// The peer has a request of ours, and its response comes later.
+    pub(super) fn request_acknowledged(&mut self, now: Instant, index: u32) {
+        self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
+        if self.exchanges.get(index).wants_no_response() {
+            return self.fail(now, index, Failure::NoResponse);
+        }
+        let exchange = self.exchanges.get(index);
+        if exchange.transfer.is_none() || exchange.asks_for_first_block() {
+            self.push_acknowledged(now, index);
+        }
+        self.exchanges.await_response(now, index);
+        if self.exchanges.get(index).is_in_sets() {
+            self.first_block_acknowledged(now, index);
         }
     }
 

@@ -7,6 +7,8 @@ use super::outbox::{Departure, Source, encoded};
 use super::receive::Arrival;
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, NoResponse, OptionNumber, Type};
+use crate::message::{Received, Reply};
+use crate::security::Security;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -27,6 +29,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (code, diagnostic) = why;
         if NoResponse::of(message).suppresses(code) {
             if message.ty() == Type::Confirmable {
+                if !arrival.security.is_plain() {
+                    let received = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };
+                    let _ = self.remember(now, received, Reply::EmptyAck);
+                }
                 self.push_empty(arrival.source, Type::Acknowledgement, message.id());
             }
             return;
@@ -36,7 +42,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let body = match code {
             Code::SERVICE_UNAVAILABLE => self.try_later(),
-            _ => self.explanation(code, diagnostic, message),
+            _ => self.explanation(code, diagnostic, (message, &arrival.security)),
         };
         self.answer_at_once(now, arrival, message, code, &body);
     }
@@ -50,12 +56,35 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         code: Code,
         body: &Body,
     ) {
-        let &Arrival { source: to, group, .. } = arrival;
         let token_length = message.encoded_token_len();
         let (code, body) = self.within_allowance(now, arrival, token_length, (code, body));
         // Beside the longest of tokens there is room for nothing.
-        let fits = 4 + token_length + body.len() <= self.config.limits.message_bytes;
+        let beside = 4 + token_length + arrival.security.response_bytes();
+        let fits = beside + body.len() <= self.config.limits.message_bytes;
         let body = if fits { body } else { Body::EMPTY };
+        if arrival.security.is_plain() {
+            return self.send_at_once(now, arrival, message, code, &body);
+        }
+        // A copy would be a replay: it has to be known before it is looked at.
+        if message.ty() == Type::Confirmable {
+            return self.answer_remembered(now, arrival, message, code, &body);
+        }
+        let received = Received { what: arrival.what, confirmable: false, idempotent: Ok(()) };
+        let _ = self.remember(now, received, Reply::Silence);
+        let (code, body) = self.protect(&arrival.security, token_length, (code, &body));
+        self.send_at_once(now, arrival, message, code, &body);
+    }
+
+    /// The same with what is as it is to be sent.
+    pub(super) fn send_at_once(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        code: Code,
+        body: &Body,
+    ) {
+        let &Arrival { source: to, group, .. } = arrival;
         let (ty, id) = if message.ty() == Type::Confirmable {
             (Type::Acknowledgement, message.id())
         } else {
@@ -66,7 +95,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             };
             (Type::NonConfirmable, id)
         };
-        let datagram = encoded(ty, code, id, &message.token(), &body);
+        let datagram = encoded(ty, code, id, &message.token(), body);
         self.outbox.push_back(Departure::Message { to, datagram });
     }
 
@@ -77,11 +106,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A diagnostic payload (RFC 7252 §5.5.2), cut off where the largest message ends.
-    fn explanation(&self, code: Code, diagnostic: &str, message: &Message<'_>) -> Body {
+    fn explanation(&self, code: Code, diagnostic: &str, (message, security): (&Message<'_>, &Security)) -> Body {
         let limits = &self.config.limits;
         let mut body = Body::builder();
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
-            let hint = self.smaller_block(message);
+            let hint = self.smaller_block(message, security);
             // What would be accepted in blocks is told so (RFC 7959 §2.9.3).
             if let Some(block) = hint {
                 body = body.option(OptionNumber::BLOCK1, block.encode().as_slice());
@@ -91,7 +120,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             body = body.uint(OptionNumber::SIZE1, u32::try_from(largest).unwrap_or(u32::MAX));
         }
         // Header, Block1 and Size1 in full length, payload marker.
-        let room = limits.message_bytes.saturating_sub(4 + message.encoded_token_len() + 5 + 6 + 1);
+        let room = limits
+            .message_bytes
+            .saturating_sub(4 + message.encoded_token_len() + 5 + 6 + 1 + security.response_bytes());
         let text = &diagnostic[..diagnostic.floor_char_boundary(room)];
         body.payload(String::from(text)).build().unwrap_or_default()
     }

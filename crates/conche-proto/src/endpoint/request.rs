@@ -24,7 +24,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let peer = self.open_peer(now, to, Group::NOBODY)?;
         let named = request.token.is_some();
         let confirmable = request.reliability == Reliability::Confirmable;
-        let Chosen { token, tried } = self.token(now, peer, request.token, confirmable)?;
+        let security = self.security_of(&request);
+        // One thing is tried at a time: what is protected would look like a replay to who has seen the first message.
+        let Chosen { token, tried } = self.token(now, peer, request.token, confirmable && security.is_plain())?;
         let mut opening = Opening {
             purpose: Purpose::Request,
             code: request.code,
@@ -36,6 +38,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             transfer: None,
             whole: request.whole || request.streamed,
             streamed: request.streamed,
+            security,
         };
         if let Some(rest) = request.rest {
             self.begin_upload(&mut opening, rest)?;
@@ -114,6 +117,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         opening: &mut Opening,
     ) -> Result<ExchangeId, RequestError> {
         self.check_room(peer, opening)?;
+        self.protect_opening(opening)?;
         let limit = self.config.limits.exchanges;
         self.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
     }

@@ -8,6 +8,7 @@ use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliabili
 use crate::hash::Keyed;
 use crate::incoming::{Came, RequestId, Waiting};
 use crate::message::Reply;
+use crate::security::Security;
 use crate::store::Number;
 use conche_cc::{Controller, Instant};
 
@@ -35,6 +36,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
         let (token_length, plain) = (waiting.token.encoded_len(), waiting.asked.is_plain());
+        let token_length = token_length + self.incoming.security(request).response_bytes();
         if Self::is_unwanted(waiting, &response) {
             self.ignore(now, request);
             return Ok(None);
@@ -56,9 +58,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         self.check(&response, token_length)?;
         let rest = if plain { None } else { self.rest_in_sets(request, observer, &response) };
+        let security = self.incoming.security(request).clone();
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         let code = response.code;
-        let exchange = self.send_response(now, &waiting, observer, response);
+        let exchange = self.send_response(now, (&waiting, &security), observer, response);
         if let Some(observer) = observer {
             self.registration_answered(now, observer, code, exchange);
         }
@@ -88,7 +91,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn send_response(
         &mut self,
         now: Instant,
-        waiting: &Waiting<P>,
+        (waiting, security): (&Waiting<P>, &Security),
         observer: Option<u32>,
         mut response: Response,
     ) -> Option<ExchangeId> {
@@ -100,9 +103,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.respond_at_leisure(now, waiting.clone(), response);
                 None
             }
-            Some(peer) if !waiting.can_piggyback() => self.respond_separately(now, waiting, (peer, observer), response),
+            Some(peer) if !waiting.can_piggyback() => {
+                self.respond_separately(now, (waiting, security), (peer, observer), response)
+            }
             _ => {
-                self.piggyback(now, waiting, &response);
+                self.piggyback(now, (waiting, security), &response);
                 None
             }
         }
@@ -147,9 +152,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(SupersedeError::NotOutstanding);
         }
         let token_length = found.token.encoded_len();
+        let security = found.security.clone();
         self.check_code(&response)?;
-        self.check(&response, token_length)?;
-        let content = Content { code: response.code, body: response.body };
+        self.check(&response, token_length + security.response_bytes())?;
+        let (code, body) = self.protect(&security, token_length, (response.code, &response.body));
+        let content = Content { code, body };
         self.exchanges.supersede(&mut self.peers, exchange.index, content);
         Ok(())
     }
@@ -172,8 +179,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.unregister(now, request);
                 self.forget_stream(request, Some(StreamEnd::Refused));
                 let body = self.try_later();
+                let security = self.incoming.security(request).clone();
                 self.incoming.remove(request);
-                self.piggyback(now, &waiting, &Response::new(Code::SERVICE_UNAVAILABLE, body));
+                self.piggyback(now, (&waiting, &security), &Response::new(Code::SERVICE_UNAVAILABLE, body));
             }
         }
     }
@@ -189,9 +197,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     #[inline]
-    fn piggyback(&mut self, now: Instant, waiting: &Waiting<P>, response: &Response) {
+    fn piggyback(&mut self, now: Instant, (waiting, security): (&Waiting<P>, &Security), response: &Response) {
         self.incoming.give_back(waiting.group, &waiting.token);
-        let Response { code, body, .. } = response;
+        let protected;
+        let (code, body) = if security.is_plain() {
+            (&response.code, &response.body)
+        } else {
+            let token_length = waiting.token.encoded_len();
+            protected = self.protect(security, token_length, (response.code, &response.body));
+            (&protected.0, &protected.1)
+        };
         let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
         let length = 4 + token.encoded_len() + body.len();
         let reply = match u8::try_from(length) {
@@ -230,11 +245,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn respond_separately(
         &mut self,
         now: Instant,
-        waiting: &Waiting<P>,
+        (waiting, security): (&Waiting<P>, &Security),
         (peer, observer): (u32, Option<u32>),
         response: Response,
     ) -> Option<ExchangeId> {
         // The answer to a body in sets is all that its client waits for, and nothing makes it ask again (RFC 9177 §4.3).
+        let (code, body) = match security.is_plain() {
+            true => (response.code, response.body),
+            false => self.protect(security, waiting.token.encoded_len(), (response.code, &response.body)),
+        };
         let awaited = waiting.came == Came::Confirmable || waiting.asked.q_block1().is_some();
         let by_default = if awaited { Reliability::Confirmable } else { Reliability::NeverConfirmable };
         let reliability = response.reliability.unwrap_or(by_default);
@@ -245,7 +264,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         if let Some(id) = free_id {
             let to = Source { from: waiting.from, local: waiting.local, copy: None };
-            let datagram = encoded(Type::NonConfirmable, response.code, id, &waiting.token, &response.body);
+            let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, &body);
             let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
             self.rejectable.left(what, waiting.token.clone());
             if let Some(observer) = observer {
@@ -257,8 +276,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let mut opening = Opening {
             purpose: Purpose::Response(waiting.group),
-            code: response.code,
-            body: response.body,
+            code,
+            body,
             token: waiting.token.clone(),
             local: waiting.local,
             reliability: if confirmable { reliability } else { Reliability::NeverConfirmable },
@@ -266,6 +285,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             transfer: None,
             whole: false,
             streamed: false,
+            security: security.clone(),
         };
         let exchange = self.open(now, peer, &mut opening);
         self.peers.let_go(now, peer);

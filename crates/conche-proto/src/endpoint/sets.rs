@@ -15,6 +15,7 @@ use crate::blockwise::{Key, Transfer, Trouble};
 use crate::codec::{Body, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::SharedConfig;
 use crate::exchange::{ExchangeId, Failure, Next, Opening, Purpose, Reliability, State, Transferring, Work};
+use crate::security::Security;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
@@ -118,8 +119,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         opening: &mut Opening,
         (tag, named): (RequestTag, bool),
     ) -> bool {
-        let Some(sets) = &self.sets else { return false };
-        let (rules, set_rules) = (self.transfer_rules(&opening.token), sets.rules);
+        let Some(sets) = self.sets.as_ref().filter(|_| opening.security.is_plain()) else { return false };
+        let (rules, set_rules) = (self.transfer_rules(&opening.token, &opening.security), sets.rules);
         let hash = self.peers.hash(&self.peers.get(peer).key);
         let by_hand = |number| {
             use OptionNumber as N;
@@ -220,7 +221,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A response to a request that goes in sets.
     pub(super) fn deliver_to_sets(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
-        let rules = self.transfer_rules(&self.exchanges.get(index).token);
+        let rules = self.transfer_rules(&self.exchanges.get(index).token, &Security::PLAIN);
         let Some(set_rules) = self.sets.as_ref().map(|sets| sets.rules) else { return };
         let exchange = self.exchanges.get(index);
         let (confirmable, peer) = (exchange.confirmable, exchange.peer);
@@ -373,7 +374,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// What is missing of a response has not come: it is asked for.
     pub(super) fn ask_for_missing_blocks(&mut self, now: Instant, index: u32) {
-        let rules = self.transfer_rules(&self.exchanges.get(index).token);
+        let rules = self.transfer_rules(&self.exchanges.get(index).token, &Security::PLAIN);
         let Some(set_rules) = self.sets.as_ref().map(|sets| sets.rules) else { return };
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
         let asked = match &mut transfer.work {
@@ -405,7 +406,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let observed = self.is_observed(index);
         let exchange = self.exchanges.get(index);
         let (peer, beside) = (exchange.peer, 4 + exchange.token.encoded_len());
-        let rules = self.transfer_rules(&exchange.token);
+        let rules = self.transfer_rules(&exchange.token, &Security::PLAIN);
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
         let Work::Sets(sets) = &transfer.work else { return self.exchanges.end_transfer(index, transfer) };
         let whole = sets.whole.clone();

@@ -13,6 +13,7 @@ use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Request, S
 use crate::hash::Fingerprint;
 use crate::message::{Received, Reply};
 use crate::observe::{DEREGISTER, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
+use crate::security::Security;
 use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
@@ -33,6 +34,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         to: P,
         request: Request,
     ) -> Result<(ExchangeId, SubscriptionId), RequestError> {
+        let security = self.security_of(&request);
         let Request { code, body, reliability, timeout, token, .. } = request;
         if !matches!(code, Code::GET | Code::FETCH) {
             return Err(RequestError::NotObservable(code));
@@ -46,12 +48,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let token = self.token(now, peer, token, false)?.token;
         let request = Content { code, body: body.with_uint(OptionNumber::OBSERVE, REGISTER) };
         let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout);
-        let mut opening = registration(request.clone(), token, reliability, deadline);
+        let mut opening = registration(request.clone(), token, reliability, deadline, security.clone());
         let in_sets = self.offer_sets(peer, &mut opening, named);
         let token = opening.token.clone();
         let exchange = self.submit(now, peer, &mut opening)?;
         // What was fresh now is not when it is registered again (RFC 9175 §2.3).
-        let opened = Opened { peer, token, request: without_echo(request), reliability, exchange, in_sets };
+        let opened = Opened { peer, token, request: without_echo(request), reliability, exchange, in_sets, security };
         let subscription = self.subscriptions.insert(opened).ok_or(RequestError::TooManySubscriptions { limit })?;
         self.peers.hold(peer);
         Ok((exchange, subscription))
@@ -69,8 +71,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(());
         }
         let (peer, in_sets) = (found.peer, found.in_sets);
-        let mut opening =
-            registration(found.request.clone(), found.token.clone(), found.reliability, Instant::FAR_FUTURE);
+        let mut opening = registration(
+            found.request.clone(),
+            found.token.clone(),
+            found.reliability,
+            Instant::FAR_FUTURE,
+            found.security.anew(),
+        );
         self.offer_sets_again(peer, &mut opening, in_sets);
         let exchange = self.submit(now, peer, &mut opening)?;
         self.subscriptions.registering(index, exchange);
@@ -87,8 +94,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let found = self.subscriptions.get(index);
         let (peer, code, in_sets) = (found.peer, found.request.code, found.in_sets);
         let body = found.request.body.with_uint(OptionNumber::OBSERVE, DEREGISTER);
-        let mut opening =
-            registration(Content { code, body }, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
+        let mut opening = registration(
+            Content { code, body },
+            found.token.clone(),
+            found.reliability,
+            Instant::FAR_FUTURE,
+            found.security.anew(),
+        );
         let registering = found.exchange;
         self.offer_sets_again(peer, &mut opening, in_sets.filter(|in_sets| in_sets.uploaded));
         let exchange = self.submit(now, peer, &mut opening)?;
@@ -137,8 +149,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let told = self.is_told_of(index);
         self.exchanges.acknowledge(now, &mut self.peers, index, kind);
         let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
-        let proved = self.exchanges.get(index).content.body.option(OptionNumber::ECHO).is_some();
-        self.subscriptions.get_mut(subscription).exchange = None;
+        let proved = self.exchanges.get(index).said().1.option(OptionNumber::ECHO).is_some();
+        let security = core::mem::take(&mut self.exchanges.get_mut(index).security);
+        let found = self.subscriptions.get_mut(subscription);
+        found.exchange = None;
+        if message.code().is_success() {
+            // What notifications are bound to from now on.
+            found.security = security;
+        }
         self.close(now, index);
         if !told && !proved && self.prove_fresh(now, subscription, &message).is_some() {
             return;
@@ -164,7 +182,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let body = body.to_builder().option(OptionNumber::ECHO, echo).build().ok()?;
         let content = Content { code: *code, body };
         let (peer, in_sets) = (found.peer, found.in_sets);
-        let mut opening = registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE);
+        let mut opening =
+            registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE, found.security.anew());
         self.offer_sets_again(peer, &mut opening, in_sets);
         let exchange = self.submit(now, peer, &mut opening).ok()?;
         self.subscriptions.registering(subscription, exchange);
@@ -269,11 +288,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let sequence = message.uint(OptionNumber::OBSERVE).ok_or(Some(SubscriptionEnd::NotObserved))?;
         let order = Order { sequence, received: now };
-        let newest = &mut self.subscriptions.get_mut(index).newest;
-        if newest.is_some_and(|newest| !newest.is_before(&order)) {
+        let found = self.subscriptions.get_mut(index);
+        // What is protected was compared when that was taken off (RFC 8613 §4.1.3.5.2).
+        if found.security.is_plain() && found.newest.is_some_and(|newest| !newest.is_before(&order)) {
             return Err(None);
         }
-        *newest = Some(order);
+        found.newest = Some(order);
         let max_age = message.content().max_age();
         let grace = GRACE_MS.start + self.random.next_u64() % (GRACE_MS.end - GRACE_MS.start);
         self.subscriptions.fresh_until(index, now + max_age + Duration::from_millis(grace));
@@ -314,6 +334,7 @@ fn registration(
     token: Token,
     reliability: crate::exchange::Reliability,
     deadline: Instant,
+    security: Security,
 ) -> Opening {
     let Content { code, body } = content;
     // What is observed may change before all blocks of a state are there: the application asks for the others.
@@ -329,5 +350,6 @@ fn registration(
         transfer,
         whole,
         streamed,
+        security,
     }
 }

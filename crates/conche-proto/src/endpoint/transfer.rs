@@ -17,6 +17,7 @@ use crate::exchange::{Content, Failure, Opening, Response, Transferring, Work};
 use crate::incoming::Waiting;
 use crate::message::{Received, Reply};
 use crate::observe::Notification;
+use crate::security::Security;
 use crate::shares::Group;
 use crate::store::Seldom;
 use conche_cc::{Controller, Instant};
@@ -51,10 +52,11 @@ pub(super) fn bounds(config: &SharedConfig) -> Bounds {
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// For a request whose messages have no longer tokens than this one and those that the endpoint chooses. Transfers
     /// reckon with a token of eight bytes, and so with as much less of a message as there is more of a token.
-    pub(super) fn transfer_rules(&self, token: &Token) -> Rules {
+    pub(super) fn transfer_rules(&self, token: &Token, security: &Security) -> Rules {
         let (config, limits) = (&self.config, &self.config.limits);
         let longest = token.encoded_len().max(config.longest_own_token());
-        let message_bytes = limits.message_bytes.saturating_sub(longest.saturating_sub(Token::MAX_LENGTH));
+        let beside = longest.saturating_sub(Token::MAX_LENGTH) + security.request_bytes();
+        let message_bytes = limits.message_bytes.saturating_sub(beside);
         Rules { block_size: config.block_size, message_bytes, body_bytes: limits.body_bytes }
     }
 
@@ -103,9 +105,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             if payload > limit {
                 return Err(RequestError::BodyTooLarge { bytes: payload, limit });
             }
+            self.tag_body(opening);
             let mut transfer = Transfer::new(opening.code, &opening.body).telling(opening.streamed);
             // If not even the smallest block fits, the message is refused for its size.
-            if let Some(first) = transfer.begin(&self.transfer_rules(&opening.token)) {
+            if let Some(first) = transfer.begin(&self.transfer_rules(&opening.token, &opening.security)) {
                 opening.body = first;
                 opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
             }
@@ -114,11 +117,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let block = Block { num: 0, more: false, size: self.config.block_size };
             let payload = opening.body.payload();
             let body = opening.body.rewritten(|_| true, &[(OptionNumber::BLOCK2, block.encode())], &payload);
-            if 4 + opening.token.encoded_len() + body.len() <= self.config.limits.message_bytes {
+            let beside = 4 + opening.token.encoded_len() + opening.security.request_bytes();
+            if beside + body.len() <= self.config.limits.message_bytes {
                 opening.body = body;
             }
         }
         Ok(())
+    }
+
+    /// The blocks of a body that is protected are told from those of all others: whoever holds one of them back cannot put it
+    /// into another body (RFC 9175 §3.5.1).
+    pub(super) fn tag_body(&self, opening: &mut Opening) {
+        if !opening.security.is_plain() && opening.body.option(OptionNumber::REQUEST_TAG).is_none() {
+            let tag = self.hash.hash(&self.stats.exchanges).to_be_bytes();
+            opening.body = opening.body.with_request_tag(&tag);
+        }
     }
 
     /// A response that was matched: the message to deliver, or `None` if the exchange goes on or has failed.
@@ -126,8 +139,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn follow(&mut self, now: Instant, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
         let exchange = self.exchanges.get(index);
         let begins = exchange.whole && Transfer::is_begun_by(response);
-        if exchange.transfer.is_none() && (!begins || asks_for_one_block(&exchange.content.body, exchange.content.code))
-        {
+        let (code, body) = exchange.said();
+        if exchange.transfer.is_none() && (!begins || asks_for_one_block(body, code)) {
             return Some(OwnedMessage::from(*response));
         }
         self.follow_blocks(now, index, response)
@@ -140,11 +153,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let mut transfer = match taken {
             Some(transfer) => transfer,
             None => {
-                let (content, tells) = (&exchange.content, exchange.streamed);
-                Box::new(Transferring::new(Work::Blocks(Transfer::new(content.code, &content.body).telling(tells))))
+                let ((code, body), tells) = (exchange.said(), exchange.streamed);
+                Box::new(Transferring::new(Work::Blocks(Transfer::new(code, body).telling(tells))))
             }
         };
-        let rules = self.transfer_rules(&self.exchanges.get(index).token);
+        let exchange = self.exchanges.get(index);
+        let rules = self.transfer_rules(&exchange.token, &exchange.security);
         let step = match &mut transfer.work {
             Work::Blocks(transfer) => transfer.answer(response, &rules),
             Work::Sets(_) | Work::Kept(..) => Step::AsItIs,
@@ -173,6 +187,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let peer = self.exchanges.get(index).peer;
         let reason = match step {
             Step::Next(body) if self.fits_all_transfers(&transfer) => {
+                let body = match self.protect_next(index, body) {
+                    Ok(body) => body,
+                    Err(reason) => {
+                        self.exchanges.end_transfer(index, transfer);
+                        return self.fail(now, index, reason);
+                    }
+                };
                 let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
                 self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), token);
                 let exchange = self.exchanges.get(index).id(index);
@@ -233,7 +254,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Some(block) = asked.block2().filter(|block| block.num > 0) else { return Some(Whole::AsItIs) };
         let (wanted, limit) = (self.config.block_size, self.config.limits.message_bytes);
-        let others = 4 + message.encoded_token_len();
+        let others = 4 + message.encoded_token_len() + arrival.security.response_bytes();
         let key = self.kept_key(key, message);
         let Some(kept) = self.representations.get(now, key) else {
             return self.not_kept(now, arrival, message);
@@ -267,11 +288,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// In which blocks a message would have fitted that is too large; `None` if it is not its payload that makes it so.
-    pub(super) fn smaller_block(&self, message: &Message<'_>) -> Option<Block> {
+    pub(super) fn smaller_block(&self, message: &Message<'_>, security: &Security) -> Option<Block> {
         let (bytes, payload) = (message.as_bytes().len(), message.payload().len());
         let limits = &self.config.limits;
         // With Block1, Size1 and a token of the full length.
-        let others = bytes - payload + Token::MAX_LENGTH + 5 + 6;
+        let others = bytes - payload + Token::MAX_LENGTH + 5 + 6 + security.request_bytes();
         let size = BlockSize::fitting(limits.message_bytes.checked_sub(others)?)?.min(self.config.block_size);
         let cut = bytes > limits.message_bytes && payload > size.bytes() && payload <= limits.body_bytes;
         cut.then_some(Block { num: 0, more: false, size })
@@ -296,14 +317,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let received = Received { what: arrival.what, confirmable, idempotent: Ok(()) };
         if !confirmable {
             // If it cannot be remembered, a copy brings what is there already.
-            let _ = self.remember(now, received, Reply::Silence);
+            if arrival.security.is_plain() {
+                let _ = self.remember(now, received, Reply::Silence);
+            }
             return self.answer_at_once(now, arrival, message, code, body);
         }
         let (id, token) = (message.id(), message.token());
-        let datagram = encoded(Type::Acknowledgement, code, id, &token, body);
+        let (code, body) = self.protect(&arrival.security, token.encoded_len(), (code, body));
+        let datagram = encoded(Type::Acknowledgement, code, id, &token, &body);
         match self.remember(now, received, Reply::Datagram(datagram)) {
             Some(remembered) => self.outbox.push_back(Departure::Remembered { to: arrival.source, id, remembered }),
-            None => self.answer_at_once(now, arrival, message, code, body),
+            None => self.send_at_once(now, arrival, message, code, &body),
         }
     }
 
@@ -367,7 +391,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A notification that can be sent: with an ETag for its blocks, if it has to be cut for everybody.
     pub(super) fn notifiable(&self, response: Response) -> Result<Response, NotifyError> {
-        let beside = self.config.longest_accepted_token() + OBSERVE_BYTES;
+        let beside = self.config.longest_accepted_token() + OBSERVE_BYTES + self.most_protection();
         if self.goes_whole(beside, &response.body) {
             return Ok(response);
         }
@@ -388,18 +412,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// for it like that of any response, in place of the state before (RFC 7959 §2.6); what is told beside it is to follow in sets,
     /// if the observer asked for that.
     pub(super) fn cut_notification(&mut self, now: Instant, notification: Notification) -> (Content, Option<What>) {
-        let Notification { place, group, asked, content, .. } = notification;
+        let Notification { place, group, asked, security, content, .. } = notification;
+        let beside = place.token.encoded_len() + security.response_bytes();
         let (code, payload) = (content.code, content.body.payload());
         let wanted = asked.response_in_sets().or(asked.block2());
         let fits = wanted.is_none_or(|block| payload.len() <= block.size.bytes());
-        if fits && self.goes_whole(place.token.encoded_len(), &content.body) {
+        if fits && self.goes_whole(beside, &content.body) {
             return (content, None);
         }
         let sequence = content.body.content(code).and_then(|content| content.uint(OptionNumber::OBSERVE));
         let body = content.body.rewritten(|number| number != OptionNumber::OBSERVE, &[], &payload);
         let source = Source { from: self.peers.get(place.peer).key, local: place.local, copy: None };
         let key = self.key(self.peers.hash(&source.from), source, &asked);
-        let to = Recipient { key, group, asked, beside: place.token.encoded_len() + OBSERVE_BYTES };
+        let to = Recipient { key, group, asked, beside: beside + OBSERVE_BYTES };
         // Its size was looked at when the application handed it over.
         let Ok(cut) = self.cut_response(now, &to, Response::new(code, body)) else { return (content, None) };
         let rest = self.behind_first(now, &to, sequence, &cut);

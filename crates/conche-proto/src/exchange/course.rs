@@ -3,6 +3,11 @@
 use core::fmt;
 use core::time::Duration;
 
+#[cfg(feature = "oscore")]
+use crate::codec::Code;
+#[cfg(feature = "oscore")]
+use crate::oscore::ProtectError;
+
 /// How an exchange went, all its messages together if it took more than one (RFC 7959).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Course {
@@ -45,11 +50,22 @@ pub enum Failure {
     /// The response's body is larger than [`Limits::body_bytes`](crate::Limits::body_bytes) or than what is left of
     /// [`Limits::assembly_bytes`](crate::Limits::assembly_bytes), or its blocks do not fit into messages.
     BodyTooLarge,
+    /// The request was protected (OSCORE, RFC 8613), and an error came that was not. Nobody knows who sent it: a server that
+    /// has lost the security context, or someone on the path.
+    #[cfg(feature = "oscore")]
+    NotAuthenticated(Code),
+    /// The next message of the exchange could not be protected.
+    #[cfg(feature = "oscore")]
+    NotProtected(ProtectError),
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            #[cfg(feature = "oscore")]
+            Self::NotAuthenticated(code) => return write!(f, "{code} came without the protection of the request"),
+            #[cfg(feature = "oscore")]
+            Self::NotProtected(error) => return write!(f, "the next message could not be protected: {error}"),
             Self::TimedOut => "no answer: all retransmissions timed out",
             Self::NoResponse => "the request was acknowledged, but no response followed",
             Self::Deadline => "the request's deadline passed without a response",

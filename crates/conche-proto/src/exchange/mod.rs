@@ -49,6 +49,7 @@ use smallvec::SmallVec;
 use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, NoResponse, OptionNumber, Token, Type};
 use crate::peer::{Fate, Peers, Queue};
+use crate::security::Security;
 use crate::shares::Group;
 use crate::store::{Linked, Links, Number};
 use conche_cc::control::AckedCopy;
@@ -104,6 +105,8 @@ pub(crate) struct Exchange<C: Controller> {
     /// When the application's patience ends.
     pub(crate) deadline: Instant,
     pub(crate) content: Content,
+    /// How it is protected; then the content is the outer message's.
+    pub(crate) security: Security,
     /// What supersedes the content with the next copy or, if that is acknowledged first, follows it.
     pub(crate) successor: Option<Content>,
     /// The messages that follow, if it takes more than one.
@@ -207,9 +210,15 @@ impl<C: Controller> Exchange<C> {
         self.confirmable && self.acknowledged.is_none() && !self.sent.is_empty()
     }
 
+    /// What its message says, behind its protection if it has one.
+    #[inline]
+    pub(crate) fn said(&self) -> (Code, &Body) {
+        self.security.said().unwrap_or((self.content.code, &self.content.body))
+    }
+
     /// The responses that its request has no use for.
     fn unwanted(&self) -> NoResponse {
-        let value = self.content.body.option(OptionNumber::NO_RESPONSE);
+        let value = self.said().1.option(OptionNumber::NO_RESPONSE);
         NoResponse::of_value(value.filter(|_| self.purpose == Purpose::Request))
     }
 

@@ -3,6 +3,8 @@
 use core::time::Duration;
 
 use crate::codec::{Body, Code, Token};
+#[cfg(feature = "oscore")]
+use crate::oscore::ContextId;
 
 /// A request to send.
 #[derive(Clone, Debug)]
@@ -30,6 +32,10 @@ pub struct Request {
     /// [`Endpoint::supply`](crate::Endpoint::supply) brings. It goes in blocks, of which the first must be there, and a byte
     /// more: [`EndpointConfig::block_size`](crate::EndpointConfig::block_size) at most. `None`, the default: it is all there.
     pub rest: Option<Rest>,
+    /// The security context that it is protected with (OSCORE, RFC 8613), and its response has to be. `None`: it is sent as
+    /// it is.
+    #[cfg(feature = "oscore")]
+    pub security: Option<ContextId>,
 }
 
 /// What is known of the rest of a body that is supplied block by block.
@@ -44,7 +50,18 @@ impl Request {
     #[must_use]
     pub fn new(code: Code, body: Body) -> Self {
         let (reliability, timeout, token) = (Reliability::Confirmable, None, None);
-        Self { code, body, reliability, timeout, token, whole: true, streamed: false, rest: None }
+        Self {
+            code,
+            body,
+            reliability,
+            timeout,
+            token,
+            whole: true,
+            streamed: false,
+            rest: None,
+            #[cfg(feature = "oscore")]
+            security: None,
+        }
     }
 
     /// The same request, with a response that is told block by block.
@@ -63,6 +80,13 @@ impl Request {
     #[must_use]
     pub fn with_reliability(self, reliability: Reliability) -> Self {
         Self { reliability, ..self }
+    }
+
+    /// The same request, protected with this security context.
+    #[cfg(feature = "oscore")]
+    #[must_use]
+    pub fn protected(self, context: ContextId) -> Self {
+        Self { security: Some(context), ..self }
     }
 
     /// The same request with a deadline.

@@ -11,6 +11,7 @@ use crate::codec::{Body, Code, MessageId, Token};
 use crate::config::SharedConfig;
 use crate::hash::Keyed;
 use crate::peer::Peers;
+use crate::security::Security;
 use crate::store::{Arena, Index, Links, Timers};
 use conche_cc::{Controller, Instant};
 use core::hint::black_box;
@@ -28,6 +29,8 @@ pub(crate) struct Opening {
     pub(crate) transfer: Option<Box<Transferring>>,
     pub(crate) whole: bool,
     pub(crate) streamed: bool,
+    /// How it is protected, or to be.
+    pub(crate) security: Security,
 }
 
 impl Opening {
@@ -43,11 +46,12 @@ impl Opening {
         transfer: None,
         whole: false,
         streamed: false,
+        security: Security::PLAIN,
     };
 
-    /// The bytes of its message.
+    /// The bytes of its message; at most, as long as that is still to be protected.
     pub(crate) fn bytes(&self) -> usize {
-        4 + self.token.encoded_len() + self.body.len()
+        4 + self.token.encoded_len() + self.body.len() + self.security.bytes_to_come()
     }
 }
 
@@ -126,6 +130,7 @@ impl<C: Controller> Exchanges<C> {
             ask_again: Instant::FAR_FUTURE,
             deadline: opening.deadline,
             content: Content { code: opening.code, body: core::mem::take(&mut opening.body) },
+            security: core::mem::take(&mut opening.security),
             successor: None,
             transfer: opening.transfer.take(),
             whole: opening.whole,
@@ -263,6 +268,12 @@ impl<C: Controller> Exchanges<C> {
     pub(crate) fn outstanding(&self, peer: u32) -> smallvec::SmallVec<[ExchangeId; 2]> {
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.state == State::AwaitingAck;
         self.slots.iter().filter(|(_, exchange)| is_it(exchange)).map(|(index, exchange)| exchange.id(index)).collect()
+    }
+
+    /// All exchanges with a peer. Looks at all there are.
+    pub(crate) fn with(&self, peer: u32) -> smallvec::SmallVec<[ExchangeId; 2]> {
+        let with = self.slots.iter().filter(|(_, exchange)| exchange.peer == peer);
+        with.map(|(index, exchange)| exchange.id(index)).collect()
     }
 
     /// How an exchange went so far, and with whom. Always inlined, so that it is written into the event that tells it.

@@ -46,6 +46,13 @@ impl MessageIds {
         (free > now).then_some(free)
     }
 
+    /// When more IDs are free than those of the block that is being used up; `None` if some are.
+    pub(crate) fn scarce_until(&self, now: Instant, lifetime: Duration) -> Option<Instant> {
+        let following = (usize::from(self.next / BLOCK) + 1) % BLOCKS;
+        let free = (*self.left.as_ref()?)[following]? + lifetime;
+        (free > now).then_some(free)
+    }
+
     /// Hands out the next ID, or says when it will be free.
     #[inline]
     pub(crate) fn allocate(&mut self, now: Instant, lifetime: Duration) -> Result<MessageId, Instant> {
@@ -97,6 +104,20 @@ mod tests {
             }
             assert!(now >= Instant::ZERO + 2 * LIFETIME, "200 000 IDs take three laps and so two lifetimes");
         }
+    }
+
+    #[test]
+    fn that_ids_run_out_is_known_while_there_are_some() {
+        let (mut ids, mut given) = (MessageIds::starting_at(40_000), 0);
+        while ids.scarce_until(Instant::ZERO, LIFETIME).is_none() {
+            ids.allocate(Instant::ZERO, LIFETIME).expect("there are some");
+            given += 1;
+        }
+        assert!(given > 60 * usize::from(BLOCK), "{given} of {END} were given");
+        let last = (0..).take_while(|_| ids.allocate(Instant::ZERO, LIFETIME).is_ok()).count();
+        assert_eq!(last, usize::from(BLOCK));
+        assert!(ids.scarce_until(Instant::ZERO, LIFETIME).is_some(), "now there are none");
+        assert_eq!(ids.scarce_until(Instant::ZERO + LIFETIME, LIFETIME), None);
     }
 
     // RFC 7252 §8.1 (Q86)

@@ -7,6 +7,7 @@ use crate::blockwise::Asked;
 use crate::codec::{MessageId, Token};
 use crate::exchange::ExchangeId;
 use crate::incoming::RequestId;
+use crate::security::Security;
 use crate::shares::Group;
 use crate::store::{Linked, Links, List};
 use conche_cc::Instant;
@@ -35,6 +36,8 @@ pub(super) struct Observer {
     pub(super) local: Option<IpAddr>,
     /// What its registration asks for, and in which blocks.
     pub(super) asked: Asked,
+    /// Its notifications are protected like its registration.
+    pub(super) security: Security,
     /// Of the notification that left last, so that a late Reset finds it.
     pub(super) last: Option<MessageId>,
     /// When that was.

@@ -16,6 +16,7 @@ use crate::codec::{MessageId, Token};
 use crate::exchange::{Content, ExchangeId, Failure, Reliability};
 use crate::hash::Keyed;
 use crate::incoming::RequestId;
+use crate::security::Security;
 use crate::shares::{Group, Shares};
 use crate::store::{Arena, Index, Links, List, Seldom, Timers};
 use conche_cc::Instant;
@@ -66,6 +67,7 @@ pub(crate) struct Registration {
     pub(crate) topic: u64,
     pub(crate) request: RequestId,
     pub(crate) asked: Asked,
+    pub(crate) security: Security,
 }
 
 /// A message that an observer is to be sent.
@@ -74,6 +76,7 @@ pub(crate) struct Notification {
     pub(crate) place: Place,
     pub(crate) group: Group,
     pub(crate) asked: Asked,
+    pub(crate) security: Security,
     /// The whole state, however large.
     pub(crate) content: Content,
     pub(crate) reliability: Reliability,
@@ -168,7 +171,7 @@ impl Observers {
 
     /// Enters an observer that is admitted, and that is none yet.
     pub(crate) fn insert(&mut self, now: Instant, registration: Registration) -> Option<ObserverId> {
-        let Registration { place, group, topic, request, asked } = registration;
+        let Registration { place, group, topic, request, asked, security } = registration;
         let Place { peer, token, local } = place;
         let topic = self.open_topic(topic)?;
         let watcher = self.open_watcher(peer, group)?;
@@ -183,6 +186,7 @@ impl Observers {
             token,
             local,
             asked,
+            security,
             last: None,
             left: Stamp::at(now),
             first: None,
@@ -223,6 +227,12 @@ impl Observers {
         peer
     }
 
+    /// One that this peer is.
+    pub(crate) fn of_peer(&mut self, peer: u32) -> Option<u32> {
+        let watcher = self.watcher(peer)?;
+        self.watchers[watcher].observers.first()
+    }
+
     /// The observer of this name, if it still observes.
     pub(crate) fn live(&self, id: ObserverId) -> Option<u32> {
         self.slots.get(id.index).filter(|observer| observer.generation == id.generation).map(|_| id.index)
@@ -238,6 +248,11 @@ impl Observers {
     pub(crate) fn place(&self, index: u32) -> Place {
         let Observer { watcher, token, local, .. } = &self.slots[index];
         Place { peer: self.watchers[*watcher].peer, token: token.clone(), local: *local }
+    }
+
+    /// It registered with a request that was protected like this.
+    pub(crate) fn is_secured_as(&self, index: u32, security: &Security) -> bool {
+        self.slots[index].security.is_as(security)
     }
 
     pub(crate) fn find(&mut self, place: &Place) -> Option<u32> {

@@ -11,6 +11,7 @@ use crate::blockwise::sets::RequestTag;
 use crate::codec::{Code, Token};
 use crate::exchange::{Content, ExchangeId, Failure, Reliability, token_hash};
 use crate::hash::Keyed;
+use crate::security::Security;
 use crate::store::{Arena, Index, Seldom, Timers};
 use conche_cc::Instant;
 
@@ -58,6 +59,7 @@ pub(crate) struct Opened {
     pub(crate) exchange: ExchangeId,
     /// If it offers to take states in sets.
     pub(crate) in_sets: Option<InSets>,
+    pub(crate) security: Security,
 }
 
 /// What a registration says whose states may come in sets (RFC 9177).
@@ -84,6 +86,8 @@ pub(crate) struct Subscription {
     pub(crate) in_sets: Option<InSets>,
     /// A newer state that has come in part.
     pub(crate) coming: Option<ExchangeId>,
+    /// How registrations are protected, and what notifications are bound to.
+    pub(crate) security: Security,
 }
 
 /// All that this endpoint observes.
@@ -123,12 +127,12 @@ impl Subscriptions {
     }
 
     pub(crate) fn insert(&mut self, opened: Opened) -> Option<SubscriptionId> {
-        let Opened { peer, token, request, reliability, exchange, in_sets } = opened;
+        let Opened { peer, token, request, reliability, exchange, in_sets, security } = opened;
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
         let (exchange, newest, coming) = (Some(exchange), None, None);
         let subscription =
-            Subscription { generation, peer, token, request, reliability, exchange, newest, in_sets, coming };
+            Subscription { generation, peer, token, request, reliability, exchange, newest, in_sets, coming, security };
         let index = self.slots.insert(subscription)?;
         let hash = self.hash_of(peer, &self.slots[index].token);
         self.by_token.insert(hash, index);

@@ -156,7 +156,8 @@ impl Observers {
         };
         let &Watcher { peer, group, .. } = &self.watchers[observer.watcher];
         let place = Place { peer, token: observer.token.clone(), local: observer.local };
-        Some(Notification { place, group, asked: observer.asked, content: content.clone(), reliability })
+        let (asked, security) = (observer.asked, observer.security.clone());
+        Some(Notification { place, group, asked, security, content: content.clone(), reliability })
     }
 
     /// A notification is under way.

@@ -15,6 +15,8 @@ mod model;
 mod multicast;
 mod no_response;
 mod observe;
+#[cfg(feature = "oscore")]
+mod oscore;
 mod paths;
 mod q_block;
 mod quiescence;

@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+#[cfg(feature = "dtls")]
+use conche_dtls::ClientCredentials;
 use conche_proto::cc::AnyController;
 
 use super::Client;
@@ -10,6 +12,8 @@ use super::cache::CacheLimits;
 use super::sockets::Sockets;
 use crate::builder::Builder;
 use crate::driver::Binding;
+#[cfg(feature = "dtls")]
+use crate::security::{CredentialsError, OwnCertificate, Roots, Secret};
 use crate::settings::{ConfigError, Settings, SharedController};
 
 /// Makes a [`Client`].
@@ -97,6 +101,44 @@ impl<C: SharedController> Builder<ClientRole, C> {
     pub fn cache(mut self, limits: CacheLimits) -> Self {
         self.role.cache = Some(limits);
         self
+    }
+
+    /// Asks `coaps` URIs with a pre-shared key (RFC 7252 §9.1.3.1), which servers know by this identity, of 1 to 1024 bytes. See
+    /// [`security`](crate::security).
+    ///
+    /// # Errors
+    /// If the identity or the key has no byte or too many.
+    #[cfg(feature = "dtls")]
+    pub fn psk(mut self, identity: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
+        self.settings.security.psk = Some(ClientCredentials::psk(identity, key)?);
+        Ok(self)
+    }
+
+    /// Asks servers of `coaps` URIs for a certificate that one of these vouches for, with the host of the URI in it (RFC 7252
+    /// §9.1.3.3). Where there is a [pre-shared key](Self::psk) as well, that is used instead.
+    #[cfg(feature = "dtls")]
+    pub fn roots(mut self, roots: Roots) -> Self {
+        self.settings.security.roots = Some(roots);
+        self
+    }
+
+    /// Shows this certificate to servers that ask for one.
+    #[cfg(feature = "dtls")]
+    pub fn certificate(mut self, own: OwnCertificate) -> Self {
+        self.settings.security.own = Some(own);
+        self
+    }
+
+    /// Protects all requests with these keys (OSCORE, RFC 8613), but for those to destinations of which
+    /// [`oscore_for`](Self::oscore_for) says something else, and takes no other response than a protected one. Such a client talks to
+    /// one server. A request without keys that can be used is not sent, and neither is one to a group.
+    ///
+    /// An error that is not protected ends a request with [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated): a server that
+    /// does not know the keys can say nothing else. [`oscore`](crate::oscore) has an example.
+    #[cfg(feature = "oscore")]
+    pub fn oscore(self, keys: crate::oscore::Keys) -> Self {
+        let [v4, v6] = [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()];
+        self.oscore_for(v4, keys.clone()).oscore_for(v6, keys)
     }
 
     /// The client. Sockets are opened when they are needed.

@@ -74,9 +74,8 @@ impl Cache {
     }
 
     /// What a request is that goes to an address.
-    pub(super) fn admit(self: &Arc<Self>, to: SocketAddr, method: Code, body: &Body) -> Passage {
+    pub(super) fn admit(self: &Arc<Self>, to: Address, method: Code, body: &Body) -> Passage {
         if !method.is_safe() {
-            let to = canonical(to);
             let resource = self.resource(to, path(body));
             return Passage::Change(Change { cache: Arc::clone(self), to, resource });
         }
@@ -86,7 +85,7 @@ impl Cache {
     /// A notification has come, which answers this request (RFC 7641 §3.3).
     pub(super) fn notified(
         self: &Arc<Self>,
-        (to, method, body): (SocketAddr, Code, &Body),
+        (to, method, body): (Address, Code, &Body),
         response: &Response,
         received: Instant,
     ) {
@@ -98,11 +97,10 @@ impl Cache {
 
     /// What the response to a request is found by: all but the options that are no part of the cache key (RFC 7252 §5.6),
     /// and the payload, which matters to FETCH (RFC 8132 §2.1). `None` if the request passes by.
-    fn key(&self, to: SocketAddr, method: Code, body: &Body) -> Option<Key> {
+    fn key(&self, to: Address, method: Code, body: &Body) -> Option<Key> {
         if body.options().any(|option| passes_by(option.number)) {
             return None;
         }
-        let to = canonical(to);
         let resource = self.resource(to, path(body));
         let counts = |option: &RawOption<'_>| !option.number.is_no_cache_key();
         let body = if body.options().all(|option| counts(&option)) {
@@ -138,9 +136,10 @@ impl fmt::Debug for Cache {
     }
 }
 
-/// One address for each destination, however it is written.
-fn canonical(to: SocketAddr) -> Address {
-    Address::from(to).canonical().into()
+/// One address for each destination, however it is written. What comes through sessions is apart from what does not.
+pub(super) fn destination(to: SocketAddr, secured: bool) -> Address {
+    let to = Address::from(Address::from(to).canonical());
+    if secured { to.of_any_session() } else { to }
 }
 
 fn path(body: &Body) -> impl Iterator<Item = &[u8]> {

@@ -10,6 +10,9 @@ use thiserror::Error;
 
 use crate::body::BoxError;
 use crate::driver::{Busy, ExchangeError, is_unreachable};
+#[cfg(feature = "oscore")]
+use crate::oscore::KeysError;
+use crate::security::HandshakeError;
 use crate::settings::{ConfigError, StartError};
 use crate::uri::UriError;
 
@@ -61,6 +64,9 @@ pub enum Error {
         /// The address.
         peer: SocketAddr,
     },
+    /// A `coaps` URI names a group, with which no session can be (RFC 7252 §9).
+    #[error("a group cannot be asked over coaps: DTLS is between two")]
+    SecuredGroup,
     /// The request's options are not legal.
     #[error("the request is not legal")]
     Request(#[from] BuildError),
@@ -122,6 +128,23 @@ pub enum Error {
         source: io::Error,
         /// Copies that had left before.
         transmissions: u16,
+    },
+    /// There is no session with the server, through which alone its `coaps` resources are reached. The request was not sent.
+    #[error("{peer}: there is no session with the server")]
+    Handshake {
+        /// Whom it was for.
+        peer: SocketAddr,
+        /// Why.
+        source: HandshakeError,
+    },
+    /// The keys that would protect the request cannot be used. It was not sent.
+    #[cfg(feature = "oscore")]
+    #[error("{peer}: the request cannot be protected")]
+    Keys {
+        /// Whom it was for.
+        peer: SocketAddr,
+        /// Why.
+        source: KeysError,
     },
     /// The exchange failed.
     #[error("{peer}: {}", Told(*failure, course))]
@@ -196,6 +219,7 @@ impl Error {
         match self {
             Self::Resolve { .. } | Self::NoAddress { .. } => true,
             Self::Send { source, .. } => is_unreachable(source),
+            Self::Handshake { source, .. } => source.is_timeout_or_unreachable(),
             Self::Failed { failure, .. } => matches!(
                 failure,
                 Failure::TimedOut
@@ -234,6 +258,9 @@ impl Error {
             }
             ExchangeError::Failed { failure, course } => Self::Failed { peer, failure, course },
             ExchangeError::Send { source, transmissions } => Self::Send { peer, source, transmissions },
+            ExchangeError::Unprotected => Self::Handshake { peer, source: HandshakeError::unprotected() },
+            #[cfg(feature = "oscore")]
+            ExchangeError::Keys(source) => Self::Keys { peer, source },
             ExchangeError::Stopped => Self::Stopped,
         }
     }
@@ -245,6 +272,7 @@ impl Error {
             Self::Failed { failure: Failure::Unreachable, course, .. } => course.transmissions <= 1,
             Self::Send { transmissions, .. } => *transmissions == 0,
             Self::IpVersion { .. } => true,
+            Self::Handshake { source, .. } => source.is_timeout_or_unreachable(),
             _ => false,
         }
     }

@@ -12,7 +12,7 @@ use futures_core::stream::FusedStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Client, Error, Response};
+use super::{Client, Error, Response, Way};
 use crate::driver::{Exchange, Opening, Patience};
 
 /// The responses of a group's members, each with its sender, as they come in: a [`Stream`] that ends when the request's
@@ -41,7 +41,7 @@ impl GroupResponses {
         // No more are told than `Limits::group_responses`, so the channel needs no bound of its own.
         let (sender, responses) = mpsc::unbounded_channel();
         let opening = |timeout| Opening::Group { request: Request { timeout, ..request }, responses: sender };
-        let begun = client.begin(group, opening, deadline, Patience::Wait).await?;
+        let begun = client.begin(&Way { to: group, name: None, deadline, patience: Patience::Wait }, opening).await?;
         Ok(Self { group, responses, body_limit: begun.body_limit, exchange: Some(begun.exchange) })
     }
 

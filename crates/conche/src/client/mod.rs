@@ -33,7 +33,8 @@ use conche_proto::codec::Code;
 use conche_proto::{Course, Failure, PeerSnapshot, Stats};
 use tokio::time::{Instant, timeout_at};
 
-use crate::driver::{Exchange, ExchangeError, Handle, Opening, Outcome, Patience, Place};
+use crate::driver::{Address, Exchange, ExchangeError, Handle, Opening, Outcome, Patience, Place};
+use crate::security::HandshakeError;
 use crate::settings::{Settings, SharedController};
 use crate::uri::{Host, Uri, UriError};
 use cache::Cache;
@@ -45,7 +46,8 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// A CoAP client. Cloning it is cheap; all clones share their sockets, queues, cache and what was learnt of the paths.
 ///
 /// It opens one socket for IPv4 and one for IPv6 when they are needed first, each driven by a task of its own that ends
-/// with the last clone.
+/// with the last clone. Toward a destination that is sent more than 64 512 messages within four minutes it goes on from others, as
+/// message IDs may not be used again before (RFC 7252 §4.4), unless it was given a port or a socket: then requests wait for IDs.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -163,7 +165,9 @@ impl Client {
         let uri = uri.try_into().map_err(|error| Error::Uri(error.into()))?;
         let mut failure = None;
         for address in resolve(&uri).await? {
-            match self.open(address, |_| Opening::Ping, None, Patience::Wait).await {
+            let name = uri.server_name();
+            let way = Way { to: address, name: name.as_ref(), deadline: None, patience: Patience::Wait };
+            match self.open(&way, |_| Opening::Ping).await {
                 Ok(
                     Outcome::Pong { course }
                     | Outcome::Response { course, .. }
@@ -199,12 +203,7 @@ impl Client {
 
     /// What is known of the path to a destination; `None` if nothing is.
     pub async fn snapshot(&self, peer: SocketAddr) -> Option<PeerSnapshot> {
-        for handle in self.sockets.open() {
-            if let Some(snapshot) = handle.snapshot(peer).await {
-                return Some(snapshot);
-            }
-        }
-        None
+        self.sockets.known(peer)?.snapshot(peer).await
     }
 
     /// Writes what is known of paths to the [`path_store`](ClientBuilder::path_store), if there is one, and waits for that. A program that
@@ -226,25 +225,17 @@ impl Client {
     }
 
     /// Opens an exchange when its turn has come, and waits for its end. What it is may depend on the time that is left.
-    async fn open(
-        &self,
-        to: SocketAddr,
-        what: impl FnOnce(Option<Duration>) -> Opening,
-        deadline: Option<Instant>,
-        patience: Patience,
-    ) -> Result<Outcome, Error> {
-        self.begin(to, what, deadline, patience).await?.end().await
+    async fn open(&self, way: &Way<'_>, what: impl FnOnce(Option<Duration>) -> Opening) -> Result<Outcome, Error> {
+        self.begin(way, what).await?.end().await
     }
 
     /// Opens an exchange when its turn has come.
-    async fn begin(
-        &self,
-        to: SocketAddr,
-        what: impl FnOnce(Option<Duration>) -> Opening,
-        deadline: Option<Instant>,
-        patience: Patience,
-    ) -> Result<Begun, Error> {
-        let (handle, address) = self.sockets.toward(to)?;
+    async fn begin(&self, way: &Way<'_>, what: impl FnOnce(Option<Duration>) -> Opening) -> Result<Begun, Error> {
+        let Way { to, deadline, patience, .. } = *way;
+        let (handle, mut address) = self.sockets.toward(to)?;
+        if let Some(name) = way.name {
+            address = session(&handle, address, name, way).await?;
+        }
         let mut place = handle.join(address, patience)?;
         let mut waited = Duration::ZERO;
         if !place.is_next() {
@@ -255,6 +246,16 @@ impl Client {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         Ok(Begun { exchange: handle.open(place, what(left)), to, waited, body_limit: handle.body_limit() })
     }
+}
+
+/// How a request gets to where it goes.
+#[derive(Clone, Copy, Debug)]
+struct Way<'a> {
+    to: SocketAddr,
+    /// The server's, if it is asked through a session.
+    name: Option<&'a Arc<str>>,
+    deadline: Option<Instant>,
+    patience: Patience,
 }
 
 /// An exchange that is under way.
@@ -307,6 +308,16 @@ async fn wait_for_turn(
         let failure = if Some(end) == deadline { Failure::Deadline } else { Failure::QueueExpired };
         Error::Failed { peer, failure, course: Course { queued: start.elapsed(), ..Course::default() } }
     })
+}
+
+/// The session with a server.
+async fn session(handle: &Handle, address: Address, name: &Arc<str>, way: &Way<'_>) -> Result<Address, Error> {
+    let opening = handle.secure(address, Arc::clone(name));
+    let opened = match way.deadline {
+        Some(deadline) => timeout_at(deadline, opening).await.unwrap_or_else(|_| Some(Err(HandshakeError::late()))),
+        None => opening.await,
+    };
+    opened.ok_or(Error::Stopped)?.map_err(|source| Error::Handshake { peer: way.to, source })
 }
 
 /// The addresses that a URI's host has, in the order of preference that the operating system gives them.

@@ -30,7 +30,8 @@ use crate::driver::{End, ExchangeError, News, State};
 /// - **What comes is newer** than what came before, however notifications overtake each other on the way. Who takes states
 ///   more slowly than they come misses those that are out of date: only the newest one waits.
 /// - **It goes on by itself.** When nothing has come for longer than the last state's Max-Age and some seconds, the client
-///   registers again (§3.3.1), so that a server that has forgotten its observers, as by a restart, learns of them.
+///   registers again (§3.3.1), so that a server that has forgotten its observers, as by a restart, learns of them. Over `coaps` it does
+///   so at once when the session is over, and tries for about a minute.
 /// - **States are whole.** Of one that does not fit into a message the notification brings a first block (RFC 7959 §2.6); the
 ///   whole is fetched before it is yielded. If that fails the error is an item, and the observation goes on.
 /// - **It ends** after an item with an error code; after the first item if the server does not let this be observed; and with
@@ -131,6 +132,10 @@ impl Observation {
                                 return Poll::Ready(Some(Ok(whole)));
                             }
                         }
+                        News::End(end) if registered.may_go_on(end) => match self.registered.take() {
+                            Some(registered) => self.stage = Stage::Registering(Box::pin(registered.again())),
+                            None => self.stage = Stage::Over,
+                        },
                         News::End(end) => {
                             let peer = registered.address;
                             return Poll::Ready(self.over(end, peer).map(Err));
@@ -159,6 +164,8 @@ impl Observation {
         self.stage = Stage::Over;
         self.registered = None;
         match end {
+            // It would have been registered again.
+            End::SessionOver => None,
             End::Stopped => Some(Error::Stopped),
             End::Over(end) => {
                 self.end = Some(end);

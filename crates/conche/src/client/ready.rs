@@ -1,15 +1,16 @@
 //! [`Ready`]: a request that is put together, and what it takes to have it answered.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use conche_proto::codec::{Body, Code, OptionNumber, Token};
-use conche_proto::{Course, Reliability, Request};
+use conche_proto::{Course, Failure, Reliability, Request};
 use tokio::time::Instant;
 
-use super::cache::{Passage, Read};
-use super::{Client, Error, Response};
-use crate::driver::{Feed, Opening, Outcome, Patience, Subscription};
+use super::cache::{Passage, Read, destination};
+use super::{Client, Error, Response, Way};
+use crate::driver::{Address, Feed, Opening, Outcome, Patience, Subscription};
 
 /// A request of which only the address is left open.
 #[derive(Clone)]
@@ -24,13 +25,27 @@ pub(super) struct Ready {
     pub(super) fresh: bool,
     pub(super) deadline: Option<Instant>,
     pub(super) patience: Patience,
+    /// The server's name, if it is asked through a session.
+    pub(super) name: Option<Arc<str>>,
 }
+
+/// How many sessions may end before a request is sent, until another one is opened no more.
+const SESSIONS: usize = 2;
 
 /// How often a request is repeated for a server that asks with Echo: whether its address is no forged one, and whether it
 /// is fresh, which not the same part of a server asks.
 pub(super) const CHALLENGES: usize = 2;
 
 impl Ready {
+    /// What the cache calls a destination.
+    pub(super) fn cached(&self, to: SocketAddr) -> Address {
+        destination(to, self.name.is_some())
+    }
+
+    pub(super) fn way(&self, to: SocketAddr) -> Way<'_> {
+        Way { to, name: self.name.as_ref(), deadline: self.deadline, patience: self.patience }
+    }
+
     /// Sends it, unless the cache has the response.
     pub(super) async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
         match self.passage(to) {
@@ -48,7 +63,7 @@ impl Ready {
     /// What it is to the client's cache.
     pub(super) fn passage(&self, to: SocketAddr) -> Passage {
         match &self.client.cache {
-            Some(cache) => cache.admit(to, self.method, &self.body),
+            Some(cache) => cache.admit(self.cached(to), self.method, &self.body),
             None => Passage::Aside,
         }
     }
@@ -101,14 +116,22 @@ impl Ready {
     }
 
     pub(super) async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
+        for _ in 0..self.name.iter().len() * SESSIONS {
+            let request = |timeout| Opening::Request(self.request(body.clone(), timeout));
+            match self.client.open(&self.way(to), request).await {
+                // Its session was over before its turn came.
+                Err(Error::Failed { failure: Failure::Unreachable, course, .. }) if course.transmissions == 0 => {}
+                outcome => return response(to, outcome?),
+            }
+        }
         let request = |timeout| Opening::Request(self.request(body, timeout));
-        response(to, self.client.open(to, request, self.deadline, self.patience).await?)
+        response(to, self.client.open(&self.way(to), request).await?)
     }
 
     async fn subscribe(&self, to: SocketAddr, body: Body) -> Result<(Response, Subscription), Error> {
         let feed = Feed::default();
         let request = |timeout| Opening::Observe(self.request(body, timeout), feed.teller());
-        let begun = self.client.begin(to, request, self.deadline, self.patience).await?;
+        let begun = self.client.begin(&self.way(to), request).await?;
         let subscription = begun.exchange.subscription(feed);
         Ok((response(to, begun.end().await?)?, subscription))
     }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use conche_proto::codec::{Block, BodyBuilder, Code, ContentFormat, NoResponse, OptionNumber, Token};
-use conche_proto::{Reliability, Request};
-use tokio::time::{Instant, timeout_at};
+use conche_proto::{Failure, Reliability, Request, SubscriptionEnd};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ready::Ready;
 use super::{Client, Error, GroupResponses, Observation, Response, resolve};
-use crate::driver::{Patience, Subscription};
+use crate::driver::{End, Patience, Subscription};
 use crate::uri::{Uri, UriError};
 
 /// A request that is being put together; awaiting it sends it.
@@ -216,6 +216,9 @@ impl RequestBuilder {
             return Err(Error::Encode { format, problem });
         }
         let uri = self.uri?;
+        if uri.is_secured() {
+            return Err(Error::SecuredGroup);
+        }
         let body = uri.body(self.body)?;
         let deadline = end_of(self.timeout);
         let mut found = resolve_until(deadline, &uri).await?;
@@ -289,7 +292,8 @@ impl RequestBuilder {
         let body = uri.body(self.body)?;
         let deadline = end_of(self.timeout);
         let Self { client, method, reliability, token, whole, fresh, .. } = self;
-        Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, patience }, uri))
+        let name = uri.server_name();
+        Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, patience, name }, uri))
     }
 }
 
@@ -324,7 +328,36 @@ pub(super) struct Registered {
     pub(super) address: SocketAddr,
 }
 
+/// How long whoever observes waits before the first new try to open a session, and before the last one: doubled each time, so that
+/// a server that restarts has about a minute.
+const FIRST_TRY: Duration = Duration::from_secs(1);
+const LAST_TRY: Duration = Duration::from_secs(32);
+
 impl Registered {
+    /// It may go on through another session: the one that it had is over, or its server is silent, as one is that has forgotten it.
+    pub(super) fn may_go_on(&self, end: End) -> bool {
+        match end {
+            End::SessionOver => true,
+            End::Over(SubscriptionEnd::Failed(Failure::TimedOut | Failure::Unreachable)) => self.ready.name.is_some(),
+            End::Over(_) | End::Stopped => false,
+        }
+    }
+
+    /// Registers the same again, through another session than the one that is over.
+    pub(super) async fn again(self) -> Result<(Response, Self), Error> {
+        let Self { ready, address, .. } = self;
+        let mut pause = FIRST_TRY;
+        loop {
+            match ready.register(address).await {
+                Ok((address, response, subscription)) => return Ok((response, Self { subscription, ready, address })),
+                Err(error) if !error.is_timeout_or_unreachable() || pause > LAST_TRY => return Err(error),
+                Err(_) => {}
+            }
+            sleep(pause).await;
+            pause *= 2;
+        }
+    }
+
     /// Asks for the state without observing it.
     pub(super) fn fetch(&self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         let (ready, address) = (self.ready.clone(), self.address);
@@ -335,7 +368,7 @@ impl Registered {
     pub(super) fn notified(&self, response: &Response, received: Instant) {
         let Ready { client, method, body, .. } = &self.ready;
         if let Some(cache) = &client.cache {
-            cache.notified((self.address, *method, body), response, received);
+            cache.notified((self.ready.cached(self.address), *method, body), response, received);
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Which driver a request goes to.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tracing::debug;
 
 use super::Error;
 use crate::driver::{Address, Binding, Handle, Handlers, Role};
@@ -13,30 +16,58 @@ use crate::settings::{Settings, SharedController};
 #[derive(Debug)]
 pub(super) enum Sockets {
     /// Its own, opened when they are needed.
-    Own { start: Start, v4: Slot, v6: Slot },
+    Own(Box<Own>),
     /// The one of a server.
     Server(Handle),
 }
 
-/// A socket that may be open, and how to open it.
+/// Sockets of a client's own.
+#[derive(Debug)]
+pub(super) struct Own {
+    start: Start,
+    v4: Slot,
+    v6: Slot,
+}
+
+/// The sockets of one IP version, and how to open them.
+///
+/// One is enough for all destinations, unless one of them is sent more than the 64 512 messages in EXCHANGE_LIFETIME for which there are
+/// message IDs (RFC 7252 §4.4). The next messages to that one then leave from another port, which is another endpoint with IDs of its own.
 #[derive(Debug)]
 pub(super) struct Slot {
     binding: Binding,
-    handle: Mutex<Option<Handle>>,
+    open: Mutex<Open>,
 }
 
-/// Starts a driver, whatever its controller.
-pub(super) struct Start(Box<dyn Fn(Binding) -> Result<Handle, Error> + Send + Sync>);
+/// The sockets that have been opened.
+#[derive(Debug, Default)]
+struct Open {
+    handles: Vec<Handle>,
+    /// Which of them is for a destination, where that is not the first. There are no more than destinations that have once used up
+    /// the message IDs of a socket.
+    others: HashMap<SocketAddr, usize>,
+}
+
+/// Sockets of one IP version: enough for 16 000 messages a second to one destination.
+const MOST: usize = 64;
+
+/// How drivers are started, whatever their controller.
+pub(super) struct Start {
+    start: Box<dyn Fn(Binding) -> Result<Handle, Error> + Send + Sync>,
+    /// For which destinations there is one only: its keys are in no other (OSCORE, RFC 8613).
+    stays: Box<dyn Fn(SocketAddr) -> bool + Send + Sync>,
+}
 
 impl Sockets {
     pub(super) fn own<C: SharedController>(settings: Settings<C>, v4: Binding, v6: Binding) -> Self {
+        let stays = settings.keys_toward();
         let start = move |binding| {
             // Whatever requests arrive, an empty router answers with 4.04.
             let (handle, _task) = settings.start(binding, Role::Client, Router::new(), Handlers::default())?;
             Ok(handle)
         };
-        let [v4, v6] = [v4, v6].map(|binding| Slot { binding, handle: Mutex::default() });
-        Self::Own { start: Start(Box::new(start)), v4, v6 }
+        let [v4, v6] = [v4, v6].map(|binding| Slot { binding, open: Mutex::default() });
+        Self::Own(Box::new(Own { start: Start { start: Box::new(start), stays: Box::new(stays) }, v4, v6 }))
     }
 
     /// The driver for a destination, started if there is none, and what it calls that destination.
@@ -45,14 +76,7 @@ impl Sockets {
         let to = Address::from(to).canonical();
         let handle = match self {
             Self::Server(handle) => handle.clone(),
-            Self::Own { start, v4, v6 } => {
-                let slot = if to.is_ipv4() { v4 } else { v6 };
-                let mut open = slot.lock();
-                match open.as_ref().filter(|handle| !handle.is_stopped()) {
-                    Some(handle) => handle.clone(),
-                    None => open.insert((start.0)(slot.binding.clone())?).clone(),
-                }
-            }
+            Self::Own(own) => own.slot(to).toward(to, &own.start)?,
         };
         match handle.reach(to) {
             Some(address) => Ok((handle, address)),
@@ -60,23 +84,153 @@ impl Sockets {
         }
     }
 
+    /// The driver that a destination was last asked with, if it runs.
+    pub(super) fn known(&self, to: SocketAddr) -> Option<Handle> {
+        let to = Address::from(to).canonical();
+        match self {
+            Self::Server(handle) => Some(handle.clone()),
+            Self::Own(own) => {
+                let open = own.slot(to).lock();
+                open.handles.get(open.others.get(&to).copied().unwrap_or_default()).cloned()
+            }
+        }
+    }
+
     /// The drivers that run.
     pub(super) fn open(&self) -> Vec<Handle> {
         match self {
             Self::Server(handle) => vec![handle.clone()],
-            Self::Own { v4, v6, .. } => [v4, v6].into_iter().filter_map(|slot| slot.lock().clone()).collect(),
+            Self::Own(own) => [&own.v4, &own.v6].into_iter().flat_map(|slot| slot.lock().handles.clone()).collect(),
         }
     }
 }
 
+impl Own {
+    /// Those of this destination's IP version.
+    fn slot(&self, to: SocketAddr) -> &Slot {
+        if to.is_ipv4() { &self.v4 } else { &self.v6 }
+    }
+}
+
 impl Slot {
-    fn lock(&self) -> MutexGuard<'_, Option<Handle>> {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The driver for a destination of its IP version, started if there is none that has message IDs left.
+    fn toward(&self, to: SocketAddr, start: &Start) -> Result<Handle, Error> {
+        let mut open = self.lock();
+        let Open { handles, others } = &mut *open;
+        let (count, before) = (handles.len(), others.get(&to).copied().unwrap_or_default());
+        let has_ids = |handle: &Handle| handle.reach(to).is_none_or(|address| !handle.is_short_of_ids(address));
+        let mut in_turn = (before..count).chain(0..before.min(count));
+        let chosen = match in_turn.find(|index| handles.get(*index).is_some_and(has_ids)) {
+            // It waits, where it was first.
+            _ if (start.stays)(to) => before,
+            Some(index) => index,
+            None if count == 0 => 0,
+            None if self.binding.chooses_port() && count < MOST => count,
+            // It waits.
+            None => before,
+        };
+        if chosen == count {
+            match (start.start)(self.binding.clone()) {
+                Ok(handle) => handles.push(handle),
+                Err(error) if count == 0 => return Err(error),
+                Err(error) => {
+                    debug!(peer = %to, %error, "no other socket for more messages than there are IDs");
+                    return Ok(handles[before].clone());
+                }
+            }
+        }
+        if chosen != before {
+            others.insert(to, chosen);
+        }
+        let handle = &mut handles[chosen];
+        if handle.is_stopped() {
+            *handle = (start.start)(self.binding.clone())?;
+        }
+        Ok(handle.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Start {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Start")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, advance};
+
+    use super::*;
+    use crate::Client;
+
+    fn port(client: &Client, to: SocketAddr) -> u16 {
+        client.sockets.toward(to).expect("the loopback can be reached").0.local().port()
+    }
+
+    /// No message IDs are left from this client to a destination, for so many seconds.
+    fn use_up_ids(client: &Client, to: SocketAddr, seconds: u64) {
+        let (handle, _) = client.sockets.toward(to).expect("the loopback can be reached");
+        handle.use_up_ids(to, Instant::now() + Duration::from_secs(seconds));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_used_up_the_message_ids_of_a_port_is_asked_from_another_until_they_are_free() {
+        let (client, busy, quiet) = (Client::new(), ([127, 0, 0, 1], 9).into(), ([127, 0, 0, 2], 9).into());
+        let first = port(&client, busy);
+        use_up_ids(&client, busy, 247);
+        let second = port(&client, busy);
+        assert_ne!(second, first);
+        assert_eq!((port(&client, busy), port(&client, quiet)), (second, first), "nobody else has to move");
+        advance(Duration::from_secs(100)).await;
+        use_up_ids(&client, busy, 247);
+        let third = port(&client, busy);
+        assert!(third != first && third != second);
+        advance(Duration::from_secs(200)).await;
+        use_up_ids(&client, busy, 247);
+        assert_eq!(port(&client, busy), first, "what is free again is used before another is opened");
+        assert_eq!(client.sockets.open().len(), 3);
+    }
+
+    #[cfg(feature = "oscore")]
+    #[tokio::test(start_paused = true)]
+    async fn who_is_asked_with_keys_is_asked_from_the_port_that_has_them() {
+        use crate::oscore::{Credentials, EndId, Keys};
+        let ids = [b"c", b"s"].map(|id| EndId::new(id).expect("short"));
+        let keys = Keys::for_this_run(Credentials::new(*b"of 16 such bytes", ids[0], ids[1])).expect("legal");
+        let secured = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
+        let client = Client::builder().oscore_for("127.0.0.1/32".parse().expect("a prefix"), keys);
+        let (client, other) = (client.build().expect("legal settings"), ([127, 0, 0, 2], 9).into());
+        let first = port(&client, secured);
+        use_up_ids(&client, secured, 247);
+        assert_eq!(port(&client, secured), first);
+        use_up_ids(&client, other, 247);
+        assert_ne!(port(&client, other), first);
+        assert_eq!(port(&client, secured), first, "not even when there is another port");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sockets_are_not_without_number() {
+        let (client, busy) = (Client::new(), ([127, 0, 0, 1], 9).into());
+        for _ in 0..2 * MOST {
+            use_up_ids(&client, busy, 247);
+        }
+        assert_eq!(client.sockets.open().len(), MOST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_with_a_port_of_its_own_waits() {
+        let local = std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
+        let address = local.local_addr().expect("it is bound");
+        let client = Client::builder().socket(local).build().expect("it has defaults");
+        let busy = ([127, 0, 0, 1], 9).into();
+        use_up_ids(&client, busy, 247);
+        assert_eq!(port(&client, busy), address.port());
+        assert_eq!(client.sockets.open().len(), 1);
     }
 }

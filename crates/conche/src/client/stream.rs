@@ -298,7 +298,7 @@ impl Ready {
     async fn open_stream(&self, to: SocketAddr, request: Request) -> Result<Coming, Error> {
         let (teller, told) = mpsc::unbounded_channel();
         let opening = |timeout| Opening::Streamed { request: Request { timeout, ..request }, told: teller };
-        let begun = self.client.begin(to, opening, self.deadline, self.patience).await?;
+        let begun = self.client.begin(&self.way(to), opening).await?;
         Ok(Coming { told, begun })
     }
 

@@ -9,12 +9,19 @@ use std::net::{IpAddr, SocketAddr};
 pub(crate) enum Address {
     /// CoAP over UDP (RFC 7252). Made with [`from`](Self::from), so that one peer has one name.
     Udp(SocketAddr),
+    /// CoAP over DTLS (RFC 7252 §9): one session with who is there. What begins with one session ends with it, so another with
+    /// the same address is another peer.
+    Dtls(SocketAddr, SessionNumber),
 }
+
+/// Tells the sessions of a socket apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SessionNumber(pub(super) u32);
 
 impl Address {
     /// The address as a socket takes it: one of IPv4 in an IPv6 socket is a mapped one.
     pub(crate) fn socket_addr(self) -> SocketAddr {
-        let Self::Udp(address) = self;
+        let (Self::Udp(address) | Self::Dtls(address, _)) = self;
         address
     }
 
@@ -24,6 +31,20 @@ impl Address {
             SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some() => (v6.ip().to_canonical(), v6.port()).into(),
             address => address,
         }
+    }
+
+    /// This session with who is there.
+    pub(crate) fn secured(self, session: SessionNumber) -> Self {
+        Self::Dtls(self.socket_addr(), session)
+    }
+
+    /// Whatever session leads there, where they need not be told apart.
+    pub(crate) fn of_any_session(self) -> Self {
+        self.secured(SessionNumber(0))
+    }
+
+    pub(crate) fn is_secured(self) -> bool {
+        matches!(self, Self::Dtls(..))
     }
 
     /// The prefix that it counts in where sources share something bounded: /16 of IPv4 and /32 of IPv6, the largest that
@@ -49,6 +70,9 @@ impl From<SocketAddr> for Address {
 /// In few pieces: it is hashed for each datagram.
 impl Hash for Address {
     fn hash<H: Hasher>(&self, state: &mut H) {
+        if let Self::Dtls(_, session) = self {
+            session.hash(state);
+        }
         match self.socket_addr() {
             SocketAddr::V4(address) => {
                 state.write_u64(u64::from(u32::from(*address.ip())) << 16 | u64::from(address.port()));

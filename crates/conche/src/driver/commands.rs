@@ -2,14 +2,14 @@
 
 #[cfg(feature = "metrics")]
 use conche_proto::Survey;
+use conche_proto::{Course, Endpoint, Failure, Instant, Request, RequestError};
 use tracing::{debug, debug_span};
 
 use super::closing::Closing;
 use super::exchanges::Waiting;
-use super::handle::{Command, ExchangeError, Opening};
-use super::reply::Reply;
-use super::turns::{Busy, Place};
-use super::{BATCH, Driver};
+use super::handle::{Asked, Command, ExchangeError, Opening};
+use super::turns::Busy;
+use super::{Address, BATCH, Driver};
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
 use crate::settings::SharedController;
@@ -39,10 +39,11 @@ impl<C: SharedController> Driver<C> {
         // If nobody waits for an answer any more, that is no error.
         match command {
             // If nobody waits any more, it was cancelled before it began.
-            Command::Open { outcome, .. } if outcome.is_closed() => {}
-            Command::Open { what, ticket, place, outcome } => self.open(what, ticket, place, outcome),
+            Command::Open(asked) if asked.outcome.is_closed() => {}
+            Command::Open(asked) => self.open(asked),
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
             Command::Body(what) => self.go_on_with_body(what),
+            Command::Secure { to, name, answer } => self.secure(to, name, answer),
             Command::Stats { answer } => {
                 let _ = answer.send(*self.endpoint.stats());
             }
@@ -51,10 +52,14 @@ impl<C: SharedController> Driver<C> {
                 let _ = answer.send(self.report(survey));
             }
             Command::Snapshot { of, answer } => {
-                let _ = answer.send(self.endpoint.snapshot(&of));
+                let known = self.endpoint.snapshot(&of);
+                let _ = answer.send(known.or_else(|| self.endpoint.snapshot(&self.session_with(of)?)));
             }
             Command::ResetPath { to, done } => {
                 self.reset_path(&to);
+                if let Some(session) = self.session_with(to) {
+                    self.reset_path(&session);
+                }
                 let _ = done.send(());
             }
             Command::KeepPaths { done } => self.keep_paths_and_tell(done),
@@ -66,7 +71,33 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    fn open(&mut self, what: Opening, ticket: u64, place: Place, outcome: Reply) {
+    /// The endpoint opens an exchange for a request, protected if that is wanted.
+    fn opened<T>(
+        &mut self,
+        to: Address,
+        request: Request,
+        open: impl FnOnce(&mut Endpoint<Address, C>, Instant, Address, Request) -> Result<T, RequestError>,
+    ) -> Result<T, RequestError> {
+        let request = self.protecting.protect(to, request);
+        open(&mut self.endpoint, self.now, to, request)
+    }
+
+    fn open(&mut self, asked: Asked) {
+        let to = asked.place.destination();
+        if !to.is_secured() && self.secured.as_ref().is_some_and(|secured| !secured.takes_plaintext()) {
+            return asked.outcome.send(Err(ExchangeError::Unprotected));
+        }
+        if to.is_secured() && !self.is_open(to) {
+            let (failure, course) = (Failure::Unreachable, Course::default());
+            return asked.outcome.send(Err(ExchangeError::Failed { failure, course }));
+        }
+        if let Some(asked) = self.with_keys(asked) {
+            self.open_now(asked);
+        }
+    }
+
+    /// Opens an exchange for which nothing is missing.
+    pub(super) fn open_now(&mut self, Asked { what, ticket, place, outcome }: Asked) {
         let to = place.destination();
         self.tell_path(&to);
         // Logs count from 1, as people do.
@@ -75,23 +106,23 @@ impl<C: SharedController> Driver<C> {
         let (opened, ping, span) = match what {
             Opening::Request(request) => {
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
-                (self.endpoint.request(self.now, to, request), false, span)
+                (self.opened(to, request, Endpoint::request), false, span)
             }
             Opening::Streamed { request, told: sender } => {
                 told = Some(sender);
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
-                (self.endpoint.request(self.now, to, request), false, span)
+                (self.opened(to, request, Endpoint::request), false, span)
             }
             Opening::Group { request, responses: sender } => {
                 responses = Some(sender);
                 let span = debug_span!("group", group = %to, code = ?request.code, id);
-                (self.endpoint.request_group(self.now, to, request), false, span)
+                (self.opened(to, request, Endpoint::request_group), false, span)
             }
             Opening::Observe(request, teller) => {
                 let span = debug_span!("observation", peer = %to, code = ?request.code, id);
-                let subscribed = self.endpoint.subscribe(self.now, to, request);
+                let subscribed = self.opened(to, request, Endpoint::subscribe);
                 let opened = subscribed.map(|(exchange, subscription)| {
-                    self.observations.insert(subscription, ticket, to.canonical(), teller);
+                    self.observations.insert(subscription, ticket, to, teller);
                     exchange
                 });
                 (opened, false, span)
@@ -103,6 +134,10 @@ impl<C: SharedController> Driver<C> {
                 let waiting =
                     Waiting { ticket, ping, responses, told, outcome, place: Some(place), peer: to.canonical(), span };
                 self.exchanges.insert(exchange, waiting);
+                let scarce = self.endpoint.ids_scarce_until(self.now, &to);
+                if let Some(until) = scarce.and_then(|until| self.clock.wake_up(until)) {
+                    self.scarcity.begins(to, until);
+                }
             }
             Err(refusal) => {
                 span.in_scope(|| debug!(%refusal, "refused"));
@@ -116,7 +151,13 @@ impl<C: SharedController> Driver<C> {
     fn report(&self, mut survey: Survey) -> Result<Report, Survey> {
         let Some(busiest) = self.endpoint.survey(&mut survey, AT_A_TIME) else { return Err(survey) };
         let paths = busiest.into_iter().map(|(peer, path)| (peer.canonical(), path)).collect();
-        Ok(Report { stats: *self.endpoint.stats(), occupancy: self.endpoint.occupancy(), paths })
+        Ok(Report {
+            stats: *self.endpoint.stats(),
+            occupancy: self.endpoint.occupancy(),
+            #[cfg(feature = "oscore")]
+            refused_protection: self.endpoint.refused_protection(),
+            paths,
+        })
     }
 
     pub(super) fn cancel_all(&mut self) {

@@ -45,6 +45,9 @@ pub(crate) struct State {
 pub(crate) enum End {
     /// The observation is over.
     Over(SubscriptionEnd),
+    /// The session through which it came is over.
+    #[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "there are no sessions"))]
+    SessionOver,
     /// The driver is gone.
     Stopped,
 }
@@ -79,6 +82,12 @@ impl Teller {
 
     pub(super) fn end(&self, reason: SubscriptionEnd) {
         self.change(|inner| inner.end = Some(End::Over(reason)));
+    }
+
+    /// Nothing more comes through this session.
+    #[cfg(feature = "dtls")]
+    pub(super) fn lose_session(&self) {
+        self.change(|inner| inner.end = Some(End::SessionOver));
     }
 
     fn change(&self, change: impl FnOnce(&mut Inner)) {

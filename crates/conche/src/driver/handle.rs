@@ -18,20 +18,26 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::Address;
 use super::feed::{Feed, News, Teller};
 use super::reply::{Awaited, Replies, Reply};
+use super::scarcity::Scarcity;
+use super::secured::Opened;
 use super::turns::{Busy, Patience, Place, Turns};
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
+#[cfg(feature = "oscore")]
+use crate::oscore::KeysError;
 
 /// What a driver is told.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Open an exchange with whom the place is for.
-    Open { what: Opening, ticket: u64, place: Place, outcome: Reply },
+    Open(Asked),
     /// End an observation, known by its ticket, and wait for what the server says.
     Unsubscribe { observed: u64, ticket: u64, outcome: Reply },
     /// Go on with a body that goes block by block.
     Body(OfBody),
+    /// Open a session with a server of this name, or tell the one that is open.
+    Secure { to: Address, name: Arc<str>, answer: oneshot::Sender<Opened> },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Go on with a search for the busiest peers; at its end tell what is known of them, and everything that can be counted.
@@ -45,6 +51,15 @@ pub(super) enum Command {
     KeepPaths { done: oneshot::Sender<()> },
     /// Take no new requests, finish the running ones within the time, and end.
     Shutdown { within: Duration },
+}
+
+/// An exchange that somebody asks for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) what: Opening,
+    pub(super) ticket: u64,
+    pub(super) place: Place,
+    pub(super) outcome: Reply,
 }
 
 /// An exchange to open.
@@ -64,6 +79,20 @@ pub(crate) enum Opening {
     /// A request to be told of changes, too.
     Observe(Request, Teller),
     Ping,
+}
+
+#[cfg(feature = "oscore")]
+impl Opening {
+    /// The time that a request has; `None` if this is none.
+    pub(super) fn timeout_mut(&mut self) -> Option<&mut Option<Duration>> {
+        match self {
+            Self::Request(request)
+            | Self::Group { request, .. }
+            | Self::Streamed { request, .. }
+            | Self::Observe(request, _) => Some(&mut request.timeout),
+            Self::Ping => None,
+        }
+    }
 }
 
 /// What is told of an exchange with a body that goes block by block, before its end.
@@ -120,6 +149,11 @@ pub(crate) enum ExchangeError {
     Failed { failure: Failure, course: Course },
     /// The operating system would not send its datagram, after so many were sent.
     Send { source: io::Error, transmissions: u16 },
+    /// The socket is one of a server with keys, and the request was to go without a session.
+    Unprotected,
+    /// The keys that would protect it cannot be used.
+    #[cfg(feature = "oscore")]
+    Keys(KeysError),
     /// The driver is gone.
     Stopped,
 }
@@ -137,6 +171,7 @@ pub(crate) struct Handle {
 struct Shared {
     cancelled: Arc<Cancelled>,
     turns: Arc<Turns>,
+    scarcity: Arc<Scarcity>,
     local: SocketAddr,
     /// The socket reaches IPv4, be it by mapped addresses.
     reaches_v4: bool,
@@ -149,8 +184,7 @@ struct Shared {
 impl Handle {
     pub(super) fn new(
         commands: mpsc::UnboundedSender<Command>,
-        cancelled: Arc<Cancelled>,
-        turns: Arc<Turns>,
+        (cancelled, turns, scarcity): (Arc<Cancelled>, Arc<Turns>, Arc<Scarcity>),
         (local, reaches_v4): (SocketAddr, bool),
         (queue_lifetime, body_limit): (Duration, usize),
     ) -> Self {
@@ -158,6 +192,7 @@ impl Handle {
         let shared = Shared {
             cancelled,
             turns,
+            scarcity,
             local,
             reaches_v4,
             tickets,
@@ -205,6 +240,11 @@ impl Handle {
         }
     }
 
+    /// Few message IDs are left toward a destination, and what has none waits for minutes.
+    pub(crate) fn is_short_of_ids(&self, to: Address) -> bool {
+        self.shared.scarcity.is_of(to)
+    }
+
     /// Joins the line of a destination.
     pub(crate) fn join(&self, to: Address, patience: Patience) -> Result<Place, Busy> {
         self.shared.turns.join(to, patience)
@@ -212,7 +252,7 @@ impl Handle {
 
     /// Opens an exchange whose turn it is. Dropping the future cancels it.
     pub(crate) fn open(&self, place: Place, what: Opening) -> Exchange {
-        self.begin(|ticket, outcome| Command::Open { what, ticket, place, outcome })
+        self.begin(|ticket, outcome| Command::Open(Asked { what, ticket, place, outcome }))
     }
 
     fn begin(&self, command: impl FnOnce(u64, Reply) -> Command) -> Exchange {
@@ -221,6 +261,11 @@ impl Handle {
         // If the driver is gone, so is the sender of the outcome.
         let _ = self.commands.send(command(ticket, outcome));
         Exchange { ticket, receiver, over: false, handle: self.clone() }
+    }
+
+    /// The session with a server of this name, which is opened if there is none; `None` if the driver is gone.
+    pub(crate) async fn secure(&self, to: Address, name: Arc<str>) -> Option<Opened> {
+        self.ask(|answer| Command::Secure { to, name, answer }).await
     }
 
     /// The counters of the endpoint; `None` if the driver is gone.
@@ -258,6 +303,11 @@ impl Handle {
     pub(crate) async fn keep_paths(&self) {
         // A driver that has ended has kept it.
         let _ = self.ask(|done| Command::KeepPaths { done }).await;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn use_up_ids(&self, to: SocketAddr, until: tokio::time::Instant) {
+        self.shared.scarcity.begins(self.reach(to).expect("it is of that IP version"), until);
     }
 
     fn of_body(&self, what: OfBody) {

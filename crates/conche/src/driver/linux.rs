@@ -4,26 +4,30 @@
 //!   from the one that it was asked at, without which the client would not accept the answer (RFC 7252 §5.3.2); and
 //!   whether that is an address of ours at all, or one of a group or of everybody (RFC 7252 §8).
 //! - Its ECN codepoint (IP_TOS, IPV6_TCLASS; RFC 3168 §5).
+//! - Where several datagrams of one sender end that have come as one (UDP_GRO).
 //! - ICMP errors of datagrams of ours, also for an unconnected socket (IP_RECVERR). Each quotes the beginning of our
 //!   datagram, with which the endpoint tells a forged error from a genuine one. Of which
 //!   address of ours an error is, the kernel does not say (its `ipi_spec_dst` is 0.0.0.0), nor need it.
 
+mod send;
+
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::AsRawFd;
+use std::io::{self, IoSliceMut};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, RawFd};
 
 use conche_proto::Ecn;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, cmsg_space, recvmmsg,
-    recvmsg, sendmmsg, sendmsg, setsockopt, sockopt,
+    ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrIn, SockaddrIn6, SockaddrLike, SockaddrStorage,
+    cmsg_space, recvmmsg, recvmsg, setsockopt, sockopt,
 };
 use smallvec::SmallVec;
 
 use super::Address;
-use super::socket::{Arrival, Departure};
+use super::socket::Arrival;
+pub(super) use send::{Sender, send};
 
 /// ICMP Destination Unreachable (RFC 792); all codes but "fragmentation needed" mean that the datagram is lost for good.
 const DESTINATION_UNREACHABLE: u8 = 3;
@@ -41,30 +45,36 @@ pub(super) const MOST: usize = 32;
 /// socket of their own has asked for, such as timestamps. Of what does not fit nothing could be read.
 const CONTROL_BYTES: usize = 1024;
 
-/// The same for a datagram on a socket of ours: 120 bytes are asked for below.
-const OUR_CONTROL_BYTES: usize = 128;
-
 /// Room for what comes with datagrams.
 #[derive(Debug)]
 pub(super) struct Control {
     pub(super) of_one: Vec<u8>,
-    /// How much it takes for each of several, in bytes.
-    pub(super) of_each: usize,
+    /// How much it takes for each of several, in bytes: all of it is cleared for each batch.
+    of_each: usize,
+    /// Of an IPv6 socket.
+    v6: bool,
 }
 
 impl Control {
-    /// `foreign`: of a socket that a user has made.
-    pub(super) fn new(foreign: bool) -> Self {
-        let of_each = if foreign { CONTROL_BYTES } else { OUR_CONTROL_BYTES };
-        Self { of_one: vec![0; CONTROL_BYTES], of_each }
+    /// Has a socket tell all this. Where to a datagram was sent is asked only if `many` addresses are possible, or that of a
+    /// group: otherwise it is known.
+    pub(super) fn of(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<Self> {
+        hear(socket, v6, many, ours)?;
+        let of_v4 = cmsg_space::<u8>() + if many { cmsg_space::<libc::in_pktinfo>() } else { 0 };
+        let of_v6 = cmsg_space::<i32>() + if many { cmsg_space::<libc::in6_pktinfo>() } else { 0 };
+        let asked_for = cmsg_space::<i32>() + of_v4 + if v6 { of_v6 } else { 0 };
+        let of_each = if ours { asked_for } else { CONTROL_BYTES };
+        Ok(Self { of_one: vec![0; CONTROL_BYTES], of_each, v6 })
     }
 }
 
-/// Has the socket tell all this. Where to a datagram was sent is asked only if `many` addresses are possible, or that of a
-/// group: otherwise it is known.
+/// See [`Control::of`]. An IPv6 socket that also serves IPv4 has the options of both.
 ///
-/// An IPv6 socket that also serves IPv4 has the options of both.
-pub(super) fn hear(socket: &socket2::Socket, v6: bool, many: bool) -> io::Result<()> {
+/// On a socket of ours, datagrams that have come as one may also leave the kernel as one (UDP_GRO). Others that read a user's would be surprised.
+fn hear(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<()> {
+    if ours {
+        let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
+    }
     setsockopt(socket, sockopt::Ipv4RecvErr, &true)?;
     // Without this, whoever joins a group on this host makes all sockets members (ip(7)). Like ECN, not all kernels have it,
     // and all goes well without: what comes for a group is told apart below.
@@ -84,44 +94,68 @@ pub(super) fn hear(socket: &socket2::Socket, v6: bool, many: bool) -> io::Result
     Ok(())
 }
 
-/// The next datagram, of which so many bytes are now at the front of the buffer.
-pub(super) fn receive(socket: &impl AsRawFd, buffer: &mut [u8], control: &mut [u8]) -> io::Result<Arrival> {
+/// The next datagram, now at the front of the buffer; or several that have come as one.
+pub(super) fn receive(
+    socket: &impl AsRawFd,
+    buffer: &mut [u8],
+    control: &mut Control,
+    arrived: &mut VecDeque<Arrival>,
+) -> io::Result<()> {
     let mut parts = [IoSliceMut::new(buffer)];
-    let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(control), MsgFlags::MSG_DONTWAIT)?;
-    arrival(0, &message)
+    let (socket, room, flags) = (socket.as_raw_fd(), Some(&mut control.of_one[..]), MsgFlags::MSG_DONTWAIT);
+    match control.v6 {
+        true => arrive(0, &recvmsg::<SockaddrIn6>(socket, &mut parts, room, flags)?, arrived),
+        false => arrive(0, &recvmsg::<SockaddrIn>(socket, &mut parts, room, flags)?, arrived),
+    }
 }
 
-/// The next datagrams, each in a part of the buffer of its own, which stands for where it begins. An error is of one of them; the others
-/// have arrived.
+/// The same for as many as there are parts of the buffer, each with where it begins. The answer is how many of these were needed. An error
+/// is of one of them; the others have arrived.
 pub(super) fn receive_several<'a>(
     socket: &impl AsRawFd,
     parts: impl Iterator<Item = (usize, &'a mut [u8])>,
+    control: &Control,
+    arrived: &mut VecDeque<Arrival>,
+) -> io::Result<usize> {
+    match control.v6 {
+        true => receive_several_from::<SockaddrIn6>(socket.as_raw_fd(), parts, control.of_each, arrived),
+        false => receive_several_from::<SockaddrIn>(socket.as_raw_fd(), parts, control.of_each, arrived),
+    }
+}
+
+/// From senders with such addresses, as all of a socket have.
+fn receive_several_from<'a, S: SockaddrLike + Copy + Into<SocketAddr>>(
+    socket: RawFd,
+    parts: impl Iterator<Item = (usize, &'a mut [u8])>,
     control: usize,
     arrived: &mut VecDeque<Arrival>,
-) -> io::Result<()> {
+) -> io::Result<usize> {
     let mut starts: SmallVec<[usize; MOST]> = SmallVec::new();
     let mut slices: [_; MOST] = std::array::from_fn(|_| [IoSliceMut::new(&mut [])]);
     for ((start, part), slice) in parts.zip(&mut slices) {
         starts.push(start);
         *slice = [IoSliceMut::new(part)];
     }
-    let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(starts.len(), Some(Vec::with_capacity(control)));
+    let mut headers = MultiHeaders::<S>::preallocate(starts.len(), Some(Vec::with_capacity(control)));
     let slices = slices.iter_mut().take(starts.len());
-    let messages = recvmmsg(socket.as_raw_fd(), &mut headers, slices, MsgFlags::MSG_DONTWAIT, None)?;
-    let mut all = Ok(());
+    let messages = recvmmsg(socket, &mut headers, slices, MsgFlags::MSG_DONTWAIT, None)?;
+    let (mut needed, mut error) = (0, None);
     for (message, start) in messages.zip(starts) {
-        match arrival(start, &message) {
-            Ok(arrival) => arrived.push_back(arrival),
-            Err(error) => all = Err(error),
-        }
+        needed += 1;
+        error = arrive(start, &message, arrived).err().or(error);
     }
-    all
+    error.map_or(Ok(needed), Err)
 }
 
-/// What is known of a datagram that begins there.
-fn arrival(start: usize, message: &RecvMsg<'_, '_, SockaddrStorage>) -> io::Result<Arrival> {
-    let from = address(message.address.as_ref()).ok_or(io::ErrorKind::InvalidData)?;
-    let mut arrival = Arrival::new(from, start, message.bytes);
+/// What has arrived with a message that begins there.
+fn arrive<S: SockaddrLike + Copy + Into<SocketAddr>>(
+    start: usize,
+    message: &RecvMsg<'_, '_, S>,
+    arrived: &mut VecDeque<Arrival>,
+) -> io::Result<()> {
+    let from: SocketAddr = message.address.ok_or(io::ErrorKind::InvalidData)?.into();
+    let mut segment = None;
+    let mut arrival = Arrival::new(from.into(), start, message.bytes);
     for control in message.cmsgs()? {
         match control {
             ControlMessageOwned::Ipv4PacketInfo(info) => {
@@ -138,84 +172,13 @@ fn arrival(start: usize, message: &RecvMsg<'_, '_, SockaddrStorage>) -> io::Resu
             }
             ControlMessageOwned::Ipv4Tos(tos) => arrival.ecn = ecn(tos),
             ControlMessageOwned::Ipv6TClass(class) => arrival.ecn = ecn(class.to_le_bytes()[0]),
+            ControlMessageOwned::UdpGroSegments(bytes) => segment = usize::try_from(bytes).ok(),
             _ => {}
         }
     }
     arrival.local = arrival.local.filter(|_| !arrival.multicast);
-    Ok(arrival)
-}
-
-/// Sends a datagram from the local address and with the codepoint that are asked for.
-pub(super) fn send(socket: &impl AsRawFd, datagram: &[u8], departure: &Departure) -> io::Result<()> {
-    let to = SockaddrStorage::from(departure.to);
-    with_control(departure, |control| {
-        sendmsg(socket.as_raw_fd(), &[IoSlice::new(datagram)], control, MsgFlags::MSG_DONTWAIT, Some(&to))
-    })?;
+    arrived.extend(arrival.in_segments(segment.unwrap_or(message.bytes)));
     Ok(())
-}
-
-/// Sends datagrams from one local address and with one codepoint, and answers how many of them left; an error is of the first, or
-/// of one that left before.
-pub(super) fn send_several<'a>(
-    socket: &impl AsRawFd,
-    datagrams: impl Iterator<Item = (&'a [u8], SocketAddr)>,
-    departure: &Departure,
-) -> io::Result<usize> {
-    with_control(departure, |control| {
-        let mut addresses: SmallVec<[Option<SockaddrStorage>; MOST]> = SmallVec::new();
-        let mut slices: [_; MOST] = std::array::from_fn(|_| [IoSlice::new(&[])]);
-        for ((datagram, to), slice) in datagrams.zip(&mut slices) {
-            *slice = [IoSlice::new(datagram)];
-            addresses.push(Some(to.into()));
-        }
-        // No more than what is used: the kernel takes what is left over for something malformed.
-        let bytes: usize = control.iter().map(space).sum();
-        let room = (bytes > 0).then(|| Vec::with_capacity(bytes));
-        let mut headers = MultiHeaders::preallocate(addresses.len(), room);
-        let flags = MsgFlags::MSG_DONTWAIT;
-        sendmmsg(socket.as_raw_fd(), &mut headers, &slices, &addresses, control, flags).map(Iterator::count)
-    })
-}
-
-/// Calls a function with what the kernel has to know of such a departure.
-fn with_control<T>(departure: &Departure, send: impl FnOnce(&[ControlMessage<'_>]) -> nix::Result<T>) -> io::Result<T> {
-    let (v4, v6, tos, class);
-    let local = match departure.local {
-        None => None,
-        Some(IpAddr::V4(address)) => {
-            let source = libc::in_addr { s_addr: u32::from(address).to_be() };
-            v4 = libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: source, ipi_addr: libc::in_addr { s_addr: 0 } };
-            Some(ControlMessage::Ipv4PacketInfo(&v4))
-        }
-        Some(IpAddr::V6(address)) => {
-            let source = libc::in6_addr { s6_addr: address.octets() };
-            v6 = libc::in6_pktinfo { ipi6_addr: source, ipi6_ifindex: 0 };
-            Some(ControlMessage::Ipv6PacketInfo(&v6))
-        }
-    };
-    let ecn = match departure.ecn {
-        Ecn::NotCapable => None,
-        codepoint if departure.to.ip().to_canonical().is_ipv4() => {
-            tos = codepoint.bits();
-            Some(ControlMessage::Ipv4Tos(&tos))
-        }
-        codepoint => {
-            class = codepoint.bits().into();
-            Some(ControlMessage::Ipv6TClass(&class))
-        }
-    };
-    let control: SmallVec<[_; 2]> = local.into_iter().chain(ecn).collect();
-    Ok(send(&control)?)
-}
-
-/// What a control message takes of those that [`with_control`] makes.
-fn space(control: &ControlMessage<'_>) -> usize {
-    match control {
-        ControlMessage::Ipv4PacketInfo(_) => cmsg_space::<libc::in_pktinfo>(),
-        ControlMessage::Ipv6PacketInfo(_) => cmsg_space::<libc::in6_pktinfo>(),
-        ControlMessage::Ipv4Tos(_) => cmsg_space::<u8>(),
-        _ => cmsg_space::<i32>(),
-    }
 }
 
 /// The next queued error: whom the datagram was for that it is about, and how many of that one's bytes are now at the

@@ -18,7 +18,15 @@ mod linux;
 mod observed;
 mod observing;
 mod outbox;
+mod protecting;
+mod receiving;
 mod reply;
+mod scarcity;
+#[cfg(feature = "dtls")]
+mod secured;
+#[cfg(not(feature = "dtls"))]
+#[path = "secured/absent.rs"]
+mod secured;
 mod serving;
 mod socket;
 mod throttle;
@@ -30,6 +38,7 @@ pub(crate) use bodies::Inlet;
 pub(crate) use company::Company;
 pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription, Told};
+pub(crate) use protecting::Protecting;
 pub(crate) use serving::Handlers;
 pub(crate) use socket::{Binding, Socket, could_have_alone, is_unreachable};
 pub use turns::{Busy, Full, Waiting};
@@ -42,14 +51,15 @@ use std::time::Duration;
 
 use conche_proto::codec::{Body, Code, MessagePool, OwnedMessage};
 use conche_proto::{
-    Endpoint, Event, ExchangeId, Input, Instant, Limits, Output, RequestId, RespondError, Transmit, Undrained,
+    Endpoint, Event, ExchangeId, Failure, Instant, Limits, Output, RequestId, RespondError, SubscriptionEnd, Transmit,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use crate::paths::{PathStore, Sharing};
-use crate::server::{Response, Router};
+use crate::security::{Identity, Security};
+use crate::server::{Response, Router, unprotected};
 use crate::settings::SharedController;
 use crate::watch::Watchers;
 use bodies::Bodies;
@@ -61,8 +71,9 @@ use keeping::Keeping;
 use observed::Topics;
 use observing::Observations;
 use outbox::Outbox;
+use scarcity::Scarcity;
+use secured::Secured;
 use serving::{Asker, Serving};
-use socket::{Arrival, Received};
 use throttle::Throttle;
 use traffic::Traffic;
 use turns::Turns;
@@ -80,6 +91,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct Driver<C: SharedController> {
     socket: Socket,
     endpoint: Endpoint<Address, C>,
+    /// Between both, for peers that are sessions.
+    secured: Option<Secured>,
     clock: Clock,
     traffic: Traffic,
     /// What the clock showed when the task woke up.
@@ -88,12 +101,14 @@ pub(crate) struct Driver<C: SharedController> {
     commands: mpsc::UnboundedReceiver<Command>,
     cancelled: Arc<Cancelled>,
     turns: Arc<Turns>,
+    scarcity: Arc<Scarcity>,
     exchanges: Exchanges,
     observations: Observations,
     topics: Topics,
     bodies: Bodies,
     sharing: Arc<Sharing>,
     keeping: Option<Keeping>,
+    protecting: Protecting,
     retry_unreachable: bool,
     closing: Option<Closing>,
     company: Company,
@@ -109,6 +124,7 @@ pub(crate) struct Driver<C: SharedController> {
 pub(crate) struct Start {
     pub(crate) socket: Socket,
     pub(crate) company: Company,
+    pub(crate) security: Arc<Security>,
     /// To be joined, on the interfaces with these indices.
     pub(crate) groups: Vec<(IpAddr, u32)>,
     pub(crate) role: Role,
@@ -120,6 +136,8 @@ pub(crate) struct Start {
     pub(crate) watchers: Watchers,
     /// Which peers of the endpoint are of one path.
     pub(crate) sharing: Arc<Sharing>,
+    /// The keys of the endpoint.
+    pub(crate) protecting: Protecting,
     /// What keeps what is known of paths.
     pub(crate) store: Option<PathStore>,
     /// Those of the endpoint.
@@ -135,6 +153,7 @@ impl<C: SharedController> Driver<C> {
         start.groups.iter().try_for_each(|&(group, interface)| socket.join(group, interface))?;
         let cancelled = Arc::new(Cancelled::default());
         let turns = Turns::new(start.waiting, &start.limits);
+        let scarcity = Arc::new(Scarcity::default());
         let (sender, commands) = mpsc::unbounded_channel();
         let local = (socket.local(), socket.reaches_v4());
         let bounds = (start.queue_lifetime, start.limits.body_bytes);
@@ -144,31 +163,38 @@ impl<C: SharedController> Driver<C> {
             let router = Arc::clone(&router);
             endpoint.stream_requests(Box::new(move |message| router.takes_stream(&OwnedMessage::from(*message))));
         }
-        let handle = Handle::new(sender, Arc::clone(&cancelled), Arc::clone(&turns), local, bounds);
+        let shared = (Arc::clone(&cancelled), Arc::clone(&turns), Arc::clone(&scarcity));
+        let handle = Handle::new(sender, shared, local, bounds);
         let clock = Clock::start();
+        let secured = Secured::start(clock.now(), &start.security, start.limits.peers)?;
+        let message_bytes = start.limits.message_bytes;
+        let place = if secured.is_some() { Secured::longest_datagram(message_bytes) } else { message_bytes };
         let topics = Topics::new(&router);
         let keeping = start.store.map(|store| Keeping::new(store, start.limits.paths, clock.now()));
         let driver = Self {
             traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock },
             socket,
             endpoint,
+            secured,
             clock,
             now: clock.now(),
             serving: Serving::new(router, start.handlers),
             commands,
             cancelled,
             turns,
+            scarcity,
             exchanges: Exchanges::default(),
             observations: Observations::default(),
             topics,
             bodies,
             sharing: start.sharing,
             keeping,
+            protecting: start.protecting,
             retry_unreachable: start.retry_unreachable,
             closing: None,
             company: start.company,
             incoming: socket::buffer(start.role),
-            outgoing: Outbox::new(socket::at_once(start.role), start.limits.message_bytes),
+            outgoing: Outbox::new(socket::at_once(start.role), place),
             pool: MessagePool::new(),
             receive_errors: Throttle::default(),
             response_errors: Throttle::default(),
@@ -180,6 +206,8 @@ impl<C: SharedController> Driver<C> {
         self.recall_paths().await;
         self.drive().await;
         self.now = self.clock.now();
+        self.close_sessions().await;
+        self.give_keys_back().await;
         self.keep_paths().await;
     }
 
@@ -198,7 +226,8 @@ impl<C: SharedController> Driver<C> {
             }
             let closing = self.closing.as_ref().map(Closing::due);
             let due = due.into_iter().chain(self.observations.due());
-            let due = due.chain(self.keeping.as_ref().map(Keeping::due)).min();
+            let due = due.chain(self.keeping.as_ref().map(Keeping::due));
+            let due = due.chain(self.secured.as_ref().and_then(Secured::due)).min();
             let wake = [due.and_then(|due| self.clock.wake_up(due)), closing].into_iter().flatten().min();
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
@@ -224,6 +253,7 @@ impl<C: SharedController> Driver<C> {
                 }
                 () = self.topics.mailbox().some() => self.hear_notifiers(),
                 () = std::future::ready(()), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
+                done = self.protecting.done() => self.hear_of_keys(done),
                 () = self.turns.emptied(), if self.closing.is_some() => {}
                 () = self.company.all_done(), if self.closing.is_some() => {}
                 () = timer.as_mut(), if wake.is_some() => {
@@ -239,9 +269,18 @@ impl<C: SharedController> Driver<C> {
     /// leaves together, as much at a time as there is room for.
     async fn drain(&mut self) -> Option<Instant> {
         loop {
+            self.hear_sessions();
+            if self.outgoing.is_full() {
+                self.send_all().await;
+                continue;
+            }
             match self.endpoint.poll(self.now, self.outgoing.room()) {
                 Output::Transmit(transmit) => {
                     self.departs(&transmit);
+                    if transmit.to.is_secured() {
+                        self.seal(transmit);
+                        continue;
+                    }
                     self.outgoing.push(self.now, transmit);
                     if self.outgoing.is_full() {
                         self.send_all().await;
@@ -278,7 +317,9 @@ impl<C: SharedController> Driver<C> {
             }
             match sent {
                 Ok(count) => {
-                    (next..next + count).for_each(|index| self.has_left(index, Ok(())));
+                    if self.traffic.tells() {
+                        (next..next + count).for_each(|index| self.has_left(index, Ok(())));
+                    }
                     next += count;
                 }
                 Err(error) => {
@@ -294,7 +335,10 @@ impl<C: SharedController> Driver<C> {
     /// A datagram has left, or could not be sent.
     fn has_left(&mut self, index: usize, sent: io::Result<()>) {
         let transmit = *self.outgoing.transmit(index);
-        self.traffic.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
+        // What is protected was told of as it was before.
+        if !Secured::is_record(self.outgoing.datagram(index)) {
+            self.traffic.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
+        }
         if self.traffic.is_watched() && transmit.exchange.is_some() {
             self.traffic.path(self.now, transmit.to, self.endpoint.snapshot(&transmit.to));
         }
@@ -315,82 +359,10 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    async fn receive(&mut self, ready: io::Result<()>) {
-        self.now = self.clock.now();
-        let taken = match ready {
-            Ok(()) => self.take_batch().await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = taken {
-            if let Some(held_back) = self.receive_errors.passes(tokio::time::Instant::now()) {
-                warn!(%error, held_back, "receiving failed");
-            }
-            tokio::time::sleep(PAUSE).await;
-            self.now = self.clock.now();
-        }
-    }
-
-    async fn take_batch(&mut self) -> io::Result<()> {
-        for _ in 0..BATCH {
-            let received = match self.socket.receive(&mut self.incoming) {
-                Ok(Received::Nothing) => break,
-                Ok(received) => received,
-                // It was about an earlier datagram, of which the error queue tells more.
-                Err(error) if socket::is_about_a_peer(&error) => continue,
-                Err(error) => return Err(error),
-            };
-            if let Received::Datagram(arrival) = received {
-                self.traffic.arrived(self.now, &arrival.datagram(&self.incoming));
-            }
-            if self.hand_in(&received).is_err() {
-                self.drain().await;
-                // With nothing left to poll it is taken in.
-                let _ = self.hand_in(&received);
-            }
-        }
-        Ok(())
-    }
-
-    fn hand_in(&mut self, received: &Received) -> Result<(), Undrained> {
-        let input = match *received {
-            Received::Datagram(arrival) if self.traffic.is_watched() => return self.hand_in_watched(arrival),
-            Received::Datagram(arrival) => Input::Datagram(arrival.datagram(&self.incoming)),
-            Received::Unreachable { peer, quoted } => {
-                debug!(%peer, "the network reports the peer unreachable");
-                self.traffic.unreachable(self.now, peer);
-                let quoted = &self.incoming[..quoted];
-                if self.retry_unreachable && is_confirmable(quoted) {
-                    return Ok(());
-                }
-                Input::Unreachable { peer, quoted: Some(quoted) }
-            }
-            Received::Nothing => return Ok(()),
-        };
-        self.endpoint.handle(self.now, input)
-    }
-
-    /// Hands in a datagram, and tells what became of it.
-    fn hand_in_watched(&mut self, arrival: Arrival) -> Result<(), Undrained> {
-        let datagram = arrival.datagram(&self.incoming);
-        let before = *self.endpoint.stats();
-        self.endpoint.handle(self.now, Input::Datagram(datagram))?;
-        self.traffic.taken_in(self.now, &datagram, &before, self.endpoint.stats());
-        self.traffic.path(self.now, datagram.from, self.endpoint.snapshot(&datagram.from));
-        Ok(())
-    }
-
     fn tell(&mut self, event: Event<Address>) {
         self.traffic.event(self.now, &event);
         match event {
-            Event::Request { id, from, message } => {
-                self.register(id, from, &message);
-                let rest = self.bodies.begun(id, &message);
-                if let Some(response) = self.serving.start(id, from, message, rest) {
-                    // A handler has run, for as long as it wanted.
-                    self.now = self.clock.now();
-                    self.respond_at_once(id, response);
-                }
-            }
+            Event::Request { id, from, message } => self.serve(id, from, message),
             Event::Response { exchange, message, course, .. } => {
                 let code = message.code();
                 self.exchanges.end(exchange, code, course, |from| Ok(Outcome::Response { from, message, course }));
@@ -416,6 +388,9 @@ impl<C: SharedController> Driver<C> {
             }
             Event::Failed { exchange, peer, reason: failure, course } => {
                 debug!(%peer, %failure, "an exchange failed");
+                if failure == Failure::TimedOut && course.acknowledged_after.is_none() {
+                    self.doubt_session(peer);
+                }
                 self.exchanges.end(exchange, format_args!("{failure}"), course, |_| {
                     Err(ExchangeError::Failed { failure, course })
                 });
@@ -428,11 +403,22 @@ impl<C: SharedController> Driver<C> {
             Event::Stale { subscription, .. } => self.refresh(subscription),
             Event::SubscriptionOver { subscription, from, reason } => {
                 debug!(peer = %from, %reason, "an observation is over");
+                if reason == SubscriptionEnd::Failed(Failure::TimedOut) {
+                    self.doubt_session(from);
+                }
                 self.observations.over(subscription, reason);
             }
+            #[cfg(feature = "oscore")]
+            Event::Reserve(reserve) => self.protecting.store(reserve),
             // Nobody has asked for other events.
             _ => {}
         }
+    }
+
+    /// Who has sent a request: whom its own protection names, or its session. Or what it is answered if nobody vouches for it.
+    fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, Response> {
+        let identity = self.identify_protected(request).or_else(|| self.secured.as_ref()?.identity(from));
+        if identity.is_none() && self.wants_identity() { Err(unprotected().into()) } else { Ok(identity) }
     }
 
     fn respond(&mut self, request: RequestId, response: Response) {
@@ -481,9 +467,4 @@ enum Memory {
     Own,
     /// By a pool, to be given back soon.
     Lent,
-}
-
-/// A datagram of ours, of which this is the beginning, is a Confirmable message (RFC 7252 §3).
-fn is_confirmable(quoted: &[u8]) -> bool {
-    quoted.first().is_some_and(|first| first >> 4 & 0b11 == 0)
 }

@@ -1,7 +1,6 @@
 //! What is observed elsewhere (RFC 7641 §3): registered, registered again when it becomes stale, and ended.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use conche_proto::codec::OwnedMessage;
@@ -32,18 +31,18 @@ pub(super) struct Observations {
 #[derive(Debug)]
 struct Observed {
     ticket: u64,
-    peer: SocketAddr,
+    peer: Address,
     teller: Teller,
 }
 
 impl Observations {
-    pub(super) fn insert(&mut self, subscription: SubscriptionId, ticket: u64, peer: SocketAddr, teller: Teller) {
+    pub(super) fn insert(&mut self, subscription: SubscriptionId, ticket: u64, peer: Address, teller: Teller) {
         self.tickets.insert(ticket, subscription);
         self.observed.insert(subscription, Observed { ticket, peer, teller });
     }
 
     /// Nobody observes it any more.
-    fn remove(&mut self, ticket: u64) -> Option<(SubscriptionId, SocketAddr)> {
+    fn remove(&mut self, ticket: u64) -> Option<(SubscriptionId, Address)> {
         let subscription = self.tickets.remove(&ticket)?;
         let observed = self.observed.remove(&subscription)?;
         Some((subscription, observed.peer))
@@ -108,6 +107,7 @@ impl<C: SharedController> Driver<C> {
             Some((subscription, peer)) => match self.endpoint.unsubscribe(self.now, subscription) {
                 Ok(exchange) => {
                     let span = debug_span!("deregistration", %peer, id = ticket + 1);
+                    let peer = peer.canonical();
                     let waiting =
                         Waiting { ticket, ping: false, responses: None, told: None, outcome, place: None, peer, span };
                     return self.exchanges.insert(exchange, waiting);
@@ -120,5 +120,29 @@ impl<C: SharedController> Driver<C> {
             None => RequestError::NotSubscribed,
         };
         outcome.send(Err(ExchangeError::Refused(refusal)));
+    }
+}
+
+#[cfg(feature = "dtls")]
+impl Observations {
+    /// The session with a peer is over, and whatever was observed through it: whoever observes may register it through another.
+    fn lose(&mut self, peer: Address) -> Vec<SubscriptionId> {
+        let lost = self.observed.iter().filter(|(_, observed)| observed.peer == peer);
+        let lost: Vec<_> = lost.map(|(subscription, _)| *subscription).collect();
+        for observed in lost.iter().filter_map(|subscription| self.observed.remove(subscription)) {
+            self.tickets.remove(&observed.ticket);
+            observed.teller.lose_session();
+        }
+        lost
+    }
+}
+
+#[cfg(feature = "dtls")]
+impl<C: SharedController> Driver<C> {
+    /// The session with a peer is over.
+    pub(super) fn observations_lost(&mut self, peer: Address) {
+        for subscription in self.observations.lose(peer) {
+            self.endpoint.forget(self.now, subscription);
+        }
     }
 }

@@ -15,10 +15,12 @@ use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::Instant;
 use tracing::{Instrument, Span, debug_span, error, warn};
 
-use super::Address;
 use super::bodies::Inlet;
 use super::throttle::Throttle;
+use super::{Address, Driver};
+use crate::security::Identity;
 use crate::server::{Dispatch, Notifier, Request, Response, Router};
+use crate::settings::SharedController;
 
 /// A client that is told to come back later does so after this time (RFC 7252 §5.9.3.4).
 const RETRY_AFTER_SECONDS: u32 = 2;
@@ -66,6 +68,23 @@ pub(super) struct Serving {
     refusing: bool,
     refusals: Throttle,
     panics: Throttle,
+}
+
+impl<C: SharedController> Driver<C> {
+    /// A request arrived: its handler begins, and what it says at once is the answer.
+    pub(super) fn serve(&mut self, id: RequestId, from: Address, message: OwnedMessage) {
+        let identity = match self.identify(id, from) {
+            Ok(identity) => identity,
+            Err(refusal) => return self.respond(id, refusal),
+        };
+        self.register(id, from, &message);
+        let rest = self.bodies.begun(id, &message);
+        if let Some(response) = self.serving.start(id, from, message, (rest, identity)) {
+            // A handler has run, for as long as it wanted.
+            self.now = self.clock.now();
+            self.respond_at_once(id, response);
+        }
+    }
 }
 
 impl Serving {
@@ -120,7 +139,7 @@ impl Serving {
         id: RequestId,
         from: Address,
         message: OwnedMessage,
-        rest: Option<Inlet>,
+        beside: (Option<Inlet>, Option<Identity>),
     ) -> Option<Response> {
         if self.refusing {
             return Some(unavailable());
@@ -132,14 +151,14 @@ impl Serving {
             if full {
                 return Some(self.full());
             }
-            self.spawn(id, source, span, move |router| router.dispatch(from, message, rest));
+            self.spawn(id, source, span, move |router| router.dispatch(from, message, beside));
             return None;
         }
         // Its handler could do half of what it does before it would have to wait, and the client would ask again.
         if full && !message.code().is_idempotent() {
             return Some(self.full());
         }
-        self.first(id, source, full, span, |router| router.dispatch(from, message, rest))
+        self.first(id, source, full, span, |router| router.dispatch(from, message, beside))
     }
 
     /// As many handlers run for clients of this one's prefix as may. Where none runs, nothing has to be looked up.

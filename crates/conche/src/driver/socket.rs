@@ -76,6 +76,13 @@ pub(crate) enum Binding {
     Socket(Arc<std::net::UdpSocket>),
 }
 
+impl Binding {
+    /// The operating system chooses a port, another one each time.
+    pub(crate) fn chooses_port(&self) -> bool {
+        matches!(self, Self::Address(address) if address.port() == 0)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Socket {
     io: UdpSocket,
@@ -90,6 +97,8 @@ pub(crate) struct Socket {
     in_a_row: usize,
     #[cfg(target_os = "linux")]
     control: linux::Control,
+    #[cfg(target_os = "linux")]
+    sender: linux::Sender,
 }
 
 /// What came out of the socket.
@@ -117,6 +126,16 @@ pub(super) struct Arrival {
 impl Arrival {
     pub(super) fn new(from: Address, start: usize, length: usize) -> Self {
         Self { from, start, length, local: None, multicast: false, ecn: Ecn::NotCapable }
+    }
+
+    /// The same for each datagram of so many bytes that this one consists of; the last one may be shorter.
+    #[cfg(target_os = "linux")]
+    pub(super) fn in_segments(self, bytes: usize) -> impl Iterator<Item = Self> {
+        let bytes = bytes.max(1);
+        (0..self.length.div_ceil(bytes).max(1)).map(move |number| {
+            let before = number * bytes;
+            Self { start: self.start + before, length: (self.length - before).min(bytes), ..self }
+        })
     }
 
     /// The datagram, as the endpoint takes it.
@@ -169,8 +188,13 @@ impl Socket {
             IpAddr::V6(v6) => v6.to_ipv4_mapped().is_some(),
         };
         #[cfg(target_os = "linux")]
-        linux::hear(&socket, local.is_ipv6(), !is_of_one_host(local, interface))?;
+        let control = {
+            let ours = !matches!(binding, Binding::Socket(_));
+            linux::Control::of(&socket, local.is_ipv6(), !is_of_one_host(local, interface), ours)?
+        };
         Ok(Self {
+            #[cfg(target_os = "linux")]
+            sender: linux::Sender::new(&socket),
             io: UdpSocket::from_std(socket.into())?,
             local,
             reaches_v4,
@@ -179,7 +203,7 @@ impl Socket {
             arrived: VecDeque::new(),
             in_a_row: 0,
             #[cfg(target_os = "linux")]
-            control: linux::Control::new(matches!(binding, Binding::Socket(_))),
+            control,
         })
     }
 
@@ -275,15 +299,13 @@ impl Socket {
         let Self { io, control, arrived, in_a_row, .. } = self;
         let places = buffer.chunks(PLACE).len().min(linux::MOST);
         if places == 1 || *in_a_row < HURRY {
-            let arrival = io.try_io(Interest::READABLE, || linux::receive(io, buffer, &mut control.of_one))?;
-            arrived.push_back(arrival);
-            return Ok(());
+            return io.try_io(Interest::READABLE, || linux::receive(io, buffer, control, arrived));
         }
         let parts = buffer.chunks_mut(PLACE).enumerate().map(|(index, part)| (index * PLACE, part));
         io.try_io(Interest::READABLE, || {
-            linux::receive_several(io, parts, control.of_each, arrived)?;
+            let needed = linux::receive_several(io, parts, control, arrived)?;
             // With fewer than there was room for, nothing is left: tokio need not ask once more to know.
-            if arrived.len() < places { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            if needed < places { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
         })
     }
 
@@ -325,19 +347,20 @@ impl Socket {
         sent
     }
 
-    fn try_send(&self, outbox: &Outbox, first: usize) -> io::Result<usize> {
+    fn try_send(&mut self, outbox: &Outbox, first: usize) -> io::Result<usize> {
         let departure = outbox.departure(first);
         #[cfg(target_os = "linux")]
         {
+            let Self { io, sender, .. } = self;
             let alike = outbox.alike(first).min(linux::MOST);
             if alike > 1 {
                 let datagrams =
                     (first..first + alike).map(|index| (outbox.datagram(index), outbox.departure(index).to));
-                return self.io.try_io(Interest::WRITABLE, || linux::send_several(&self.io, datagrams, &departure));
+                return io.try_io(Interest::WRITABLE, || sender.send_several(io, datagrams, &departure));
             }
             if departure.local.is_some() || departure.ecn != Ecn::NotCapable {
                 let datagram = outbox.datagram(first);
-                return self.io.try_io(Interest::WRITABLE, || linux::send(&self.io, datagram, &departure)).map(|()| 1);
+                return io.try_io(Interest::WRITABLE, || linux::send(io, datagram, &departure)).map(|()| 1);
             }
         }
         self.io.try_send_to(outbox.datagram(first), departure.to).map(|_| 1)

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use conche_proto::codec::Message;
 use conche_proto::{Course, Datagram, Event, ExchangeId, Instant, PeerSnapshot, Stats, Transmit};
-use tracing::trace;
+use tracing::{Level, enabled, trace};
 
 use super::Address;
 use super::clock::Clock;
@@ -28,6 +28,11 @@ impl Traffic {
     /// Somebody wants to know more than the datagrams.
     pub(super) fn is_watched(&self) -> bool {
         !self.watchers.is_empty()
+    }
+
+    /// Somebody wants to know of datagrams.
+    pub(super) fn tells(&self) -> bool {
+        self.is_watched() || enabled!(target: "conche::message", Level::TRACE)
     }
 
     /// A datagram left, or was to leave.

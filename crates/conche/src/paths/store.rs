@@ -6,8 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,6 +21,7 @@ use tracing::warn;
 
 use super::sharing::is_link_local;
 use super::text::{self, Learnt, Unknown};
+use crate::files;
 
 /// A file system that does not answer for so long is gone; what it would have said is not waited for.
 const LONGEST_READ: Duration = Duration::from_secs(2);
@@ -55,8 +55,6 @@ struct Writing {
 /// Why a file is not used.
 #[derive(Debug, Error)]
 enum Unusable {
-    #[error("it is no file")]
-    NoFile,
     #[error(transparent)]
     Unknown(#[from] Unknown),
     #[error(transparent)]
@@ -182,7 +180,7 @@ fn seconds_since_1970() -> u64 {
 /// What a file says that is ours or not there.
 fn read(path: &Path, most: usize) -> Result<text::Read, Unusable> {
     let bytes = text::most_bytes(most);
-    let mut begin = read_up_to(path, bytes.saturating_add(1))?;
+    let mut begin = files::read_up_to(path, bytes.saturating_add(1))?;
     if begin.is_empty() {
         return Ok(text::Read::default());
     }
@@ -196,54 +194,13 @@ fn read(path: &Path, most: usize) -> Result<text::Read, Unusable> {
     Ok(text::parse(&begin, seconds_since_1970(), most)?)
 }
 
-/// The first so many bytes of a file; none if it is not there. Whatever else has its name, such as a pipe, could keep us waiting.
-fn read_up_to(path: &Path, bytes: usize) -> Result<Vec<u8>, Unusable> {
-    let mut read = Vec::new();
-    let is_file = match fs::metadata(path) {
-        Ok(metadata) => metadata.is_file(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(read),
-        Err(error) => return Err(error.into()),
-    };
-    if !is_file {
-        return Err(Unusable::NoFile);
-    }
-    File::open(path)?.take(u64::try_from(bytes).unwrap_or(u64::MAX)).read_to_end(&mut read)?;
-    Ok(read)
-}
-
 /// Puts a file in the place of another one, if that is ours, is empty or is not there.
 fn replace(path: &Path, text: &[u8]) -> Result<(), Unusable> {
-    let begin = read_up_to(path, text::HEAD_BYTES)?;
+    let begin = files::read_up_to(path, text::HEAD_BYTES)?;
     if !begin.is_empty() {
         text::recognise(&begin)?;
     }
-    let name = path.file_name().ok_or(Unusable::NoFile)?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(io::Error::other)?;
-    let mut temporary = name.to_os_string();
-    temporary.push(format!(".{:016x}.tmp", u64::from_ne_bytes(random)));
-    let temporary = directory.join(temporary);
-    let replaced = write_new(&temporary, text).and_then(|()| fs::rename(&temporary, path));
-    if replaced.is_err() {
-        // It may not have been made.
-        let _ = fs::remove_file(&temporary);
-    }
-    replaced?;
-    // The name lasts once its directory is on the disk, which not every system lets us ask for.
-    let _ = File::open(directory).and_then(|directory| directory.sync_all());
-    Ok(())
-}
-
-/// Writes a file that is not there yet, to the disk. It tells whom somebody talks to, so nobody else may read it.
-fn write_new(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(text)?;
-    file.sync_all()
+    Ok(files::replace(path, text)?)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "dtls")]
+use conche_dtls::ServerKeys;
 use conche_proto::cc::AnyController;
 use conche_proto::{PeerSnapshot, Stats};
 use thiserror::Error;
@@ -16,6 +18,8 @@ use super::{Resource, RouteError, Router};
 use crate::builder::Builder;
 use crate::client::{CacheLimits, Client};
 use crate::driver::{Binding, Handlers};
+#[cfg(feature = "dtls")]
+use crate::security::{Keys, OwnCertificate, Roots};
 use crate::settings::{ConfigError, SharedController, StartError};
 
 /// A running CoAP server. Dropping it stops it at once; [`shutdown`](Self::shutdown) lets it finish.
@@ -131,6 +135,17 @@ impl Server {
             self.ended = Some(self.workers.ended().await);
         }
         self.ended.clone().unwrap_or(Ok(()))
+    }
+}
+
+/// A function of the program's that shall not end the server.
+#[cfg(feature = "dtls")]
+fn caught(keys: impl Keys + 'static) -> impl Keys + 'static {
+    move |identity: &[u8]| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keys.key(identity))).unwrap_or_else(|_| {
+            tracing::error!("looking for the key of an identity panicked; there is none");
+            None
+        })
     }
 }
 
@@ -286,6 +301,49 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
+    /// Lets in only clients that have a session with a pre-shared key, over DTLS (RFC 7252 §9.1.3.1): this server answers `coaps`, and
+    /// nothing that is not protected. `coaps` URIs that name no port mean 5684. The function finds the key of an identity, whose bytes any stranger
+    /// may choose, while all others wait; if it panics there is none. A client is not told
+    /// whether the identity or the key was wrong. See [`security`](crate::security).
+    #[cfg(feature = "dtls")]
+    pub fn psk(mut self, keys: impl Keys + 'static) -> Self {
+        self.settings.security.keys = Some(ServerKeys::new(caught(keys)));
+        self
+    }
+
+    /// The same for clients that ask for a certificate: this one is shown to them (RFC 7252 §9.1.3.3). With
+    /// [pre-shared keys](Self::psk) as well, clients choose.
+    #[cfg(feature = "dtls")]
+    pub fn certificate(mut self, own: OwnCertificate) -> Self {
+        self.settings.security.certificate = Some(own);
+        self
+    }
+
+    /// Lets in only those clients without a pre-shared key that show a certificate for which one of these vouches.
+    #[cfg(feature = "dtls")]
+    pub fn client_roots(mut self, roots: Roots) -> Self {
+        self.settings.security.client_roots = Some(roots);
+        self
+    }
+
+    /// Serves a client that has these keys, whose requests and responses are protected (OSCORE, RFC 8613). To be called for each of
+    /// them; their IDs differ, or their ID contexts. A handler learns by [`Identity`](crate::oscore::Identity) who asks. Requests that are not
+    /// protected are served as well, except behind [`RequireSecured`](super::RequireSecured) or with
+    /// [`secured_only`](Self::secured_only). [`oscore`](crate::oscore) has an example.
+    #[cfg(feature = "oscore")]
+    pub fn oscore(mut self, keys: crate::oscore::Keys) -> Self {
+        self.settings.oscore.served.push(keys);
+        self
+    }
+
+    /// Answers requests for whose sender nothing vouches with 4.01, whatever they ask for: neither OSCORE keys, nor what a client has
+    /// shown in its DTLS session. A server for which nobody can have either is refused.
+    #[cfg(feature = "oscore")]
+    pub fn secured_only(mut self) -> Self {
+        self.settings.oscore.only = true;
+        self
+    }
+
     /// Has the server's [`client`](Server::client) keep responses and use them again, as many as these limits allow: as
     /// [`cache`](crate::client::ClientBuilder::cache) does for other clients. By default none are kept.
     pub fn client_cache(mut self, limits: CacheLimits) -> Self {
@@ -325,6 +383,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
         let started = match (more_workers, &binding) {
             (0, _) => Workers::one(&self.settings, binding, (router, handlers)),
             (_, Binding::Socket(_)) => return Err(BindError::Workers(WorkersError::Socket)),
+            #[cfg(feature = "oscore")]
+            _ if !self.settings.oscore.served.is_empty() => return Err(BindError::Workers(WorkersError::Keys)),
             _ if !self.settings.groups.is_empty() => return Err(BindError::Workers(WorkersError::Group)),
             (more, _) => Workers::several(&self.settings, address, (&router, handlers), more.saturating_add(1)),
         };
@@ -379,6 +439,10 @@ pub enum WorkersError {
     /// Each of them would answer what is asked of a group.
     #[error("several workers cannot join a group, as each of them would answer: have one worker")]
     Group,
+    /// One of them has the keys, and a client may come to any.
+    #[cfg(feature = "oscore")]
+    #[error("several workers cannot have the same OSCORE keys, as numbers would be used twice: have one worker")]
+    Keys,
 }
 
 /// Why a server ended that was not told to.

@@ -248,6 +248,7 @@ pub(crate) mod notifier;
 mod request;
 mod response;
 pub mod routing;
+mod secured;
 mod workers;
 
 pub use answer::Answer;
@@ -269,6 +270,9 @@ pub use response::{IntoResponse, Response};
 pub use routing::{
     RequestService, Resource, Route, RouteError, RouteFuture, Router, delete, fetch, get, ipatch, patch, post, put,
 };
+pub use secured::RequireSecured;
+#[cfg(feature = "oscore")]
+pub(crate) use secured::unprotected;
 
 pub(crate) use extract::Rest;
 pub(crate) use routing::Dispatch;

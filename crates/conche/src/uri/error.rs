@@ -26,13 +26,13 @@ pub enum UriError {
         proposal: String,
     },
     /// A scheme that is not CoAP's.
-    #[error("the URI's scheme is {scheme:?}: it must be \"coap\", as in coap://example.com/path")]
+    #[error("the URI's scheme is {scheme:?}: it must be \"coap\" or \"coaps\", as in coap://example.com/path")]
     Scheme {
         /// The scheme.
         scheme: String,
     },
-    /// A scheme of CoAP over something else than plain UDP.
-    #[error("{scheme}:// is not yet supported: only coap:// is")]
+    /// A scheme of CoAP over something else than UDP, be it with DTLS.
+    #[error("{scheme}:// is not yet supported: only coap:// and coaps:// are")]
     NotYetSupported {
         /// The scheme.
         scheme: String,

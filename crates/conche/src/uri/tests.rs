@@ -120,8 +120,8 @@ fn components_beyond_255_bytes_are_refused_and_255_are_not() {
 #[test]
 fn what_is_wrong_is_said_with_what_would_be_right() {
     for (text, message) in [
-        ("coaps://h/", "coaps:// is not yet supported: only coap:// is"),
-        ("http://h/", r#"the URI's scheme is "http": it must be "coap", as in coap://example.com/path"#),
+        ("coaps+tcp://h/", "coaps+tcp:// is not yet supported: only coap:// and coaps:// are"),
+        ("http://h/", r#"the URI's scheme is "http": it must be "coap" or "coaps", as in coap://example.com/path"#),
         ("coap:///a", "the URI names no host: it must look like coap://example.com/path"),
         ("coap:a", "the URI names no host: it must look like coap://example.com/path"),
         ("coap://h:0/", r#"the port "0" is not a number from 1 to 65535"#),
@@ -153,7 +153,7 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
         ("192.0.2.1/a", "the URI has no scheme: write coap://192.0.2.1/a"),
         ("localhost:5683/a", "the URI has no scheme: write coap://localhost:5683/a"),
         ("//h/a", "the URI has no scheme: write coap://h/a"),
-        ("mailto:me", r#"the URI's scheme is "mailto": it must be "coap", as in coap://example.com/path"#),
+        ("mailto:me", r#"the URI's scheme is "mailto": it must be "coap" or "coaps", as in coap://example.com/path"#),
         ("a b", "unexpected ' ' at position 1 of the URI: it must look like coap://example.com/path"),
     ] {
         assert_eq!(error(text).to_string(), message, "{text}");

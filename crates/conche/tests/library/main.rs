@@ -16,7 +16,11 @@ mod loopback;
 mod metrics;
 mod multicast;
 mod observe;
+#[cfg(feature = "oscore")]
+mod oscore;
 mod paths;
+#[cfg(feature = "dtls")]
+mod secured;
 mod server_api;
 mod small_options;
 mod streams;

@@ -92,3 +92,23 @@ async fn no_more_destinations_are_told_than_were_asked_for_and_the_busiest_first
     }
     waits.abort();
 }
+
+#[cfg(feature = "oscore")]
+#[tokio::test]
+async fn what_is_refused_for_its_protection_is_counted_and_nothing_else() {
+    use conche::oscore::{Credentials, EndId, Keys};
+
+    let [own, other] = [b"c", b"s"].map(|id| EndId::new(id).expect("short"));
+    let keys =
+        |secret: &[u8; 16], own, other| Keys::for_this_run(Credentials::new(*secret, own, other)).expect("legal");
+    let server = Server::builder().oscore(keys(b"16 random bytes.", other, own)).route("/", get(async || "open"));
+    let server = server.bind("127.0.0.1:0").await.expect("loopback can be bound");
+    let uri = format!("coap://{}/", server.local_addr());
+    for (secret, refused) in [(b"16 random bytes.", 0.0), (b"another 16 bytes", 1.0)] {
+        let client = Client::builder().oscore(keys(secret, own, other)).build().expect("legal settings");
+        assert_eq!(client.get(&uri).await.is_err(), refused > 0.0);
+        let text = server.metrics(0).await;
+        check(&text);
+        assert_eq!(sample(&text, "conche_protection_refused_total"), Some(refused), "{text}");
+    }
+}

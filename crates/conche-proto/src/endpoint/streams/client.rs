@@ -61,7 +61,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A transfer goes on that was paused.
     fn resume(&mut self, now: Instant, id: ExchangeId) {
-        let rules = self.transfer_rules(&self.exchanges.get(id.index).token);
+        let exchange = self.exchanges.get(id.index);
+        let rules = self.transfer_rules(&exchange.token, &exchange.security);
         // The application may have taken its time, in which nothing was to be sent.
         let peer = self.exchanges.get(id.index).peer;
         self.exchanges.tell_starvation(now, &mut self.peers, peer);
@@ -82,10 +83,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A request of whose body the application has no more than the beginning.
     pub(in crate::endpoint) fn begin_upload(&self, opening: &mut Opening, rest: Rest) -> Result<(), RequestError> {
+        self.tag_body(opening);
         let mut transfer = Transfer::beginning(opening.code, &opening.body, rest.size).telling(opening.streamed);
         let given = opening.body.payload().len();
         opening.body = transfer
-            .begin(&self.transfer_rules(&opening.token))
+            .begin(&self.transfer_rules(&opening.token, &opening.security))
             .ok_or(RequestError::TooShort { given, least: self.config.block_size.bytes() + 1 })?;
         opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
         Ok(())

@@ -134,6 +134,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.overloaded += 1;
             return self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
         };
+        self.incoming.protect(id, &arrival.security);
         let coming = Coming::begun(message.code(), message.payload().len(), digest);
         let stream = Stream { request: id, phase: Phase::Coming(coming) };
         if self.parts.streams.contexts.insert(now, key, arrival.group, (stream, 0), false).is_err() {
@@ -157,6 +158,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 }
 
 /// An arrival whose source was looked at when its body began.
-fn validated<P: Copy>(arrival: &Arrival<P>) -> Arrival<P> {
-    Arrival { allowance: None, ..*arrival }
+fn validated<P: Clone>(arrival: &Arrival<P>) -> Arrival<P> {
+    Arrival { allowance: None, ..arrival.clone() }
 }

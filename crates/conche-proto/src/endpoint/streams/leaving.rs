@@ -96,7 +96,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) -> bool {
         let repeats = message.code() == Code::FETCH && message.payload().is_empty();
         let key = if repeats { self.parts.streams.contexts.fetched(key) } else { key };
-        let others = 4 + message.encoded_token_len();
+        let others = 4 + message.encoded_token_len() + arrival.security.response_bytes();
         let (largest, limit) = (self.config.block_size, self.config.limits.message_bytes);
         let Some(stream) = self.parts.streams.find(now, key) else { return false };
         let request = stream.request;
@@ -159,7 +159,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (request, Phase::Leaving(leaving)) = (stream.request, &mut stream.phase) else { return };
         let open = self.incoming.get(request).filter(|waiting| waiting.came != Came::Between);
         let Some(waiting) = open else { return self.tell_wanted_of(now, key) };
-        let (asked, others) = (&waiting.asked, 4 + waiting.token.encoded_len());
+        let (asked, others) =
+            (&waiting.asked, 4 + waiting.token.encoded_len() + self.incoming.security(request).response_bytes());
         let code = leaving.whole.code;
         match leaving.cut(asked.block2(), asked.block1(), largest, (others, limit)) {
             Ok(cut) if cut.block.is_some_and(|block| block.more) => {

@@ -83,6 +83,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             waiting.asked.what = before.asked.what;
         }
         self.incoming.go_on(now, request, waiting);
+        self.incoming.protect(request, &arrival.security);
         true
     }
 
@@ -104,7 +105,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Answers the open message of a request that keeps its place.
     pub(super) fn answer_part(&mut self, now: Instant, request: RequestId, response: Response) -> Option<ExchangeId> {
         let waiting = self.incoming.pause(request)?;
-        self.send_response(now, &waiting, None, response)
+        let security = self.incoming.security(request).clone();
+        self.send_response(now, (&waiting, &security), None, response)
     }
 
     /// A body is over before its end, and the application has to know.

@@ -266,7 +266,8 @@ impl Checker {
         }
         if let Some(id) = transmit.exchange {
             use OptionNumber as N;
-            let cut = [N::BLOCK1, N::BLOCK2, N::Q_BLOCK1, N::Q_BLOCK2];
+            // Behind protection there may be blocks as well.
+            let cut = [N::BLOCK1, N::BLOCK2, N::Q_BLOCK1, N::Q_BLOCK2, N::OSCORE];
             let blocks = cut.map(|number| message.option(number).is_some());
             let begins_anew = self.sets.as_ref().is_some_and(|sets| sets.fell_back(id));
             self.copy_left(now, id, transmit, sent, blocks.contains(&true) || begins_anew);
@@ -345,6 +346,8 @@ impl Checker {
                 let gone = self.observers.remove(observer);
                 assert_eq!(gone, Some((*from, *topic)), "{observer:?} is gone once");
             }
+            #[cfg(feature = "oscore")]
+            Event::Reserve(_) => {}
             event => panic!("the checker does not know {event:?}"),
         }
     }

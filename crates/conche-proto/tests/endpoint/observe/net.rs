@@ -241,6 +241,8 @@ impl Net {
                     }
                     self.sent.push(sent);
                 }
+                #[cfg(feature = "oscore")]
+                Output::Event(Event::Reserve(reserve)) => node.endpoint.reserved(reserve),
                 Output::Event(event) => {
                     if let (SERVER, Event::Request { id, message, .. }, false) = (address, &event, self.resource.mute) {
                         self.serve(*id, message);

@@ -324,6 +324,19 @@ fn topics_are_apart_and_a_dismissed_observer_hears_no_more() {
     assert!(server.run_to_end().sent.is_empty());
 }
 
+#[test]
+fn a_peer_that_is_lost_observes_nothing_and_others_go_on() {
+    let mut server = server();
+    for (peer, id) in [(1, 1), (1, 2), (2, 1)] {
+        register(&mut server, peer, id, &[u8::try_from(id).expect("small")]).expect("room");
+    }
+    server.endpoint.lose_peer(server.now, &1);
+    assert_eq!(server.endpoint.observers(1), 1);
+    assert_eq!(server.endpoint.notify(server.now, 1, content("news")), Ok(1));
+    let sent = server.run_to_end().sent;
+    assert!(!sent.is_empty() && sent.iter().all(|(transmit, _)| transmit.to == 2), "{sent:?}");
+}
+
 // RFC 7641 §3.6, §4.2
 #[test]
 fn a_reset_of_a_first_response_that_waited_for_a_message_id_ends_the_observation() {

@@ -286,6 +286,10 @@ impl<C: Controller> World<C> {
                     self.transmit(Datagram { at: now, from: address, to: transmit.to, bytes, exchange });
                 }
                 Output::Event(event) => {
+                    #[cfg(feature = "oscore")]
+                    if let Event::Reserve(reserve) = &event {
+                        node.endpoint.reserved(*reserve);
+                    }
                     node.checker.event(now, &event);
                     if let (Some(app), Event::Request { id, message, .. }) = (&mut node.app, &event)
                         && let Some(response) = app.handle(now, *id, message)

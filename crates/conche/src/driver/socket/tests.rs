@@ -46,6 +46,91 @@ async fn datagrams_of_any_size_that_come_in_a_hurry_arrive_as_they_were_sent() {
     }
 }
 
+/// What arrives of these datagrams, which leave as one batch, at each of the receivers: bytes, and who sent them.
+async fn exchanged(sender: &mut Socket, receivers: &mut [Socket], datagrams: &[(Vec<u8>, SocketAddr)]) {
+    let batch: Vec<_> = datagrams.iter().map(|(bytes, to)| (bytes.as_slice(), *to)).collect();
+    let (outbox, mut sent) = (outbox(&batch, Ecn::Capable0), 0);
+    while sent < batch.len() {
+        sent += sender.send(&outbox, sent).await.expect("they are sent");
+    }
+    for receiver in receivers {
+        let port = receiver.local().port();
+        let expected: Vec<_> = datagrams.iter().filter(|(_, to)| to.port() == port).collect();
+        let (mut buffer, mut count) = (buffer(Role::Server), 0);
+        while count < expected.len() {
+            receiver.ready().await.expect("the socket works");
+            while let Received::Datagram(arrival) = receiver.receive(&mut buffer).expect("the socket works") {
+                let datagram = arrival.datagram(&buffer);
+                assert_eq!(datagram.bytes, expected[count].0, "number {count}");
+                assert_eq!(datagram.from.canonical().port(), sender.local().port());
+                assert_eq!(datagram.ecn, Ecn::Capable0);
+                count += 1;
+            }
+        }
+    }
+}
+
+/// Datagrams of many sizes to these peers, in runs, among others to one peer of one size.
+fn runs(peers: &[SocketAddr]) -> Vec<(Vec<u8>, SocketAddr)> {
+    let sizes = [73, 73, 73, 4, 73, 1232, 1232, 100, 1233, 1233, 0, 1, 30_000, 9, 9, 0, 9];
+    let of_round = |round: usize| {
+        let run = 1 + round % 5;
+        (0..run).map(move |number| {
+            let size = sizes[if round.is_multiple_of(3) { round } else { round + number } % sizes.len()];
+            let byte = u8::try_from((7 * round + number) % 251).unwrap_or_default();
+            (vec![byte; size], peers[round % peers.len()])
+        })
+    };
+    (0..60).flat_map(of_round).collect()
+}
+
+#[tokio::test]
+async fn what_leaves_as_one_message_arrives_as_the_datagrams_that_it_was() {
+    for (host, reached) in [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "::ffff:127.0.0.1")] {
+        let (mut sender, mut receivers) = (open(host), [open(host), open(host), open(host)]);
+        let peer = |socket: &Socket| SocketAddr::new(reached.parse().expect("an address"), socket.local().port());
+        let peers = receivers.each_ref().map(peer);
+        assert!(sender.sender.segments, "Linux has it since 4.18");
+        for round in 0..5 {
+            // The first rounds are received one by one.
+            for batch in runs(&peers[..1 + round % 3]).chunks(29) {
+                exchanged(&mut sender, &mut receivers, batch).await;
+            }
+        }
+        assert!(sender.sender.segments, "nobody has refused it");
+    }
+}
+
+#[tokio::test]
+async fn who_refuses_to_cut_messages_loses_none_and_is_not_asked_again() {
+    // What the kernel says of a device that cannot, it says of UDP-Lite always.
+    let lite = || {
+        let socket = socket2::Socket::new(Domain::IPV4, socket2::Type::DGRAM, Some(Protocol::UDPLITE)).ok()?;
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("the loopback can be bound");
+        let binding = Binding::Socket(Arc::new(socket.into()));
+        Some(Socket::open(&binding, None, Role::Server).expect("it is a socket"))
+    };
+    // Kernels may be built without it.
+    let (Some(mut sender), Some(receiver)) = (lite(), lite()) else { return };
+    let peers = [receiver.local()];
+    let mut receivers = [receiver];
+    sender.sender.segments = true;
+    exchanged(&mut sender, &mut receivers, &runs(&peers)).await;
+    assert!(!sender.sender.segments);
+    exchanged(&mut sender, &mut receivers, &runs(&peers)).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_cannot_be_sent_to_does_not_end_it_for_others() {
+    let (mut sender, mut receivers) = (open("127.0.0.1:0"), [open("127.0.0.1:0")]);
+    let nobody = SocketAddr::from(([127, 0, 0, 1], 0));
+    let error = sender.send(&outbox(&[(b"datagram", nobody), (b"datagram", nobody)], Ecn::NotCapable), 0).await;
+    assert_eq!(error.expect_err("there is no port 0").raw_os_error(), Some(nix::libc::EINVAL));
+    assert!(sender.sender.segments);
+    let peers = [receivers[0].local()];
+    exchanged(&mut sender, &mut receivers, &runs(&peers)).await;
+}
+
 #[tokio::test]
 async fn a_datagram_that_cannot_leave_is_told_of_and_holds_up_none_of_the_others() {
     let (mut sender, mut receiver) = (open("127.0.0.1:0"), open("127.0.0.1:0"));

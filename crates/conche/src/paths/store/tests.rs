@@ -1,5 +1,7 @@
 //! A store of paths: what is recalled of it, and which files it leaves alone.
 
+use std::fs;
+
 use super::*;
 use conche_proto::cc::group::Members;
 

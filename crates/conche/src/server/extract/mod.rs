@@ -6,6 +6,7 @@
 //! | [`Query`] | the query's arguments, one by one or as a struct (feature `serde`) | 4.00 |
 //! | [`State`] | the state of the router, or a part of it | |
 //! | [`Peer`] | who sent the request | |
+//! | [`Identity`](crate::security::Identity) | who sent it, as far as keys vouch for that (features `dtls`, `oscore`) | 4.01 |
 //! | [`Conditions`] | If-Match and If-None-Match; without it, such a request is answered with 4.02 if it has an effect | |
 //! | [`Extension`] | what a layer attached | 5.00 |
 //! | [`Payload`], [`Bytes`] | the payload, not copied | |

@@ -12,6 +12,7 @@ use super::tree::Captures;
 use super::validation::Validation;
 use super::{Route, RouteError, Router};
 use crate::driver::Inlet;
+use crate::security::Identity;
 use crate::server::{Answer, Notifier, Request, Response, Rest};
 
 /// What becomes of a request.
@@ -65,9 +66,17 @@ impl Router {
         Ok(self.with_state(()))
     }
 
-    /// Answers a request, of whose payload the rest may come later.
-    pub(crate) fn dispatch(&self, peer: SocketAddr, message: OwnedMessage, rest: Option<Inlet>) -> Dispatch {
+    /// Answers a request, of whose payload the rest may come later, and whose sender may be known.
+    pub(crate) fn dispatch(
+        &self,
+        peer: SocketAddr,
+        message: OwnedMessage,
+        (rest, identity): (Option<Inlet>, Option<Identity>),
+    ) -> Dispatch {
         let mut request = Request::new(peer, message);
+        if let Some(identity) = identity {
+            request.extend(identity);
+        }
         if let Some(rest) = rest {
             request.extend(Rest::new(rest));
         }

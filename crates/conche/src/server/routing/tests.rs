@@ -40,7 +40,7 @@ impl Asked<'_> {
         let peer = SocketAddr::from(([127, 0, 0, 1], 9));
         let request = Request::from_body(peer, self.code, &body.build().expect("legal options")).expect("a method");
         let router = router.clone().ready().expect("routes that make sense");
-        match router.dispatch(peer, request.message().clone(), None) {
+        match router.dispatch(peer, request.message().clone(), (None, None)) {
             Dispatch::Reply(response) => response,
             Dispatch::Handle(answer) => match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(response) => response,

@@ -1,0 +1,176 @@
+//! Files of pre-shared keys: that of a client holds its key, that of a server a line `IDENTITY:KEY` for each client.
+//!
+//! What an editor adds and nobody sees would be a part of a key that the other end does not have, so it is refused.
+
+use std::path::Path;
+
+use anyhow::bail;
+use conche::security::Secret;
+
+use super::{read_secret, wrong};
+use crate::Global;
+use crate::show;
+
+/// What has fewer bytes is likely to be a word.
+const STRONG: usize = 16;
+
+/// The key that a client's file holds. `identity` is whose key it is.
+pub fn one(file: &Path, identity: &str, global: &Global) -> anyhow::Result<Secret> {
+    let problem = |what: String| wrong(format!("{}: {what}", file.display()));
+    let bytes = read_secret(file)?;
+    let text = text(&bytes).map_err(|(line, what)| problem(format!("line {line}: {what}")))?;
+    let mut lines = text.lines();
+    let line = lines.next().unwrap_or_default();
+    if lines.any(|line| !line.is_empty()) {
+        return Err(problem("line 2: the file is to hold one line, which is the key".to_owned()));
+    }
+    if line.strip_prefix(identity).is_some_and(|rest| rest.starts_with(':')) {
+        return Err(problem(
+            "it begins with the identity, as the file of a server does: write the key alone".to_owned(),
+        ));
+    }
+    let key = key(line).map_err(problem)?;
+    if key.expose().len() < STRONG {
+        weak(&format!("the key in {} has", file.display()), global);
+    }
+    Ok(key)
+}
+
+/// The identities of a server's file with their keys.
+pub fn all(file: &Path, global: &Global) -> anyhow::Result<Vec<(Vec<u8>, Secret)>> {
+    let problem = |line: usize, what: String| wrong(format!("{}, line {line}: {what}", file.display()));
+    let bytes = read_secret(file)?;
+    let text = text(&bytes).map_err(|(line, what)| problem(line, what))?;
+    // With the line of each.
+    let mut keys: Vec<(usize, Vec<u8>, Secret)> = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (identity, key) = entry(line).map_err(|what| problem(number, what))?;
+        if let Some((before, ..)) = keys.iter().find(|(_, known, _)| known == identity.as_bytes()) {
+            return Err(problem(number, format!("the identity {identity:?} has a key already, in line {before}")));
+        }
+        keys.push((number, identity.as_bytes().to_vec(), key));
+    }
+    if keys.is_empty() {
+        bail!(wrong(format!("{} holds no key: write a line IDENTITY:KEY for each client", file.display())));
+    }
+    if let Some((line, ..)) = keys.iter().find(|(.., key)| key.expose().len() < STRONG) {
+        weak(&format!("{}, line {line}, and perhaps others: the key has", file.display()), global);
+    }
+    Ok(keys.into_iter().map(|(_, identity, key)| (identity, key)).collect())
+}
+
+/// Says that a key can be found out.
+fn weak(whose: &str, global: &Global) {
+    if !global.quiet {
+        show::note(format_args!(
+            "warning: {whose} fewer than {STRONG} bytes: if it can be guessed, one recorded handshake tells it; \
+             conche keygen makes a key"
+        ));
+    }
+}
+
+/// What a file holds as text without what nobody sees; or the line where it is no such text, and why.
+fn text(bytes: &[u8]) -> Result<&str, (usize, String)> {
+    let line_of = |at: usize| 1 + bytes.iter().take(at).filter(|byte| **byte == b'\n').count();
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        (
+            line_of(error.valid_up_to()),
+            "it is no text in UTF-8: write a key of bytes as 0x and hexadecimal digits".to_owned(),
+        )
+    })?;
+    if let Some(at) = text.find('\u{feff}') {
+        return Err((line_of(at), "there is a byte order mark: save the file as UTF-8 without one".to_owned()));
+    }
+    for (line, number) in text.lines().zip(1..) {
+        if let Some(control) = line.chars().find(|char| char.is_control()) {
+            let what = format!("there is a control character, U+{:04X}: remove it", u32::from(control));
+            return Err((number, what));
+        }
+    }
+    Ok(text)
+}
+
+/// The identity and the key of a line. Bytes begin behind the last colon, so that an identity may have some; text begins behind the first.
+fn entry(line: &str) -> Result<(&str, Secret), String> {
+    let split = match line.rsplit_once(':') {
+        Some((identity, key)) if digits(key).is_some() => Some((identity, key)),
+        _ => line.split_once(':'),
+    };
+    let (identity, text) = split.filter(|(identity, _)| !identity.is_empty()).ok_or("IDENTITY:KEY was expected")?;
+    if identity.trim() != identity {
+        return Err("there is a space before or behind the identity: write IDENTITY:KEY without any".to_owned());
+    }
+    Ok((identity, key(text)?))
+}
+
+/// What follows the 0x of a key that is no text.
+fn digits(key: &str) -> Option<&str> {
+    key.strip_prefix("0x").or_else(|| key.strip_prefix("0X"))
+}
+
+fn key(text: &str) -> Result<Secret, String> {
+    if text.trim() != text {
+        return Err("there is a space before or behind the key: remove it, or write the key as 0x and hexadecimal digits, if it is meant".to_owned());
+    }
+    let bytes = match digits(text) {
+        None => text.as_bytes().to_vec(),
+        Some(digits) => from_hex(digits.as_bytes()).ok_or("what follows 0x must be pairs of hexadecimal digits")?,
+    };
+    match bytes.len() {
+        1..=512 => Ok(Secret::new(bytes)),
+        bytes => Err(format!("the key has {bytes} bytes: 1 to 512 are possible")),
+    }
+}
+
+fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pairs = digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?));
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_text_or_bytes_in_hexadecimal() {
+        assert_eq!(key("sesame").expect("text").expose(), b"sesame");
+        assert_eq!(key("0x00fF").expect("bytes").expose(), [0, 255]);
+        assert_eq!(key("0X00fF").expect("bytes").expose(), [0, 255]);
+        for wrong in ["0x0", "0xzz", "", "0x", " sesame", "sesame "] {
+            assert!(key(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_begin_behind_the_last_colon_and_text_behind_the_first() {
+        for (line, identity, bytes) in [
+            ("lamp:sesame", "lamp", &b"sesame"[..]),
+            ("lamp:open:sesame", "lamp", b"open:sesame"),
+            ("urn:dev:1:0x0a0b", "urn:dev:1", b"\x0a\x0b"),
+        ] {
+            let (found, key) = entry(line).expect("it is right");
+            assert_eq!((found, key.expose()), (identity, bytes), "{line}");
+        }
+        for wrong in ["lamp", ":sesame", "lamp: sesame", "lamp :sesame", " lamp:sesame", "lamp:"] {
+            assert!(entry(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_sees_is_no_part_of_a_key() {
+        assert_eq!(text(b"a:b\r\nc:d\r\n").expect("text").lines().collect::<Vec<_>>(), ["a:b", "c:d"]);
+        for (bytes, line) in [
+            (&b"\xef\xbb\xbfa:b"[..], 1),
+            (b"a:b\nc:\0d", 2),
+            (b"a:b\nc:d\re:f", 2),
+            (b"a:b\n\n\xff:d", 3),
+            (b"a:\tb", 1),
+        ] {
+            assert_eq!(text(bytes).expect_err("it is none").0, line, "{bytes:?}");
+        }
+    }
+}

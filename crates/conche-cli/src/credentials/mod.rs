@@ -1,0 +1,243 @@
+//! Who we are to others, and whom we believe: arguments and files.
+
+mod given;
+mod keys;
+mod oscore;
+
+pub use oscore::Protecting;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::ValueHint;
+use conche::client::ClientRole;
+use conche::security::{KeyLog, OwnCertificate, Roots};
+use conche::server::ServerRole;
+use conche::{Builder, Uri};
+
+use crate::Global;
+use crate::exit::UsageError;
+use crate::show;
+use given::Given;
+
+/// The largest file of keys or certificates.
+const LARGEST: u64 = 1 << 20;
+
+/// The arguments of whoever asks.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Security")]
+pub struct Asking {
+    /// The identity by which the server knows our pre-shared key, for coaps. What is typed goes before a --ca of the environment.
+    #[arg(short = 'u', long, value_name = "IDENTITY", env = "CONCHE_PSK_IDENTITY", requires = "psk_key_file", value_parser = given::text())]
+    psk_identity: Option<Given<String>>,
+    /// The file that holds our pre-shared key, which only its owner may read: a line of text, or of bytes if it begins with 0x.
+    #[arg(long, value_name = "FILE", env = "CONCHE_PSK_KEY_FILE", requires = "psk_identity", value_parser = given::path(), value_hint = ValueHint::FilePath)]
+    psk_key_file: Option<Given<PathBuf>>,
+    /// Believe servers whose certificate one of those in this file (PEM) vouches for. Those that stand between may be in it, too.
+    /// It goes not with a pre-shared key; what is typed goes before a key of the environment.
+    #[arg(long, value_name = "FILE", env = "CONCHE_CA", value_parser = given::path(), value_hint = ValueHint::FilePath)]
+    ca: Option<Given<PathBuf>>,
+    #[command(flatten)]
+    own: Own,
+}
+
+/// How both ends show who they are.
+enum Proof<'a> {
+    Key { identity: &'a str, file: &'a Path },
+    Roots { file: &'a Path },
+}
+
+/// A certificate with its key.
+#[derive(Debug, clap::Args)]
+struct Own {
+    /// Our certificate (PEM), on a key of ECDSA.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The private key of our certificate (PEM), which only its owner may read.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+}
+
+/// The arguments of whoever answers.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Security")]
+pub struct Answering {
+    /// Answer clients that have a pre-shared key of this file, which only its owner may read, over DTLS: a line IDENTITY:KEY for each,
+    /// the key as text, or as bytes if it begins with 0x. An identity with a colon has a key of bytes.
+    #[arg(long, value_name = "FILE", env = "CONCHE_PSK_KEYS")]
+    psk_keys: Option<PathBuf>,
+    #[command(flatten)]
+    own: Own,
+    /// Answer only those clients without a pre-shared key whose certificate one of those in this file (PEM) vouches for.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    client_ca: Option<PathBuf>,
+    /// Answer requests that are protected from end to end (OSCORE) with the credentials in this file of libcoap's form or directory of
+    /// aiocoap's, which only its owner may read; may be given several times. Over coap other requests are answered with 4.01. How many
+    /// numbers are used is kept beside it: never copy it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    oscore: Vec<PathBuf>,
+}
+
+impl Asking {
+    /// A client with these, for this URI.
+    pub fn of(&self, builder: Builder<ClientRole>, uri: &str, global: &Global) -> anyhow::Result<Builder<ClientRole>> {
+        // What is no URI is told where it is used.
+        let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
+        if !uri.is_secured() {
+            self.tell_unused(&uri, global)?;
+            return Ok(builder);
+        }
+        let own = self.own.read()?;
+        let mut builder = match (self.proof()?, own) {
+            (Some(Proof::Key { identity, file }), None) => {
+                let told = || format!("the pre-shared key of {identity:?} cannot be used");
+                builder.psk(identity, keys::one(file, identity, global)?).map_err(wrong).with_context(told)?
+            }
+            (Some(Proof::Roots { file }), None) => builder.roots(roots_of(file)?),
+            (Some(Proof::Roots { file }), Some(own)) => builder.roots(roots_of(file)?).certificate(own),
+            (_, Some(_)) => {
+                bail!(wrong("--cert is for a server that shows a certificate itself: say with --ca whom to believe"))
+            }
+            (None, None) => bail!(wrong(
+                "coaps:// needs a pre-shared key (-u with --psk-key-file), or certificates to believe (--ca)"
+            )),
+        };
+        if let Some(log) = key_log()? {
+            builder = builder.key_log(log);
+        }
+        Ok(builder)
+    }
+
+    /// A key or certificates: what was typed, if both are given.
+    fn proof(&self) -> anyhow::Result<Option<Proof<'_>>> {
+        let key = self.psk_identity.as_ref().zip(self.psk_key_file.as_ref());
+        let roots = self.ca.as_ref();
+        if let (Some((identity, file)), Some(roots)) = (key, roots)
+            && (identity.is_typed || file.is_typed) == roots.is_typed
+        {
+            bail!(wrong(match roots.is_typed {
+                true =>
+                    "--ca goes not with --psk-identity and --psk-key-file: a server is known by a key or by a certificate",
+                false => {
+                    "CONCHE_CA goes not with CONCHE_PSK_IDENTITY and CONCHE_PSK_KEY_FILE: unset what is not for this \
+                     server, or give what is on the command line"
+                }
+            }));
+        }
+        Ok(match (key, roots) {
+            (key, Some(roots)) if key.is_none() || roots.is_typed => Some(Proof::Roots { file: &roots.value }),
+            (Some((identity, file)), _) => Some(Proof::Key { identity: &identity.value, file: &file.value }),
+            _ => None,
+        })
+    }
+
+    /// Says of credentials that nobody is shown them. Who typed them expects protection.
+    fn tell_unused(&self, uri: &Uri, global: &Global) -> anyhow::Result<()> {
+        let given = [
+            ("--psk-identity", self.psk_identity.as_ref().map(|given| given.is_typed)),
+            ("--psk-key-file", self.psk_key_file.as_ref().map(|given| given.is_typed)),
+            ("--ca", self.ca.as_ref().map(|given| given.is_typed)),
+            ("--cert", self.own.cert.as_ref().map(|_| true)),
+        ];
+        if let Some((option, _)) = given.iter().find(|(_, is_typed)| *is_typed == Some(true)) {
+            let secured = uri.as_str().replacen("coap://", "coaps://", 1);
+            bail!(wrong(format!("{option} is not used with coap://, which protects nothing: write {secured}")));
+        }
+        if !global.quiet && given.iter().any(|(_, is_typed)| is_typed.is_some()) {
+            show::note("* the credentials of the environment are not used: they are for coaps://");
+        }
+        Ok(())
+    }
+}
+
+impl Answering {
+    /// Clients have to open a session.
+    pub fn has_sessions(&self) -> bool {
+        self.psk_keys.is_some() || self.own.cert.is_some()
+    }
+
+    /// A server with these.
+    pub fn of(&self, builder: Builder<ServerRole>, global: &Global) -> anyhow::Result<Builder<ServerRole>> {
+        let mut builder = oscore::serve(&self.oscore, builder)?;
+        // What comes in a session is protected already.
+        if !self.oscore.is_empty() && !self.has_sessions() {
+            builder = builder.secured_only();
+        }
+        if let Some(file) = &self.psk_keys {
+            let keys = keys::all(file, global)?;
+            builder = builder.psk(move |identity: &[u8]| {
+                keys.iter().find(|(known, _)| known == identity).map(|(_, key)| key.clone())
+            });
+        }
+        if let Some(own) = self.own.read()? {
+            builder = builder.certificate(own);
+        }
+        if let Some(file) = &self.client_ca {
+            builder = builder.client_roots(roots_of(file)?);
+        }
+        Ok(match key_log()? {
+            Some(log) => builder.key_log(log),
+            None => builder,
+        })
+    }
+}
+
+impl Own {
+    fn read(&self) -> anyhow::Result<Option<OwnCertificate>> {
+        let (Some(certificate), Some(key)) = (&self.cert, &self.key) else { return Ok(None) };
+        let read = OwnCertificate::from_pem(&read(certificate)?, &read_secret(key)?);
+        let told = || format!("{} and {} cannot be used", certificate.display(), key.display());
+        read.map(Some).map_err(wrong).with_context(told)
+    }
+}
+
+/// Where secrets of sessions are to be written for whoever reads captures, as the variable SSLKEYLOGFILE says.
+fn key_log() -> anyhow::Result<Option<KeyLog>> {
+    let Some(path) = std::env::var_os("SSLKEYLOGFILE").filter(|path| !path.is_empty()) else { return Ok(None) };
+    let mut options = fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let told = || format!("{}, which SSLKEYLOGFILE names, cannot be written", Path::new(&path).display());
+    let file = options.open(&path).with_context(told)?;
+    Ok(Some(KeyLog::new(move |line| {
+        // A session is worth more than its line in a log.
+        let _ = writeln!(&file, "{line}");
+    })))
+}
+
+fn roots_of(file: &Path) -> anyhow::Result<Roots> {
+    Roots::from_pem(&read(file)?).map_err(wrong).with_context(|| format!("{} cannot be used", file.display()))
+}
+
+/// What a file holds that nobody but its owner may read.
+fn read_secret(path: &Path) -> anyhow::Result<Vec<u8>> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let told = || format!("{} cannot be read", path.display());
+        let mode = fs::metadata(path).with_context(told)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            let path = path.display();
+            bail!(wrong(format!("{path} holds a secret that others than its owner may read: run chmod 600 {path}")));
+        }
+    }
+    read(path)
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let told = || format!("{} cannot be read", path.display());
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes)).with_context(told)?;
+    if bytes.len() as u64 > LARGEST {
+        bail!(wrong(format!("{} has more than 1 MiB: it holds no keys or certificates", path.display())));
+    }
+    Ok(bytes)
+}
+
+/// Something is wrong with what was given.
+fn wrong(problem: impl ToString) -> anyhow::Error {
+    UsageError(problem.to_string()).into()
+}

@@ -1,0 +1,49 @@
+//! Keys that protect requests and responses from end to end, from files of libcoap or aiocoap.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use conche::Builder;
+use conche::client::ClientRole;
+use conche::oscore::{Keys, OpenError};
+use conche::server::ServerRole;
+
+use super::wrong;
+
+/// The argument of whoever asks.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Security")]
+pub struct Protecting {
+    /// Protect the request and its response from end to end (OSCORE) with the credentials in this file of libcoap's form or directory of
+    /// aiocoap's, which only its owner may read. How many numbers are used is kept beside it: never copy it.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath)]
+    oscore: Option<PathBuf>,
+}
+
+impl Protecting {
+    /// A client with these.
+    pub fn of(&self, builder: Builder<ClientRole>) -> anyhow::Result<Builder<ClientRole>> {
+        let Some(file) = &self.oscore else { return Ok(builder) };
+        let mut keys = open(file)?;
+        match (keys.pop(), keys.is_empty()) {
+            (Some(keys), true) => Ok(builder.oscore(keys)),
+            _ => Err(wrong(format!("{} has several lines recipient_id: a client has one server", file.display()))),
+        }
+    }
+}
+
+/// A server with the keys of all these.
+pub fn serve(files: &[PathBuf], builder: Builder<ServerRole>) -> anyhow::Result<Builder<ServerRole>> {
+    let mut builder = builder;
+    for file in files {
+        builder = open(file)?.into_iter().fold(builder, Builder::<ServerRole>::oscore);
+    }
+    Ok(builder)
+}
+
+fn open(file: &Path) -> anyhow::Result<Vec<Keys>> {
+    Keys::open(file).map_err(|error| match error {
+        OpenError::Io { .. } | OpenError::InUse { .. } => anyhow!(error),
+        _ => wrong(error),
+    })
+}

@@ -1,0 +1,166 @@
+//! [`Gate`]: whoever wants a handshake shows first that they receive what is sent to their address (RFC 6347 §4.2.1).
+//!
+//! A ClientHello without a valid cookie is answered by a HelloVerifyRequest, and forgotten: it costs two hashes, and no
+//! memory. The cookie is a keyed hash (SipHash-2-4 of 128 bits) of the address and of what the ClientHello offers:
+//! random, session ID, cipher suites and compression methods. Keys are changed every [`LIFETIME`]; the one before stays valid for as
+//! long again. The reply is never longer than the request.
+//!
+//! What is hashed has to be in the fragment that begins the ClientHello. A fragment that holds less is dropped: to keep it
+//! until the rest comes would be state for whoever sends fragments. 97 bytes and two for each cipher suite are enough.
+
+use core::hash::{Hash, Hasher};
+use core::time::Duration;
+
+use conche_proto::Instant;
+use rand_core::RngCore;
+use siphasher::sip128::{Hasher128, SipHasher24};
+use subtle::ConstantTimeEq;
+
+use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, Record, content, message};
+
+/// For how long a key makes cookies. Each is valid for as long again.
+const LIFETIME: Duration = Duration::from_secs(60);
+/// Bytes of a cookie: as many as engines make themselves, so that one can be had to accept it.
+pub(crate) const COOKIE: usize = COOKIE_LENGTH as usize;
+const COOKIE_LENGTH: u8 = 32;
+/// Bytes of a HelloVerifyRequest: headers, version, the cookie's length, the cookie.
+pub(crate) const REPLY: usize = RECORD_HEADER + HANDSHAKE_HEADER + 3 + COOKIE;
+/// A client that is asked for a cookie again counts its hellos on. One that has got so far starts anew instead.
+const MOST_HELLOS: u16 = 4;
+
+/// The fields of a ClientHello up to its extensions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hello<'a> {
+    /// The number of the record that it came in, which the answer takes over.
+    pub(crate) sequence: u64,
+    /// Which handshake message of the client it is.
+    pub(crate) number: u16,
+    /// Its part that is the same with and without a cookie: version, random, session ID.
+    pub(crate) opening: &'a [u8],
+    pub(crate) random: &'a [u8; 32],
+    pub(crate) cookie: &'a [u8],
+    /// Two bytes each.
+    pub(crate) suites: &'a [u8],
+    pub(crate) compression: &'a [u8],
+}
+
+impl<'a> Hello<'a> {
+    /// Of a record that begins a ClientHello.
+    pub(crate) fn read(record: &Record<'a>) -> Option<Self> {
+        if record.content != content::HANDSHAKE || record.epoch != 0 {
+            return None;
+        }
+        let handshake = wire::handshakes(record.fragment).next()?;
+        if handshake.message != message::CLIENT_HELLO
+            || handshake.offset != 0
+            || handshake.body.len() > handshake.length
+        {
+            return None;
+        }
+        let whole = handshake.body;
+        let mut reader = Reader(whole);
+        let _version: &[u8; 2] = reader.array()?;
+        let random = reader.array()?;
+        let session = reader.short()?;
+        let opening = &whole[..whole.len() - reader.0.len()];
+        let cookie = reader.short()?;
+        let suites = reader.long()?;
+        let compression = reader.short()?;
+        let sound = session.len() <= 32 && suites.len() >= 2 && suites.len() % 2 == 0 && !compression.is_empty();
+        let hello =
+            Self { sequence: record.sequence, number: handshake.number, opening, random, cookie, suites, compression };
+        sound.then_some(hello)
+    }
+}
+
+/// What the gate has to say of a ClientHello.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It comes from where it says.
+    Welcome,
+    /// Send this, and forget it.
+    Reply([u8; REPLY]),
+    /// Leave it: the reply would be longer.
+    Ignore,
+}
+
+/// Two keys for the two halves of a cookie.
+type Keys = [[u64; 2]; 2];
+
+#[derive(Debug)]
+pub(crate) struct Gate {
+    current: Keys,
+    previous: Keys,
+    changed: Instant,
+}
+
+impl Gate {
+    pub(crate) fn new(now: Instant, random: &mut impl RngCore) -> Self {
+        Self { current: keys(random), previous: keys(random), changed: now }
+    }
+
+    /// Judges a ClientHello that came in a datagram of so many bytes.
+    pub(crate) fn judge(
+        &mut self,
+        now: Instant,
+        from: &impl Hash,
+        hello: &Hello<'_>,
+        bytes: usize,
+        random: &mut impl RngCore,
+    ) -> Verdict {
+        self.change_keys(now, random);
+        if hello.number >= MOST_HELLOS {
+            return Verdict::Ignore;
+        }
+        let current = cookie(&self.current, from, hello);
+        let valid = |cookie: &[u8; COOKIE]| bool::from(cookie[..].ct_eq(hello.cookie));
+        // A hello's own number is 0 as long as it has not been asked for a cookie.
+        if hello.number > 0 && (valid(&current) || valid(&cookie(&self.previous, from, hello))) {
+            return Verdict::Welcome;
+        }
+        if bytes < REPLY { Verdict::Ignore } else { Verdict::Reply(verify_request(hello, &current)) }
+    }
+
+    fn change_keys(&mut self, now: Instant, random: &mut impl RngCore) {
+        let age = now.since(self.changed);
+        if age < LIFETIME {
+            return;
+        }
+        self.previous = if age < 2 * LIFETIME { self.current } else { keys(random) };
+        self.current = keys(random);
+        self.changed = now;
+    }
+}
+
+fn keys(random: &mut impl RngCore) -> Keys {
+    core::array::from_fn(|_| core::array::from_fn(|_| random.next_u64()))
+}
+
+fn cookie(keys: &Keys, from: &impl Hash, hello: &Hello<'_>) -> [u8; COOKIE] {
+    let mut cookie = [0; COOKIE];
+    for (half, [first, second]) in cookie.chunks_exact_mut(COOKIE / 2).zip(keys) {
+        let mut hasher = SipHasher24::new_with_keys(*first, *second);
+        from.hash(&mut hasher);
+        for field in [hello.opening, hello.suites, hello.compression] {
+            hasher.write_usize(field.len());
+            hasher.write(field);
+        }
+        half.copy_from_slice(&hasher.finish128().as_bytes());
+    }
+    cookie
+}
+
+fn verify_request(hello: &Hello<'_>, cookie: &[u8; COOKIE]) -> [u8; REPLY] {
+    let mut fragment = [0; REPLY - RECORD_HEADER];
+    let (header, body) = fragment.split_at_mut(HANDSHAKE_HEADER);
+    header.copy_from_slice(&wire::handshake_header(message::HELLO_VERIFY_REQUEST, hello.number, 3 + COOKIE));
+    body[..2].copy_from_slice(&wire::DTLS_1_0);
+    body[2] = COOKIE_LENGTH;
+    body[3..].copy_from_slice(cookie);
+    let mut reply = [0; REPLY];
+    wire::write_record(&mut reply, content::HANDSHAKE, wire::DTLS_1_0, hello.sequence, &fragment);
+    reply
+}
+
+#[cfg(test)]
+mod tests;

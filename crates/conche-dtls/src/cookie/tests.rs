@@ -1,0 +1,116 @@
+//! Tests of the gate.
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+
+use super::*;
+
+fn at(seconds: u64) -> Instant {
+    Instant::from_nanos(seconds * 1_000_000_000)
+}
+
+/// A ClientHello in a record, as a client with these fields writes it.
+fn hello(number: u16, random: u8, cookie: &[u8], suites: &[u8]) -> Vec<u8> {
+    let mut body = vec![254, 253];
+    body.extend([random; 32]);
+    body.push(0);
+    body.push(u8::try_from(cookie.len()).unwrap());
+    body.extend(cookie);
+    body.extend(u16::try_from(suites.len()).unwrap().to_be_bytes());
+    body.extend(suites);
+    body.extend([1, 0]);
+    let mut fragment = wire::handshake_header(message::CLIENT_HELLO, number, body.len()).to_vec();
+    fragment.extend(body);
+    let mut record = vec![0; 300];
+    let len = wire::write_record(&mut record, content::HANDSHAKE, wire::DTLS_1_0, 9, &fragment);
+    record.truncate(len);
+    record
+}
+
+struct Bench {
+    gate: Gate,
+    random: ChaCha8Rng,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        Self { gate: Gate::new(at(0), &mut random), random }
+    }
+
+    fn judge(&mut self, now: Instant, from: u32, record: &[u8]) -> Verdict {
+        let parsed = wire::records(record).next().unwrap();
+        let hello = Hello::read(&parsed).unwrap();
+        self.gate.judge(now, &from, &hello, record.len(), &mut self.random)
+    }
+
+    fn cookie(&mut self, now: Instant, from: u32, record: &[u8]) -> Vec<u8> {
+        match self.judge(now, from, record) {
+            Verdict::Reply(reply) => reply[REPLY - COOKIE..].to_vec(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+const SUITES: [u8; 2] = [0xc0, 0xa8];
+
+#[test]
+fn a_cookie_is_valid_from_its_address_with_its_hello_and_nowhere_else() {
+    let mut bench = Bench::new();
+    let cookie = bench.cookie(at(1), 7, &hello(0, 1, &[], &SUITES));
+    assert_eq!(bench.judge(at(2), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Welcome);
+    let elsewhere = [
+        bench.judge(at(2), 8, &hello(1, 1, &cookie, &SUITES)),
+        bench.judge(at(2), 7, &hello(1, 2, &cookie, &SUITES)),
+        bench.judge(at(2), 7, &hello(1, 1, &cookie, &[0xc0, 0xa9])),
+        bench.judge(at(2), 7, &hello(1, 1, &cookie[..31], &SUITES)),
+        bench.judge(at(2), 7, &hello(0, 1, &cookie, &SUITES)),
+    ];
+    assert!(elsewhere.iter().all(|verdict| matches!(verdict, Verdict::Reply(_))), "{elsewhere:?}");
+}
+
+#[test]
+fn every_bit_of_a_cookie_counts() {
+    let mut bench = Bench::new();
+    let cookie = bench.cookie(at(1), 7, &hello(0, 1, &[], &SUITES));
+    for bit in 0..COOKIE * 8 {
+        let mut flipped = cookie.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        assert!(matches!(bench.judge(at(1), 7, &hello(1, 1, &flipped, &SUITES)), Verdict::Reply(_)));
+    }
+}
+
+#[test]
+fn a_cookie_outlives_one_change_of_keys_and_not_two() {
+    let mut bench = Bench::new();
+    let cookie = bench.cookie(at(59), 7, &hello(0, 1, &[], &SUITES));
+    assert_eq!(bench.judge(at(61), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Welcome);
+    assert!(matches!(bench.judge(at(121), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Reply(_)));
+    let mut idle = Bench::new();
+    let cookie = idle.cookie(at(1), 7, &hello(0, 1, &[], &SUITES));
+    assert!(matches!(idle.judge(at(500), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Reply(_)), "no key is so old");
+}
+
+#[test]
+fn a_reply_says_what_rfc_6347_wants_and_is_no_longer_than_the_request() {
+    let mut bench = Bench::new();
+    let request = hello(0, 1, &[], &SUITES);
+    let Verdict::Reply(reply) = bench.judge(at(1), 7, &request) else { panic!() };
+    assert!(reply.len() <= request.len());
+    let record = wire::records(&reply).next().unwrap();
+    assert_eq!(record.sequence, 9, "the record sequence number of the ClientHello");
+    let answer = wire::handshakes(record.fragment).next().unwrap();
+    assert_eq!((answer.message, answer.number), (message::HELLO_VERIFY_REQUEST, 0));
+    assert_eq!(answer.body[..3], [254, 255, 32]);
+}
+
+#[test]
+fn a_hello_cut_before_its_compression_methods_is_none() {
+    let whole = hello(0, 1, &[], &SUITES);
+    for cut in RECORD_HEADER..whole.len() {
+        let mut record = whole[..cut].to_vec();
+        record[11..13].copy_from_slice(&u16::try_from(cut - RECORD_HEADER).unwrap().to_be_bytes());
+        let read = wire::records(&record).next().unwrap();
+        assert!(Hello::read(&read).is_none());
+    }
+}

@@ -1,0 +1,412 @@
+//! [`Dimpl`]: DTLS 1.2 by the crate `dimpl`.
+//!
+//! dimpl gives no pre-shared key in DTLS 1.3, and its server keeps state before a cookie is shown there, so only 1.2 is
+//! offered. It knows neither renegotiation nor resumption, and insists on extended master secrets (RFC 7627). It has
+//! no raw public keys (RFC 7250), and sends and shows single certificates, not chains.
+//!
+//! Its server expects to have sent a HelloVerifyRequest itself before the ClientHello that carries a cookie: that one has
+//! message_seq 1, which the transcript includes. [`DimplEngines::accept`] lets it: it is fed a hello without a cookie for each that
+//! the gate has answered, rebuilt from the one with a cookie, and what it answers is dropped.
+
+use core::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant as Clock;
+
+use conche_proto::Instant;
+use dimpl::crypto::Dtls12CipherSuite;
+use dimpl::{Config as Settings, ConfigBuilder, Dtls, DtlsCertificate, Error, Output, PskResolver, SecurityError};
+use rand_chacha::ChaCha12Rng;
+use rand_core::{RngCore, SeedableRng};
+
+use super::provider::{self, during};
+use super::{Engine, Engines, Failure, Opening, Step};
+use crate::config::{Config, ConfigError};
+use crate::cookie::COOKIE;
+use crate::credentials::{ClientCredentials, Keys, Secret, ServerCertificate, ServerCredentials, ServerKeys, is_key};
+use crate::key_log::KeyLog;
+use crate::wire::{self, RECORD_HEADER, content, message};
+
+/// TLS_PSK_WITH_AES_128_CCM_8.
+const PSK_SUITE: u16 = 0xc0a8;
+/// Datagrams that a flight of ours may take, and records that wait for others before them: those of a certificate in small ones.
+const QUEUE: usize = 128;
+/// dimpl's timers are off when they are further away than this.
+const NEVER: Duration = Duration::from_secs(5 * 365 * 24 * 60 * 60);
+/// What a client without a certificate names as such, with a private key that is everybody's: a server that asks refuses it.
+const NOBODY: &[u8] = &[0x30, 0x00];
+/// The number 1 as an ECDSA key on P-256 (SEC1).
+const NOBODYS_KEY: &[u8] = &[
+    0x30, 0x31, 0x02, 0x01, 0x01, 0x04, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 1, 0xa0, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07,
+];
+
+/// Makes [`Dimpl`]s.
+#[derive(Debug)]
+pub struct DimplEngines {
+    /// What dimpl's clock shows at [`Instant`] zero. Any does: only differences count.
+    base: Clock,
+    config: Config,
+    /// Where each association's seed comes from, where it has one.
+    seeds: Option<ChaCha12Rng>,
+    psk: Option<(Arc<Settings>, Arc<Resolver>)>,
+    certificate: Option<ServerCertificate>,
+    /// The last settings, and whom for. dimpl takes up to milliseconds to check new ones.
+    last: Option<(Wanted, Arc<Settings>)>,
+}
+
+/// Whom settings are for: a client with a key, or either role with a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Wanted {
+    Key { identity: Vec<u8>, key: Secret, timeout: Duration },
+    Certificate { of_clients: bool, timeout: Duration },
+}
+
+impl DimplEngines {
+    /// Engines for these credentials.
+    ///
+    /// # Errors
+    ///
+    /// dimpl refuses them.
+    pub fn new(config: &Config) -> Result<Self, ConfigError> {
+        let mut engines = Self {
+            base: Clock::now(),
+            config: config.clone(),
+            seeds: config.seed.map(ChaCha12Rng::seed_from_u64),
+            psk: None,
+            certificate: None,
+            last: None,
+        };
+        let ServerCredentials { psk, certificate } = config.server.clone().unwrap_or_default();
+        if let Some(keys) = &psk {
+            engines.psk = Some(engines.with_keys(keys)?);
+        }
+        if let Some(certificate) = certificate {
+            let (of_clients, timeout) = (certificate.clients.is_some(), config.flight_timeout);
+            engines.made(Wanted::Certificate { of_clients, timeout })?;
+            engines.certificate = Some(certificate);
+        }
+        Ok(engines)
+    }
+
+    fn with_keys(&mut self, keys: &ServerKeys) -> Result<(Arc<Settings>, Arc<Resolver>), ConfigError> {
+        let resolver = Arc::new(Resolver::new(keys.keys()));
+        let builder = self.settings(self.config.flight_timeout).with_crypto_provider(provider::for_keys());
+        let settings = built(builder.with_psk_server(keys.hint().map(<[u8]>::to_vec), Arc::clone(&resolver) as _))?;
+        Ok((settings, resolver))
+    }
+
+    fn made(&mut self, wanted: Wanted) -> Result<Arc<Settings>, ConfigError> {
+        // A seed is for one association.
+        if let (Some((last, settings)), None) = (&self.last, &self.seeds)
+            && *last == wanted
+        {
+            return Ok(Arc::clone(settings));
+        }
+        let settings = built(match wanted.clone() {
+            Wanted::Key { identity, key, timeout } => {
+                let resolver = Arc::new(Resolver::new(Arc::new(move |_: &[u8]| Some(key.clone()))));
+                let builder = self.settings(timeout).with_crypto_provider(provider::for_keys());
+                builder.with_psk_client(identity, resolver)
+            }
+            Wanted::Certificate { of_clients, timeout } => {
+                let builder = self.settings(timeout).with_crypto_provider(provider::for_certificates());
+                builder.require_client_certificate(of_clients)
+            }
+        })?;
+        self.last = Some((wanted, Arc::clone(&settings)));
+        Ok(settings)
+    }
+
+    fn settings(&mut self, timeout: Duration) -> ConfigBuilder {
+        let builder = Settings::builder()
+            .dtls13_cipher_suites(&[])
+            .mtu(self.config.mtu)
+            .max_queue_rx(QUEUE)
+            .max_queue_tx(QUEUE)
+            .flight_start_rto(timeout)
+            // The deadline decides.
+            .flight_retries(usize::MAX)
+            .handshake_timeout(self.config.handshake_timeout);
+        match &mut self.seeds {
+            Some(seeds) => builder.dangerously_set_rng_seed(seeds.next_u64()),
+            None => builder,
+        }
+    }
+
+    fn clock(&self, now: Instant) -> Clock {
+        clock(self.base, now)
+    }
+}
+
+impl Engines for DimplEngines {
+    type Engine = Dimpl;
+
+    fn connect(
+        &mut self,
+        now: Instant,
+        credentials: &ClientCredentials,
+        timeout: Duration,
+    ) -> Result<Dimpl, ConfigError> {
+        let mut dtls = match credentials {
+            ClientCredentials::Psk { identity, key } => {
+                let (identity, key) = (identity.clone(), key.clone());
+                let settings = self.made(Wanted::Key { identity, key, timeout })?;
+                Dtls::new_12_psk(settings, self.clock(now))
+            }
+            ClientCredentials::Certificate { own, .. } => {
+                let settings = self.made(Wanted::Certificate { of_clients: false, timeout })?;
+                let (certificate, key) =
+                    own.as_ref().map_or((NOBODY, NOBODYS_KEY), |own| (own.certificate(), own.key().expose()));
+                let own = DtlsCertificate { certificate: certificate.to_vec(), private_key: key.to_vec() };
+                Dtls::new_12(settings, own, self.clock(now))
+            }
+        };
+        dtls.set_active(true);
+        dtls.handle_timeout(self.clock(now)).map_err(|error| ConfigError::Engine(error.to_string()))?;
+        Ok(Dimpl {
+            dtls,
+            base: self.base,
+            shift: 0,
+            cookie: None,
+            resolver: None,
+            identity: None,
+            key_log: self.config.key_log.clone(),
+        })
+    }
+
+    fn accept(&mut self, now: Instant, opening: &Opening<'_>) -> Result<Dimpl, Failure> {
+        let offered = |suite: u16| opening.suites.as_chunks().0.iter().position(|each| *each == suite.to_be_bytes());
+        let broken = |error: ConfigError| Failure::Protocol(error.to_string());
+        let of_keys = self.psk.as_ref().and(offered(PSK_SUITE));
+        let of_certificates = CERTIFICATE_SUITES.iter().filter_map(|suite| offered(suite.as_u16())).min();
+        let of_certificates = self.certificate.as_ref().and(of_certificates);
+        let with_keys = match (of_keys, of_certificates) {
+            (None, None) => return Err(Failure::Suite),
+            (Some(_), None) => true,
+            (keys, certificates) => keys.is_some_and(|keys| Some(keys) < certificates),
+        };
+        let (dtls, resolver) = if with_keys {
+            let keys = self.config.server.as_ref().and_then(|server| server.psk.clone());
+            // A seed is for one association.
+            if let (Some(keys), true) = (keys, self.seeds.is_some()) {
+                self.psk = Some(self.with_keys(&keys).map_err(broken)?);
+            }
+            let Some((settings, resolver)) = &self.psk else { return Err(Failure::Suite) };
+            (Dtls::new_12_psk(Arc::clone(settings), self.clock(now)), Some(Arc::clone(resolver)))
+        } else {
+            let Some(certificate) = self.certificate.clone() else { return Err(Failure::Suite) };
+            let (of_clients, timeout) = (certificate.clients.is_some(), self.config.flight_timeout);
+            let settings = self.made(Wanted::Certificate { of_clients, timeout }).map_err(broken)?;
+            let own = DtlsCertificate {
+                certificate: certificate.own.certificate().to_vec(),
+                private_key: certificate.own.key().expose().to_vec(),
+            };
+            (Dtls::new_12(settings, own, self.clock(now)), None)
+        };
+        let cookie = opening.cookie.try_into().ok();
+        // dimpl numbers its records from 0, and has spent one for each HelloVerifyRequest.
+        let shift = opening.sequence.wrapping_sub(u64::from(opening.number));
+        let mut engine = Dimpl {
+            dtls,
+            base: self.base,
+            shift,
+            cookie,
+            resolver,
+            identity: None,
+            key_log: self.config.key_log.clone(),
+        };
+        engine.wake(now)?;
+        engine.rehearse(opening)?;
+        Ok(engine)
+    }
+}
+
+/// Suites that go with certificates.
+const CERTIFICATE_SUITES: [Dtls12CipherSuite; 3] = [
+    Dtls12CipherSuite::ECDHE_ECDSA_AES128_GCM_SHA256,
+    Dtls12CipherSuite::ECDHE_ECDSA_AES256_GCM_SHA384,
+    Dtls12CipherSuite::ECDHE_ECDSA_CHACHA20_POLY1305_SHA256,
+];
+
+/// One association of dimpl's.
+pub struct Dimpl {
+    dtls: Dtls,
+    base: Clock,
+    /// What is added to the numbers of its records of epoch 0.
+    shift: u64,
+    /// The cookie that the gate has found valid.
+    cookie: Option<[u8; COOKIE]>,
+    /// Where the identity of a client turns up.
+    resolver: Option<Arc<Resolver>>,
+    identity: Option<Vec<u8>>,
+    key_log: Option<KeyLog>,
+}
+
+impl core::fmt::Debug for Dimpl {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Dimpl").field("client", &self.dtls.is_active()).finish_non_exhaustive()
+    }
+}
+
+impl Engine for Dimpl {
+    fn receive(&mut self, now: Instant, record: &[u8]) -> Result<(), Failure> {
+        self.wake(now)?;
+        let dtls = &mut self.dtls;
+        let (fed, master) = during(self.cookie, self.key_log.is_some(), || dtls.handle_packet(record));
+        if let (Some(log), Some(master)) = (&self.key_log, master) {
+            log.write(&master.random, &master.secret[..]);
+        }
+        if let Some(identity) = self.resolver.as_ref().and_then(|resolver| resolver.asked()) {
+            self.identity = Some(identity);
+            self.resolver = None;
+        }
+        fed.map_err(failure)
+    }
+
+    fn wake(&mut self, now: Instant) -> Result<(), Failure> {
+        self.dtls.handle_timeout(clock(self.base, now)).map_err(failure)
+    }
+
+    fn poll(&mut self, buffer: &mut [u8]) -> Result<Step, Failure> {
+        loop {
+            let step = match self.dtls.poll_output(buffer) {
+                Output::Packet(datagram) => Step::Transmit(datagram.len()),
+                Output::Connected => {
+                    self.cookie = None;
+                    Step::Connected
+                }
+                Output::PeerCert(certificate) => Step::Certificate(certificate.len()),
+                Output::ApplicationData(plaintext) => Step::Data(plaintext.len()),
+                Output::CloseNotify => Step::Closed,
+                Output::Timeout(at) => {
+                    let after = at.saturating_duration_since(self.base);
+                    let nanos = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+                    Step::Wait((after < NEVER).then(|| Instant::from_nanos(nanos)))
+                }
+                Output::BufferTooSmall { needed } => {
+                    return Err(Failure::Protocol(format!("a record of {needed} bytes, more than the buffer holds")));
+                }
+                // Keys for SRTP, which nobody has asked for.
+                Output::KeyingMaterial(..) => continue,
+                _ => continue,
+            };
+            if let Step::Transmit(len) = step {
+                renumber(&mut buffer[..len], self.shift);
+            }
+            return Ok(step);
+        }
+    }
+
+    fn send(&mut self, plaintext: &[u8]) -> Result<(), Failure> {
+        self.dtls.send_application_data(plaintext).map(drop).map_err(failure)
+    }
+
+    fn close(&mut self) {
+        // A session that is closed already has nothing to say.
+        let _closed = self.dtls.close();
+    }
+
+    fn identity(&self) -> Option<&[u8]> {
+        self.identity.as_deref()
+    }
+}
+
+impl Dimpl {
+    /// Has dimpl ask for a cookie as often as the gate has, to nobody.
+    fn rehearse(&mut self, opening: &Opening<'_>) -> Result<(), Failure> {
+        let mut body = opening.opening.to_vec();
+        body.push(0);
+        let suites = u16::try_from(opening.suites.len()).map_err(|_| Failure::Suite)?;
+        body.extend(suites.to_be_bytes());
+        body.extend(opening.suites);
+        body.push(u8::try_from(opening.compression.len()).map_err(|_| Failure::Suite)?);
+        body.extend(opening.compression);
+        let mut buffer = vec![0; RECORD_HEADER + 2 * body.len() + 256];
+        for number in 0..opening.number {
+            let mut fragment = wire::handshake_header(message::CLIENT_HELLO, number, body.len()).to_vec();
+            fragment.extend(&body);
+            let mut record = vec![0; RECORD_HEADER + fragment.len()];
+            wire::write_record(&mut record, content::HANDSHAKE, wire::DTLS_1_2, u64::from(number), &fragment);
+            self.dtls.handle_packet(&record).map_err(failure)?;
+            while !matches!(self.dtls.poll_output(&mut buffer), Output::Timeout(_)) {}
+        }
+        Ok(())
+    }
+}
+
+/// Adds to the numbers of a datagram's records of epoch 0. No key or hash covers them.
+fn renumber(datagram: &mut [u8], shift: u64) {
+    let mut at = 0;
+    while let Some(header) = datagram.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<RECORD_HEADER>()) {
+        let [_, _, _, e0, e1, s0, s1, s2, s3, s4, s5, l0, l1] = *header;
+        if [e0, e1] == [0, 0] && shift != 0 {
+            let number = u64::from_be_bytes([0, 0, s0, s1, s2, s3, s4, s5]).wrapping_add(shift);
+            let [_, _, number @ ..] = number.to_be_bytes();
+            header[5..11].copy_from_slice(&number);
+        }
+        at += RECORD_HEADER + usize::from(u16::from_be_bytes([l0, l1]));
+    }
+}
+
+fn clock(base: Clock, now: Instant) -> Clock {
+    // Half a thousand years after its base a clock stands still.
+    base.checked_add(Duration::from_nanos(now.as_nanos())).unwrap_or(base)
+}
+
+fn built(builder: ConfigBuilder) -> Result<Arc<Settings>, ConfigError> {
+    builder.build().map(Arc::new).map_err(|error| ConfigError::Engine(error.to_string()))
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::Timeout(_) => Failure::Silence,
+        Error::SecurityError(error) => match error {
+            SecurityError::FatalAlert { description } => Failure::Alert(description),
+            SecurityError::NoMutuallyAcceptableCipherSuite | SecurityError::NoCommonKeyExchangeGroup => Failure::Suite,
+            SecurityError::UnsupportedClientVersion(_) | SecurityError::UnsupportedServerVersion(_) => Failure::Version,
+            SecurityError::ClientFinishedVerificationFailed | SecurityError::ServerFinishedVerificationFailed => {
+                Failure::Credentials
+            }
+            error => Failure::Protocol(error.to_string()),
+        },
+        // During a handshake a record that cannot be decrypted is a Finished under other keys.
+        Error::CryptoError(_) => Failure::Credentials,
+        Error::CertificateError(_) => Failure::NoCertificate,
+        Error::ReceiveQueueFull | Error::TransmitQueueFull | Error::TransmitHistoryFull => Failure::Full,
+        error => Failure::Protocol(error.to_string()),
+    }
+}
+
+/// Looks keys up for dimpl, and remembers whose was asked for last: dimpl does not tell.
+struct Resolver(Mutex<Asked>);
+
+struct Asked {
+    keys: Arc<dyn Keys>,
+    last: Option<Vec<u8>>,
+}
+
+impl Resolver {
+    fn new(keys: Arc<dyn Keys>) -> Self {
+        Self(Mutex::new(Asked { keys, last: None }))
+    }
+
+    /// The identity that has been asked for since the last call.
+    fn asked(&self) -> Option<Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).last.take()
+    }
+}
+
+impl core::fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Resolver")
+    }
+}
+
+impl PskResolver for Resolver {
+    fn resolve(&self, identity: &[u8]) -> Option<Vec<u8>> {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.last = Some(identity.to_vec());
+        let key: Secret = asked.keys.key(identity)?;
+        is_key(&key).then(|| key.expose().to_vec())
+    }
+}

@@ -1,0 +1,92 @@
+//! The cryptography that dimpl is given: RustCrypto's, with two ears of ours in it.
+//!
+//! dimpl verifies cookies of its own making, with a key that each association draws for itself. Ours were made by the gate
+//! long before there was an association. [`Ours`] is asked for the one that dimpl would have made (it alone uses
+//! `hmac_sha256` for that, everything else goes through `hmac`), and names the one that the gate has found valid.
+//!
+//! dimpl tells nobody its master secret, which a key log needs. But it is what keys are expanded from (RFC 5246 §6.3):
+//! `hmac` hears it, if it is asked to.
+
+use core::cell::RefCell;
+
+use dimpl::CryptoError;
+use dimpl::crypto::{CryptoProvider, HashAlgorithm, HmacProvider, rust_crypto};
+use zeroize::Zeroizing;
+
+use crate::cookie::COOKIE;
+use crate::credentials::Secret;
+
+/// What dimpl hashes first with the master secret, before the randoms of server and client.
+const EXPANSION: &[u8] = b"key expansion";
+
+/// The master secret of a session, and the random of its ClientHello.
+pub(super) struct Master {
+    pub(super) random: [u8; 32],
+    pub(super) secret: Zeroizing<[u8; 48]>,
+}
+
+thread_local! {
+    static NOW: RefCell<Feeding> = const { RefCell::new(Feeding { cookie: None, listens: false, heard: None }) };
+}
+
+/// What holds while a record is being fed.
+struct Feeding {
+    /// The cookie that is valid.
+    cookie: Option<[u8; COOKIE]>,
+    listens: bool,
+    heard: Option<Master>,
+}
+
+/// Has this cookie be valid while `feed` runs, and listens for the master secret if it shall.
+pub(super) fn during<T>(cookie: Option<[u8; COOKIE]>, listens: bool, feed: impl FnOnce() -> T) -> (T, Option<Master>) {
+    NOW.set(Feeding { cookie, listens, heard: None });
+    let fed = feed();
+    (fed, NOW.replace(Feeding { cookie: None, listens: false, heard: None }).heard)
+}
+
+#[derive(Debug)]
+struct Ours;
+
+impl HmacProvider for Ours {
+    fn hmac_sha256(&self, key: &[u8], data: &[u8]) -> Result<[u8; 32], CryptoError> {
+        if let Some(cookie) = NOW.with_borrow(|now| now.cookie) {
+            return Ok(cookie);
+        }
+        let mut out = [0; 32];
+        self.hmac(HashAlgorithm::SHA256, key, data, &mut out)?;
+        Ok(out)
+    }
+
+    fn hmac(&self, hash: HashAlgorithm, key: &[u8], data: &[u8], out: &mut [u8]) -> Result<usize, CryptoError> {
+        NOW.with_borrow_mut(|now| {
+            if now.listens {
+                now.heard = now.heard.take().or_else(|| master(key, data));
+            }
+        });
+        rust_crypto::default_provider().hmac_provider.hmac(hash, key, data, out)
+    }
+}
+
+fn master(key: &[u8], data: &[u8]) -> Option<Master> {
+    let (_server, client) = data.strip_prefix(EXPANSION)?.split_at_checked(32)?;
+    Some(Master { random: client.try_into().ok()?, secret: Zeroizing::new(key.try_into().ok()?) })
+}
+
+/// For certificates: all of DTLS 1.2.
+pub(super) fn for_certificates() -> CryptoProvider {
+    CryptoProvider { hmac_provider: &Ours, ..rust_crypto::default_provider() }
+}
+
+/// For pre-shared keys: the one cipher suite, and no curves, which a ClientHello would list in vain.
+pub(super) fn for_keys() -> CryptoProvider {
+    let all = for_certificates();
+    let suites = all.cipher_suites;
+    let of_keys = suites.iter().position(|suite| suite.suite().is_psk());
+    let suites = of_keys.map_or(suites, |at| &suites[at..=at]);
+    CryptoProvider { cipher_suites: suites, kx_groups: &[], ..all }
+}
+
+/// The engine can sign with it.
+pub(crate) fn is_private_key(key: &Secret) -> bool {
+    rust_crypto::default_provider().key_provider.load_private_key(key.expose()).is_ok()
+}

@@ -1,0 +1,75 @@
+//! DTLS 1.2 sessions (RFC 6347) without I/O: datagrams of many peers in, datagrams and plaintext out.
+//!
+//! [`Sessions`] holds all sessions of one socket, whichever end began them. It has no socket and no timer: a driver calls
+//! [`handle`](Sessions::handle) when a datagram comes, and [`poll`](Sessions::poll) until the answer is [`Output::Wait`].
+//!
+//! ```text
+//! in:   datagram  ->  wire (records)  ->  cookie (the gate)  ->  engine (handshake, protection)  ->  plaintext
+//! out:  plaintext ->  engine  ->  datagram
+//! ```
+//!
+//! What an attacker can make it keep is bounded. A ClientHello costs nothing but two hashes until its sender has shown that
+//! it receives what is sent to its address; handshakes are bounded in total and for each group of sources, in time and in the length of
+//! their messages; sessions are bounded in total, and only an established one takes the place of another, of the group of sources that holds
+//! most. A session's ID is
+//! never used again, so what began with one peer's keys does not go on with another's (RFC 7252 §9.1).
+//!
+//! ```
+//! use conche_dtls::{BUFFER, ClientCredentials, Config, Output, Secret, ServerCredentials, ServerKeys, Sessions};
+//! use conche_proto::Instant;
+//!
+//! let key = || Secret::new(*b"sesame");
+//! let psk = ServerKeys::new(move |identity: &[u8]| (identity == b"lamp").then(key));
+//! let server = Config { server: Some(ServerCredentials { psk: Some(psk), ..Default::default() }), ..Default::default() };
+//! let now = Instant::from_millis(0);
+//! // Seeds come from the system in earnest.
+//! let mut server = Sessions::new(now, server, [1; 32])?;
+//! let mut client = Sessions::new(now, Config::default(), [2; 32])?;
+//!
+//! let asked = client.connect(now, "server", &ClientCredentials::psk(*b"lamp", key())?, None)?;
+//! let mut buffer = vec![0; BUFFER];
+//! let mut read: Vec<u8> = Vec::new();
+//! while read.is_empty() {
+//!     loop {
+//!         match client.poll(now, &mut buffer) {
+//!             Output::Transmit { len, .. } => server.handle(now, "client", &buffer[..len]),
+//!             Output::Established { session, .. } => client.send(session, b"on")?,
+//!             Output::Wait(_) => break,
+//!             other => panic!("{other:?}"),
+//!         }
+//!     }
+//!     loop {
+//!         match server.poll(now, &mut buffer) {
+//!             Output::Transmit { len, .. } => client.handle(now, "server", &buffer[..len]),
+//!             Output::Received { len, .. } => read.extend(&buffer[..len]),
+//!             Output::Established { .. } => {}
+//!             Output::Wait(_) => break,
+//!             other => panic!("{other:?}"),
+//!         }
+//!     }
+//! }
+//! assert_eq!(read, b"on");
+//! # let _ = asked;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+mod cookie;
+mod credentials;
+pub mod engine;
+mod key_log;
+mod sessions;
+mod wire;
+mod x509;
+
+pub use config::{Config, ConfigError};
+pub use credentials::{
+    ClientCredentials, CredentialsError, Identity, Keys, Secret, ServerCertificate, ServerCredentials, ServerKeys,
+};
+pub use engine::Failure;
+pub use key_log::KeyLog;
+pub use sessions::{ConnectError, Ended, Output, Role, SendError, SessionId, Sessions, Stats};
+pub use x509::{CertificateError, OwnCertificate, Trust};
+
+/// Bytes of the buffer that is polled into: a record's plaintext of 2^14 bytes (RFC 5246 §6.2.1), with what protects it.
+pub const BUFFER: usize = (1 << 14) + 2048;

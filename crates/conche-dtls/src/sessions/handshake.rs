@@ -1,0 +1,161 @@
+//! [`Handshake`]: what is kept of a handshake that goes on, beside its engine: who the peer has proved to be, what came too early, what can
+//! come next, and what nothing vouches for but is told at the end.
+
+use core::ops::RangeInclusive;
+use core::time::Duration;
+
+use conche_proto::Instant;
+use conche_proto::shares::Group;
+
+use crate::credentials::Identity;
+use crate::engine::Failure;
+use crate::wire::{self, Handshake as Message, Record, content, message};
+
+/// A handshake that goes on.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    pub(super) group: Group,
+    /// What the peer has proved is told at the end.
+    pub(super) proved: Option<Identity>,
+    pub(super) early: Early,
+    expected: Expected,
+    /// The peer's last message.
+    last: u16,
+    /// How long its silence after an alert means that the alert was the peer's.
+    patience: Duration,
+    /// The first fatal alert, and until when the peer may go on in spite of it.
+    alert: Option<(u8, Option<Instant>)>,
+}
+
+/// What the peer may say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// A server's flights.
+    Server { with_keys: bool },
+    /// What follows a client's hello of this number. Where it is asked for a certificate, that comes first.
+    Client { hello: u16, certificate: bool },
+}
+
+impl Handshake {
+    pub(super) fn new(group: Group, expected: Expected, patience: Duration) -> Self {
+        let last = match expected {
+            Expected::Server { .. } => 0,
+            Expected::Client { hello, .. } => hello,
+        };
+        Self { group, proved: None, early: Early::default(), expected, last, patience, alert: None }
+    }
+
+    /// Whether the engine should see an unprotected record. What cannot come in this handshake would stay in its queue, before what can.
+    pub(super) fn admits(&mut self, record: &Record<'_>) -> bool {
+        match record.content {
+            content::HANDSHAKE => self.admits_messages(record.fragment),
+            content::CHANGE_CIPHER_SPEC if record.fragment == [1] => {
+                if !core::mem::replace(&mut self.early.changed, true) {
+                    self.goes_on();
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn admits_messages(&mut self, fragment: &[u8]) -> bool {
+        let mut last = None;
+        for message in wire::handshakes(fragment) {
+            if !self.expected.admits(&message) {
+                return false;
+            }
+            last = last.max(Some(message.number));
+        }
+        let Some(last) = last else { return false };
+        if last > self.last {
+            self.last = last;
+            self.goes_on();
+        }
+        true
+    }
+
+    /// The peer has ended the handshake, or somebody says so in its name: nothing protects this alert. Who goes on has not sent it.
+    pub(super) fn alerted(&mut self, now: Instant, fragment: &[u8]) {
+        const FATAL: u8 = 2;
+        if let [FATAL, description] = *fragment {
+            let (_, until) = self.alert.get_or_insert((description, None));
+            until.get_or_insert(now + self.patience);
+        }
+    }
+
+    fn goes_on(&mut self) {
+        if let Some((_, until)) = &mut self.alert {
+            *until = None;
+        }
+    }
+
+    /// When it ends with the alert that it has got.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.alert?.1
+    }
+
+    /// Why nothing more comes.
+    pub(super) fn silence(&self) -> Failure {
+        self.alert.map_or(Failure::Silence, |(description, _)| Failure::Alert(description))
+    }
+}
+
+impl Expected {
+    /// A message of this type can have this number, and this length.
+    fn admits(self, found: &Message<'_>) -> bool {
+        let within = |range: RangeInclusive<u16>| range.contains(&found.number);
+        let length = found.length;
+        match (self, found.message) {
+            // Version and a cookie.
+            (Self::Server { .. }, message::HELLO_VERIFY_REQUEST) => within(0..=0) && (3..=258).contains(&length),
+            // From here on all are one later if there was a request for a cookie. Version, random, session ID, suite, compression.
+            (Self::Server { .. }, message::SERVER_HELLO) => within(0..=1) && length >= 38,
+            (Self::Server { with_keys: false }, message::CERTIFICATE) => within(1..=2) && length >= 3,
+            (Self::Server { with_keys: false }, message::SERVER_KEY_EXCHANGE) => within(2..=3) && length >= 4,
+            (Self::Server { with_keys: false }, message::CERTIFICATE_REQUEST) => within(3..=4) && length >= 5,
+            (Self::Server { with_keys: false }, message::SERVER_HELLO_DONE) => within(3..=5) && length == 0,
+            // A hint, which is optional.
+            (Self::Server { with_keys: true }, message::SERVER_KEY_EXCHANGE) => within(1..=2) && length >= 2,
+            (Self::Server { with_keys: true }, message::SERVER_HELLO_DONE) => within(1..=3) && length == 0,
+            // The rest of a hello; its beginning comes by the gate or not at all.
+            (Self::Client { hello, .. }, message::CLIENT_HELLO) => found.offset > 0 && within(hello..=hello),
+            (Self::Client { hello, certificate: true }, message::CERTIFICATE) => {
+                within(hello + 1..=hello + 1) && length >= 3
+            }
+            (Self::Client { hello, certificate }, message::CLIENT_KEY_EXCHANGE) => {
+                within(hello + 1..=hello + 1 + u16::from(certificate)) && length >= 2
+            }
+            (Self::Client { hello, certificate: true }, message::CERTIFICATE_VERIFY) => {
+                within(hello + 3..=hello + 3) && length >= 4
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A Finished that came before the ChangeCipherSpec that it follows. Where these are sent as datagrams of their own, the network may turn them
+/// round, and engines forget what they cannot read yet.
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    /// ChangeCipherSpec has come.
+    pub(super) changed: bool,
+    record: Option<Box<[u8]>>,
+}
+
+impl Early {
+    /// Bytes of a record with a Finished, at most: 12 and their header, as far as suites protect them.
+    const LONGEST: usize = 128;
+
+    /// Keeps a protected record, the last of those that are short enough.
+    pub(super) fn keep(&mut self, record: &[u8]) {
+        if record.len() <= Self::LONGEST {
+            self.record = Some(record.into());
+        }
+    }
+
+    /// What may be read now.
+    pub(super) fn readable(&self) -> Option<Box<[u8]>> {
+        self.record.clone().filter(|_| self.changed)
+    }
+}

@@ -1,0 +1,340 @@
+//! [`Sessions`]: all sessions of one socket, ours and those of clients.
+
+mod event;
+mod handshake;
+mod poll;
+mod receive;
+mod silence;
+mod table;
+
+use core::hash::{Hash, Hasher};
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use conche_proto::shares::{Group, Shares};
+use conche_proto::{Instant, PeerKey};
+use rand_chacha::ChaCha12Rng;
+use rand_core::{RngCore, SeedableRng};
+use siphasher::sip::SipHasher13;
+
+pub use self::event::{ConnectError, Ended, Output, Role, SendError, SessionId, Stats};
+use self::handshake::{Expected, Handshake};
+use self::silence::Share;
+use self::table::{Began, State, Table};
+use crate::config::{Config, ConfigError};
+use crate::cookie::{Gate, REPLY};
+use crate::credentials::{ClientCredentials, Identity};
+use crate::engine::{DimplEngines, Engine, Engines, Failure};
+use crate::wire::{self, content};
+
+/// Answers of one datagram each that wait to be polled. More are dropped: a driver polls after each datagram.
+const REPLIES: usize = 64;
+/// Bytes of plaintext in a record, at most (RFC 5246 §6.2.1).
+const LONGEST_PLAINTEXT: usize = 1 << 14;
+
+/// Tells which sources count as one.
+type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
+
+/// All sessions of one socket. See the crate's own page.
+pub struct Sessions<P, E: Engines = DimplEngines> {
+    config: Config,
+    engines: E,
+    random: ChaCha12Rng,
+    gate: Gate,
+    table: Table<P, E::Engine>,
+    /// Handshakes that go on, by groups of sources.
+    shares: Shares,
+    group_key: [u64; 2],
+    groups: Option<SourceGroups<P>>,
+    /// Answers that belong to no session.
+    replies: VecDeque<Reply<P>>,
+    ended: VecDeque<Output<P>>,
+    stats: Stats,
+}
+
+/// A datagram that belongs to no session.
+#[derive(Clone, Copy, Debug)]
+struct Reply<P> {
+    to: P,
+    bytes: [u8; REPLY],
+    len: usize,
+}
+
+impl<P: PeerKey> Sessions<P> {
+    /// Sessions that begin now. `seed` is where their randomness comes from (but for keys, which the system's gives): it must be unpredictable, as cookies are
+    /// made with it.
+    ///
+    /// # Errors
+    ///
+    /// The configuration cannot be used.
+    pub fn new(now: Instant, config: Config, seed: [u8; 32]) -> Result<Self, ConfigError> {
+        config.check()?;
+        let engines = DimplEngines::new(&config)?;
+        Self::with_engines(now, config, seed, engines)
+    }
+}
+
+impl<P: PeerKey, E: Engines> Sessions<P, E> {
+    /// As [`Sessions::new`], with engines of another kind.
+    ///
+    /// # Errors
+    ///
+    /// The configuration cannot be used.
+    pub fn with_engines(now: Instant, config: Config, seed: [u8; 32], engines: E) -> Result<Self, ConfigError> {
+        config.check()?;
+        let mut random = ChaCha12Rng::from_seed(seed);
+        let gate = Gate::new(now, &mut random);
+        let mut keys = || [random.next_u64(), random.next_u64()];
+        let (table, group_key) = (keys(), keys());
+        Ok(Self {
+            config,
+            engines,
+            gate,
+            table: Table::new(table),
+            shares: Shares::default(),
+            group_key,
+            groups: None,
+            replies: VecDeque::with_capacity(REPLIES),
+            ended: VecDeque::new(),
+            stats: Stats::default(),
+            random,
+        })
+    }
+
+    /// Which sources count as one where handshakes and sessions are limited: those that this maps to the same number, for example all
+    /// of an address prefix. Without it, each peer is one.
+    pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
+        self.groups = Some(groups);
+    }
+
+    /// Begins a session with a server. `timeout` is how long the first flight waits for its answer, if the path's round-trip time is known; it is
+    /// [`Config::flight_timeout`] at least.
+    /// [`Output::Established`] follows, or [`Output::Closed`]. An open session with this peer stays open until then.
+    ///
+    /// # Errors
+    ///
+    /// There is a handshake with this peer already, or there are as many as there may, or the credentials cannot be used.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        to: P,
+        credentials: &ClientCredentials,
+        timeout: Option<Duration>,
+    ) -> Result<SessionId, ConnectError> {
+        if self.table.pair(&to).pending.is_some() {
+            return Err(ConnectError::Busy);
+        }
+        if self.stats.handshakes >= self.config.max_handshakes {
+            return Err(ConnectError::Full);
+        }
+        let timeout = self.config.flight_timeout.max(timeout.unwrap_or_default());
+        let engine = self.engines.connect(now, credentials, timeout)?;
+        let expected = Expected::Server { with_keys: matches!(credentials, ClientCredentials::Psk { .. }) };
+        Ok(self.begin(now, to, engine, Began::ByUs(Box::new(credentials.clone())), expected, timeout))
+    }
+
+    /// Sends plaintext, in one record; [`poll`](Self::poll) has the datagram.
+    ///
+    /// # Errors
+    ///
+    /// The session is not open, or the plaintext too long, or the engine cannot go on.
+    pub fn send(&mut self, session: SessionId, plaintext: &[u8]) -> Result<(), SendError> {
+        if plaintext.len() > LONGEST_PLAINTEXT {
+            return Err(SendError::TooLong(plaintext.len()));
+        }
+        let open = self.table.get(session).filter(|session| matches!(session.state, State::Open));
+        let open = open.ok_or(SendError::NotOpen)?;
+        let sent = open.engine.send(plaintext);
+        if let Err(failure) = sent {
+            self.fail(session.place, failure.clone());
+            return Err(failure.into());
+        }
+        self.table.mark_ready(session.place);
+        Ok(())
+    }
+
+    /// Ends a session, and tells its peer. [`Output::Closed`] follows, unless there is no such session.
+    pub fn close(&mut self, session: SessionId) {
+        if self.table.get(session).is_some() {
+            self.retire(session.place, Ended::Closed);
+        }
+    }
+
+    /// Where the peer of a session is.
+    #[must_use]
+    pub fn peer(&self, session: SessionId) -> Option<P> {
+        self.table.look(session.place).filter(|found| found.id == session).map(|found| found.peer)
+    }
+
+    /// The open session with a peer.
+    #[must_use]
+    pub fn open(&self, peer: &P) -> Option<SessionId> {
+        self.table.look(self.table.pair(peer).open?).map(|session| session.id)
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Nothing is kept of any peer.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty() && self.replies.is_empty() && self.ended.is_empty()
+    }
+
+    fn begin(
+        &mut self,
+        now: Instant,
+        peer: P,
+        engine: E::Engine,
+        began: Began,
+        expected: Expected,
+        timeout: Duration,
+    ) -> SessionId {
+        let group = Group::of(self.source_of(&peer));
+        // What we ask for ourselves is nobody's share.
+        if began.role() == Role::Server {
+            self.shares.take(group, 1);
+        }
+        self.stats.handshakes += 1;
+        let deadline = now + self.config.handshake_timeout;
+        let handshake = Handshake::new(group, expected, timeout);
+        self.table.insert(now, peer, engine, began, State::Pending(handshake), deadline)
+    }
+
+    /// The hash of the group of sources that a peer is of.
+    fn source_of(&self, peer: &P) -> u64 {
+        match &self.groups {
+            Some(groups) => self.hash(&groups(peer)),
+            None => self.hash(peer),
+        }
+    }
+
+    fn hash(&self, value: &impl Hash) -> u64 {
+        let [first, second] = self.group_key;
+        let mut hasher = SipHasher13::new_with_keys(first, second);
+        value.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Sees to it that there is room for one more open session of these shares.
+    fn make_room(&mut self, group: Share, identity: Share) {
+        let bound = self.config.max_sessions_per_identity;
+        let idlest = if bound.is_some_and(|bound| identity.is_some() && self.table.sessions_of(identity) >= bound) {
+            self.table.idlest_of(identity)
+        } else if self.stats.sessions >= self.config.max_sessions {
+            self.table.idlest(group)
+        } else {
+            None
+        };
+        if let Some(idlest) = idlest {
+            self.stats.evicted += 1;
+            self.retire(idlest, Ended::Evicted);
+        }
+    }
+
+    /// A handshake is over, well or not.
+    fn release(&mut self, role: Role, group: Group) {
+        if role == Role::Server {
+            self.shares.give_back(group, 1);
+        }
+        self.stats.handshakes = self.stats.handshakes.saturating_sub(1);
+    }
+
+    /// An engine cannot go on. Its peer is told why, if it can be told.
+    fn fail(&mut self, place: u32, failure: Failure) {
+        let Some(session) = self.table.at(place) else { return };
+        let (failure, pending) = match &session.state {
+            State::Pending(handshake) if failure == Failure::Silence => (handshake.silence(), true),
+            state => (failure, matches!(state, State::Pending(_))),
+        };
+        if let (Some(alert), true) = (failure.alert(), pending) {
+            self.reply_alert(place, alert);
+        }
+        self.finish(place, Ended::Failed(failure));
+    }
+
+    /// A fatal alert that nothing protects: handshakes that have failed have no keys in common.
+    fn reply_alert(&mut self, place: u32, description: u8) {
+        let Some(to) = self.table.at(place).map(|session| session.peer) else { return };
+        let mut bytes = [0; REPLY];
+        // Records of a handshake are few: no replay window has seen this number.
+        let len = wire::write_record(&mut bytes, content::ALERT, wire::DTLS_1_2, 0xffff, &[2, description]);
+        self.reply(Reply { to, bytes, len });
+    }
+
+    fn reply(&mut self, reply: Reply<P>) {
+        if self.replies.len() < REPLIES {
+            self.replies.push_back(reply);
+        } else {
+            self.stats.dropped += 1;
+        }
+    }
+
+    /// Ends a session as soon as its engine has said goodbye.
+    fn retire(&mut self, place: u32, why: Ended) {
+        let Some(session) = self.table.at(place) else { return };
+        session.engine.close();
+        let (role, before) = (session.began.role(), core::mem::replace(&mut session.state, State::Closing(why)));
+        match before {
+            State::Pending(Handshake { group, .. }) => {
+                self.stats.failed += 1;
+                self.release(role, group);
+            }
+            State::Open => self.stats.sessions -= 1,
+            // It is being closed already: the first reason is the true one.
+            State::Closing(first) => session.state = State::Closing(first),
+        }
+        self.table.detach(place);
+        self.table.set_timer(place, None);
+        self.table.mark_ready(place);
+    }
+
+    /// Takes a session out, and tells of it, unless it was a stranger's handshake.
+    fn finish(&mut self, place: u32, why: Ended) {
+        let Some(session) = self.table.remove(place) else { return };
+        let (why, told) = match session.state {
+            State::Pending(Handshake { group, .. }) => {
+                self.stats.failed += 1;
+                self.release(session.began.role(), group);
+                (why, session.began.role() == Role::Client)
+            }
+            State::Open => {
+                self.stats.sessions -= 1;
+                (why, true)
+            }
+            State::Closing(first) => (first, true),
+        };
+        if told {
+            self.ended.push_back(Output::Closed { session: session.id, peer: session.peer, why });
+        }
+    }
+
+    /// The peer has shown a certificate, at its engine's word.
+    fn check_certificate(&mut self, now: Instant, place: u32, certificate: &[u8]) -> Result<(), Failure> {
+        let trust = self.config.server.as_ref().and_then(|server| server.certificate.as_ref());
+        let clients = trust.and_then(|certificate| certificate.clients.as_ref());
+        let Some(session) = self.table.at(place) else { return Ok(()) };
+        let State::Pending(handshake) = &mut session.state else { return Ok(()) };
+        let checked = match (&session.began, clients) {
+            (Began::ByUs(expected), _) => match &**expected {
+                ClientCredentials::Certificate { trust, name, .. } => trust.check_server(now, certificate, name),
+                ClientCredentials::Psk { .. } => return Err(Failure::NoCertificate),
+            },
+            (Began::ByPeer { .. }, Some(trust)) => trust.check_client(now, certificate),
+            // A certificate that nobody has asked for proves nothing.
+            (Began::ByPeer { .. }, None) => return Err(Failure::NoCertificate),
+        };
+        checked.map_err(Failure::Certificate)?;
+        handshake.proved = Some(Identity::Certificate(certificate.to_vec()));
+        Ok(())
+    }
+}
+
+impl<P: PeerKey, E: Engines> core::fmt::Debug for Sessions<P, E> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Sessions").field("stats", &self.stats).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! The way out: what engines want, one thing at a time.
+
+use conche_proto::{Instant, PeerKey};
+
+use super::event::{Ended, Output, Role};
+use super::table::{Began, State};
+use super::{Reply, Sessions};
+use crate::BUFFER;
+use crate::credentials::{ClientCredentials, Identity};
+use crate::engine::{Engine, Engines, Failure, Step};
+
+impl<P: PeerKey, E: Engines> Sessions<P, E> {
+    /// What there is to do next.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer has fewer than [`BUFFER`] bytes: a record that does not fit would be lost.
+    pub fn poll(&mut self, now: Instant, buffer: &mut [u8]) -> Output<P> {
+        assert!(buffer.len() >= BUFFER, "a buffer of {} bytes: {BUFFER} are needed", buffer.len());
+        loop {
+            if let Some(Reply { to, bytes, len }) = self.replies.pop_front() {
+                buffer[..len].copy_from_slice(&bytes[..len]);
+                return Output::Transmit { to, len };
+            }
+            if let Some(ended) = self.ended.pop_front() {
+                return ended;
+            }
+            if let Some(place) = self.table.next_ready() {
+                match self.step(now, place, buffer) {
+                    Some(output) => return output,
+                    None => continue,
+                }
+            }
+            let Some(place) = self.table.due(now) else { return Output::Wait(self.table.next_timer()) };
+            let Some(session) = self.table.at(place) else { continue };
+            let late = match &session.state {
+                State::Pending(handshake) => handshake.until().unwrap_or(session.deadline).min(session.deadline) <= now,
+                State::Open | State::Closing(_) => false,
+            };
+            match session.engine.wake(now) {
+                Ok(()) if late => self.fail(place, Failure::Silence),
+                Ok(()) => self.table.mark_ready(place),
+                Err(failure) => self.fail(place, failure),
+            }
+        }
+    }
+
+    /// One step of an engine. `None` if nothing comes of it for whoever polls.
+    fn step(&mut self, now: Instant, place: u32, buffer: &mut [u8]) -> Option<Output<P>> {
+        let session = self.table.at(place)?;
+        let (id, peer) = (session.id, session.peer);
+        let step = match session.engine.poll(buffer) {
+            Ok(step) => step,
+            Err(failure) => {
+                self.fail(place, failure);
+                return None;
+            }
+        };
+        match step {
+            Step::Transmit(len) => Some(Output::Transmit { to: peer, len }),
+            Step::Data(len) => {
+                session.heard = now;
+                // What comes after a goodbye of ours is for nobody.
+                matches!(session.state, State::Open).then_some(Output::Received { session: id, len })
+            }
+            Step::Certificate(len) => {
+                let certificate = buffer.get(..len)?.to_vec();
+                if let Err(failure) = self.check_certificate(now, place, &certificate) {
+                    self.fail(place, failure);
+                }
+                None
+            }
+            Step::Connected => self.connected(now, place),
+            Step::Closed => {
+                self.finish(place, Ended::ByPeer);
+                None
+            }
+            Step::Wait(wake) => {
+                let wake = match &session.state {
+                    State::Pending(handshake) => {
+                        [wake, handshake.until(), Some(session.deadline)].into_iter().flatten().min()
+                    }
+                    State::Open => wake,
+                    State::Closing(_) => {
+                        self.finish(place, Ended::Closed);
+                        return None;
+                    }
+                };
+                self.table.said_all(place);
+                self.table.set_timer(place, wake);
+                None
+            }
+        }
+    }
+
+    fn connected(&mut self, now: Instant, place: u32) -> Option<Output<P>> {
+        let session = self.table.at(place)?;
+        let (id, peer, role) = (session.id, session.peer, session.began.role());
+        let State::Pending(handshake) = &mut session.state else { return None };
+        let (group, proved) = (handshake.group, handshake.proved.take());
+        let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
+        let identity = proved.or(by_key).unwrap_or(Identity::Anonymous);
+        session.heard = now;
+        // Nobody is let in for nothing where a certificate is asked for. A server that knows the key has no other name.
+        let asked = match &session.began {
+            Began::ByUs(expected) => !matches!(**expected, ClientCredentials::Psk { .. }),
+            Began::ByPeer { .. } => self.asks_for_certificates(),
+        };
+        if identity == Identity::Anonymous && asked {
+            self.fail(place, Failure::NoCertificate);
+            return None;
+        }
+        self.release(role, group);
+        if let Some(before) = self.table.pair(&peer).open {
+            self.finish(before, Ended::Replaced);
+        }
+        let source = (role == Role::Server).then(|| self.source_of(&peer));
+        let bounded = self.config.max_sessions_per_identity.and(Some(&identity));
+        let key = match bounded {
+            Some(Identity::Psk(identity)) => Some(self.hash(identity)),
+            _ => None,
+        };
+        self.make_room(source, key);
+        self.table.promote(now, place, source, key);
+        self.stats.sessions += 1;
+        self.stats.established += 1;
+        Some(Output::Established { session: id, peer, role, identity })
+    }
+
+    pub(super) fn asks_for_certificates(&self) -> bool {
+        let certificate = self.config.server.as_ref().and_then(|server| server.certificate.as_ref());
+        certificate.is_some_and(|certificate| certificate.clients.is_some())
+    }
+}

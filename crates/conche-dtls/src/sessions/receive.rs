@@ -1,0 +1,173 @@
+//! The way in: each record of a datagram to the gate, to a handshake, or to the open session.
+
+use conche_proto::shares::Group;
+use conche_proto::{Instant, PeerKey};
+
+use super::event::{Role, SessionId};
+use super::handshake::{Early, Expected};
+use super::table::{Began, Pair, State};
+use super::{Reply, Sessions};
+use crate::cookie::{Hello, Verdict};
+use crate::engine::{Engine, Engines, Failure, Opening};
+use crate::wire::{self, HANDSHAKE_HEADER, Record, alert, content, message};
+
+impl<P: PeerKey, E: Engines> Sessions<P, E> {
+    /// Takes a datagram. [`poll`](Self::poll) until it waits, before the next.
+    pub fn handle(&mut self, now: Instant, from: P, datagram: &[u8]) {
+        let mut records = wire::records(datagram);
+        let Some(first) = records.next() else { return };
+        match self.config.server.as_ref().and_then(|_| Hello::read(&first)) {
+            Some(hello) => self.hello(now, from, &hello, &first, datagram.len()),
+            None => self.record(now, from, &first),
+        }
+        // The rest of a ClientHello may follow its beginning, but no other: one datagram has one answer.
+        for record in records {
+            self.record(now, from, &record);
+        }
+        // Keys may be there now: what an engine has read already, or cannot read yet, it takes for a copy or forgets.
+        if let Some(place) = self.table.pair(&from).pending
+            && let Some(record) = self.early(place).and_then(|early| early.readable())
+        {
+            self.feed(now, place, &record);
+        }
+    }
+
+    fn hello(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>, bytes: usize) {
+        match self.gate.judge(now, &from, hello, bytes, &mut self.random) {
+            Verdict::Ignore => self.stats.dropped += 1,
+            Verdict::Reply(bytes) => {
+                self.stats.asked += 1;
+                self.reply(Reply { to: from, bytes, len: bytes.len() });
+            }
+            Verdict::Welcome => self.welcome(now, from, hello, record),
+        }
+    }
+
+    /// A client at this address wants a session. One that it has stays open until the new one is (RFC 6347 §4.2.8).
+    fn welcome(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>) {
+        let Pair { open, pending } = self.table.pair(&from);
+        match self.began(now, pending, hello) {
+            // A copy of what this handshake began with.
+            Some((place, Role::Server, true)) => return self.feed(now, place, record.bytes),
+            // We are asking this peer ourselves: whoever asked first gets an answer first.
+            Some((_, Role::Client, _)) => {
+                self.stats.refused += 1;
+                return;
+            }
+            _ => {}
+        }
+        if self.began(now, open, hello).is_some_and(|(_, _, copy)| copy) {
+            self.stats.dropped += 1;
+            return;
+        }
+        // It has begun anew once more.
+        if let Some(before) = pending {
+            self.finish(before, Failure::Silence.into());
+        }
+        let group = Group::of(self.source_of(&from));
+        if !self.shares.admits(group, 1, self.config.max_handshakes)
+            || self.stats.handshakes >= self.config.max_handshakes
+        {
+            self.stats.refused += 1;
+            return;
+        }
+        let opening = Opening {
+            sequence: hello.sequence,
+            number: hello.number,
+            opening: hello.opening,
+            cookie: hello.cookie,
+            suites: hello.suites,
+            compression: hello.compression,
+        };
+        match self.engines.accept(now, &opening) {
+            Ok(engine) => {
+                let began = Began::ByPeer { random: *hello.random };
+                let expected = Expected::Client { hello: hello.number, certificate: self.asks_for_certificates() };
+                let timeout = self.config.flight_timeout;
+                let SessionId { place, .. } = self.begin(now, from, engine, began, expected, timeout);
+                self.feed(now, place, record.bytes);
+            }
+            Err(failure) => {
+                self.stats.failed += 1;
+                let mut bytes = [0; crate::cookie::REPLY];
+                let description = failure.alert().unwrap_or(alert::HANDSHAKE_FAILURE);
+                let said = [2, description];
+                let len = wire::write_record(&mut bytes, content::ALERT, wire::DTLS_1_2, hello.sequence, &said);
+                self.reply(Reply { to: from, bytes, len });
+            }
+        }
+    }
+
+    /// Which end of this association we are, and whether this is a copy of the hello that began it. A client that has restarted may
+    /// well draw the same random once more.
+    fn began(&mut self, now: Instant, place: Option<u32>, hello: &Hello<'_>) -> Option<(u32, Role, bool)> {
+        let session = self.table.at(place?)?;
+        let copy =
+            matches!(&session.began, Began::ByPeer { random } if random == hello.random) && now < session.deadline;
+        Some((session.id.place, session.began.role(), copy))
+    }
+
+    /// Of two associations with a peer, the handshake has what is not protected and the last of its messages, which is;
+    /// the open one everything else.
+    fn record(&mut self, now: Instant, from: P, record: &Record<'_>) {
+        let Pair { open, pending } = self.table.pair(&from);
+        let of_handshake = record.epoch == 0 || record.content == content::HANDSHAKE;
+        let place = if of_handshake { pending.or(open) } else { open.or(pending) };
+        let longest = self.config.max_message;
+        let session = place.and_then(|place| Some((place, self.table.at(place)?)));
+        let Some((place, session)) = session.filter(|_| may_pass(record, longest)) else {
+            self.stats.dropped += 1;
+            return;
+        };
+        let admitted = match &mut session.state {
+            _ if record.epoch > 0 => true,
+            State::Pending(handshake) if record.content == content::ALERT => {
+                handshake.alerted(now, record.fragment);
+                return self.table.mark_ready(place);
+            }
+            State::Pending(handshake) => handshake.admits(record),
+            // Messages of its handshake that were lost, for which it repeats its own.
+            State::Open | State::Closing(_) => record.content == content::HANDSHAKE,
+        };
+        if !admitted {
+            self.stats.dropped += 1;
+            return;
+        }
+        match self.early(place).filter(|early| of_handshake && record.epoch > 0 && !early.changed) {
+            Some(early) => early.keep(record.bytes),
+            None => self.feed(now, place, record.bytes),
+        }
+    }
+
+    /// What has come too early for a handshake that goes on.
+    fn early(&mut self, place: u32) -> Option<&mut Early> {
+        match &mut self.table.at(place)?.state {
+            State::Pending(handshake) => Some(&mut handshake.early),
+            State::Open | State::Closing(_) => None,
+        }
+    }
+
+    fn feed(&mut self, now: Instant, place: u32, record: &[u8]) {
+        let Some(session) = self.table.at(place) else { return };
+        match session.engine.receive(now, record) {
+            Ok(()) => self.table.mark_ready(place),
+            // It has not been polled for long: what does not fit is lost, as on any network.
+            Err(Failure::Full) if matches!(session.state, State::Open) => self.stats.dropped += 1,
+            Err(failure) => self.fail(place, failure),
+        }
+    }
+}
+
+/// What it is can be at all. Data are never unprotected; no message of a handshake, and no record of them, is longer than we want to keep; and what begins a
+/// ClientHello comes by the gate or not at all.
+fn may_pass(record: &Record<'_>, longest: usize) -> bool {
+    match (record.epoch, record.content) {
+        (0, content::HANDSHAKE) if record.fragment.len() > longest + HANDSHAKE_HEADER => false,
+        (0, content::HANDSHAKE) => wire::handshakes(record.fragment).all(|handshake| {
+            handshake.length <= longest && (handshake.message != message::CLIENT_HELLO || handshake.offset > 0)
+        }),
+        (0, content::CHANGE_CIPHER_SPEC | content::ALERT) => true,
+        (1, content::HANDSHAKE | content::ALERT | content::APPLICATION_DATA) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,137 @@
+//! [`Silence`]: open sessions in shares, and in each share in the order of their silence.
+//!
+//! Where there is no room, the share that holds most gives a place up, and of several such the one with the session that was silent for longest. So nobody loses a session to a share that holds more than theirs,
+//! and shares that all want more than there is end up equal (max-min fairness).
+
+use core::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use conche_proto::Instant;
+
+/// Whose share a session counts in, by a keyed hash; `None` for those that we asked for.
+pub(super) type Share = Option<u64>;
+/// Where a session stands: when it was last heard of, as far as is known, and its place in the table.
+type Standing = (Instant, u32);
+
+#[derive(Debug, Default)]
+pub(super) struct Silence {
+    /// Where each session stands. Those that were heard of since are placed anew when somebody asks.
+    placed: HashMap<u32, (Share, Instant)>,
+    shares: BTreeMap<Share, BTreeSet<Standing>>,
+    /// The last is the fullest.
+    order: BTreeSet<(usize, Reverse<Standing>, Share)>,
+}
+
+impl Silence {
+    pub(super) fn insert(&mut self, share: Share, at: Instant, place: u32) {
+        self.remove(place);
+        self.placed.insert(place, (share, at));
+        self.change(share, |sessions| sessions.insert((at, place)));
+    }
+
+    pub(super) fn remove(&mut self, place: u32) {
+        if let Some((share, at)) = self.placed.remove(&place) {
+            self.change(share, |sessions| sessions.remove(&(at, place)));
+        }
+    }
+
+    fn change(&mut self, share: Share, change: impl FnOnce(&mut BTreeSet<Standing>) -> bool) {
+        let sessions = self.shares.entry(share).or_default();
+        if let Some(first) = sessions.first() {
+            self.order.remove(&(sessions.len(), Reverse(*first), share));
+        }
+        change(sessions);
+        match sessions.first() {
+            Some(first) => drop(self.order.insert((sessions.len(), Reverse(*first), share))),
+            None => drop(self.shares.remove(&share)),
+        }
+    }
+
+    /// Sessions of a share.
+    pub(super) fn size(&self, share: Share) -> usize {
+        self.shares.get(&share).map_or(0, BTreeSet::len)
+    }
+
+    /// The share that holds most, and the newcomer's own if that would hold more.
+    fn fullest(&self, newcomer: Share) -> Share {
+        match self.order.last() {
+            Some((most, _, share)) if *most > self.size(newcomer) => *share,
+            _ => newcomer,
+        }
+    }
+
+    /// The session of a share that was silent for longest, where `heard` says when each was last heard of.
+    pub(super) fn idlest_of(&mut self, share: Share, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
+        self.first(|_| share, heard)
+    }
+
+    /// The session that makes room for one more of this share.
+    pub(super) fn idlest_for(&mut self, newcomer: Share, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
+        self.first(|silence| silence.fullest(newcomer), heard)
+    }
+
+    fn first(&mut self, of: impl Fn(&Self) -> Share, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
+        loop {
+            let share = of(self);
+            let (at, place) = *self.shares.get(&share)?.first()?;
+            match heard(place).filter(|heard| *heard > at) {
+                Some(heard) => self.insert(share, heard, place),
+                None => return Some(place),
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.placed.is_empty() && self.shares.is_empty() && self.order.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_that_want_all_end_up_equal_and_a_modest_one_loses_nothing() {
+        let mut silence = Silence::default();
+        let mut open = 0;
+        let mut join = |share: u64, place: u32| {
+            if open == 30 {
+                let idlest = silence.idlest_for(Some(share), |_| None).unwrap();
+                silence.remove(idlest);
+            } else {
+                open += 1;
+            }
+            silence.insert(Some(share), Instant::from_millis(u64::from(place)), place);
+            [1, 2, 3].map(|share| silence.size(Some(share)))
+        };
+        (0..4).map(|place| join(1, place)).for_each(drop);
+        assert_eq!((4..100).map(|place| join(2, place)).last(), Some([4, 26, 0]));
+        assert_eq!((100..200).map(|place| join(3, place)).last(), Some([4, 13, 13]));
+        assert_eq!((200..300).map(|place| join(2 + u64::from(place % 2), place)).last(), Some([4, 13, 13]));
+        (0..300).for_each(|place| silence.remove(place));
+        assert!(silence.is_empty());
+    }
+
+    #[test]
+    fn of_shares_that_hold_the_same_the_idlest_makes_room() {
+        let mut silence = Silence::default();
+        let at = Instant::from_millis;
+        for (share, place) in [(7, 0), (9, 1), (8, 2)] {
+            silence.insert(Some(share), at(u64::from(place)), place);
+        }
+        let heard = |place| (place == 0).then(|| at(10));
+        assert_eq!(silence.idlest_for(Some(1), heard), Some(1));
+    }
+
+    #[test]
+    fn who_was_heard_of_since_is_not_the_idlest() {
+        let mut silence = Silence::default();
+        let at = Instant::from_millis;
+        (0..3).for_each(|place| silence.insert(None, at(u64::from(place)), place));
+        let heard = |place| (place == 0).then(|| at(10));
+        assert_eq!(silence.idlest_of(None, heard), Some(1));
+        silence.remove(1);
+        silence.remove(2);
+        assert_eq!(silence.idlest_of(None, heard), Some(0));
+    }
+}

@@ -1,0 +1,273 @@
+//! [`Table`]: sessions by number and by peer, their timers, and which of them was silent for longest.
+
+use core::hash::{BuildHasher, Hash};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use conche_proto::Instant;
+use siphasher::sip::SipHasher13;
+
+use super::event::{Ended, Role, SessionId};
+use super::handshake::Handshake;
+use super::silence::{Share, Silence};
+use crate::credentials::ClientCredentials;
+
+/// One association.
+#[derive(Debug)]
+pub(super) struct Session<P, E> {
+    pub(super) id: SessionId,
+    pub(super) peer: P,
+    pub(super) began: Began,
+    pub(super) engine: E,
+    pub(super) state: State,
+    /// When its handshake is over, one way or the other. Until then a copy of what began it is no more than that.
+    pub(super) deadline: Instant,
+    /// When it last heard of its peer.
+    pub(super) heard: Instant,
+    /// When it wants to be woken.
+    wake: Option<Instant>,
+    /// It is in the queue of those that have something to say.
+    ready: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum State {
+    /// The handshake goes on.
+    Pending(Handshake),
+    /// Data flows.
+    Open,
+    /// What remains to be said is being said.
+    Closing(Ended),
+}
+
+/// How it began.
+#[derive(Debug)]
+pub(super) enum Began {
+    /// We asked for it, and expect this.
+    ByUs(Box<ClientCredentials>),
+    /// The peer did, by a ClientHello with this random.
+    ByPeer { random: [u8; 32] },
+}
+
+impl Began {
+    pub(super) fn role(&self) -> Role {
+        match self {
+            Self::ByUs(_) => Role::Client,
+            Self::ByPeer { .. } => Role::Server,
+        }
+    }
+}
+
+/// Which associations there are with a peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pair {
+    pub(super) open: Option<u32>,
+    pub(super) pending: Option<u32>,
+}
+
+#[derive(Debug)]
+pub(super) struct Table<P, E> {
+    /// Each in a box: an engine has kilobytes, and most places may be free.
+    places: Vec<Option<Box<Session<P, E>>>>,
+    free: Vec<u32>,
+    last: u64,
+    peers: HashMap<P, Pair, Keys>,
+    timers: BTreeSet<(Instant, u32)>,
+    /// Open sessions by groups of sources.
+    groups: Silence,
+    /// Open sessions of those who were let in by a key, by identity; only where these are bounded.
+    identities: Silence,
+    ready: VecDeque<u32>,
+}
+
+impl<P: Copy + Eq + Hash, E> Table<P, E> {
+    pub(super) fn new(keys: [u64; 2]) -> Self {
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+            last: 0,
+            peers: HashMap::with_hasher(Keys(keys)),
+            timers: BTreeSet::new(),
+            groups: Silence::default(),
+            identities: Silence::default(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn pair(&self, peer: &P) -> Pair {
+        self.peers.get(peer).copied().unwrap_or_default()
+    }
+
+    pub(super) fn at(&mut self, place: u32) -> Option<&mut Session<P, E>> {
+        self.places.get_mut(usize::try_from(place).ok()?)?.as_deref_mut()
+    }
+
+    pub(super) fn look(&self, place: u32) -> Option<&Session<P, E>> {
+        self.places.get(usize::try_from(place).ok()?)?.as_deref()
+    }
+
+    pub(super) fn get(&mut self, id: SessionId) -> Option<&mut Session<P, E>> {
+        self.at(id.place).filter(|session| session.id == id)
+    }
+
+    /// A handshake begins. There is none with this peer.
+    pub(super) fn insert(
+        &mut self,
+        now: Instant,
+        peer: P,
+        engine: E,
+        began: Began,
+        state: State,
+        deadline: Instant,
+    ) -> SessionId {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.last += 1;
+        let id = SessionId { place, number: self.last };
+        let session = Session { id, peer, began, engine, state, deadline, heard: now, wake: None, ready: false };
+        self.places[place as usize] = Some(Box::new(session));
+        self.peers.entry(peer).or_default().pending = Some(place);
+        self.mark_ready(place);
+        id
+    }
+
+    /// A handshake is done: it is the open session with its peer now, and counts in these shares.
+    pub(super) fn promote(&mut self, now: Instant, place: u32, group: Share, identity: Share) {
+        let Some(session) = self.at(place) else { return };
+        session.state = State::Open;
+        let peer = session.peer;
+        self.groups.insert(group, now, place);
+        if identity.is_some() {
+            self.identities.insert(identity, now, place);
+        }
+        *self.peers.entry(peer).or_default() = Pair { open: Some(place), pending: None };
+    }
+
+    /// Open sessions of an identity.
+    pub(super) fn sessions_of(&self, identity: Share) -> usize {
+        self.identities.size(identity)
+    }
+
+    /// The open session of an identity that was silent for longest.
+    pub(super) fn idlest_of(&mut self, identity: Share) -> Option<u32> {
+        let places = &self.places;
+        self.identities.idlest_of(identity, |place| heard(places, place))
+    }
+
+    /// The open session that makes room for one of this group.
+    pub(super) fn idlest(&mut self, newcomer: Share) -> Option<u32> {
+        let places = &self.places;
+        self.groups.idlest_for(newcomer, |place| heard(places, place))
+    }
+
+    /// It is neither what its peer is known by any more, nor to be evicted.
+    pub(super) fn detach(&mut self, place: u32) {
+        let Some(session) = self.at(place) else { return };
+        let peer = session.peer;
+        self.groups.remove(place);
+        self.identities.remove(place);
+        let Some(pair) = self.peers.get_mut(&peer) else { return };
+        for known in [&mut pair.open, &mut pair.pending] {
+            if *known == Some(place) {
+                *known = None;
+            }
+        }
+        if pair.open.is_none() && pair.pending.is_none() {
+            self.peers.remove(&peer);
+        }
+    }
+
+    /// Takes it out. Nothing is left of it.
+    pub(super) fn remove(&mut self, place: u32) -> Option<Session<P, E>> {
+        self.detach(place);
+        self.set_timer(place, None);
+        let session = self.places.get_mut(place as usize)?.take()?;
+        self.free.push(place);
+        Some(*session)
+    }
+
+    pub(super) fn set_timer(&mut self, place: u32, wake: Option<Instant>) {
+        let Some(session) = self.at(place) else { return };
+        let before = core::mem::replace(&mut session.wake, wake);
+        if before == wake {
+            return;
+        }
+        if let Some(before) = before {
+            self.timers.remove(&(before, place));
+        }
+        if let Some(wake) = wake {
+            self.timers.insert((wake, place));
+        }
+    }
+
+    pub(super) fn next_timer(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Takes the next timer that is due.
+    pub(super) fn due(&mut self, now: Instant) -> Option<u32> {
+        let (at, place) = *self.timers.first()?;
+        if at > now {
+            return None;
+        }
+        self.set_timer(place, None);
+        Some(place)
+    }
+
+    /// It may have something to say.
+    pub(super) fn mark_ready(&mut self, place: u32) {
+        let Some(session) = self.at(place) else { return };
+        if !core::mem::replace(&mut session.ready, true) {
+            self.ready.push_back(place);
+        }
+    }
+
+    /// Who may have something to say. A place whose session has gone in between is passed over.
+    pub(super) fn next_ready(&mut self) -> Option<u32> {
+        while let Some(place) = self.ready.front().copied() {
+            if self.at(place).is_some_and(|session| session.ready) {
+                return Some(place);
+            }
+            self.ready.pop_front();
+        }
+        None
+    }
+
+    /// It has nothing more to say.
+    pub(super) fn said_all(&mut self, place: u32) {
+        if self.ready.front() == Some(&place) {
+            self.ready.pop_front();
+        }
+        if let Some(session) = self.at(place) {
+            session.ready = false;
+        }
+    }
+
+    /// Nothing is left of anybody.
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.places.len()
+            && self.peers.is_empty()
+            && self.timers.is_empty()
+            && self.groups.is_empty()
+            && self.identities.is_empty()
+    }
+}
+
+/// When the session at a place was last heard of.
+fn heard<P, E>(places: &[Option<Box<Session<P, E>>>], place: u32) -> Option<Instant> {
+    Some(places.get(usize::try_from(place).ok()?)?.as_ref()?.heard)
+}
+
+/// Keys of the hash of peers' addresses, which they may choose.
+#[derive(Clone, Copy, Debug)]
+struct Keys([u64; 2]);
+
+impl BuildHasher for Keys {
+    type Hasher = SipHasher13;
+
+    fn build_hasher(&self) -> SipHasher13 {
+        let Self([first, second]) = *self;
+        SipHasher13::new_with_keys(first, second)
+    }
+}

@@ -1,0 +1,277 @@
+//! Several associations with one address, and more of them than there is room for.
+
+use std::time::Duration;
+
+use conche_dtls::{ClientCredentials, Config, ConnectError, Ended, Failure, SendError};
+
+use crate::wire::{Address, CLIENT, End, Faults, SERVER, Wire, client, known, psk_server};
+
+fn wire(server: Config) -> Wire {
+    Wire::new(server, client(1), 1, Faults::default())
+}
+
+/// A client that has lost its state, at the same address.
+fn restart(wire: &mut Wire, seed: u64) {
+    wire.ends[1] = End::new(CLIENT, client(seed), seed);
+}
+
+fn soon(wire: &mut Wire) {
+    let until = wire.now + Duration::from_millis(100);
+    wire.run(until, |_| false);
+}
+
+/// RFC 6347 §4.2.8.
+#[test]
+fn a_client_that_restarts_gets_a_new_session_and_the_old_one_is_usable_until_then() {
+    let mut wire = wire(psk_server(1));
+    assert!(wire.handshake(&known()));
+    let (old, _) = wire.server().told.established[0];
+    let before = std::mem::replace(&mut wire.ends[1], End::new(CLIENT, client(99), 99));
+    // Its hellos pass, its last flight does not: the new handshake is half done.
+    wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[13] == 1));
+    wire.connect(&known());
+    soon(&mut wire);
+    let stats = wire.server().sessions.stats();
+    assert_eq!((stats.sessions, stats.handshakes), (1, 1));
+
+    // Data flow in the old session, both ways.
+    wire.tap = None;
+    let after = std::mem::replace(&mut wire.ends[1], before);
+    wire.server().sessions.send(old, b"are you there").unwrap();
+    soon(&mut wire);
+    assert_eq!(wire.client().told.received.last().unwrap().1, b"are you there");
+    let (mine, _) = wire.client().told.established[0];
+    wire.client().sessions.send(mine, b"here").unwrap();
+    soon(&mut wire);
+    assert_eq!(wire.server().told.received.last().unwrap(), &(old, b"here".to_vec()));
+
+    // The new one is done, and takes its place, under another ID.
+    wire.ends[1] = after;
+    let until = wire.now + Duration::from_secs(30);
+    assert!(wire.run(until, |wire| wire.server().told.established.len() == 2));
+    let (new, _) = wire.server().told.established[1];
+    assert_ne!(new, old);
+    assert_eq!(wire.server().told.closed, [(old, Ended::Replaced)]);
+    assert_eq!(wire.server().sessions.send(old, b"x"), Err(SendError::NotOpen));
+    wire.assert_nothing_is_left();
+}
+
+#[test]
+fn no_id_is_ever_used_again() {
+    let mut wire = wire(psk_server(1));
+    let mut seen = Vec::new();
+    for seed in 100..120 {
+        restart(&mut wire, seed);
+        assert!(wire.handshake(&known()));
+        soon(&mut wire);
+    }
+    for (session, _) in &wire.server().told.established {
+        assert!(!seen.contains(session), "{session} again");
+        seen.push(*session);
+    }
+    assert_eq!(seen.len(), 20);
+    for old in &seen[..19] {
+        assert_eq!(wire.server().sessions.send(*old, b"x"), Err(SendError::NotOpen));
+    }
+}
+
+#[test]
+fn somebody_who_knows_no_key_cannot_end_a_session_by_beginning_another() {
+    let mut wire = wire(psk_server(1));
+    assert!(wire.handshake(&known()));
+    let (old, _) = wire.server().told.established[0];
+    restart(&mut wire, 99);
+    let wrong = ClientCredentials::psk(*b"lamp", conche_dtls::Secret::new(*b"wrong")).unwrap();
+    wire.connect(&wrong);
+    wire.settle();
+    assert!(wire.server().told.closed.is_empty());
+    assert!(wire.server().sessions.send(old, b"still here").is_ok());
+}
+
+/// Clients at addresses of their own.
+fn crowd(wire: &mut Wire, addresses: impl Iterator<Item = Address>) {
+    for address in addresses {
+        let mut end = End::new(address, client(u64::from(address)), u64::from(address));
+        end.sessions.connect(wire.now, SERVER, &known(), None).unwrap();
+        wire.ends.push(end);
+    }
+}
+
+#[test]
+fn the_session_that_was_silent_for_longest_makes_room() {
+    let mut wire = wire(Config { max_sessions: 3, ..psk_server(1) });
+    for address in 11..14 {
+        crowd(&mut wire, address..=address);
+        soon(&mut wire);
+    }
+    let sessions: Vec<_> = wire.server().told.established.iter().map(|(session, _)| *session).collect();
+    // The first is heard of again: the second is the one.
+    let (mine, _) = wire.ends[2].told.established[0];
+    wire.ends[2].sessions.send(mine, b"I am here").unwrap();
+    soon(&mut wire);
+    crowd(&mut wire, 14..=14);
+    soon(&mut wire);
+    assert_eq!(wire.server().told.closed, [(sessions[1], Ended::Evicted)]);
+    assert_eq!(wire.ends[3].told.closed.len(), 1, "its peer is told");
+    assert_eq!(wire.server().sessions.stats().sessions, 3);
+}
+
+#[test]
+fn handshakes_are_bounded_and_evict_no_session() {
+    let mut wire = wire(Config { max_handshakes: 8, max_sessions: 2, ..psk_server(1) });
+    assert!(wire.handshake(&known()));
+    // They get a cookie, and then say nothing more.
+    wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[13] == 1));
+    crowd(&mut wire, 100..200);
+    let until = wire.now + Duration::from_secs(5);
+    wire.run(until, |wire| {
+        assert!(wire.server().sessions.stats().handshakes <= 8);
+        false
+    });
+    let stats = wire.server().sessions.stats();
+    assert!(stats.handshakes == 8 && stats.refused > 0 && stats.sessions == 1 && stats.evicted == 0, "{stats:?}");
+    wire.settle();
+    assert_eq!(wire.server().sessions.stats().handshakes, 0, "handshakes have an end");
+    assert_eq!(wire.server().sessions.stats().sessions, 1);
+}
+
+#[test]
+fn one_network_leaves_room_for_handshakes_of_others() {
+    let mut wire = wire(Config { max_handshakes: 16, ..psk_server(1) });
+    wire.server().sessions.set_source_groups(Box::new(|address| u64::from(address / 1000)));
+    let flooding = |from: Address, datagram: &[u8]| from / 1000 == 5 && datagram[13] != 1;
+    wire.tap = Some(Box::new(move |from, _, datagram| !flooding(from, datagram)));
+    crowd(&mut wire, 5000..5100);
+    let until = wire.now + Duration::from_secs(2);
+    wire.run(until, |_| false);
+    assert_eq!(wire.server().sessions.stats().handshakes, 8, "half of the places");
+    assert!(wire.handshake(&known()), "somebody else finds room at once");
+}
+
+#[test]
+fn there_is_one_handshake_with_a_peer_at_a_time() {
+    let mut wire = wire(psk_server(1));
+    wire.connect(&known());
+    let now = wire.now;
+    let again = wire.client().sessions.connect(now, SERVER, &known(), None);
+    assert_eq!(again, Err(ConnectError::Busy));
+    soon(&mut wire);
+    let (first, _) = wire.client().told.established[0];
+    // A second session with the same server takes the place of the first at both ends.
+    wire.connect(&known());
+    soon(&mut wire);
+    assert_eq!(wire.client().told.closed, [(first, Ended::Replaced)]);
+    assert_eq!(wire.server().told.established.len(), 2);
+    wire.assert_nothing_is_left();
+}
+
+#[test]
+fn the_first_timeout_comes_from_outside() {
+    let mut wire = wire(psk_server(1));
+    wire.tap = Some(Box::new(|_, _, _| false));
+    let now = wire.now;
+    wire.client().sessions.connect(now, SERVER, &known(), Some(Duration::from_secs(10))).unwrap();
+    let until = now + Duration::from_secs(36);
+    wire.run(until, |_| false);
+    // At 0, then 7.5 to 12.5 s later, then 15 to 25 s after that... and 40 s at the earliest.
+    let sent = wire.client().told.sent.len();
+    assert!((2..=3).contains(&sent), "{sent}");
+}
+
+/// RFC 6347 §4.2.4.1.
+#[test]
+fn a_fast_path_neither_shortens_timeouts_nor_ends_a_handshake_early() {
+    for milliseconds in [1, 100, 1000] {
+        let mut wire = wire(psk_server(1));
+        wire.tap = Some(Box::new(|_, _, _| false));
+        let now = wire.now;
+        wire.client().sessions.connect(now, SERVER, &known(), Some(Duration::from_millis(milliseconds))).unwrap();
+        wire.run(now + Duration::from_millis(700), |_| false);
+        assert_eq!(wire.client().told.sent.len(), 1);
+        wire.run(now + Duration::from_millis(92_900), |_| false);
+        assert_eq!(wire.client().told.closed, [], "{milliseconds} ms");
+        wire.run(now + Duration::from_secs(94), |_| false);
+        assert!(matches!(wire.client().told.closed[..], [(_, Ended::Failed(Failure::Silence))]));
+    }
+}
+
+#[test]
+fn a_group_with_many_sessions_drives_out_its_own_and_no_others() {
+    let mut wire = wire(Config { max_sessions: 20, ..psk_server(1) });
+    wire.server().sessions.set_source_groups(Box::new(|address| u64::from(address / 1000)));
+    for network in 1..=10 {
+        crowd(&mut wire, std::iter::once(network * 1000));
+        soon(&mut wire);
+    }
+    for address in 50_000..50_040 {
+        crowd(&mut wire, std::iter::once(address));
+        soon(&mut wire);
+    }
+    let left = |wire: &Wire, network: Address| {
+        let ends = wire.ends[2..].iter().filter(|end| end.address / 1000 == network);
+        ends.map(|end| end.sessions.stats().sessions).sum::<usize>()
+    };
+    assert_eq!((1..=10).map(|network| left(&wire, network)).collect::<Vec<_>>(), [1; 10]);
+    assert_eq!((left(&wire, 50), wire.server().sessions.stats().sessions), (10, 20));
+    // Another that wants as many gets as many.
+    for address in 60_000..60_040 {
+        crowd(&mut wire, std::iter::once(address));
+        soon(&mut wire);
+    }
+    assert_eq!([1, 10, 50, 60].map(|network| left(&wire, network)), [1, 1, 5, 5]);
+    wire.ends.truncate(2);
+    wire.assert_nothing_is_left();
+}
+
+#[test]
+fn an_identity_has_no_more_sessions_than_it_may() {
+    let mut wire = wire(Config { max_sessions_per_identity: Some(3), ..psk_server(1) });
+    for address in 11..21 {
+        crowd(&mut wire, std::iter::once(address));
+        soon(&mut wire);
+        assert!(wire.server().sessions.stats().sessions <= 3);
+    }
+    let open: Vec<_> = wire.ends[2..].iter().map(|end| end.sessions.stats().sessions).collect();
+    assert_eq!(open, [0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
+    wire.ends.truncate(2);
+    wire.assert_nothing_is_left();
+}
+
+#[test]
+fn records_that_nobody_polls_for_are_dropped_and_the_session_goes_on() {
+    let mut wire = wire(psk_server(1));
+    assert!(wire.handshake(&known()));
+    soon(&mut wire);
+    let session = wire.client().told.established[0].0;
+    wire.client().told.sent.clear();
+    // What is sent is lost, and kept.
+    wire.tap = Some(Box::new(|_, _, _| false));
+    for number in 0..300_u32 {
+        wire.client().sessions.send(session, &number.to_be_bytes()).unwrap();
+        soon(&mut wire);
+    }
+    let (now, kept) = (wire.now, wire.client().told.sent.clone());
+    for datagram in kept.concat().chunks(kept[0].len() * 50) {
+        wire.server().sessions.handle(now, CLIENT, datagram);
+    }
+    wire.tap = None;
+    soon(&mut wire);
+    assert_eq!(wire.server().told.closed, []);
+    let received = wire.server().told.received.len();
+    assert!((100..300).contains(&received), "{received}");
+    wire.client().sessions.send(session, b"still here").unwrap();
+    soon(&mut wire);
+    assert_eq!(wire.server().told.received.last().unwrap().1, b"still here");
+}
+
+#[test]
+fn a_session_that_is_not_open_cannot_be_sent_to() {
+    let mut wire = wire(psk_server(1));
+    let session = wire.connect(&known());
+    assert_eq!(wire.client().sessions.send(session, b"x"), Err(SendError::NotOpen));
+    soon(&mut wire);
+    assert_eq!(wire.client().sessions.send(session, &[0; 16_385]), Err(SendError::TooLong(16_385)));
+    assert_eq!(wire.client().sessions.send(session, &[0; 16_384]), Ok(()));
+    soon(&mut wire);
+    assert_eq!(wire.server().told.received[0].1.len(), 16_384);
+}

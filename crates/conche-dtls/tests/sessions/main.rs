@@ -1,0 +1,12 @@
+//! Sessions against each other in virtual time: handshakes over bad wires, those that fail, strangers and eavesdroppers, clients that
+//! restart, more of them than there is room for, and the seeds of the fuzz target.
+#![allow(clippy::unwrap_used, reason = "a test may panic: that is how it fails")]
+#![allow(clippy::cast_possible_truncation, reason = "test data is small")]
+
+mod abuse;
+mod company;
+mod failures;
+mod forged;
+mod fuzz_replay;
+mod handshakes;
+mod wire;

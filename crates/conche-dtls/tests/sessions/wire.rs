@@ -1,0 +1,223 @@
+//! Two ends and a wire between them, in virtual time: what it loses, repeats and delays is drawn from a seed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use conche_dtls::{
+    BUFFER, ClientCredentials, Config, Ended, Identity, Output, Secret, ServerCredentials, ServerKeys, SessionId,
+    Sessions,
+};
+use conche_proto::Instant;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+
+pub type Address = u32;
+pub const CLIENT: Address = 1;
+pub const SERVER: Address = 2;
+
+/// What a wire does to datagrams.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// Percent that are lost.
+    pub loss: u32,
+    /// Percent that come twice.
+    pub twice: u32,
+    /// How much later than others one may come.
+    pub jitter: Duration,
+}
+
+/// What an end has told.
+#[derive(Debug, Default)]
+pub struct Told {
+    pub established: Vec<(SessionId, Identity)>,
+    pub closed: Vec<(SessionId, Ended)>,
+    pub received: Vec<(SessionId, Vec<u8>)>,
+    /// Datagrams that it has sent.
+    pub sent: Vec<Vec<u8>>,
+}
+
+pub struct End {
+    pub sessions: Sessions<Address>,
+    pub told: Told,
+    pub address: Address,
+}
+
+impl End {
+    pub fn new(address: Address, config: Config, seed: u64) -> Self {
+        let mut bytes = [0; 32];
+        ChaCha8Rng::seed_from_u64(seed ^ u64::from(address) << 40).fill_bytes(&mut bytes);
+        Self { sessions: Sessions::new(at(0), config, bytes).unwrap(), told: Told::default(), address }
+    }
+}
+
+/// A wire with a server and any number of clients on it.
+pub struct Wire {
+    pub now: Instant,
+    pub ends: Vec<End>,
+    pub faults: Faults,
+    /// Sees each datagram that is sent, and may change it or say that it is lost.
+    pub tap: Option<Tap>,
+    random: ChaCha8Rng,
+    under_way: BTreeMap<(Instant, u64), (Address, Address, Vec<u8>)>,
+    sent: u64,
+    buffer: Vec<u8>,
+}
+
+/// From, to, the datagram. `false`: it is lost.
+pub type Tap = Box<dyn FnMut(Address, Address, &mut Vec<u8>) -> bool>;
+
+impl Wire {
+    pub fn new(server: Config, client: Config, seed: u64, faults: Faults) -> Self {
+        Self {
+            now: at(0),
+            ends: vec![End::new(SERVER, server, seed), End::new(CLIENT, client, seed)],
+            faults,
+            tap: None,
+            random: ChaCha8Rng::seed_from_u64(seed),
+            under_way: BTreeMap::new(),
+            sent: 0,
+            buffer: vec![0; BUFFER],
+        }
+    }
+
+    pub fn server(&mut self) -> &mut End {
+        &mut self.ends[0]
+    }
+
+    pub fn client(&mut self) -> &mut End {
+        &mut self.ends[1]
+    }
+
+    pub fn connect(&mut self, credentials: &ClientCredentials) -> SessionId {
+        let now = self.now;
+        self.client().sessions.connect(now, SERVER, credentials, None).unwrap()
+    }
+
+    /// Puts a datagram on the wire, through its faults.
+    pub fn send(&mut self, from: Address, to: Address, mut datagram: Vec<u8>) {
+        if self.tap.as_mut().is_some_and(|tap| !tap(from, to, &mut datagram)) {
+            return;
+        }
+        let copies = if self.percent(self.faults.twice) { 2 } else { 1 };
+        for _ in 0..copies {
+            if self.percent(self.faults.loss) {
+                continue;
+            }
+            let jitter = u64::try_from(self.faults.jitter.as_nanos()).unwrap();
+            let late = if jitter == 0 { 0 } else { self.random.next_u64() % jitter };
+            let when = self.now + Duration::from_millis(10) + Duration::from_nanos(late);
+            self.sent += 1;
+            self.under_way.insert((when, self.sent), (from, to, datagram.clone()));
+        }
+    }
+
+    fn percent(&mut self, chance: u32) -> bool {
+        chance > 0 && self.random.next_u32() % 100 < chance
+    }
+
+    /// Polls all ends, and says when something will happen.
+    fn poll(&mut self) -> Option<Instant> {
+        let mut next = self.under_way.first_key_value().map(|((when, _), _)| *when);
+        for index in 0..self.ends.len() {
+            for turn in 0.. {
+                assert!(turn < 10_000, "an end that always has something to do");
+                let end = &mut self.ends[index];
+                match end.sessions.poll(self.now, &mut self.buffer) {
+                    Output::Transmit { to, len } => {
+                        let (from, datagram) = (end.address, self.buffer[..len].to_vec());
+                        end.told.sent.push(datagram.clone());
+                        self.send(from, to, datagram);
+                        next =
+                            self.under_way.first_key_value().map(|((when, _), _)| *when).into_iter().chain(next).min();
+                    }
+                    Output::Established { session, identity, .. } => end.told.established.push((session, identity)),
+                    Output::Received { session, len } => {
+                        end.told.received.push((session, self.buffer[..len].to_vec()));
+                    }
+                    Output::Closed { session, why, .. } => end.told.closed.push((session, why)),
+                    Output::Wait(wait) => {
+                        assert!(wait.is_none_or(|wait| wait > self.now), "it waits for what is past");
+                        next = next.into_iter().chain(wait).min();
+                        break;
+                    }
+                }
+            }
+        }
+        next
+    }
+
+    /// Goes on until `done`, or until nothing happens before `until`. Says whether it is done.
+    pub fn run(&mut self, until: Instant, done: impl Fn(&mut Self) -> bool) -> bool {
+        loop {
+            let next = self.poll();
+            if done(self) {
+                return true;
+            }
+            let Some(next) = next.filter(|next| *next <= until) else {
+                self.now = self.now.max(until);
+                return false;
+            };
+            self.now = self.now.max(next);
+            while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
+                let (from, to, datagram) = entry.remove();
+                if let Some(end) = self.ends.iter_mut().find(|end| end.address == to) {
+                    end.sessions.handle(self.now, from, &datagram);
+                    // A driver polls after each datagram.
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Until nothing happens for a long time.
+    pub fn settle(&mut self) {
+        let until = self.now + Duration::from_secs(200);
+        self.run(until, |_| false);
+    }
+
+    /// Both ends have an open session.
+    pub fn handshake(&mut self, credentials: &ClientCredentials) -> bool {
+        self.connect(credentials);
+        let until = self.now + Duration::from_secs(100);
+        self.run(until, |wire| wire.ends[..2].iter().all(|end| end.sessions.stats().sessions > 0))
+    }
+
+    /// Ends all sessions, waits, and asserts that nothing is left anywhere.
+    pub fn assert_nothing_is_left(&mut self) {
+        for end in &mut self.ends {
+            for (session, _) in end.told.established.clone() {
+                end.sessions.close(session);
+            }
+        }
+        self.settle();
+        for end in &self.ends {
+            assert!(end.sessions.is_empty(), "{:?}", end.sessions);
+            let stats = end.sessions.stats();
+            assert_eq!((stats.sessions, stats.handshakes), (0, 0));
+        }
+    }
+}
+
+pub fn at(seconds: u64) -> Instant {
+    Instant::from_millis(seconds * 1_000)
+}
+
+pub fn key() -> Secret {
+    Secret::new(*b"0123456789abcdef")
+}
+
+/// A client that the server knows.
+pub fn known() -> ClientCredentials {
+    ClientCredentials::psk(*b"lamp", key()).unwrap()
+}
+
+/// A server that knows one client.
+pub fn psk_server(seed: u64) -> Config {
+    let psk = ServerKeys::new(|identity: &[u8]| (identity == b"lamp").then(key));
+    let server = Some(ServerCredentials { psk: Some(psk), ..Default::default() });
+    Config { server, seed: Some(seed), ..Default::default() }
+}
+
+pub fn client(seed: u64) -> Config {
+    Config { seed: Some(seed ^ 0x5555), ..Default::default() }
+}

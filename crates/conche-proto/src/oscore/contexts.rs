@@ -1,0 +1,272 @@
+//! [`Contexts`]: all security contexts of an endpoint, found by number, or by what a request says of its sender.
+
+use alloc::collections::VecDeque;
+use core::hash::{Hash, Hasher};
+use core::time::Duration;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+use thiserror::Error;
+
+use super::unprotect::Workspace;
+use super::{Context, EndId, PartialIv, ProtectError, Reserve};
+use crate::echo::Freshness;
+use crate::hash::Keyed;
+use crate::store::{Arena, Index};
+
+/// For so long a client can show that it was challenged: as long as its Confirmable request may take (MAX_TRANSMIT_WAIT,
+/// RFC 7252 §4.8.2).
+const CHALLENGE_LIFETIME: Duration = Duration::from_secs(93);
+
+/// Names a context among those of an endpoint; never again another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ContextId {
+    place: u32,
+    /// Which of all that were ever inserted.
+    generation: u32,
+}
+
+/// The security contexts of an endpoint, up to so many.
+///
+/// ```
+/// use conche_proto::Instant;
+/// use conche_proto::codec::{Body, Code, Message, MessageId, MessagePool, OwnedMessage, Token, Type};
+/// use conche_proto::oscore::{Context, Contexts, Credentials, EndId, Start};
+///
+/// let [c, s] = [b"C", b"S"].map(|id| EndId::new(id).expect("short"));
+/// let mut ends = [(c, s), (s, c)].map(|(sender, recipient)| {
+///     let credentials = Credentials::new(*b"16 random bytes.", sender, recipient);
+///     let context = Context::derive(&credentials, Start::First).expect("legal credentials");
+///     // The seed comes from the operating system.
+///     let mut contexts = Contexts::new(16, [7; 32]);
+///     let id = contexts.insert(context).expect("room");
+///     // What is reserved is stored before this.
+///     while let Some(reserve) = contexts.poll_reserve() {
+///         contexts.reserved(reserve);
+///     }
+///     (contexts, id)
+/// });
+/// let [(client, id), (server, _)] = &mut ends;
+/// let (now, pool) = (Instant::ZERO, &mut MessagePool::new());
+///
+/// let body = Body::builder().path("/light").build()?;
+/// let mut request = client.protect_request(*id, Code::GET, &body)?;
+/// let token = Token::from(*b"8 bytes!");
+/// let datagram = OwnedMessage::encode(Type::Confirmable, request.code, MessageId(1), &token, &request.body).expect("legal");
+///
+/// let asked = server.unprotect_request(now, &datagram.view(), pool)?;
+/// assert_eq!((asked.message.code(), asked.message.uri_path().as_str()), (Code::GET, "/light"));
+/// let on = Body::builder().payload("on").build()?;
+/// let response = server.protect_response(&asked.binding, Code::CONTENT, &on)?;
+/// let datagram =
+///     OwnedMessage::encode(Type::Acknowledgement, response.code, MessageId(1), &token, &response.body).expect("legal");
+///
+/// let answer = client.unprotect_response(&mut request.binding, &datagram.view(), pool)?;
+/// assert_eq!((answer.message.code(), answer.message.payload()), (Code::CONTENT, &b"on"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Contexts {
+    pub(super) arena: Arena<Entry>,
+    /// By the other end's ID and ID context.
+    by_names: Index,
+    /// By the other end's ID, which may be all that a request says.
+    by_id: Index,
+    /// By what this end protects with.
+    by_sender: Index,
+    hash: Keyed,
+    pub(super) freshness: Freshness,
+    most: usize,
+    inserted: u32,
+    /// What the application has not heard of yet: one for each context at most.
+    asking: VecDeque<Reserve>,
+    pub(super) workspace: Workspace,
+}
+
+/// What a context is found by.
+struct Hashes {
+    names: u64,
+    id: u64,
+}
+
+/// What a context protects with, as it is hashed.
+struct Sender<'a>(&'a Context);
+
+impl Hash for Sender<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash_sender(state);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) generation: u32,
+    pub(super) context: Context,
+}
+
+impl ContextId {
+    /// Where it is, or was.
+    pub(super) const fn place(self) -> u32 {
+        self.place
+    }
+}
+
+impl Contexts {
+    /// None yet, and never more than `most`. Challenges and hashes are made from `seed`, which nobody else knows: real
+    /// endpoints draw it from the operating system.
+    #[must_use]
+    pub fn new(most: usize, seed: [u8; 32]) -> Self {
+        let mut random = ChaCha8Rng::from_seed(seed);
+        let mut key = [0; 16];
+        random.fill_bytes(&mut key);
+        Self {
+            arena: Arena::new(),
+            by_names: Index::new(),
+            by_id: Index::new(),
+            by_sender: Index::new(),
+            hash: Keyed::new(&mut random),
+            freshness: Freshness::new(key, CHALLENGE_LIFETIME),
+            most,
+            inserted: 0,
+            asking: VecDeque::new(),
+            workspace: Workspace::default(),
+        }
+    }
+
+    /// Adds a context. It protects nothing, and takes no request, before numbers are reserved: see [`poll_reserve`](Self::poll_reserve).
+    ///
+    /// # Errors
+    ///
+    /// [`InsertError`].
+    pub fn insert(&mut self, context: Context) -> Result<ContextId, InsertError> {
+        if self.find(context.recipient_id(), context.id_context()).is_some() {
+            return Err(InsertError::Duplicate);
+        }
+        let sender = self.hash.hash(&Sender(&context));
+        if self.by_sender.peek(&self.arena, sender, |entry| entry.context.sends_as(&context)).is_some() {
+            return Err(InsertError::SameSender);
+        }
+        let generation =
+            self.inserted.checked_add(1).filter(|_| self.arena.len() < self.most).ok_or(InsertError::Full)?;
+        let hashes = self.hashes(context.recipient_id(), context.id_context());
+        let place = self.arena.insert(Entry { generation, context }).ok_or(InsertError::Full)?;
+        self.inserted = generation;
+        self.by_names.insert(hashes.names, place);
+        self.by_id.insert(hashes.id, place);
+        self.by_sender.insert(sender, place);
+        let id = ContextId { place, generation };
+        self.ask(id);
+        Ok(id)
+    }
+
+    /// Takes a context out.
+    pub fn remove(&mut self, id: ContextId) -> Option<Context> {
+        self.get(id)?;
+        self.by_names.remove(id.place);
+        self.by_id.remove(id.place);
+        self.by_sender.remove(id.place);
+        self.asking.retain(|reserve| reserve.context != id);
+        self.arena.take(id.place).map(|entry| entry.context)
+    }
+
+    /// A context.
+    #[must_use]
+    pub fn get(&self, id: ContextId) -> Option<&Context> {
+        self.arena.get(id.place).filter(|entry| entry.generation == id.generation).map(|entry| &entry.context)
+    }
+
+    pub(super) fn get_mut(&mut self, id: ContextId) -> Option<&mut Context> {
+        let entry = self.arena.get_mut(id.place).filter(|entry| entry.generation == id.generation)?;
+        Some(&mut entry.context)
+    }
+
+    /// The context whose other end has this ID, and this ID context.
+    #[must_use]
+    pub fn find(&self, recipient_id: EndId, id_context: Option<&[u8]>) -> Option<ContextId> {
+        let hash = self.hashes(recipient_id, id_context).names;
+        let place = self.by_names.peek(&self.arena, hash, |Entry { context, .. }| {
+            context.recipient_id() == recipient_id && context.id_context() == id_context
+        });
+        self.named(place?)
+    }
+
+    /// One of those whose other end has this ID, but for some.
+    pub(super) fn find_other(&self, recipient_id: EndId, others: &[ContextId]) -> Option<ContextId> {
+        let hash = self.hashes(recipient_id, None).id;
+        let place = self.by_id.peek(&self.arena, hash, |Entry { context, generation }| {
+            context.recipient_id() == recipient_id && others.iter().all(|other| other.generation != *generation)
+        });
+        self.named(place?)
+    }
+
+    fn named(&self, place: u32) -> Option<ContextId> {
+        Some(ContextId { place, generation: self.arena.get(place)?.generation })
+    }
+
+    fn hashes(&self, recipient_id: EndId, id_context: Option<&[u8]>) -> Hashes {
+        Hashes { names: self.hash.hash(&(recipient_id, id_context)), id: self.hash.hash(&recipient_id) }
+    }
+
+    /// How many contexts there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.arena.len()
+    }
+
+    /// There is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the application is to store next, each once. To be asked after each insertion and after whatever protects.
+    pub fn poll_reserve(&mut self) -> Option<Reserve> {
+        self.asking.pop_front()
+    }
+
+    /// What was asked for is stored.
+    pub fn reserved(&mut self, reserve: Reserve) {
+        if let Some(context) = self.get_mut(reserve.context) {
+            context.sequence.reserved(reserve.up_to);
+            self.ask(reserve.context);
+        }
+    }
+
+    /// What was asked for could not be stored: it is asked for again when the context is next used.
+    pub fn not_reserved(&mut self, context: ContextId) {
+        if let Some(context) = self.get_mut(context) {
+            context.sequence.not_reserved();
+        }
+    }
+
+    /// A number that nothing of this context was protected with yet.
+    pub(super) fn take_number(&mut self, id: ContextId) -> Result<PartialIv, ProtectError> {
+        let taken = self.get_mut(id).ok_or(ProtectError::UnknownContext)?.sequence.take();
+        self.ask(id);
+        taken
+    }
+
+    fn ask(&mut self, id: ContextId) {
+        if let Some(up_to) = self.get_mut(id).and_then(|context| context.sequence.ask()) {
+            self.asking.push_back(Reserve { context: id, up_to });
+        }
+    }
+}
+
+/// A context was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum InsertError {
+    /// There are as many as there may be.
+    #[error("there are as many security contexts as there may be")]
+    Full,
+    /// There is one already whose other end has the same ID and ID context.
+    #[error("there is a security context with the same recipient ID and ID context")]
+    Duplicate,
+    /// There is one already with the same sender key and Common IV. Each counts its own messages: nonces would repeat
+    /// (RFC 8613 §3.3).
+    #[error(
+        "there is a security context with the same master secret, salt, ID context and sender ID: each needs another sender ID, or secret"
+    )]
+    SameSender,
+}

@@ -1,0 +1,18 @@
+//! The checked-in inputs of a fuzz target, run through its body.
+
+use std::path::Path;
+
+/// Runs all of them.
+pub fn replay(target: &str, body: fn(&[u8])) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
+    let mut seeds = 0;
+    for entry in std::fs::read_dir(&directory).expect("the seeds are checked in") {
+        let path = entry.expect("the seeds can be listed").path();
+        let seed = std::fs::read(&path).expect("a seed can be read");
+        // Captured and shown only when the seed fails.
+        println!("{}", path.display());
+        body(&seed);
+        seeds += 1;
+    }
+    assert!(seeds >= 20, "only {seeds} seeds in {}", directory.display());
+}

@@ -1,0 +1,61 @@
+//! OSCORE (RFC 8613) in the endpoint: what two ends say to each other behind their protection, and what somebody between
+//! them, or beside them, can make of it.
+
+mod attacks;
+mod flows;
+mod numbers;
+mod observe;
+mod wire;
+
+use conche_proto::cc::AnyController;
+use conche_proto::oscore::{Context, ContextId, Credentials, EndId, Start};
+use conche_proto::{EndpointConfig, Request};
+
+use crate::support::world::by_name;
+use crate::support::{CLIENT, SERVER, World, request};
+use conche_proto::codec::Code;
+
+/// Names of the ends.
+pub const CLIENT_ID: &[u8] = b"c";
+pub const SERVER_ID: &[u8] = b"srv";
+
+/// What two ends share, as the one with this name sees it.
+pub fn credentials(sender: &[u8], recipient: &[u8]) -> Credentials {
+    let [sender, recipient] = [sender, recipient].map(|id| EndId::new(id).expect("short"));
+    Credentials::new(*b"16 random bytes.", sender, recipient)
+}
+
+/// The context of one end, which has never been used.
+pub fn context(sender: &[u8], recipient: &[u8]) -> Context {
+    Context::derive(&credentials(sender, recipient), Start::First).expect("legal credentials")
+}
+
+/// A client and the fixture server that share a security context, and what each of them calls it.
+pub struct Pair {
+    pub world: World<AnyController>,
+    pub client: ContextId,
+    pub server: ContextId,
+}
+
+impl Pair {
+    pub fn new() -> Self {
+        Self::of(&EndpointConfig::default(), 7)
+    }
+
+    pub fn of(config: &EndpointConfig, seed: u64) -> Self {
+        let mut world = World::pair_of(config, &by_name("default"), seed);
+        let mut add = |address, context| {
+            let id = world.node(address).endpoint.add_context(context).expect("the first one");
+            world.settle(address);
+            id
+        };
+        let client = add(CLIENT, context(CLIENT_ID, SERVER_ID));
+        let server = add(SERVER, context(SERVER_ID, CLIENT_ID));
+        Self { world, client, server }
+    }
+
+    /// A request that is protected.
+    pub fn request(&self, code: Code, path: &str) -> Request {
+        request(code, path).protected(self.client)
+    }
+}

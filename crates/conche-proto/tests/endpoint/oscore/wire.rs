@@ -1,0 +1,70 @@
+//! What is seen on the wire: that it tells nothing, and that no nonce protects two messages.
+
+use std::collections::BTreeMap;
+
+use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
+
+use super::{CLIENT_ID, SERVER_ID};
+use crate::model::Address;
+use crate::support::CLIENT;
+
+/// Who gave the number, and the number.
+type Nonce = (&'static [u8], Vec<u8>);
+
+/// Everything that was protected: with whose key, with which nonce, and what came of it.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    seen: BTreeMap<(Address, Nonce), Vec<u8>>,
+    /// Of the request with each token, its number.
+    numbers: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub messages: usize,
+}
+
+impl Recorder {
+    /// A message left, and is protected, with a nonce that no other one was protected with.
+    pub fn record(&mut self, from: Address, message: &OwnedMessage) {
+        let Some(value) = message.option(OptionNumber::OSCORE) else { return };
+        let number = value.split_first().map_or(&[][..], |(flags, rest)| &rest[..usize::from(flags & 7)]).to_vec();
+        let token = message.token().as_slice().to_vec();
+        let by = if from == CLIENT { CLIENT_ID } else { SERVER_ID };
+        let nonce = if message.code().is_request() {
+            self.numbers.insert(token, number.clone());
+            (by, number)
+        } else if number.is_empty() {
+            (CLIENT_ID, self.numbers[&token].clone())
+        } else {
+            (by, number)
+        };
+        self.messages += 1;
+        let sealed = message.payload().to_vec();
+        let before = self.seen.entry((from, nonce)).or_insert_with(|| sealed.clone());
+        assert_eq!(*before, sealed, "a nonce protects two messages: {message}");
+    }
+
+    /// The same of all these, in the order in which they left.
+    pub fn of<'a>(sent: impl IntoIterator<Item = (Address, &'a OwnedMessage)>) -> Self {
+        let mut recorder = Self::default();
+        sent.into_iter().for_each(|(from, message)| recorder.record(from, message));
+        recorder
+    }
+
+    /// How many different messages were protected.
+    pub fn different(&self) -> usize {
+        self.seen.len()
+    }
+}
+
+/// Nothing of a message but what everybody may know is seen.
+pub fn assert_opaque(message: &OwnedMessage, bytes: &[u8], secrets: &[&[u8]]) {
+    if message.code() == Code::EMPTY {
+        return;
+    }
+    assert!(message.option(OptionNumber::OSCORE).is_some(), "{message}");
+    let outer = [Code::POST, Code::FETCH, Code::CHANGED, Code::CONTENT];
+    assert!(outer.contains(&message.code()), "{message}");
+    let known = [OptionNumber::OSCORE, OptionNumber::OBSERVE, OptionNumber::MAX_AGE];
+    assert!(message.view().options().all(|option| known.contains(&option.number)), "{message}");
+    for secret in secrets {
+        assert!(!bytes.windows(secret.len()).any(|window| window == *secret), "{secret:?} in {message}");
+    }
+}

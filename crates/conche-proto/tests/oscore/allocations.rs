@@ -1,0 +1,28 @@
+//! What is unprotected goes through memory that is used again and again.
+
+use allocation_counter::measure;
+use conche_proto::codec::{Body, Code};
+
+use crate::support::pair;
+
+#[test]
+fn unprotecting_allocates_far_less_often_than_messages_come() {
+    let [mut client, mut server] = pair();
+    let body = Body::builder().path("/a/b").payload("what is it like today?").build().expect("legal");
+    let requests: Vec<_> = (0..100).map(|_| client.request(Code::FETCH, &body)).collect();
+    server.receive(&requests[0].0).expect("authentic");
+    let unprotecting = measure(|| {
+        for (request, _) in &requests[1..] {
+            server.receive(request).expect("authentic");
+        }
+    });
+    // Chunks of the pool; whatever else there was has to be returned.
+    assert!(unprotecting.count_total <= 3, "{unprotecting:?}");
+    let asked = requests.into_iter().map(|(_, binding)| binding);
+    assert_eq!(asked.map(|binding| binding.number()).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
+    let protecting = measure(|| {
+        client.contexts.protect_request(client.id, Code::FETCH, &body).expect("a number");
+    });
+    // The outer body: its bytes, and what counts who shares them.
+    assert!(protecting.count_total <= 2, "{protecting:?}");
+}

@@ -1,0 +1,35 @@
+//! A server that talks only to those who have a key, and a client that has one.
+
+use std::collections::HashMap;
+
+use conche::security::Secret;
+use conche::server::get;
+use conche::{Client, Server};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // ANCHOR: server
+    let keys = HashMap::from([(b"lamp-7".to_vec(), Secret::new(*b"a key of sixteen"))]);
+    let server = Server::builder()
+        .psk(move |identity: &[u8]| keys.get(identity).cloned())
+        .route("/temperature", get(async || "21.5"))
+        .bind("127.0.0.1:0")
+        .await?;
+    // ANCHOR_END: server
+
+    // ANCHOR: client
+    let client = Client::builder().psk(*b"lamp-7", Secret::new(*b"a key of sixteen"))?.build()?;
+    let uri = format!("coaps://{}/temperature", server.local_addr());
+    println!("{} degrees", client.get(uri).await?.text()?);
+    // ANCHOR_END: client
+
+    // ANCHOR: stranger
+    let stranger = Client::builder().psk(*b"lamp-7", Secret::new(*b"a wrong key"))?.build()?;
+    let uri = format!("coaps://{}/temperature", server.local_addr());
+    match stranger.get(uri).await {
+        Err(conche::Error::Handshake { source, .. }) => println!("a wrong key: {source}"),
+        other => println!("{other:?}"),
+    }
+    // ANCHOR_END: stranger
+    Ok(())
+}

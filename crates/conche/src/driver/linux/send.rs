@@ -1,0 +1,223 @@
+//! [`Sender`]: many datagrams with one call of the kernel, and those to one peer as one message (UDP_SEGMENT).
+//!
+//! The kernel cuts a message into datagrams of one size, of which the last may be shorter, after most of its way: one look at
+//! the route, one walk through filters and queues for all of them. Which size that is holds for all messages of a call.
+//!
+//! Not every device, tunnel or kernel can do this, and only a message that is sent shows it. What is refused leaves at once datagram
+//! by datagram.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
+
+use conche_proto::Ecn;
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::socket::{
+    ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, cmsg_space, getsockopt, sendmmsg, sendmsg, sockopt,
+};
+use smallvec::SmallVec;
+
+use super::MOST;
+use crate::driver::socket::Departure;
+
+/// The largest datagrams that become parts of a message. They pass any IPv6 path (a minimum MTU of 1280 bytes, RFC 8200 §5),
+/// since what is cut cannot be fragmented as well; and [`MOST`] of them fit one message.
+const LARGEST_SEGMENT: usize = 1280 - 40 - 8;
+
+thread_local! {
+    /// What the kernel reads of each message, by the bytes of control messages that each has: few numbers are possible. It
+    /// cannot be part of what moves between threads.
+    static HEADERS: RefCell<BTreeMap<usize, MultiHeaders<SockaddrStorage>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Datagrams that leave together, and where to.
+type Batch<'a> = SmallVec<[(&'a [u8], SocketAddr); MOST]>;
+
+/// How many datagrams each message has.
+type Messages = SmallVec<[usize; MOST]>;
+
+/// Sends what is to leave through one socket.
+#[derive(Debug)]
+pub(in crate::driver) struct Sender {
+    /// Nobody has refused yet to cut messages.
+    pub(in crate::driver) segments: bool,
+}
+
+impl Sender {
+    /// For this socket. A kernel that does not know the option would not refuse the control message either, but send all of a message as
+    /// one datagram.
+    pub(in crate::driver) fn new(socket: &socket2::Socket) -> Self {
+        Self { segments: getsockopt(socket, sockopt::UdpGsoSegment).is_ok() }
+    }
+
+    /// Sends datagrams from one local address and with one codepoint, and answers how many of them left; an error is of the
+    /// first, or of one that left before.
+    pub(in crate::driver) fn send_several<'a>(
+        &mut self,
+        socket: &impl AsRawFd,
+        datagrams: impl Iterator<Item = (&'a [u8], SocketAddr)>,
+        departure: &Departure,
+    ) -> io::Result<usize> {
+        let batch: Batch<'a> = datagrams.take(MOST).collect();
+        let mut refused = None;
+        if self.segments
+            && let Some((size, messages)) = messages(&batch)
+        {
+            match send_messages(socket, &batch, &messages, Some(size), departure) {
+                Ok(sent) => return Ok(messages.iter().take(sent).sum()),
+                Err(Errno::EAGAIN) => return Err(Errno::EAGAIN.into()),
+                Err(error) => refused = Some(error),
+            }
+        }
+        let sent = send_messages(socket, &batch, &[1; MOST][..batch.len()], None, departure)?;
+        // It was not the datagram. Others mean that the path is narrower still, or are of earlier datagrams.
+        if matches!(refused, Some(Errno::EIO | Errno::EINVAL)) {
+            self.segments = false;
+        }
+        Ok(sent)
+    }
+}
+
+/// The segments' size and the messages that the first of these datagrams become; `None` if that saves none.
+fn messages(batch: &[(&[u8], SocketAddr)]) -> Option<(u16, Messages)> {
+    let few = batch.iter().take_while(|(datagram, _)| datagram.len() <= LARGEST_SEGMENT).count();
+    let batch = &batch[..few];
+    let size = batch.iter().map(|(datagram, _)| datagram.len()).max()?;
+    let mut messages = Messages::new();
+    // Whom the last message is for, if others may follow in it.
+    let mut open = None;
+    for &(datagram, to) in batch {
+        match messages.last_mut() {
+            // Of nothing there is no segment.
+            Some(last) if open == Some(to) && !datagram.is_empty() => *last += 1,
+            _ => messages.push(1),
+        }
+        open = (datagram.len() == size).then_some(to);
+    }
+    (messages.len() < few).then_some((u16::try_from(size).ok()?, messages))
+}
+
+/// Sends messages of so many datagrams each, and answers how many messages left.
+fn send_messages(
+    socket: &impl AsRawFd,
+    batch: &[(&[u8], SocketAddr)],
+    messages: &[usize],
+    segment: Option<u16>,
+    departure: &Departure,
+) -> nix::Result<usize> {
+    with_control(departure, segment, |control| {
+        let mut parts: [_; MOST] = std::array::from_fn(|_| IoSlice::new(&[]));
+        for ((datagram, _), part) in batch.iter().zip(&mut parts) {
+            *part = IoSlice::new(datagram);
+        }
+        let (mut slices, mut addresses) = ([&parts[..0]; MOST], SmallVec::<[_; MOST]>::new());
+        let mut first = 0;
+        for (&count, slice) in messages.iter().zip(&mut slices) {
+            *slice = &parts[first..first + count];
+            addresses.push(Some(SockaddrStorage::from(batch[first].1)));
+            first += count;
+        }
+        // No more than what is used: the kernel takes what is left over for something malformed.
+        let bytes: usize = control.iter().map(space).sum();
+        let room = || (bytes > 0).then(|| Vec::with_capacity(bytes));
+        HEADERS.with_borrow_mut(|headers| {
+            let headers = headers.entry(bytes).or_insert_with(|| MultiHeaders::preallocate(MOST, room()));
+            let flags = MsgFlags::MSG_DONTWAIT;
+            sendmmsg(socket.as_raw_fd(), headers, &slices, &addresses, control, flags).map(Iterator::count)
+        })
+    })
+}
+
+/// Sends a datagram from the local address and with the codepoint that are asked for.
+pub(in crate::driver) fn send(socket: &impl AsRawFd, datagram: &[u8], departure: &Departure) -> io::Result<()> {
+    let to = SockaddrStorage::from(departure.to);
+    with_control(departure, None, |control| {
+        sendmsg(socket.as_raw_fd(), &[IoSlice::new(datagram)], control, MsgFlags::MSG_DONTWAIT, Some(&to))
+    })?;
+    Ok(())
+}
+
+/// Calls a function with what the kernel has to know of such a departure, and of messages that it is to cut.
+fn with_control<T>(
+    departure: &Departure,
+    segment: Option<u16>,
+    send: impl FnOnce(&[ControlMessage<'_>]) -> nix::Result<T>,
+) -> nix::Result<T> {
+    let (v4, v6, tos, class);
+    let local = match departure.local {
+        None => None,
+        Some(IpAddr::V4(address)) => {
+            let source = libc::in_addr { s_addr: u32::from(address).to_be() };
+            v4 = libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: source, ipi_addr: libc::in_addr { s_addr: 0 } };
+            Some(ControlMessage::Ipv4PacketInfo(&v4))
+        }
+        Some(IpAddr::V6(address)) => {
+            let source = libc::in6_addr { s6_addr: address.octets() };
+            v6 = libc::in6_pktinfo { ipi6_addr: source, ipi6_ifindex: 0 };
+            Some(ControlMessage::Ipv6PacketInfo(&v6))
+        }
+    };
+    let ecn = match departure.ecn {
+        Ecn::NotCapable => None,
+        codepoint if departure.to.ip().to_canonical().is_ipv4() => {
+            tos = codepoint.bits();
+            Some(ControlMessage::Ipv4Tos(&tos))
+        }
+        codepoint => {
+            class = codepoint.bits().into();
+            Some(ControlMessage::Ipv6TClass(&class))
+        }
+    };
+    let segment = segment.as_ref().map(ControlMessage::UdpGsoSegments);
+    let control: SmallVec<[_; 3]> = local.into_iter().chain(ecn).chain(segment).collect();
+    send(&control)
+}
+
+/// What a control message takes of those that [`with_control`] makes.
+fn space(control: &ControlMessage<'_>) -> usize {
+    match control {
+        ControlMessage::Ipv4PacketInfo(_) => cmsg_space::<libc::in_pktinfo>(),
+        ControlMessage::Ipv6PacketInfo(_) => cmsg_space::<libc::in6_pktinfo>(),
+        ControlMessage::Ipv4Tos(_) => cmsg_space::<u8>(),
+        ControlMessage::UdpGsoSegments(_) => cmsg_space::<u16>(),
+        _ => cmsg_space::<i32>(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The segments' size and the messages of datagrams of so many bytes, each to one of these ports.
+    fn of(datagrams: &[(usize, u16)]) -> Option<(u16, Vec<usize>)> {
+        let bytes = [0; 2 * LARGEST_SEGMENT];
+        let batch =
+            datagrams.iter().map(|&(length, port)| (&bytes[..length], SocketAddr::from(([127, 0, 0, 1], port))));
+        messages(&batch.collect::<Vec<_>>()).map(|(size, messages)| (size, messages.to_vec()))
+    }
+
+    #[test]
+    fn neighbours_to_one_peer_become_a_message_of_which_only_the_last_is_shorter() {
+        assert_eq!(of(&[(73, 1), (73, 1), (73, 1), (73, 2), (73, 2)]), Some((73, vec![3, 2])));
+        assert_eq!(of(&[(4, 1), (73, 1), (73, 1), (4, 1), (4, 1), (73, 1)]), Some((73, vec![1, 3, 1, 1])));
+        assert_eq!(of(&[(73, 1), (73, 2), (73, 1), (73, 2)]), None, "none has a neighbour to the same peer");
+        assert_eq!(of(&[(0, 1), (0, 1)]), None, "of nothing there is no segment");
+        assert_eq!(of(&[(73, 1), (73, 1), (0, 1)]), Some((73, vec![2, 1])));
+    }
+
+    #[test]
+    fn what_might_be_too_large_for_a_path_is_no_part_of_a_message() {
+        const MOST: usize = LARGEST_SEGMENT;
+        assert_eq!(of(&[(MOST, 1), (MOST, 1)]), Some((1232, vec![2])));
+        assert_eq!(of(&[(MOST + 1, 1), (MOST + 1, 1)]), None);
+        assert_eq!(of(&[(9, 1), (9, 1), (MOST + 1, 1), (9, 1)]), Some((9, vec![2])), "the others follow");
+    }
+
+    #[test]
+    fn a_full_message_is_no_longer_than_a_datagram_may_be() {
+        const { assert!(MOST * LARGEST_SEGMENT <= 65_507 && MOST <= 64) };
+    }
+}

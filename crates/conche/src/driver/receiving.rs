@@ -1,0 +1,101 @@
+//! What comes out of the socket, on its way to the endpoint.
+
+use std::io;
+
+use conche_proto::{Input, Undrained};
+use tracing::{debug, warn};
+
+use super::secured::Secured;
+use super::socket::{self, Arrival, Received};
+use super::{BATCH, Driver, PAUSE};
+use crate::settings::SharedController;
+
+impl<C: SharedController> Driver<C> {
+    pub(super) async fn receive(&mut self, ready: io::Result<()>) {
+        self.now = self.clock.now();
+        let taken = match ready {
+            Ok(()) => self.take_batch().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = taken {
+            if let Some(held_back) = self.receive_errors.passes(tokio::time::Instant::now()) {
+                warn!(%error, held_back, "receiving failed");
+            }
+            tokio::time::sleep(PAUSE).await;
+            self.now = self.clock.now();
+        }
+    }
+
+    async fn take_batch(&mut self) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let received = match self.socket.receive(&mut self.incoming) {
+                Ok(Received::Nothing) => break,
+                Ok(received) => received,
+                // It was about an earlier datagram, of which the error queue tells more.
+                Err(error) if socket::is_about_a_peer(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            if let (Received::Datagram(arrival), Some(secured)) = (&received, &self.secured) {
+                let is_record = Secured::is_record(arrival.datagram(&self.incoming).bytes);
+                if is_record || !secured.takes_plaintext() {
+                    self.take_record(*arrival);
+                    if self.outgoing.is_full() {
+                        self.send_all().await;
+                    }
+                    continue;
+                }
+            }
+            if let Received::Datagram(arrival) = received
+                && self.traffic.tells()
+            {
+                self.traffic.arrived(self.now, &arrival.datagram(&self.incoming));
+            }
+            if self.hand_in(&received).is_err() {
+                self.drain().await;
+                // With nothing left to poll it is taken in.
+                let _ = self.hand_in(&received);
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_in(&mut self, received: &Received) -> Result<(), Undrained> {
+        let input = match *received {
+            Received::Datagram(arrival) if self.traffic.is_watched() => return self.hand_in_watched(arrival),
+            Received::Datagram(arrival) => Input::Datagram(arrival.datagram(&self.incoming)),
+            Received::Unreachable { peer, quoted } => {
+                debug!(%peer, "the network reports the peer unreachable");
+                self.traffic.unreachable(self.now, peer);
+                let quoted = &self.incoming[..quoted];
+                if Secured::is_record(quoted) {
+                    if !self.retry_unreachable {
+                        let quoted = quoted.to_vec();
+                        self.unreachable_for_sessions(peer, &quoted);
+                    }
+                    return Ok(());
+                }
+                if self.retry_unreachable && is_confirmable(quoted) {
+                    return Ok(());
+                }
+                Input::Unreachable { peer, quoted: Some(quoted) }
+            }
+            Received::Nothing => return Ok(()),
+        };
+        self.endpoint.handle(self.now, input)
+    }
+
+    /// Hands in a datagram, and tells what became of it.
+    fn hand_in_watched(&mut self, arrival: Arrival) -> Result<(), Undrained> {
+        let datagram = arrival.datagram(&self.incoming);
+        let before = *self.endpoint.stats();
+        self.endpoint.handle(self.now, Input::Datagram(datagram))?;
+        self.traffic.taken_in(self.now, &datagram, &before, self.endpoint.stats());
+        self.traffic.path(self.now, datagram.from, self.endpoint.snapshot(&datagram.from));
+        Ok(())
+    }
+}
+
+/// A datagram of ours, of which this is the beginning, is a Confirmable message (RFC 7252 §3).
+fn is_confirmable(quoted: &[u8]) -> bool {
+    quoted.first().is_some_and(|first| first >> 4 & 0b11 == 0)
+}

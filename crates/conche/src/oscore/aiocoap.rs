@@ -1,0 +1,141 @@
+//! The directory of aiocoap: `settings.json` and `secret.json` hold the credentials, each item in one of them; and the map in
+//! which programs that use aiocoap say what each directory is for.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::libcoap::{aead_named, hexadecimal};
+use super::{Aead, Credentials, EndId, Hkdf, OpenError};
+
+/// Files of a directory that hold credentials.
+pub(super) const FILES: [&str; 2] = ["secret.json", "settings.json"];
+
+/// The item that nobody else may read.
+const SECRET: &str = "secret";
+
+/// The items of such a file.
+pub(super) fn items(file: &Path, text: &[u8]) -> Result<Map<String, Value>, OpenError> {
+    match serde_json::from_slice(text) {
+        Ok(Value::Object(items)) => Ok(items),
+        Ok(_) => Err(OpenError::wrong(file, None, "it is to be a JSON object")),
+        Err(error) => Err(OpenError::wrong(file, Some(error.line()), error.to_string())),
+    }
+}
+
+/// Whether a file holds the master secret.
+pub(super) fn has_secret(items: &Map<String, Value>) -> bool {
+    items.keys().any(|key| bare(key) == SECRET)
+}
+
+fn bare(key: &str) -> &str {
+    key.strip_suffix("_hex").or_else(|| key.strip_suffix("_ascii")).unwrap_or(key)
+}
+
+/// Credentials of the items of both files. `directory` is what errors name.
+pub(super) fn credentials(directory: &Path, files: &[Map<String, Value>]) -> Result<Credentials, OpenError> {
+    let wrong = |what: String| OpenError::wrong(directory, None, what);
+    let mut items = Map::new();
+    for (key, value) in files.iter().flatten() {
+        if items.keys().any(|other| bare(other) == bare(key)) {
+            return Err(wrong(format!("{} is there twice", bare(key))));
+        }
+        items.insert(key.clone(), value.clone());
+    }
+    let read = Items(items);
+    let id = |name| {
+        let id = read.required(name)?;
+        EndId::new(&id).ok_or_else(|| format!("{name} has {} bytes: {} at most", id.len(), EndId::LONGEST))
+    };
+    let read_all = || {
+        let unsupported = |name: &str, value: &str| format!("{name} {value} is not supported");
+        let aead = match read.text("algorithm")? {
+            None => Aead::default(),
+            Some(name) => {
+                aead_named(name).and_then(Aead::from_number).ok_or_else(|| unsupported("the algorithm", name))?
+            }
+        };
+        let hkdf = match read.text("kdf-hashfun")? {
+            None | Some("sha256") => Hkdf::Sha256,
+            Some("sha512") => Hkdf::Sha512,
+            Some(name) => return Err(unsupported("the hash function", name)),
+        };
+        Ok(Credentials {
+            master_salt: read.bytes("salt")?.unwrap_or_default(),
+            id_context: read.bytes("id-context")?.map(Vec::into_boxed_slice),
+            aead,
+            hkdf,
+            ..Credentials::new(read.required(SECRET)?, id("sender-id")?, id("recipient-id")?)
+        })
+    };
+    read_all().map_err(wrong)
+}
+
+struct Items(Map<String, Value>);
+
+impl Items {
+    /// Bytes, as `NAME_hex` or `NAME_ascii`.
+    fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        if let Some(value) = self.0.get(&format!("{name}_hex")) {
+            let bytes = value.as_str().and_then(hexadecimal);
+            return bytes.map(Some).ok_or_else(|| format!("{name}_hex is to be an even number of hexadecimal digits"));
+        }
+        if let Some(value) = self.0.get(&format!("{name}_ascii")) {
+            let text = value.as_str().filter(|text| text.is_ascii());
+            return text
+                .map(|text| Some(text.as_bytes().to_vec()))
+                .ok_or_else(|| format!("{name}_ascii is to be ASCII text"));
+        }
+        match self.0.contains_key(name) {
+            true => Err(format!("{name} is to be {name}_hex or {name}_ascii")),
+            false => Ok(None),
+        }
+    }
+
+    fn required(&self, name: &str) -> Result<Vec<u8>, String> {
+        self.bytes(name)?.ok_or_else(|| format!("there is no {name}_hex or {name}_ascii"))
+    }
+
+    fn text(&self, name: &str) -> Result<Option<&str>, String> {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(value) => value.as_str().map(Some).ok_or_else(|| format!("{name} is to be a text")),
+        }
+    }
+}
+
+/// An entry of a credentials map: what to use a directory for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// A pattern of URIs such as `coap://example.com/*`, or a name that begins with a colon, by which a server knows a client.
+    pub key: String,
+    /// The directory with the credentials.
+    pub directory: PathBuf,
+}
+
+/// Reads a credentials map of aiocoap: `{"coap://example.com/*": {"oscore": {"basedir": "client/"}}}`. Entries that are not
+/// about OSCORE are left out, and what begins with a colon in place of an entry refers to the one of that name. Directories are
+/// relative to that of the file.
+///
+/// # Errors
+///
+/// [`OpenError`].
+pub fn read_map(file: impl AsRef<Path>) -> Result<Vec<Reference>, OpenError> {
+    let file = file.as_ref();
+    let text = std::fs::read(file).map_err(OpenError::io(file))?;
+    let items = items(file, &text)?;
+    let base = file.parent().unwrap_or(Path::new(""));
+    let mut references = Vec::new();
+    for (key, value) in &items {
+        let entry = match value.as_str() {
+            Some(name) => items.get(name).ok_or_else(|| OpenError::wrong(file, None, format!("there is no {name}")))?,
+            None => value,
+        };
+        let Some(oscore) = entry.get("oscore") else { continue };
+        let directory = oscore.get("basedir").or_else(|| oscore.get("contextfile")).and_then(Value::as_str);
+        let directory =
+            directory.ok_or_else(|| OpenError::wrong(file, None, format!("{key}: \"oscore\" needs \"basedir\"")))?;
+        references.push(Reference { key: key.clone(), directory: base.join(directory) });
+    }
+    Ok(references)
+}

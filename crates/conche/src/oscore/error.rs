@@ -1,0 +1,64 @@
+//! [`OpenError`]: why credentials cannot be used.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::CredentialsError;
+
+/// Credentials cannot be used: which file, where in it, and what is wrong.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// It cannot be read or written.
+    #[error("{}: {error}", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// Others than its owner can read the master secret, or write it.
+    #[error("{0}: others can read the secret in it: chmod 600 {0}", file.display())]
+    Exposed {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Another program, or this one, uses the same credentials, and would use the same numbers.
+    #[error("{}: these credentials are in use already", file.display())]
+    InUse {
+        /// The lock file, or the one with the numbers.
+        file: PathBuf,
+    },
+    /// It does not say what it should.
+    #[error("{}{}: {what}", file.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
+    Wrong {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1 on, if it is one.
+        line: Option<usize>,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+    /// What it says cannot be safe.
+    #[error("{}: {error}", file.display())]
+    Credentials {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        error: CredentialsError,
+    },
+}
+
+impl OpenError {
+    pub(super) fn io(file: &Path) -> impl FnOnce(io::Error) -> Self {
+        |error| Self::Io { file: file.to_owned(), error }
+    }
+
+    pub(super) fn wrong(file: &Path, line: Option<usize>, what: impl Into<String>) -> Self {
+        Self::Wrong { file: file.to_owned(), line, what: what.into() }
+    }
+}

@@ -1,0 +1,178 @@
+//! [`Keeper`]: the credentials of one pair of ends, and the file that tells how far they are used.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Context, Credentials, NumberStore, OpenError, ReplayWindow, Start, aiocoap, libcoap, sequence};
+use crate::files;
+
+/// Bytes of a file with credentials at most.
+const MOST_BYTES: usize = 65_536;
+
+/// Credentials, where they are used up to, and the lock that says that they are used here. Its functions wait for the disk.
+#[derive(Debug)]
+pub struct Keeper {
+    credentials: Credentials,
+    /// `sequence.json`, or what has its part.
+    pub(super) file: PathBuf,
+    /// Held until this is dropped.
+    _lock: File,
+    is_started: bool,
+}
+
+impl Keeper {
+    /// Reads a configuration file of libcoap, or a directory of aiocoap, and locks what it names: one pair of ends. A file of
+    /// several recipients is refused, as this end would have one key, and so one row of numbers, for all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]: among others if others can read the secret, or another program uses the same credentials.
+    pub fn open(path: impl AsRef<Path>) -> Result<Vec<Self>, OpenError> {
+        let path = path.as_ref();
+        // Behind two links there are the same numbers.
+        let path = &fs::canonicalize(path).map_err(OpenError::io(path))?;
+        if path.is_dir() {
+            return Self::open_directory(path).map(|keeper| vec![keeper]);
+        }
+        let text = read(path)?;
+        check_mode(path)?;
+        let text = String::from_utf8(text).map_err(|_| OpenError::wrong(path, None, "it is no text"))?;
+        let credentials = libcoap::parse(path, &text)?;
+        let beside = |extension: &str| {
+            let mut file = path.as_os_str().to_owned();
+            file.push(extension);
+            PathBuf::from(file)
+        };
+        Self::new(path, credentials, beside(".sequence.json"), &beside(".lock")).map(|keeper| vec![keeper])
+    }
+
+    fn open_directory(directory: &Path) -> Result<Self, OpenError> {
+        let mut all = Vec::new();
+        for name in aiocoap::FILES {
+            let file = directory.join(name);
+            let text = read(&file)?;
+            if text.is_empty() {
+                continue;
+            }
+            let items = aiocoap::items(&file, &text)?;
+            if aiocoap::has_secret(&items) {
+                check_mode(&file)?;
+            }
+            all.push(items);
+        }
+        let credentials = aiocoap::credentials(directory, &all)?;
+        Self::new(directory, credentials, directory.join("sequence.json"), &directory.join("lock"))
+    }
+
+    fn new(path: &Path, credentials: Credentials, file: PathBuf, lock: &Path) -> Result<Self, OpenError> {
+        credentials.check().map_err(|error| OpenError::Credentials { file: path.to_owned(), error })?;
+        let mut options = OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(false).open(lock).map_err(OpenError::io(lock))?;
+        match opened.try_lock() {
+            Ok(()) => Ok(Self { credentials, file, _lock: opened, is_started: false }),
+            Err(TryLockError::WouldBlock) => Err(OpenError::InUse { file: lock.to_owned() }),
+            Err(TryLockError::Error(error)) => Err(OpenError::io(lock)(error)),
+        }
+    }
+
+    /// What the file says.
+    #[must_use]
+    pub const fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
+    /// A context that goes on where the last one ended. That the credentials are in use is on the disk before: whatever happens
+    /// from now on, the next start knows.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]: the file cannot be written, or does not say how far numbers are used; or there was a context already. A file
+    /// that was lost is taken for one that never was, which would repeat nonces.
+    pub fn start(&mut self) -> Result<Context, OpenError> {
+        let start = self.begin()?;
+        let next = match start {
+            Start::First => 0,
+            Start::Restarted { next } | Start::Resumed { next, .. } => next,
+        };
+        self.reserve(next).map_err(OpenError::io(&self.file))?;
+        let context = Context::derive(&self.credentials, start);
+        context.map_err(|error| OpenError::Credentials { file: self.file.clone(), error })
+    }
+
+    /// Where the last context ended, for whoever writes that the credentials are in use before they are.
+    pub(super) fn begin(&mut self) -> Result<Start, OpenError> {
+        let start = self.read()?;
+        self.is_started = true;
+        Ok(start)
+    }
+
+    /// Where the last context ended, if there is none now.
+    fn read(&self) -> Result<Start, OpenError> {
+        if self.is_started {
+            return Err(OpenError::InUse { file: self.file.clone() });
+        }
+        let text = files::read_up_to(&self.file, sequence::MOST_BYTES).map_err(OpenError::io(&self.file))?;
+        if text.is_empty() && self.file.exists() {
+            return Err(OpenError::wrong(&self.file, None, "it is empty: how far numbers were used is lost"));
+        }
+        sequence::parse(&self.file, &text)
+    }
+
+    /// Writes that numbers below this may have been used, as
+    /// [`Contexts::poll_reserve`](conche_proto::oscore::Contexts::poll_reserve) asks for it.
+    ///
+    /// # Errors
+    ///
+    /// It is not on the disk.
+    pub fn reserve(&self, up_to: u64) -> io::Result<()> {
+        files::replace(&self.file, sequence::in_use(up_to).as_bytes())
+    }
+
+    /// Writes what the context has used and received, when it will not be used any more: the next start needs no Echo.
+    ///
+    /// # Errors
+    ///
+    /// It is not on the disk. Then the next start goes on with what was reserved.
+    pub fn close(self, context: &Context) -> io::Result<()> {
+        self.finish(context.next_number(), context.window())
+    }
+}
+
+/// One file says all: what is reserved takes the place of what was closed.
+impl NumberStore for Keeper {
+    fn kept(&self) -> io::Result<Start> {
+        self.read().map_err(io::Error::other)
+    }
+
+    fn reserve(&self, up_to: u64) -> io::Result<()> {
+        Self::reserve(self, up_to)
+    }
+
+    fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
+        files::replace(&self.file, sequence::at_rest(next, window).as_bytes())
+    }
+}
+
+/// All of a file; nothing if it is not there.
+fn read(file: &Path) -> Result<Vec<u8>, OpenError> {
+    let text = files::read_up_to(file, MOST_BYTES + 1).map_err(OpenError::io(file))?;
+    if text.len() > MOST_BYTES {
+        return Err(OpenError::wrong(file, None, format!("it has more than {MOST_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
+/// Only the owner may read a secret.
+#[cfg(unix)]
+fn check_mode(file: &Path) -> Result<(), OpenError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = fs::metadata(file).map_err(OpenError::io(file))?.permissions().mode();
+    if mode & 0o077 == 0 { Ok(()) } else { Err(OpenError::Exposed { file: file.to_owned() }) }
+}
+
+/// Who may read a file is not told here.
+#[cfg(not(unix))]
+fn check_mode(_: &Path) -> Result<(), OpenError> {
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! The configuration file of libcoap: coap_oscore_conf(5).
+//!
+//! Each line is `keyword,encoding,value`; lines that begin with `#` and empty ones say nothing. `replay_window`, `ssn_freq` and
+//! `rfc8613_b_1_2` are read, and change nothing: the window has always 32 numbers, numbers are reserved many at a time, and
+//! a window that is not known is always synchronised by Echo.
+
+use std::path::Path;
+
+use super::{Aead, Credentials, EndId, Hkdf, OpenError, Secret};
+
+/// Those for the one recipient that the file names.
+pub(super) fn parse(file: &Path, text: &str) -> Result<Credentials, OpenError> {
+    let mut read = Read::default();
+    for (line, number) in text.lines().zip(1..) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        read.line(line).map_err(|what| OpenError::wrong(file, Some(number), what))?;
+    }
+    let missing = |keyword: &str| OpenError::wrong(file, None, format!("there is no {keyword}"));
+    let secret = read.secret.ok_or_else(|| missing("master_secret"))?;
+    let sender_id = read.sender_id.ok_or_else(|| missing("sender_id"))?;
+    let recipient_id = read.recipient_id.ok_or_else(|| missing("recipient_id"))?;
+    Ok(Credentials {
+        master_salt: read.salt.unwrap_or_default(),
+        id_context: read.id_context.map(Vec::into_boxed_slice),
+        aead: read.aead.unwrap_or_default(),
+        hkdf: read.hkdf.unwrap_or_default(),
+        ..Credentials::new(secret, sender_id, recipient_id)
+    })
+}
+
+#[derive(Default)]
+struct Read {
+    secret: Option<Secret>,
+    salt: Option<Vec<u8>>,
+    id_context: Option<Vec<u8>>,
+    sender_id: Option<EndId>,
+    recipient_id: Option<EndId>,
+    aead: Option<Aead>,
+    hkdf: Option<Hkdf>,
+}
+
+impl Read {
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let mut parts = line.splitn(3, ',');
+        let (Some(keyword), Some(encoding), Some(value)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err("a line is keyword,encoding,value".to_owned());
+        };
+        let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
+        match keyword {
+            "master_secret" => once(keyword, &mut self.secret, bytes(encoding, value)?.into()),
+            "master_salt" => once(keyword, &mut self.salt, bytes(encoding, value)?),
+            "id_context" => once(keyword, &mut self.id_context, bytes(encoding, value)?),
+            "sender_id" => once(keyword, &mut self.sender_id, id(encoding, value)?),
+            "recipient_id" => {
+                once(keyword, &mut self.recipient_id, id(encoding, value)?).map_err(|given| {
+                    format!(
+                        "{given}: several recipients would share the key of this end, and its numbers; give each a file with \
+                         another sender_id or id_context"
+                    )
+                })
+            }
+            "aead_alg" => {
+                let known = |number| Aead::from_number(number).ok_or_else(|| unknown_algorithm(value));
+                once(keyword, &mut self.aead, known(number(encoding, value, aead_named)?)?)
+            }
+            "hkdf_alg" => {
+                let known = |number| Hkdf::from_number(number).ok_or_else(|| unknown_algorithm(value));
+                once(keyword, &mut self.hkdf, known(number(encoding, value, hkdf_named)?)?)
+            }
+            "replay_window" | "ssn_freq" => number(encoding, value, |_| None).map(|_| ()),
+            "rfc8613_b_1_2" => boolean(encoding, value).map(|_| ()),
+            "rfc8613_b_2" if !boolean(encoding, value)? => Ok(()),
+            "rfc8613_b_2" => {
+                Err("contexts that are derived several times (RFC 8613 appendix B.2) are not supported".to_owned())
+            }
+            _ => Err(format!("{keyword} is not supported")),
+        }
+    }
+}
+
+fn once<T>(keyword: &str, place: &mut Option<T>, value: T) -> Result<(), String> {
+    match place.replace(value) {
+        Some(_) => Err(format!("{keyword} was given before")),
+        None => Ok(()),
+    }
+}
+
+fn bytes(encoding: &str, value: &str) -> Result<Vec<u8>, String> {
+    match encoding {
+        "ascii" if value.is_ascii() => Ok(value.as_bytes().to_vec()),
+        "ascii" => Err("the value is not ASCII".to_owned()),
+        "hex" => hexadecimal(value).ok_or_else(|| "the value is to be an even number of hexadecimal digits".to_owned()),
+        _ => Err(format!("the encoding is {encoding}: hex or ascii is right here")),
+    }
+}
+
+/// The bytes of hexadecimal digits, two for each.
+pub(super) fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        digits.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
+    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
+    Some(digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
+}
+
+fn id(encoding: &str, value: &str) -> Result<EndId, String> {
+    let bytes = bytes(encoding, value)?;
+    EndId::new(&bytes).ok_or_else(|| format!("an ID of {} bytes: {} at most", bytes.len(), EndId::LONGEST))
+}
+
+fn number(encoding: &str, value: &str, named: impl Fn(&str) -> Option<i32>) -> Result<i32, String> {
+    match encoding {
+        "integer" => value.parse().map_err(|_| format!("{value} is no integer")),
+        "text" => named(value).ok_or_else(|| unknown_algorithm(value)),
+        _ => Err(format!("the encoding is {encoding}: integer or text is right here")),
+    }
+}
+
+fn boolean(encoding: &str, value: &str) -> Result<bool, String> {
+    match (encoding, value) {
+        ("bool", "true") => Ok(true),
+        ("bool", "false") => Ok(false),
+        _ => Err("bool,true or bool,false is right here".to_owned()),
+    }
+}
+
+fn unknown_algorithm(value: &str) -> String {
+    format!("the algorithm {value} is not supported")
+}
+
+/// By its name in the registry "COSE Algorithms".
+pub(super) fn aead_named(name: &str) -> Option<i32> {
+    let number = match name {
+        "AES-CCM-16-64-128" => 10,
+        "AES-CCM-16-64-256" => 11,
+        "AES-CCM-16-128-128" => 30,
+        "AES-CCM-16-128-256" => 31,
+        _ => return None,
+    };
+    Some(number)
+}
+
+fn hkdf_named(name: &str) -> Option<i32> {
+    match name {
+        "direct+HKDF-SHA-256" => Some(-10),
+        "direct+HKDF-SHA-512" => Some(-11),
+        _ => None,
+    }
+}

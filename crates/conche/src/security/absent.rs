@@ -1,0 +1,17 @@
+//! Without the feature `dtls` nothing is secured.
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Security(());
+
+impl Security {
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(crate) fn longest_message(&self) -> Option<usize> {
+        None
+    }
+
+    #[cfg(feature = "oscore")]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(crate) fn names_clients(&self) -> bool {
+        false
+    }
+}

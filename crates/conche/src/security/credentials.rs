@@ -1,0 +1,117 @@
+//! What is shown, and what is believed.
+
+use std::time::Duration;
+
+use conche_dtls::{
+    ClientCredentials, CredentialsError, KeyLog, OwnCertificate, ServerCertificate, ServerCredentials, ServerKeys,
+    Trust,
+};
+
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+
+use super::HandshakeError;
+
+/// Certificates (DER) that are believed for themselves, and those that may stand between them and a peer's.
+#[derive(Clone, Debug, Default)]
+pub struct Roots {
+    roots: Vec<Vec<u8>>,
+    intermediates: Vec<Vec<u8>>,
+}
+
+impl Roots {
+    /// These, in DER.
+    ///
+    /// # Errors
+    /// One of them is no certificate, or there is none.
+    pub fn new(roots: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Result<Self, CredentialsError> {
+        let roots: Vec<Vec<u8>> = roots.into_iter().map(Into::into).collect();
+        if roots.is_empty() {
+            return Err(CredentialsError::Certificate);
+        }
+        let roots = Self { roots, intermediates: Vec::new() };
+        roots.trust(Duration::ZERO)?;
+        Ok(roots)
+    }
+
+    /// Those of a text of PEM (RFC 7468), all of them.
+    ///
+    /// # Errors
+    /// There is none, or one of them is no certificate.
+    pub fn from_pem(text: &[u8]) -> Result<Self, CredentialsError> {
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+        let certificates = certificates.map_err(|_| CredentialsError::Certificate)?;
+        Self::new(certificates.iter().map(|certificate| certificate.to_vec()))
+    }
+
+    /// With these certificates (DER) between them and those of peers. Peers send their own only.
+    #[must_use]
+    pub fn with_intermediates(self, certificates: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
+        Self { intermediates: certificates.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    fn trust(&self, epoch: Duration) -> Result<Trust, CredentialsError> {
+        let trust = Trust::new(self.roots.iter().map(Vec::as_slice), epoch)?;
+        Ok(trust.with_intermediates(self.intermediates.iter().map(Vec::as_slice)))
+    }
+}
+
+/// Whom a client or a server is to others, and whom it believes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Security {
+    pub(crate) psk: Option<ClientCredentials>,
+    pub(crate) roots: Option<Roots>,
+    pub(crate) own: Option<OwnCertificate>,
+    pub(crate) keys: Option<ServerKeys>,
+    pub(crate) certificate: Option<OwnCertificate>,
+    pub(crate) client_roots: Option<Roots>,
+    pub(crate) key_log: Option<KeyLog>,
+}
+
+impl Security {
+    /// Nothing is secured.
+    pub(crate) fn is_none(&self) -> bool {
+        self.psk.is_none() && self.roots.is_none() && !self.is_server()
+    }
+
+    /// Bytes of the largest message that goes through a session, if there may be one: a record carries no more (RFC 5246 §6.2.1).
+    pub(crate) fn longest_message(&self) -> Option<usize> {
+        (!self.is_none()).then_some(1 << 14)
+    }
+
+    /// Clients have to have a session.
+    pub(crate) fn is_server(&self) -> bool {
+        self.keys.is_some() || self.certificate.is_some()
+    }
+
+    /// Clients show who they are.
+    #[cfg(feature = "oscore")]
+    pub(crate) fn names_clients(&self) -> bool {
+        self.keys.is_some() || self.certificate.is_some() && self.client_roots.is_some()
+    }
+
+    /// There is a pre-shared key to show.
+    pub(crate) fn has_psk(&self) -> bool {
+        self.psk.is_some()
+    }
+
+    /// What a server of this name is shown, and whom we believe to be it. `epoch` is the time since 1970 when the clock showed zero.
+    pub(crate) fn client_credentials(&self, name: &str, epoch: Duration) -> Result<ClientCredentials, HandshakeError> {
+        if let Some(psk) = &self.psk {
+            return Ok(psk.clone());
+        }
+        let roots = self.roots.as_ref().ok_or_else(HandshakeError::none)?;
+        let trust = roots.trust(epoch).map_err(|error| HandshakeError::new(&error))?;
+        ClientCredentials::certificate(self.own.clone(), trust, name).map_err(|error| HandshakeError::new(&error))
+    }
+
+    /// What clients are let in by.
+    pub(crate) fn server_credentials(&self, epoch: Duration) -> Result<Option<ServerCredentials>, CredentialsError> {
+        if !self.is_server() {
+            return Ok(None);
+        }
+        let clients = self.client_roots.as_ref().map(|roots| roots.trust(epoch)).transpose()?;
+        let certificate = self.certificate.clone().map(|own| ServerCertificate { own, clients });
+        Ok(Some(ServerCredentials { psk: self.keys.clone(), certificate }))
+    }
+}

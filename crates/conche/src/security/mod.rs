@@ -1,0 +1,92 @@
+//! Who may talk to whom over DTLS (RFC 7252 §9): pre-shared keys and certificates.
+//!
+//! A client with a key asks `coaps` URIs, and a server with keys answers nothing else:
+//!
+//! ```
+//! # #[cfg(feature = "dtls")] {
+//! use conche::security::Secret;
+//! use conche::server::get;
+//! use conche::{Client, Server};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let keys = |identity: &[u8]| (identity == b"lamp-7").then(|| Secret::new(*b"sesame"));
+//! let server = Server::builder().psk(keys).route("/hello", get(async || "world")).bind("127.0.0.1:0").await?;
+//!
+//! let client = Client::builder().psk(*b"lamp-7", Secret::new(*b"sesame"))?.build()?;
+//! let uri = format!("coaps://{}/hello", server.local_addr());
+//! assert_eq!(client.get(uri).await?.text()?, "world");
+//! # Ok(())
+//! # }
+//! # }
+//! ```
+//!
+//! A session is opened for the first request to a server and used by all that follow, with congestion control of its own. An exchange
+//! never goes on in another session than it has begun in. When a request gets no answer in its time, its session is given up, so
+//! that the next request begins a new one: a server that has restarted cannot say that it has forgotten the old one.
+//!
+//! DTLS 1.2 (RFC 6347) with TLS_PSK_WITH_AES_128_CCM_8 for keys, and with ECDHE_ECDSA and AES-GCM or ChaCha20-Poly1305 for certificates.
+//! [`conche_dtls`](https://docs.rs/conche-dtls) says what is bounded, and what costs a server nothing.
+
+#[cfg(not(feature = "dtls"))]
+mod absent;
+#[cfg(feature = "dtls")]
+mod credentials;
+mod identity;
+
+use std::fmt;
+use std::sync::Arc;
+
+#[cfg(not(feature = "dtls"))]
+pub(crate) use absent::Security;
+#[cfg(feature = "dtls")]
+pub use conche_dtls::{CredentialsError, KeyLog, Keys, OwnCertificate, Secret};
+#[cfg(feature = "dtls")]
+pub use credentials::Roots;
+#[cfg(feature = "dtls")]
+pub(crate) use credentials::Security;
+pub use identity::Identity;
+
+/// Why there is no session with a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct HandshakeError {
+    what: Arc<str>,
+    unreachable: bool,
+}
+
+impl HandshakeError {
+    pub(crate) fn new(what: &dyn fmt::Display) -> Self {
+        Self { what: what.to_string().into(), unreachable: false }
+    }
+
+    /// A server with keys was to ask without a session.
+    pub(crate) fn unprotected() -> Self {
+        Self::new(&"a server with keys asks nobody without a session: use coaps")
+    }
+
+    /// As [`new`](Self::new), of nobody who answers.
+    pub(crate) fn silence(what: &dyn fmt::Display) -> Self {
+        Self { unreachable: true, ..Self::new(what) }
+    }
+
+    /// There is nothing to open a session with.
+    pub(crate) fn none() -> Self {
+        Self::new(&"there is no key to show, and there are no roots to believe in")
+    }
+
+    #[cfg(feature = "dtls")]
+    pub(crate) fn unreachable() -> Self {
+        Self::silence(&"nobody is there")
+    }
+
+    pub(crate) fn late() -> Self {
+        Self::silence(&"the request's time was over before the handshake was")
+    }
+
+    /// The server did not answer, or the network has no way to it.
+    #[must_use]
+    pub fn is_timeout_or_unreachable(&self) -> bool {
+        self.unreachable
+    }
+}

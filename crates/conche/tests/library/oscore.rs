@@ -1,0 +1,295 @@
+//! Client and server behind OSCORE (RFC 8613), over the loopback.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use conche::oscore::{Credentials, EndId, Identity, Keys, KeysError, NumberStore, ReplayWindow, Start};
+use conche::server::{BindError, Notifier, RequireSecured, Router, get, put};
+use conche::{Client, Code, ConfigError, ContentFormat, Error, Failure, Server};
+
+const CLIENT: &[u8] = b"c";
+const SERVER: &[u8] = b"s";
+
+/// Each test has a thread, and a secret, of its own: no two of them may use the same keys at a time.
+fn credentials(own: &[u8], other: &[u8]) -> Credentials {
+    static TESTS: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static TEST: Cell<u64> = Cell::new(TESTS.fetch_add(1, Ordering::SeqCst)));
+    let [own, other] = [own, other].map(|id| EndId::new(id).expect("short"));
+    Credentials::new([TEST.get().to_be_bytes(); 2].concat(), own, other)
+}
+
+fn keys(own: &[u8], other: &[u8]) -> Keys {
+    Keys::for_this_run(credentials(own, other)).expect("legal credentials")
+}
+
+fn client() -> Client {
+    Client::builder().oscore(keys(CLIENT, SERVER)).build().expect("legal settings")
+}
+
+async fn server(router: Router) -> Server {
+    let server = Server::builder().oscore(keys(SERVER, CLIENT)).router(router);
+    server.bind("127.0.0.1:0").await.expect("the loopback can be bound")
+}
+
+async fn who(identity: Identity) -> String {
+    identity.to_string()
+}
+
+#[tokio::test]
+async fn a_handler_learns_who_asks_and_who_has_no_keys_gets_4_01() {
+    let router = Router::new().route("/who", get(who)).route("/open", get(async || "open"));
+    let server = server(router.route("/inner", get(async || "inner").layer(RequireSecured))).await;
+    let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
+    let (client, stranger) = (client(), Client::new());
+    for (path, answer) in [("/who", "63"), ("/open", "open"), ("/inner", "inner")] {
+        assert_eq!(client.get(uri(path)).await.expect("an answer").text().expect("a text"), answer);
+        let code = stranger.get(uri(path)).await.expect("an answer").code();
+        assert_eq!(code, if path == "/open" { Code::CONTENT } else { Code::UNAUTHORIZED }, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_for_protected_requests_only_tells_nobody_else_what_there_is() {
+    let server = Server::builder().oscore(keys(SERVER, CLIENT)).secured_only().route("/open", get(async || "open"));
+    let server = server.bind("127.0.0.1:0").await.expect("the loopback can be bound");
+    for path in ["/open", "/nothing", "/.well-known/core"] {
+        let uri = format!("coap://{}{path}", server.local_addr());
+        assert_eq!(Client::new().get(&uri).await.expect("an answer").code(), Code::UNAUTHORIZED);
+    }
+    let uri = format!("coap://{}/.well-known/core", server.local_addr());
+    assert_eq!(client().get(&uri).await.expect("an answer").text().expect("a text"), "</open>");
+}
+
+#[tokio::test]
+async fn large_bodies_go_both_ways() {
+    let router = Router::new().route("/echo", put(async |body: bytes::Bytes| (Code::CHANGED, body)));
+    let server = server(router).await;
+    let body: Vec<u8> = (0..60_000_u32).map(|n| n.to_le_bytes()[usize::from(n % 7 == 0)]).collect();
+    let request = client().put(format!("coap://{}/echo", server.local_addr()));
+    let response = request.payload(ContentFormat::OCTET_STREAM, body.clone()).await.expect("an answer");
+    assert_eq!((response.code(), response.payload()), (Code::CHANGED, &body[..]));
+}
+
+#[tokio::test]
+async fn states_are_observed_behind_protection() {
+    let notifier = Notifier::new();
+    let state = Arc::new(Mutex::new(0));
+    let read = {
+        let state = Arc::clone(&state);
+        move || std::future::ready(state.lock().expect("nobody panics").to_string())
+    };
+    let router = Router::new().route("/observed", get(read).observed_by(&notifier));
+    let server = server(router.layer(RequireSecured)).await;
+    let client = client();
+    let mut observation = client.observe(format!("coap://{}/observed", server.local_addr()));
+    for value in 0..6 {
+        let text = observation.next().await.expect("it goes on").expect("a state").text().expect("a text").to_owned();
+        assert_eq!(text, value.to_string());
+        *state.lock().expect("nobody panics") = value + 1;
+        notifier.notify();
+    }
+}
+
+#[tokio::test]
+async fn other_keys_and_none_are_told_apart_from_an_answer() {
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let other =
+        Credentials::new(*b"another 16 bytes", EndId::new(CLIENT).expect("short"), EndId::new(SERVER).expect("short"));
+    let wrong = [Keys::for_this_run(other).expect("legal"), keys(b"x", SERVER)];
+    for (keys, code) in wrong.into_iter().zip([Code::BAD_REQUEST, Code::UNAUTHORIZED]) {
+        let client = Client::builder().oscore(keys).build().expect("legal settings");
+        let error = client.get(&uri).await.expect_err("the server does not know it");
+        assert!(
+            matches!(error, Error::Failed { failure: Failure::NotAuthenticated(found), .. } if found == code),
+            "{error}"
+        );
+    }
+    let plain = Server::builder().route("/", get(async || "open")).bind("127.0.0.1:0").await.expect("it can be bound");
+    let error = client().get(format!("coap://{}/", plain.local_addr())).await.expect_err("no answer is protected");
+    let expected = Failure::NotAuthenticated(Code::BAD_OPTION);
+    assert!(matches!(error, Error::Failed { failure, .. } if failure == expected), "{error}");
+}
+
+/// Numbers, and what was told to keep.
+#[derive(Debug, Default)]
+struct Shelf {
+    reserved: AtomicU64,
+    /// Nothing if numbers were reserved since.
+    finished: Mutex<Option<(u64, Option<ReplayWindow>)>>,
+    refuses: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OnShelf(Arc<Shelf>);
+
+impl NumberStore for OnShelf {
+    fn kept(&self) -> io::Result<Start> {
+        let finished = *self.0.finished.lock().expect("nobody panics");
+        Ok(match (finished, self.0.reserved.load(Ordering::SeqCst)) {
+            (Some((next, Some(window))), _) => Start::Resumed { next, window },
+            (Some((next, None)), _) => Start::Restarted { next },
+            (None, 0) => Start::First,
+            (None, next) => Start::Restarted { next },
+        })
+    }
+
+    fn reserve(&self, up_to: u64) -> io::Result<()> {
+        if self.0.refuses {
+            return Err(io::Error::other("the shelf is full"));
+        }
+        let mut finished = self.0.finished.lock().expect("nobody panics");
+        *finished = None;
+        let before = self.0.reserved.fetch_max(up_to, Ordering::SeqCst);
+        assert!(before <= up_to, "numbers are reserved in order");
+        Ok(())
+    }
+
+    fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
+        *self.0.finished.lock().expect("nobody panics") = Some((next, window));
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn one_socket_at_a_time_has_keys_and_the_next_one_goes_on_where_it_ended() {
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let shelf = OnShelf::default();
+    let keys = Keys::new(credentials(CLIENT, SERVER), shelf.clone()).expect("legal credentials");
+    let of = || Client::builder().oscore(keys.clone()).build().expect("legal settings");
+    let (first, second) = (of(), of());
+    for _ in 0..300 {
+        first.get(&uri).await.expect("an answer");
+    }
+    let error = second.get(&uri).await.expect_err("its numbers would be used twice");
+    assert!(matches!(error, Error::Keys { source: KeysError::InUse, .. }), "{error}");
+    let hurried = second.get(&uri).timeout(Duration::from_millis(20)).await.expect_err("the first one has the keys");
+    assert!(matches!(hurried, Error::Failed { failure: Failure::Deadline, .. }), "{hurried}");
+    assert!(shelf.0.reserved.load(Ordering::SeqCst) >= 300);
+    drop(first);
+    for _ in 0..10 {
+        second.get(&uri).await.expect("no number is used twice, or the server would refuse it");
+    }
+    // If the power is cut now, the next program knows that the end of the first client was not the last word.
+    let start = shelf.kept().expect("it is there");
+    assert!(matches!(start, Start::Restarted { next: 310.. }), "{start:?}");
+}
+
+#[tokio::test]
+async fn the_next_program_begins_where_the_store_says() {
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let shelf = OnShelf::default();
+    shelf.reserve(1000).expect("it works");
+    let keys = Keys::new(credentials(CLIENT, SERVER), shelf.clone()).expect("legal credentials");
+    let client = Client::builder().oscore(keys).build().expect("legal settings");
+    client.get(&uri).await.expect("an answer");
+    assert_eq!(shelf.kept().expect("it is there"), Start::Restarted { next: 1256 });
+}
+
+#[tokio::test]
+async fn keys_that_would_use_the_numbers_of_others_are_refused() {
+    // One secret for a house, in which each lamp has an ID.
+    let lamps = [b"1", b"2"].map(|lamp| keys(SERVER, lamp));
+    let bound = lamps.into_iter().fold(Server::builder(), |server, keys| server.oscore(keys)).bind("127.0.0.1:0").await;
+    assert!(matches!(bound, Err(BindError::Config(ConfigError::Keys { .. }))), "{bound:?}");
+
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let (first, second) = (client(), client());
+    first.get(&uri).await.expect("an answer");
+    second.get(&uri).await.expect_err("the first one has numbers of the same key");
+}
+
+#[tokio::test]
+async fn a_server_for_those_with_keys_only_needs_somebody_who_has_some() {
+    let nobody = Server::builder().secured_only().bind("127.0.0.1:0").await;
+    assert!(matches!(nobody, Err(BindError::Config(ConfigError::NobodyHasKeys))), "{nobody:?}");
+}
+
+#[cfg(feature = "dtls")]
+#[tokio::test]
+async fn who_has_shown_a_key_in_a_session_is_vouched_for() {
+    use conche::security::Secret;
+    let key = |identity: &[u8]| (identity == b"lamp").then(|| Secret::new(*b"of 16 such bytes"));
+    let server = Server::builder().psk(key).secured_only().route("/", get(async || "open"));
+    let server = server.bind("127.0.0.1:0").await.expect("it can be bound");
+    let client = Client::builder().psk(*b"lamp", Secret::new(*b"of 16 such bytes")).expect("legal");
+    let client = client.build().expect("legal settings");
+    let response = client.get(format!("coaps://{}/", server.local_addr())).await.expect("an answer");
+    assert_eq!(response.code(), Code::CONTENT);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_client_waits_for_the_keys_of_one_that_was_dropped() {
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let keys = keys(CLIENT, SERVER);
+    for n in 0..200 {
+        let client = Client::builder().oscore(keys.clone()).build().expect("legal settings");
+        // All of them wait.
+        let (one, other) = tokio::join!(client.get(&uri).send(), client.get(&uri).send());
+        one.and(other).unwrap_or_else(|error| panic!("request {n}: {error:?}"));
+    }
+}
+
+/// Keeps numbers as a file does, the last one that is written. What is kept second takes long.
+#[derive(Clone, Debug, Default)]
+struct Slow {
+    kept: Arc<AtomicU64>,
+    calls: Arc<AtomicU64>,
+}
+
+impl NumberStore for Slow {
+    fn kept(&self) -> io::Result<Start> {
+        Ok(Start::First)
+    }
+
+    fn reserve(&self, up_to: u64) -> io::Result<()> {
+        if self.calls.fetch_add(1, Ordering::SeqCst) == 1 {
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        self.kept.store(up_to, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_a_slow_store_keeps_for_a_client_that_was_dropped_takes_nothing_back() {
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let store = Slow::default();
+    let keys = Keys::new(credentials(CLIENT, SERVER), store.clone()).expect("legal credentials");
+    for requests in [140, 400] {
+        let client = Client::builder().oscore(keys.clone()).build().expect("legal settings");
+        for _ in 0..requests {
+            client.get(&uri).await.expect("an answer");
+        }
+    }
+    assert!(store.kept.load(Ordering::SeqCst) >= 540);
+}
+
+#[tokio::test]
+async fn nothing_is_protected_without_a_place_for_numbers_and_a_server_does_not_start() {
+    let shelf = || OnShelf(Arc::new(Shelf { refuses: true, ..Shelf::default() }));
+    let keys = |own, other| Keys::new(credentials(own, other), shelf()).expect("legal credentials");
+    let client = Client::builder().oscore(keys(CLIENT, SERVER)).build().expect("legal settings");
+    let error = client.get("coap://127.0.0.1:9/").await.expect_err("numbers could be used twice");
+    assert!(matches!(error, Error::Keys { source: KeysError::Store(_), .. }), "{error}");
+    let bound = Server::builder().oscore(keys(SERVER, CLIENT)).bind("127.0.0.1:0").await;
+    assert!(matches!(bound, Err(BindError::Config(_))), "{bound:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_protected_is_not_sent() {
+    let mut responses = client().multicast("coap://224.0.1.187/").await.expect("it is a group");
+    assert!(matches!(responses.next().await, Some(Err(Error::Refused(_)))));
+    let twice = Server::builder().oscore(keys(SERVER, CLIENT)).oscore(keys(SERVER, CLIENT)).bind("127.0.0.1:0").await;
+    assert!(matches!(twice, Err(BindError::Config(_))), "{twice:?}");
+    let workers = Server::builder().oscore(keys(SERVER, CLIENT)).workers(2).bind("127.0.0.1:0").await;
+    assert!(matches!(workers, Err(BindError::Workers(_))), "{workers:?}");
+}
