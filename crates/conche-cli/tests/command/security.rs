@@ -272,7 +272,7 @@ fn a_file_of_credentials_is_refused_if_others_can_read_it_or_with_its_wrong_line
         (serving(&["--oscore", &server]), format!("{server}: others can read the secret in it: chmod 600")),
         (asking(there, &broken), format!("{broken}:4: ")),
         (serving(&["--oscore", &broken]), format!("{broken}:4: ")),
-        (asking(there, &several), "a client has one server".to_owned()),
+        (asking(there, &several), format!("{several}:4: recipient_id was given before")),
     ] {
         let ended = run(&mut command);
         assert_eq!(ended.status, Some(2), "{}", ended.stderr);
