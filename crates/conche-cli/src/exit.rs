@@ -172,7 +172,7 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         Error::Send { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             Some("usually a firewall on this machine forbids it, or it is a broadcast address")
         }
-        Error::Handshake { source, .. } => of_handshake(&source.to_string()),
+        Error::Handshake { source, .. } => of_alert(source.alert()?),
         Error::Failed { failure: Failure::NotAuthenticated(_), .. } => Some(
             "usually the credentials of client and server are no pair, or one of the files is a copy that was used elsewhere",
         ),
@@ -180,16 +180,16 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
     }
 }
 
-/// What usually causes a handshake to fail. Which alert it was the error only says.
-fn of_handshake(error: &str) -> Option<&'static str> {
-    let has_alert = |number| error.contains(&format!("alert {number})"));
-    // RFC 5246 §7.2, RFC 4279 §2.
-    if has_alert(51) || has_alert(115) {
-        return Some("does the server's file have this identity, with the same key as --psk-key-file?");
+/// What usually causes a server to end a handshake with this alert (RFC 5246 §7.2, RFC 4279 §2).
+fn of_alert(alert: u8) -> Option<&'static str> {
+    match alert {
+        51 | 115 => Some("does the server's file have this identity, with the same key as --psk-key-file?"),
+        40 => {
+            Some("-u with --psk-key-file is for servers that know us by a key, --ca for those that show a certificate")
+        }
+        42..=48 => Some("--cert with --key is what the server is shown"),
+        _ => None,
     }
-    has_alert(40).then_some(
-        "-u with --psk-key-file is for servers that know us by a key, --ca for those that show a certificate",
-    )
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

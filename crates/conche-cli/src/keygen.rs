@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use crate::Global;
+use crate::exit::UsageError;
 use crate::json;
 
 #[derive(Debug, clap::Args)]
@@ -90,5 +91,10 @@ fn write_new(file: &Path, secret: &str) -> anyhow::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = options.open(file).and_then(|mut opened| opened.write_all(secret.as_bytes()));
-    written.with_context(|| format!("{} cannot be written", file.display()))
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            UsageError(format!("{} is there already, and may be in use: name another file", file.display())).into()
+        }
+        _ => anyhow::Error::new(error).context(format!("{} cannot be written", file.display())),
+    })
 }

@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     hand_out(directory)?;
 
     // ANCHOR: server
-    let keys = Keys::open(directory.join("house"))?.remove(0);
+    let keys = Keys::open(directory.join("house"))?;
     let door = Router::new().route("/door", put(unlock)).layer(RequireSecured);
     let router = door.route("/time", get(async || "noon"));
     let server = Server::builder().oscore(keys).router(router).bind("127.0.0.1:0").await?;
@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (door, time) = (format!("coap://{}/door", server.local_addr()), format!("coap://{}/time", server.local_addr()));
 
     // ANCHOR: client
-    let keys = Keys::open(directory.join("phone"))?.remove(0);
+    let keys = Keys::open(directory.join("phone"))?;
     let phone = Client::builder().oscore(keys).build()?;
     let response = phone.put(&door).payload(ContentFormat::TEXT_PLAIN, "open").await?.successful()?;
     println!("{}", response.text()?);
@@ -75,7 +75,7 @@ async fn opened(file: &Path) -> Result<Keys, OpenError> {
     loop {
         match Keys::open(file) {
             Err(OpenError::InUse { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
-            opened => return opened.map(|mut keys| keys.remove(0)),
+            opened => return opened,
         }
     }
 }

@@ -9,6 +9,7 @@ use conche::security::Secret;
 
 use super::{read_secret, wrong};
 use crate::Global;
+use crate::request::option::hexadecimal;
 use crate::show;
 
 /// What has fewer bytes is likely to be a word.
@@ -117,18 +118,12 @@ fn key(text: &str) -> Result<Secret, String> {
     }
     let bytes = match digits(text) {
         None => text.as_bytes().to_vec(),
-        Some(digits) => from_hex(digits.as_bytes()).ok_or("what follows 0x must be pairs of hexadecimal digits")?,
+        Some(digits) => hexadecimal(digits).ok_or("what follows 0x must be pairs of hexadecimal digits")?,
     };
     match bytes.len() {
         1..=512 => Ok(Secret::new(bytes)),
         bytes => Err(format!("the key has {bytes} bytes: 1 to 512 are possible")),
     }
-}
-
-fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let pairs = digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?));
-    pairs.collect()
 }
 
 #[cfg(test)]

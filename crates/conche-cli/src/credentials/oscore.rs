@@ -23,25 +23,19 @@ pub struct Protecting {
 impl Protecting {
     /// A client with these.
     pub fn of(&self, builder: Builder<ClientRole>) -> anyhow::Result<Builder<ClientRole>> {
-        let Some(file) = &self.oscore else { return Ok(builder) };
-        let mut keys = open(file)?;
-        match (keys.pop(), keys.is_empty()) {
-            (Some(keys), true) => Ok(builder.oscore(keys)),
-            _ => Err(wrong(format!("{} has several lines recipient_id: a client has one server", file.display()))),
-        }
+        Ok(match &self.oscore {
+            Some(file) => builder.oscore(open(file)?),
+            None => builder,
+        })
     }
 }
 
 /// A server with the keys of all these.
 pub fn serve(files: &[PathBuf], builder: Builder<ServerRole>) -> anyhow::Result<Builder<ServerRole>> {
-    let mut builder = builder;
-    for file in files {
-        builder = open(file)?.into_iter().fold(builder, Builder::<ServerRole>::oscore);
-    }
-    Ok(builder)
+    files.iter().try_fold(builder, |builder, file| Ok(builder.oscore(open(file)?)))
 }
 
-fn open(file: &Path) -> anyhow::Result<Vec<Keys>> {
+fn open(file: &Path) -> anyhow::Result<Keys> {
     Keys::open(file).map_err(|error| match error {
         OpenError::Io { .. } | OpenError::InUse { .. } => anyhow!(error),
         _ => wrong(error),

@@ -34,12 +34,15 @@ fn bytes(text: &str) -> Result<Vec<u8>, String> {
     let Some(digits) = text.strip_prefix("0x") else {
         return Ok(text.as_bytes().to_vec());
     };
+    hexadecimal(digits).ok_or_else(|| format!("{text:?}: an even number of hexadecimal digits must follow 0x"))
+}
+
+/// The bytes of hexadecimal digits, two for each.
+pub fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let digit = |character: char| character.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let digits: Option<Vec<u8>> = digits.chars().map(digit).collect();
-    match digits {
-        Some(digits) if digits.len() % 2 == 0 => Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()),
-        _ => Err(format!("{text:?}: an even number of hexadecimal digits must follow 0x")),
-    }
+    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
+    Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 #[cfg(test)]

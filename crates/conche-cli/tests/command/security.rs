@@ -189,14 +189,14 @@ fn a_made_key_is_random_and_opens_a_session_and_overwrites_nothing() {
     let got = ask(&["get", &format!("coaps://{address}/test"), "-u", "lamp", "--psk-key-file", &key]);
     assert_eq!((got.stdout.as_str(), got.stderr.as_str()), ("hello", ""));
     let again = ask(&["keygen", "-o", &key]);
-    assert_eq!(again.status, Some(1));
-    assert!(again.stderr.contains(&format!("{key} cannot be written")), "{}", again.stderr);
+    assert_eq!(again.status, Some(2));
+    assert!(again.stderr.contains(&format!("{key} is there already")), "{}", again.stderr);
     assert_eq!(fs::read_to_string(&key).expect("it is there"), made);
 
     let [client, server] = files.pair();
     fs::remove_file(&client).expect("it was made");
     let before = fs::read(&server).expect("it was made");
-    assert_eq!(ask(&["keygen", "--oscore", &files.path("lamp")]).status, Some(1));
+    assert_eq!(ask(&["keygen", "--oscore", &files.path("lamp")]).status, Some(2));
     assert!(!Path::new(&client).exists(), "half of a pair");
     assert_eq!(fs::read(&server).expect("it is there"), before);
 }

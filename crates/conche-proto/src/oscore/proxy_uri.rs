@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use smallvec::SmallVec;
 
 use super::ProtectError;
+use crate::codec::link_format::filter::hexadecimal;
 use crate::codec::{Body, OptionNumber, RawOption};
 
 /// The parts of a URI.
@@ -69,15 +70,11 @@ fn decoded(encoded: &str) -> Option<Vec<u8>> {
     let mut bytes = encoded.bytes();
     while let Some(byte) = bytes.next() {
         decoded.push(match byte {
-            b'%' => digit(bytes.next()?)? << 4 | digit(bytes.next()?)?,
+            b'%' => hexadecimal(bytes.next()?)? << 4 | hexadecimal(bytes.next()?)?,
             literal => literal,
         });
     }
     Some(decoded)
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 #[cfg(test)]

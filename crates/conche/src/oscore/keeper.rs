@@ -28,12 +28,12 @@ impl Keeper {
     /// # Errors
     ///
     /// [`OpenError`]: among others if others can read the secret, or another program uses the same credentials.
-    pub fn open(path: impl AsRef<Path>) -> Result<Vec<Self>, OpenError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         // Behind two links there are the same numbers.
         let path = &fs::canonicalize(path).map_err(OpenError::io(path))?;
         if path.is_dir() {
-            return Self::open_directory(path).map(|keeper| vec![keeper]);
+            return Self::open_directory(path);
         }
         let text = read(path)?;
         check_mode(path)?;
@@ -44,7 +44,7 @@ impl Keeper {
             file.push(extension);
             PathBuf::from(file)
         };
-        Self::new(path, credentials, beside(".sequence.json"), &beside(".lock")).map(|keeper| vec![keeper])
+        Self::new(path, credentials, beside(".sequence.json"), &beside(".lock"))
     }
 
     fn open_directory(directory: &Path) -> Result<Self, OpenError> {

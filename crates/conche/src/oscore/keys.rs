@@ -148,8 +148,8 @@ impl Keys {
     ///
     /// # Errors
     /// As [`Keeper::open`] and [`Keeper::start`].
-    pub fn open(path: impl AsRef<Path>) -> Result<Vec<Self>, OpenError> {
-        Keeper::open(path)?.into_iter().map(Self::kept).collect()
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::kept(Keeper::open(path)?)
     }
 
     /// The credentials of a keeper that has made no context yet.

@@ -76,8 +76,7 @@
 //! // master_secret,hex,"0102030405060708090a0b0c0d0e0f10"
 //! // sender_id,ascii,"client"
 //! // recipient_id,ascii,"server"
-//! let mut keepers = Keeper::open(&path)?;
-//! let mut keeper = keepers.remove(0);
+//! let mut keeper = Keeper::open(&path)?;
 //! let context = keeper.start()?;
 //! assert_eq!(context.next_number(), 0);
 //! // Before 256 numbers are used.

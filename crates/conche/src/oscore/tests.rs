@@ -56,16 +56,10 @@ impl Place {
     }
 }
 
-fn only(keepers: Result<Vec<Keeper>, OpenError>) -> Keeper {
-    let mut keepers = keepers.expect("it is right");
-    assert_eq!(keepers.len(), 1);
-    keepers.remove(0)
-}
-
 #[test]
 fn a_configuration_of_libcoap_is_read_as_it_is() {
     let place = Place::new();
-    let keeper = only(Keeper::open(place.conf(SERVER)));
+    let keeper = Keeper::open(place.conf(SERVER)).expect("it is right");
     let credentials = keeper.credentials();
     assert_eq!(credentials.master_secret.as_slice(), (1..=16).collect::<Vec<u8>>());
     assert_eq!(credentials.master_salt, [0x9e, 0x7c, 0xa9, 0x22, 0x23, 0x78, 0x63, 0x40]);
@@ -80,7 +74,7 @@ fn a_configuration_of_libcoap_is_read_as_it_is() {
                  rfc8613_b_1_2,bool,true\nrfc8613_b_2,bool,false\nssn_freq,integer,5\n";
     let file = place.path("named");
     write(&file, named, 0o600);
-    let keeper = only(Keeper::open(&file));
+    let keeper = Keeper::open(&file).expect("it is right");
     let credentials = keeper.credentials();
     assert_eq!(credentials.recipient_id.as_slice(), b"");
     assert_eq!((credentials.aead, credentials.hkdf), (Aead::AesCcm16_128_256, Hkdf::Sha512));
@@ -119,10 +113,10 @@ fn what_is_wrong_in_a_configuration_is_said_with_its_line() {
 fn what_was_kept_at_an_orderly_end_is_void_once_numbers_are_reserved() {
     let place = Place::new();
     let file = place.conf(SERVER);
-    let mut keeper = only(Keeper::open(&file));
+    let mut keeper = Keeper::open(&file).expect("it is right");
     let context = keeper.start().expect("it can be written");
     keeper.close(&context).expect("it can be written");
-    let keeper = only(Keeper::open(&file));
+    let keeper = Keeper::open(&file).expect("it is right");
     assert!(matches!(keeper.kept(), Ok(Start::Resumed { next: 0, .. })));
     keeper.reserve(256).expect("it can be written");
     assert_eq!(keeper.kept().expect("it can be read"), Start::Restarted { next: 256 });
@@ -142,7 +136,8 @@ const SETTINGS: &str = r#"{"sender-id_hex": "01", "recipient-id_ascii": "server"
 #[test]
 fn a_directory_of_aiocoap_is_read_as_it_is() {
     let place = Place::new();
-    let keeper = only(Keeper::open(directory(&place, "client", SETTINGS, r#"{"secret_ascii": "16 random bytes."}"#)));
+    let keeper = Keeper::open(directory(&place, "client", SETTINGS, r#"{"secret_ascii": "16 random bytes."}"#))
+        .expect("it is right");
     let credentials = keeper.credentials();
     assert_eq!(credentials.master_secret.as_slice(), b"16 random bytes.");
     assert_eq!((credentials.sender_id.as_slice(), credentials.recipient_id.as_slice()), (&[1][..], &b"server"[..]));
@@ -223,19 +218,19 @@ fn contexts(keeper: &mut Keeper) -> (Contexts, conche_proto::oscore::ContextId) 
 fn numbers_that_are_lost_or_behind_a_link_are_not_begun_anew() {
     let place = Place::new();
     let file = place.conf(SERVER);
-    let mut keeper = only(Keeper::open(&file));
+    let mut keeper = Keeper::open(&file).expect("it is right");
     keeper.start().expect("it can be written");
     let link = place.path("link");
     std::os::unix::fs::symlink(&file, &link).expect("it is new");
     assert!(matches!(Keeper::open(&link), Err(OpenError::InUse { .. })));
     keeper.reserve(7).expect("it can be written");
     drop(keeper);
-    let mut keeper = only(Keeper::open(&link));
+    let mut keeper = Keeper::open(&link).expect("it is right");
     assert_eq!(keeper.start().expect("it can be written").next_number(), 7);
     for lost in ["", "{", "{}", "7"] {
         write(&keeper.file, lost, 0o600);
         drop(keeper);
-        keeper = only(Keeper::open(&link));
+        keeper = Keeper::open(&link).expect("it is right");
         assert!(matches!(keeper.start(), Err(OpenError::Wrong { .. })), "{lost:?}");
     }
 }
@@ -252,18 +247,18 @@ fn no_number_comes_again_and_no_request_is_taken_again_after_a_restart() {
         r#"{"secret_hex": "0102030405060708090a0b0c0d0e0f10"}"#,
     );
     let pool = &mut MessagePool::new();
-    let mut client = only(Keeper::open(&client));
+    let mut client = Keeper::open(&client).expect("it is right");
     let (mut asking, from) = contexts(&mut client);
     let old: Vec<_> = (0..40).map(|_| request(&mut asking, from)).collect();
 
-    let mut keeper = only(Keeper::open(&server));
+    let mut keeper = Keeper::open(&server).expect("it is right");
     let (mut serving, id) = contexts(&mut keeper);
     for request in &old[..38] {
         serving.unprotect_request(Instant::ZERO, &request.view(), pool).expect("authentic");
     }
     // An orderly end: what came is known, and what did not come yet is still taken.
     keeper.close(serving.get(id).expect("it is there")).expect("it can be written");
-    let mut keeper = only(Keeper::open(&server));
+    let mut keeper = Keeper::open(&server).expect("it is right");
     let (mut serving, id) = contexts(&mut keeper);
     assert_eq!(serving.get(id).expect("it is there").next_number(), 0);
     let mut take = |request: &OwnedMessage| serving.unprotect_request(Instant::ZERO, &request.view(), pool).err();
@@ -273,13 +268,13 @@ fn no_number_comes_again_and_no_request_is_taken_again_after_a_restart() {
 
     // A power cut: nothing is known but how far numbers were reserved.
     drop(keeper);
-    let mut keeper = only(Keeper::open(&server));
+    let mut keeper = Keeper::open(&server).expect("it is right");
     let (mut serving, id) = contexts(&mut keeper);
     assert_eq!(serving.get(id).expect("it is there").next_number(), 256);
     let mut take = |request: &OwnedMessage| serving.unprotect_request(Instant::ZERO, &request.view(), pool).err();
     assert!(old.iter().all(|request| matches!(take(request), Some(Refused::NotFresh(_)))));
     drop((client, asking));
-    let mut client = only(Keeper::open(place.path("client")));
+    let mut client = Keeper::open(place.path("client")).expect("it is right");
     assert_eq!(client.start().expect("it can be written").next_number(), 256);
     assert!(matches!(client.start(), Err(OpenError::InUse { .. })), "two contexts would use the same numbers");
 }
@@ -301,7 +296,7 @@ fn what_came_is_written_so_that_aiocoap_understands_it_and_read_as_it_writes_it(
         assert!(read(wrong).is_err(), "{wrong}");
     }
     let place = Place::new();
-    let credentials = only(Keeper::open(place.conf(SERVER))).credentials().clone();
+    let credentials = Keeper::open(place.conf(SERVER)).expect("it is right").credentials().clone();
     for came in [vec![], vec![0], vec![3, 1], vec![31], vec![32, 5], vec![100, 99, 70]] {
         let mut window = ReplayWindow::EMPTY;
         came.iter().for_each(|number| window.insert(*number));

@@ -22,8 +22,8 @@
 //! ```
 //!
 //! A session is opened for the first request to a server and used by all that follow, with congestion control of its own. An exchange
-//! never goes on in another session than it has begun in. When a request gets no answer in its time, its session is given up, so
-//! that the next request begins a new one: a server that has restarted cannot say that it has forgotten the old one.
+//! never goes on in another session than it has begun in. When a request was never acknowledged, the next one begins a
+//! new session, as a server that has restarted cannot say that it has forgotten the old one; what goes on in that goes on.
 //!
 //! DTLS 1.2 (RFC 6347) with TLS_PSK_WITH_AES_128_CCM_8 for keys, and with ECDHE_ECDSA and AES-GCM or ChaCha20-Poly1305 for certificates.
 //! [`conche_dtls`](https://docs.rs/conche-dtls) says what is bounded, and what costs a server nothing.
@@ -53,11 +53,12 @@ pub use identity::Identity;
 pub struct HandshakeError {
     what: Arc<str>,
     unreachable: bool,
+    alert: Option<u8>,
 }
 
 impl HandshakeError {
     pub(crate) fn new(what: &dyn fmt::Display) -> Self {
-        Self { what: what.to_string().into(), unreachable: false }
+        Self { what: what.to_string().into(), unreachable: false, alert: None }
     }
 
     /// A server with keys was to ask without a session.
@@ -68,6 +69,12 @@ impl HandshakeError {
     /// As [`new`](Self::new), of nobody who answers.
     pub(crate) fn silence(what: &dyn fmt::Display) -> Self {
         Self { unreachable: true, ..Self::new(what) }
+    }
+
+    /// As [`new`](Self::new), of a server that has ended the handshake with this alert.
+    #[cfg(feature = "dtls")]
+    pub(crate) fn alert_of(what: &str, alert: u8) -> Self {
+        Self { alert: Some(alert), ..Self::new(&format_args!("{what} (alert {alert})")) }
     }
 
     /// There is nothing to open a session with.
@@ -82,6 +89,12 @@ impl HandshakeError {
 
     pub(crate) fn late() -> Self {
         Self::silence(&"the request's time was over before the handshake was")
+    }
+
+    /// The alert with which the server has ended the handshake, if it did (RFC 5246 §7.2, RFC 4279 §6).
+    #[must_use]
+    pub fn alert(&self) -> Option<u8> {
+        self.alert
     }
 
     /// The server did not answer, or the network has no way to it.

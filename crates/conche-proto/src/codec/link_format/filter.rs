@@ -73,6 +73,6 @@ fn decoded(target: &str) -> impl Iterator<Item = u8> {
     })
 }
 
-fn hexadecimal(digit: u8) -> Option<u8> {
+pub(crate) fn hexadecimal(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }

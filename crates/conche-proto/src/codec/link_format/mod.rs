@@ -17,7 +17,7 @@
 //! | `filter` | [`Filter`]: which links an argument of a query asks for |
 //! | `write` | [`LinkWriter`]: links to text |
 
-mod filter;
+pub(crate) mod filter;
 mod read;
 mod write;
 

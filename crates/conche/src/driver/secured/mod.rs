@@ -162,7 +162,7 @@ impl Secured {
         let mut place = Place { at: from.socket_addr(), local };
         // Of those that we have begun it was not known which of our addresses they would leave from.
         let ours = Place { local: None, ..place };
-        if self.waiting.has(ours.at) || self.sessions.open(&ours).is_some() {
+        if local.is_some() && (self.waiting.has(ours.at) || self.sessions.open(&ours).is_some()) {
             place = ours;
         }
         self.sessions.handle(now, place, record);

@@ -80,27 +80,27 @@ impl Waiting {
 
 /// Why a handshake failed, in words of who asked for it.
 fn reason(why: &Ended) -> HandshakeError {
-    // RFC 5246 §7.2.2, RFC 4279 §6.
-    const HANDSHAKE_FAILURE: u8 = 40;
-    const BAD_CERTIFICATE: u8 = 42;
-    const UNKNOWN_CA: u8 = 48;
-    const DECRYPT_ERROR: u8 = 51;
-    const UNKNOWN_PSK_IDENTITY: u8 = 115;
-    match why {
-        Ended::Failed(Failure::Silence) => HandshakeError::silence(why),
-        Ended::Failed(Failure::Alert(alert @ (DECRYPT_ERROR | UNKNOWN_PSK_IDENTITY))) => {
-            HandshakeError::new(&format_args!("the server refuses the identity or its key (alert {alert})"))
-        }
-        Ended::Failed(Failure::Alert(alert @ (BAD_CERTIFICATE..=UNKNOWN_CA))) => {
-            let asks = "the server does not believe our certificate, or wants one";
-            HandshakeError::new(&format_args!("{asks} (alert {alert})"))
-        }
-        Ended::Failed(Failure::Alert(HANDSHAKE_FAILURE)) => {
-            let asks = "the server wants other credentials, or has no cipher suite of ours";
-            HandshakeError::new(&format_args!("{asks} (alert {HANDSHAKE_FAILURE})"))
-        }
-        _ => HandshakeError::new(why),
-    }
+    let alert = match why {
+        Ended::Failed(Failure::Silence) => return HandshakeError::silence(why),
+        Ended::Failed(Failure::Alert(alert)) => *alert,
+        _ => return HandshakeError::new(why),
+    };
+    let what = match alert {
+        alert::DECRYPT_ERROR | alert::UNKNOWN_PSK_IDENTITY => "the server refuses the identity or its key",
+        alert::BAD_CERTIFICATE..=alert::UNKNOWN_CA => "the server does not believe our certificate, or wants one",
+        alert::HANDSHAKE_FAILURE => "the server wants other credentials, or has no cipher suite of ours",
+        _ => "the server has ended the handshake",
+    };
+    HandshakeError::alert_of(what, alert)
+}
+
+/// RFC 5246 §7.2.2, RFC 4279 §6.
+mod alert {
+    pub(super) const HANDSHAKE_FAILURE: u8 = 40;
+    pub(super) const BAD_CERTIFICATE: u8 = 42;
+    pub(super) const UNKNOWN_CA: u8 = 48;
+    pub(super) const DECRYPT_ERROR: u8 = 51;
+    pub(super) const UNKNOWN_PSK_IDENTITY: u8 = 115;
 }
 
 impl Secured {
