@@ -1,6 +1,7 @@
 /* Who the programs of a secured mode are, and whom they believe, by the files of ../credentials. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <coap3/coap.h>
 
