@@ -116,6 +116,7 @@ impl Secured {
         }
         let mut sessions = Sessions::new(now, config, seed).map_err(io::Error::other)?;
         sessions.set_source_groups(Box::new(|place: &Place| Address::from(place.at).prefix()));
+        sessions.set_hosts(Box::new(|place: &Place| Address::from(place.at).host()));
         Ok(Some(Self {
             sessions,
             security: Arc::clone(security),
