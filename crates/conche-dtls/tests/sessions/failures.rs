@@ -295,6 +295,7 @@ fn long(datagram: &mut [u8]) -> bool {
     true
 }
 
+// RFC 7252 §9.1.3.3 (Q231, Q232, Q233)
 #[test]
 fn each_kind_of_failure_is_told_and_leaves_nothing() {
     assert!(KINDS.len() >= 20);
@@ -339,6 +340,7 @@ fn an_unknown_identity_cannot_be_told_from_a_wrong_key() {
     assert_eq!(seen(&wrong_key()), seen(&unknown()));
 }
 
+// RFC 7252 §9.1.3.3 (Q230)
 #[test]
 fn certificates_of_both_sides_are_believed_and_told() {
     let mut wire = Wire::new(that_asks(), Config::default(), 1, Faults::default());
@@ -356,6 +358,7 @@ fn a_server_that_asks_nobody_for_a_certificate_knows_nobody() {
     assert_eq!(wire.server().told.established[0].1, Identity::Anonymous);
 }
 
+// RFC 7252 §9.1.3.3 (Q233)
 #[test]
 fn an_address_and_a_known_intermediate_are_enough() {
     let by_address = ClientCredentials::certificate(None, root(), "192.0.2.1").unwrap();
