@@ -36,7 +36,7 @@ fn handshake(server: OwnCertificate, client: OwnCertificate) -> (Option<Ended>, 
                 }
             }
         }
-        now = now + Duration::from_secs(10);
+        now += Duration::from_secs(10);
     }
     (failed, ends[0].stats().established)
 }
