@@ -71,14 +71,15 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// The endpoint opens an exchange for a request, protected if that is wanted.
+    /// The endpoint opens an exchange for a request, protected if that is wanted, and so that its blocks go into no other body if it goes
+    /// through a session.
     fn opened<T>(
         &mut self,
         to: Address,
         request: Request,
         open: impl FnOnce(&mut Endpoint<Address, C>, Instant, Address, Request) -> Result<T, RequestError>,
     ) -> Result<T, RequestError> {
-        let request = self.protecting.protect(to, request);
+        let request = self.protecting.protect(to, Request { tagged: request.tagged || to.is_secured(), ..request });
         open(&mut self.endpoint, self.now, to, request)
     }
 
