@@ -61,6 +61,11 @@ pub fn aiocoap(project: &Project) -> Result<String> {
     packages::ensure_python(project, "aiocoap", ("aiocoap", AIOCOAP))
 }
 
+/// A Python that has aiocoap with what OSCORE and EDHOC need.
+pub fn aiocoap_with_oscore(project: &Project) -> Result<String> {
+    packages::ensure_python(project, "aiocoap-oscore", ("aiocoap[oscore]", AIOCOAP))
+}
+
 /// What is built is no older than what it is built from.
 pub fn is_current(product: &str, sources: &[&str]) -> bool {
     let changed = |path: &str| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
