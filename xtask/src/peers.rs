@@ -23,7 +23,7 @@ pub const CALIFORNIUM_OSCORE: &str = "3.13.0";
 pub const C: [(&str, &str); 1] = [("gcc", "gcc")];
 pub const LIBCOAP: [(&str, &str); 2] = [C[0], ("/usr/include/coap3/coap.h", "libcoap3-dev")];
 /// What it takes to build tinydtls, which aiocoap has DTLS from: there is no wheel of DTLSSocket.
-pub const DTLS_SOCKET: [(&str, &str); 5] =
+const DTLS_SOCKET: [(&str, &str); 5] =
     [C[0], ("make", "make"), ("autoreconf", "autoconf"), ("aclocal", "automake"), (PYTHON_HEADER, "python3-dev")];
 pub const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
 
@@ -72,8 +72,10 @@ pub fn aiocoap(project: &Project) -> Result<String> {
     packages::ensure_python(project, "aiocoap", ("aiocoap", AIOCOAP))
 }
 
-/// One that has it with OSCORE and DTLS. It is another, so that what is measured remains as it is.
+/// One that has it with OSCORE, EDHOC and DTLS. It is another, so that what is measured remains as it is.
 pub fn secured_aiocoap(project: &Project) -> Result<String> {
+    let needs: Vec<_> = packages::PYTHON.into_iter().chain(DTLS_SOCKET).collect();
+    packages::ensure(project, &needs)?;
     packages::ensure_python(project, "aiocoap-secured", ("aiocoap[oscore,tinydtls]", AIOCOAP))
 }
 

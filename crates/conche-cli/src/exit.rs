@@ -176,6 +176,9 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         Error::Failed { failure: Failure::NotAuthenticated(_), .. } => Some(
             "usually the credentials of client and server are no pair, or one of the files is a copy that was used elsewhere",
         ),
+        Error::Edhoc { .. } => Some(
+            "client and server have to know each other's credentials: conche keygen --edhoc makes a pair of files that do",
+        ),
         _ => None,
     }
 }
@@ -220,6 +223,7 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(Error::Response { code, .. }) if code.is_server_error() => 5,
         Some(Error::Failed { failure: Failure::NotAuthenticated(_), .. }) => 6,
         Some(Error::Handshake { source, .. }) if !source.is_timeout_or_unreachable() => 6,
+        Some(Error::Edhoc { .. }) => 6,
         Some(error) if error.is_timeout_or_unreachable() => 3,
         _ => 1,
     }

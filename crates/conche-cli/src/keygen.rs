@@ -1,4 +1,4 @@
-//! `conche keygen`: random keys, for `coaps` and for OSCORE.
+//! `conche keygen`: random keys, for `coaps`, for OSCORE and for EDHOC.
 
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use conche::edhoc::{Credential, Own, generate};
 use serde::Serialize;
 
 use crate::Global;
@@ -15,11 +16,15 @@ use crate::json;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Write the key to this file, which only its owner may read, instead of standard output. A file that is there stays as it is.
-    #[arg(short, long, value_name = "FILE", conflicts_with = "oscore")]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["oscore", "edhoc"])]
     output: Option<PathBuf>,
     /// Write credentials for OSCORE, as libcoap reads them, too: NAME-client.conf for the client, NAME-server.conf for the server.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "edhoc")]
     oscore: Option<PathBuf>,
+    /// Write keys with which client and server agree on those of OSCORE (EDHOC), too: NAME-client.toml for the client, NAME-server.toml
+    /// for the server.
+    #[arg(long, value_name = "NAME")]
+    edhoc: Option<PathBuf>,
 }
 
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
@@ -27,6 +32,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
     struct Made {
         schema: u32,
         key: String,
+    }
+    if let Some(name) = &args.edhoc {
+        return parties(name, global);
     }
     let secret = random::<16>()?;
     if let Some(name) = &args.oscore {
@@ -40,29 +48,60 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
     }
 }
 
+/// Writes the private keys of both ends, each with what it has to know of the other one.
+fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
+    let subject = name.file_name().unwrap_or_default().to_string_lossy();
+    let [client, server] = ["client", "server"].map(|end| -> anyhow::Result<Own> {
+        let key = generate()?;
+        // One of 256 is likely to be in use where there are some twenty: four bytes are not.
+        let mut kid = [0; 4];
+        getrandom::fill(&mut kid).map_err(io::Error::other).context("the operating system has no random numbers")?;
+        let credential = Credential::of(&key, &kid, &format!("{subject}-{end}"));
+        let credential =
+            credential.map_err(|error| UsageError(format!("{}: {error}: name it shorter", name.display())))?;
+        Ok(Own::new(key, credential)?)
+    });
+    let (client, server) = (client?, server?);
+    let contents = |own: &Own, other: &Own| {
+        format!(
+            "# Keys of EDHOC (RFC 9528): who has private_key is {:?}.\nprivate_key = \"{}\"\ncredential = \"{}\"\npeers = [\"{}\"]\n",
+            own.credential().subject().unwrap_or_default(),
+            hexadecimal(&*own.key().to_bytes()),
+            hexadecimal(own.credential().as_slice()),
+            hexadecimal(other.credential().as_slice()),
+        )
+    };
+    both(name, "toml", [&contents(&client, &server), &contents(&server, &client)], global)
+}
+
 /// Writes the credentials of both ends.
 fn pair(name: &Path, secret: &str, global: &Global) -> anyhow::Result<()> {
-    #[derive(Serialize)]
-    struct Made {
-        schema: u32,
-        client: PathBuf,
-        server: PathBuf,
-    }
     // A server may have many clients, of which each has its own ID. Under a secret of one client alone its own may be the same for all.
     let ids = (random::<4>()?, "00".to_owned());
-    let [client, server] = ["client", "server"].map(|end| {
-        let mut file = name.as_os_str().to_owned();
-        file.push(format!("-{end}.conf"));
-        PathBuf::from(file)
-    });
     let credentials = |sender: &str, recipient: &str| {
         let [secret, sender, recipient] =
             [("master_secret", secret), ("sender_id", sender), ("recipient_id", recipient)]
                 .map(|(keyword, digits)| format!("{keyword},hex,\"{digits}\"\n"));
         secret + &sender + &recipient
     };
-    write_new(&client, &credentials(&ids.0, &ids.1))?;
-    if let Err(error) = write_new(&server, &credentials(&ids.1, &ids.0)) {
+    both(name, "conf", [&credentials(&ids.0, &ids.1), &credentials(&ids.1, &ids.0)], global)
+}
+
+/// Writes the files of the client and of the server, and says how they are called.
+fn both(name: &Path, extension: &str, contents: [&str; 2], global: &Global) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Made {
+        schema: u32,
+        client: PathBuf,
+        server: PathBuf,
+    }
+    let [client, server] = ["client", "server"].map(|end| {
+        let mut file = name.as_os_str().to_owned();
+        file.push(format!("-{end}.{extension}"));
+        PathBuf::from(file)
+    });
+    write_new(&client, contents[0])?;
+    if let Err(error) = write_new(&server, contents[1]) {
         // One is good for nothing.
         let _ = fs::remove_file(&client);
         return Err(error);
@@ -77,11 +116,15 @@ fn pair(name: &Path, secret: &str, global: &Global) -> anyhow::Result<()> {
 fn random<const BYTES: usize>() -> anyhow::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other).context("the operating system has no random numbers")?;
-    Ok(bytes.iter().fold(String::new(), |mut digits, byte| {
+    Ok(hexadecimal(&bytes))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
         // Text takes what is written.
         let _ = write!(digits, "{byte:02x}");
         digits
-    }))
+    })
 }
 
 /// Writes a secret to a file that is not there yet and that nobody else may read.

@@ -137,6 +137,15 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
+    /// Agrees on OSCORE keys (EDHOC, RFC 9528) with each destination of a prefix before the first request to it, and protects all with them.
+    /// The longest prefix decides. A server's are for the requests of its [`client`](crate::Server::client). Where there are
+    /// [keys](Self::oscore_for) as well, what was agreed on is used.
+    #[cfg(feature = "edhoc")]
+    pub fn edhoc_for(mut self, prefix: IpNet, party: crate::edhoc::Party) -> Self {
+        self.settings.edhoc.toward.set(prefix, party);
+        self
+    }
+
     /// Tells the secrets of DTLS sessions, so that captures of them can be read, as by Wireshark. For debugging alone.
     #[cfg(feature = "dtls")]
     pub fn key_log(mut self, log: crate::security::KeyLog) -> Self {

@@ -108,6 +108,7 @@
 //! | `event-log` | [`watch::EventLog`](watch): what happens on a socket, as qlog |
 //! | `pcapng` | [`watch::Capture`](watch): its datagrams, for Wireshark |
 //! | `oscore` | `oscore`: requests and responses that only client and server can read (RFC 8613); credentials in files |
+//! | `edhoc` | `edhoc`: client and server agree on such keys over the wire (RFC 9528) |
 //! | `metrics` | [`Client::metrics`](Client), [`Server::metrics`](Server): OpenMetrics text for Prometheus |
 //!
 //! | module | what it holds |
@@ -129,6 +130,8 @@ pub mod body;
 mod builder;
 pub mod client;
 mod driver;
+#[cfg(feature = "edhoc")]
+pub mod edhoc;
 mod files;
 #[cfg(feature = "metrics")]
 pub mod metrics;

@@ -13,6 +13,8 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Protecting, Role, Socket, Start, Waiting};
+#[cfg(feature = "edhoc")]
+use crate::edhoc::{Party, Responding};
 #[cfg(feature = "oscore")]
 use crate::oscore::Keys;
 use crate::paths::{PathStore, Sharing};
@@ -47,6 +49,18 @@ pub(crate) struct Settings<C = AnyController> {
     pub(crate) security: Security,
     #[cfg(feature = "oscore")]
     pub(crate) oscore: Protection,
+    #[cfg(feature = "edhoc")]
+    pub(crate) edhoc: Agreement,
+}
+
+/// With whom OSCORE keys are agreed on (RFC 9528).
+#[cfg(feature = "edhoc")]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Agreement {
+    /// As a server.
+    pub(crate) served: Option<Party>,
+    /// For destinations.
+    pub(crate) toward: Prefixes<Party>,
 }
 
 /// Which requests are protected with which keys (RFC 8613).
@@ -78,6 +92,8 @@ impl Default for Settings {
             security: Security::default(),
             #[cfg(feature = "oscore")]
             oscore: Protection::default(),
+            #[cfg(feature = "edhoc")]
+            edhoc: Agreement::default(),
         }
     }
 }
@@ -102,6 +118,8 @@ impl<C> Settings<C> {
             security,
             #[cfg(feature = "oscore")]
             oscore: self.oscore,
+            #[cfg(feature = "edhoc")]
+            edhoc: self.edhoc,
         }
     }
 
@@ -109,7 +127,15 @@ impl<C> Settings<C> {
     #[cfg(feature = "oscore")]
     pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<C> {
         let toward = self.oscore.toward.clone();
-        move |to| toward.of(to.ip()).is_some()
+        #[cfg(feature = "edhoc")]
+        let agreed = self.edhoc.toward.clone();
+        move |to| {
+            #[cfg(feature = "edhoc")]
+            if agreed.of(to.ip()).is_some() {
+                return true;
+            }
+            toward.of(to.ip()).is_some()
+        }
     }
 
     /// There are none.
@@ -138,7 +164,7 @@ impl<C: SharedController> Settings<C> {
             return Err(ConfigError::SecuredMessage { bytes, longest });
         }
         #[cfg(feature = "oscore")]
-        if self.oscore.only && self.oscore.served.is_empty() && !self.security.names_clients() {
+        if self.oscore.only && !self.has_keys() && !self.security.names_clients() {
             return Err(ConfigError::NobodyHasKeys);
         }
         for controller in self.prefixes.iter().map(|(_, controller)| controller).chain([&self.controller]) {
@@ -147,6 +173,16 @@ impl<C: SharedController> Settings<C> {
             }
         }
         Ok(())
+    }
+
+    /// Clients may have keys, or get some.
+    #[cfg(feature = "oscore")]
+    pub(crate) fn has_keys(&self) -> bool {
+        #[cfg(feature = "edhoc")]
+        if self.edhoc.served.is_some() {
+            return true;
+        }
+        !self.oscore.served.is_empty()
     }
 
     /// Opens a socket and starts to drive an endpoint on it.
@@ -185,6 +221,15 @@ impl<C: SharedController> Settings<C> {
                 taken
                     .map_err(|error| ConfigError::Keys { peer: keys.peer().to_string(), problem: error.to_string() })?;
             }
+            #[cfg(feature = "edhoc")]
+            let protecting = {
+                let responding = self.edhoc.served.clone().map(Responding::new);
+                if let Some(responding) = responding.clone() {
+                    endpoint
+                        .agree_on_keys(Box::new(move |now, c_r, message_3| responding.combined(now, c_r, message_3)));
+                }
+                protecting.with_edhoc(responding)
+            };
             protecting
         };
         #[cfg(not(feature = "oscore"))]
@@ -284,7 +329,7 @@ pub enum ConfigError {
     /// Only who has keys is answered, and nobody has.
     #[cfg(feature = "oscore")]
     #[error(
-        "secured_only answers nobody without keys: add some with ServerBuilder::oscore or psk, or client_roots to a certificate"
+        "secured_only answers nobody without keys: add some with ServerBuilder::oscore, edhoc or psk, or client_roots to a certificate"
     )]
     NobodyHasKeys,
     /// The operating system has no randomness, without which tokens could be guessed.

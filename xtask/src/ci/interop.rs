@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use super::command::Command;
 use super::packages;
 use crate::interop;
+use crate::peers;
 use crate::project::{Project, TextFile};
 use crate::source::{self, Token};
 
@@ -15,6 +16,7 @@ use crate::source::{self, Token};
 pub fn run(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
     let python = packages::ensure_pyarrow(project)?;
+    let aiocoap = peers::secured_aiocoap(project)?;
     let tests = tests_with_needs(&project.files()?);
     if tests.is_empty() {
         bail!("no test is marked `#[ignore = \"needs …\"]`; the interop tests must be");
@@ -26,7 +28,8 @@ pub fn run(project: &Project) -> Result<()> {
     // Peers wait for one another most of the time: meanwhile, what the step `readme` needs is compiled.
     Command::cargo("build --release --quiet").beside(project, || {
         // With this, a test that would skip itself for want of its program fails.
-        Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1").env("CONCHE_PYTHON", &python).run(project)?;
+        let tests = Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1");
+        tests.env("CONCHE_PYTHON", &python).env("CONCHE_AIOCOAP", &aiocoap).run(project)?;
         interop::run(project, &interop::Options::check())
     })
 }

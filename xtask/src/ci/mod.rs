@@ -173,7 +173,7 @@ fn embedded(project: &Project) -> Result<()> {
         packages::ensure_target(project, target)?;
         targets += &format!(" --target {target}");
     }
-    for packages in ["-p conche-cc", "-p conche-cc -p conche-proto", "-p conche-proto --features oscore"] {
+    for packages in ["-p conche-cc", "-p conche-cc -p conche-proto", "-p conche-proto --features edhoc"] {
         Command::cargo(&format!("build {packages} --lib{targets}")).run(project)?;
     }
     Ok(())

@@ -30,6 +30,7 @@ pub fn ensure_pyarrow(project: &Project) -> Result<String> {
 pub fn ensure_python(project: &Project, environment: &str, (package, version): (&str, &str)) -> Result<String> {
     let directory = project.target().join("interop").join(environment).to_string_lossy().into_owned();
     let python = format!("{directory}/bin/python");
+    // What else it is to have stands in brackets.
     let name = package.split('[').next().unwrap_or(package);
     let wanted = format!("import sys, importlib.metadata as m; sys.exit(m.version('{name}') != '{version}')");
     if process_succeeds(&python, &["-c", &wanted]) {

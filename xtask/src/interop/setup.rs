@@ -41,9 +41,8 @@ impl Setup {
         for peer in wanted {
             match peer {
                 Peer::Libcoap | Peer::LibcoapOpenssl | Peer::LibcoapGnutls => needs.extend(peers::LIBCOAP),
-                Peer::Aiocoap => needs.extend(packages::PYTHON.iter().chain(&peers::DTLS_SOCKET)),
                 Peer::Californium => needs.extend(peers::JAVA),
-                Peer::Conche => {}
+                Peer::Aiocoap | Peer::Conche => {}
             }
         }
         packages::ensure(project, &needs)?;

@@ -1,5 +1,6 @@
 //! Who we are to others, and whom we believe: arguments and files.
 
+mod edhoc;
 mod given;
 mod keys;
 mod oscore;
@@ -78,6 +79,10 @@ pub struct Answering {
     /// numbers are used is kept beside it: never copy it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     oscore: Vec<PathBuf>,
+    /// Agree on keys of OSCORE with clients that this file knows (EDHOC), which only its owner may read: `conche keygen --edhoc` makes it. Over
+    /// coap other requests are answered with 4.01.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    edhoc: Option<PathBuf>,
 }
 
 impl Asking {
@@ -162,7 +167,10 @@ impl Answering {
     pub fn of(&self, builder: Builder<ServerRole>, global: &Global) -> anyhow::Result<Builder<ServerRole>> {
         let mut builder = oscore::serve(&self.oscore, builder)?;
         // What comes in a session is protected already.
-        if !self.oscore.is_empty() && !self.has_sessions() {
+        if let Some(file) = &self.edhoc {
+            builder = builder.edhoc(edhoc::open(file)?);
+        }
+        if (!self.oscore.is_empty() || self.edhoc.is_some()) && !self.has_sessions() {
             builder = builder.secured_only();
         }
         if let Some(file) = &self.psk_keys {

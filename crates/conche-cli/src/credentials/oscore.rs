@@ -1,4 +1,4 @@
-//! Keys that protect requests and responses from end to end, from files of libcoap or aiocoap.
+//! Keys that protect requests and responses from end to end: from files of libcoap or aiocoap, or agreed on.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use conche::client::ClientRole;
 use conche::oscore::{Keys, OpenError};
 use conche::server::ServerRole;
 
-use super::wrong;
+use super::{edhoc, wrong};
 
 /// The argument of whoever asks.
 #[derive(Debug, clap::Args)]
@@ -18,14 +18,22 @@ pub struct Protecting {
     /// aiocoap's, which only its owner may read. How many numbers are used is kept beside it: never copy it.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath)]
     oscore: Option<PathBuf>,
+    /// Agree on such keys with the server first (EDHOC), with the private key and the credentials in this file, which only its owner may
+    /// read: `conche keygen --edhoc` makes it.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "oscore")]
+    edhoc: Option<PathBuf>,
+    /// Have the request bring the last message of EDHOC, which saves a round trip where the server understands that (RFC 9668).
+    #[arg(long, requires = "edhoc")]
+    edhoc_combined: bool,
 }
 
 impl Protecting {
     /// A client with these.
     pub fn of(&self, builder: Builder<ClientRole>) -> anyhow::Result<Builder<ClientRole>> {
-        Ok(match &self.oscore {
-            Some(file) => builder.oscore(open(file)?),
-            None => builder,
+        Ok(match (&self.oscore, &self.edhoc) {
+            (Some(file), _) => builder.oscore(open(file)?),
+            (None, Some(file)) => builder.edhoc(edhoc::open(file)?.combined(self.edhoc_combined)),
+            (None, None) => builder,
         })
     }
 }

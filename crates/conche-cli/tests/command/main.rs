@@ -7,6 +7,8 @@ mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
+#[cfg(unix)]
+mod edhoc;
 mod experiments;
 mod observe;
 mod output;

@@ -135,6 +135,7 @@ registry! {
     ACCEPT = 17, "Accept", Uint, 0..=2, false, NONE, Requests, RFC 7252;
     Q_BLOCK1 = 19, "Q-Block1", Uint, 0..=3, false, NONE, Both, RFC 9177;
     LOCATION_QUERY = 20, "Location-Query", String, 0..=255, true, NONE, Responses, RFC 7252;
+    EDHOC = 21, "EDHOC", Empty, 0..=0, false, NONE, Requests, RFC 9668;
     BLOCK2 = 23, "Block2", Uint, 0..=3, false, NONE, Both, RFC 7959;
     BLOCK1 = 27, "Block1", Uint, 0..=3, false, NONE, Both, RFC 7959;
     SIZE2 = 28, "Size2", Uint, 0..=4, false, NONE, Both, RFC 7959;

@@ -31,6 +31,8 @@
 //! # }
 //! ```
 
+#[cfg(feature = "oscore")]
+mod combined;
 mod depart;
 mod discovery;
 mod duplicates;

@@ -17,10 +17,12 @@
 //!   on, becomes stale in its time, and is registered again.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::num::NonZeroU16;
 
 use rand_core::RngCore;
 
+use super::combined::Agree;
 use super::outbox::Source;
 use super::receive::Arrival;
 use super::{Endpoint, Event, Known, RequestError};
@@ -30,7 +32,9 @@ use crate::exchange::{Failure, Opening, Request};
 use crate::hash::Fingerprint;
 use crate::incoming::RequestId;
 use crate::message::{Received, Reply};
-use crate::oscore::{Binding, Context, ContextId, Contexts, InsertError, ProtectError, Refused, Reserve};
+use crate::oscore::{
+    Binding, Context, ContextId, Contexts, EndId, InsertError, ProtectError, Protected, Refused, Reserve,
+};
 use crate::security::Security;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
@@ -40,6 +44,10 @@ pub(super) struct Protection {
     contexts: Contexts,
     /// Messages that were refused.
     refused: u64,
+    /// What makes contexts of message_3, where requests may bring one.
+    pub(super) agree: Option<Box<Agree>>,
+    /// What the next request of a context has to bring.
+    pub(super) before: Vec<(ContextId, Vec<u8>)>,
 }
 
 /// What a response to a protected request is.
@@ -95,23 +103,35 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If there is one already whose other end has the same name.
     pub fn add_context(&mut self, context: Context) -> Result<ContextId, InsertError> {
-        let random = &mut self.random;
-        let known = self.known.get_or_insert_with(|| Box::new(Known::NOTHING));
-        let protection = known.protection.get_or_insert_with(|| {
-            let mut seed = [0; 32];
-            random.fill_bytes(&mut seed);
-            Protection { contexts: Contexts::new(usize::MAX, seed), refused: 0 }
-        });
-        let id = protection.contexts.insert(context)?;
+        let id = self.protection().contexts.insert(context)?;
         self.ask_to_reserve();
         Ok(id)
+    }
+
+    /// What is shared with peers, from the first time on.
+    pub(super) fn protection(&mut self) -> &mut Protection {
+        let random = &mut self.random;
+        let known = self.known.get_or_insert_with(|| Box::new(Known::NOTHING));
+        known.protection.get_or_insert_with(|| {
+            let mut seed = [0; 32];
+            random.fill_bytes(&mut seed);
+            Protection { contexts: Contexts::new(usize::MAX, seed), refused: 0, agree: None, before: Vec::new() }
+        })
     }
 
     /// Takes a security context out, so that it can be stored: its [number](Context::next_number) and
     /// [window](Context::window). What comes for it and what would be protected with it fails from now on; who observes with
     /// it is gone when there is something new.
     pub fn remove_context(&mut self, id: ContextId) -> Option<Context> {
-        Known::protection(&mut self.known)?.contexts.remove(id)
+        let protection = Known::protection(&mut self.known)?;
+        protection.before.retain(|(context, _)| *context != id);
+        protection.contexts.remove(id)
+    }
+
+    /// The security context whose other end has this ID, and this ID context.
+    #[must_use]
+    pub fn find_context(&self, recipient_id: EndId, id_context: Option<&[u8]>) -> Option<ContextId> {
+        self.known.as_ref()?.protection.as_ref()?.contexts.find(recipient_id, id_context)
     }
 
     /// A security context.
@@ -164,7 +184,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.known.as_ref().is_some_and(|known| known.protection.is_some())
     }
 
-    fn count_refused(&mut self) {
+    pub(super) fn count_refused(&mut self) {
         if let Some(protection) = Known::protection(&mut self.known) {
             protection.refused += 1;
         }
@@ -186,7 +206,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(id) = request.security else { return Security::PLAIN };
         let id_context = |context: &Context| context.id_context().map_or(0, |id_context| 1 + id_context.len());
         let names = |context: &Context| context.sender_id().as_slice().len() + id_context(context);
-        Security::with(id, self.context(id).map_or(0, names))
+        Security::with(id, self.context(id).map_or(0, names) + self.bytes_before(id))
     }
 
     /// Protects a request of ours, if it is to be: the last thing before its exchange is opened.
@@ -224,7 +244,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let protection = Known::protection(&mut self.known).ok_or(ProtectError::UnknownContext)?;
         let protected = protection.contexts.protect_request(context, *code, body);
         self.ask_to_reserve();
-        protected.map(|protected| (protected.binding, (protected.code, protected.body)))
+        let Protected { code, body, binding } = protected?;
+        let body = self.with_message_3(context, body).map_err(|_| ProtectError::TooLong)?;
+        Ok((binding, (code, body)))
     }
 
     /// What the protection of a notification adds at most.
@@ -264,6 +286,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A request with an OSCORE option: what it says behind its protection goes on, and what does not hold is answered
     /// without a trace of it.
     pub(super) fn receive_protected(&mut self, now: Instant, arrival: Arrival<P>, message: &Message<'_>) {
+        if message.option(OptionNumber::EDHOC).is_some() {
+            return self.receive_combined(now, arrival, message);
+        }
         let Some(protection) = Known::protection(&mut self.known) else { return };
         match protection.contexts.unprotect_request(now, message, &mut self.requests) {
             Ok(unprotected) => {

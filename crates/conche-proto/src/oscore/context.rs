@@ -75,6 +75,16 @@ impl Context {
         })
     }
 
+    /// The same of credentials that both ends have just agreed on (RFC 9528), and forget when the program ends or before. No number of them
+    /// has to be stored: if they are kept anywhere, nonces repeat after a restart and all protection is lost.
+    ///
+    /// # Errors
+    ///
+    /// As [`Credentials::check`].
+    pub fn agreed(credentials: &Credentials) -> Result<Self, CredentialsError> {
+        Ok(Self { sequence: Sequence::unstored(), ..Self::derive(credentials, Start::First)? })
+    }
+
     /// Names this end.
     #[must_use]
     pub const fn sender_id(&self) -> EndId {

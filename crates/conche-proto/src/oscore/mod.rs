@@ -52,6 +52,12 @@ use option::{OptionValue, PartialIv};
 
 use crate::codec::{Content, OptionNumber};
 
+/// Who a protected message says to be of: the `kid` of its OSCORE option.
+pub(crate) fn kid_of(message: &Content<'_>) -> Option<EndId> {
+    let option = message.options().find(|option| option.number == OptionNumber::OSCORE)?;
+    EndId::new(OptionValue::decode(option.value)?.kid?)
+}
+
 /// Whether a message has an OSCORE option, so that it has to be unprotected before anything in it means something
 /// (RFC 8613 §2).
 #[must_use]

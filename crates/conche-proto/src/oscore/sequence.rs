@@ -43,6 +43,11 @@ impl Sequence {
         Self { next, reserved: next, asked: next, is_stored: false, step: Self::FIRST_STEP }
     }
 
+    /// Of what no restart will know: all of them may be used.
+    pub(super) fn unstored() -> Self {
+        Self { next: 0, reserved: Self::END, asked: Self::END, is_stored: true, step: Self::FIRST_STEP }
+    }
+
     /// A number that nothing was protected with yet, and nothing else will be.
     pub(super) fn take(&mut self) -> Result<PartialIv, ProtectError> {
         let number = PartialIv::new(self.next).ok_or(ProtectError::Exhausted)?;

@@ -43,7 +43,12 @@ impl ClientRole {
     }
 
     pub(super) fn client<C: SharedController>(self, settings: Settings<C>) -> Client {
-        Client::with(Sockets::own(settings, self.v4, self.v6), self.cache)
+        #[cfg(feature = "edhoc")]
+        let toward = settings.edhoc.toward.clone();
+        let client = Client::with(Sockets::own(settings, self.v4, self.v6), self.cache);
+        #[cfg(feature = "edhoc")]
+        let client = client.agreeing_toward(toward);
+        client
     }
 }
 
@@ -139,6 +144,14 @@ impl<C: SharedController> Builder<ClientRole, C> {
     pub fn oscore(self, keys: crate::oscore::Keys) -> Self {
         let [v4, v6] = [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()];
         self.oscore_for(v4, keys.clone()).oscore_for(v6, keys)
+    }
+
+    /// Agrees on OSCORE keys (EDHOC, RFC 9528) with each server before the first request to it, but for those of `coaps` URIs, and takes no
+    /// other response than a protected one. [`edhoc_for`](Self::edhoc_for) does it for some. [`edhoc`](crate::edhoc) has an example.
+    #[cfg(feature = "edhoc")]
+    pub fn edhoc(self, party: crate::edhoc::Party) -> Self {
+        let [v4, v6] = [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()];
+        self.edhoc_for(v4, party.clone()).edhoc_for(v6, party)
     }
 
     /// The client. Sockets are opened when they are needed.

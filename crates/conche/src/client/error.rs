@@ -67,6 +67,15 @@ pub enum Error {
     /// A `coaps` URI names a group, with which no session can be (RFC 7252 §9).
     #[error("a group cannot be asked over coaps: DTLS is between two")]
     SecuredGroup,
+    /// No keys were agreed on with the server.
+    #[cfg(feature = "edhoc")]
+    #[error("{peer}: no keys were agreed on: {source}")]
+    Edhoc {
+        /// The server.
+        peer: SocketAddr,
+        /// Why.
+        source: crate::edhoc::Error,
+    },
     /// The request's options are not legal.
     #[error("the request is not legal")]
     Request(#[from] BuildError),

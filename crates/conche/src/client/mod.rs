@@ -1,5 +1,7 @@
 //! Requesting resources.
 
+#[cfg(feature = "edhoc")]
+mod agreeing;
 mod builder;
 mod cache;
 mod error;
@@ -77,6 +79,8 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Client {
     sockets: Arc<Sockets>,
     cache: Option<Arc<Cache>>,
+    #[cfg(feature = "edhoc")]
+    agreeing: Arc<agreeing::Agreeing>,
 }
 
 impl Client {
@@ -92,7 +96,12 @@ impl Client {
     }
 
     fn with(sockets: Sockets, cache: Option<CacheLimits>) -> Self {
-        Self { sockets: Arc::new(sockets), cache: cache.map(|limits| Arc::new(Cache::new(limits))) }
+        Self {
+            sockets: Arc::new(sockets),
+            cache: cache.map(|limits| Arc::new(Cache::new(limits))),
+            #[cfg(feature = "edhoc")]
+            agreeing: Arc::default(),
+        }
     }
 
     /// A client that sends from the socket of a server.
@@ -167,7 +176,13 @@ impl Client {
         for address in resolve(&uri).await? {
             let name = uri.server_name();
             let way = Way { to: address, name: name.as_ref(), deadline: None, patience: Patience::Wait };
-            match self.open(&way, |_| Opening::Ping).await {
+            // It is nothing that could be protected.
+            let begun = self.begin_now(&way, |_| Opening::Ping).await;
+            let outcome = match begun {
+                Ok(begun) => begun.end().await,
+                Err(error) => Err(error),
+            };
+            match outcome {
                 Ok(
                     Outcome::Pong { course }
                     | Outcome::Response { course, .. }
@@ -229,8 +244,19 @@ impl Client {
         self.begin(way, what).await?.end().await
     }
 
-    /// Opens an exchange when its turn has come.
+    /// Opens an exchange when its turn has come, and the keys that it needs are there.
     async fn begin(&self, way: &Way<'_>, what: impl FnOnce(Option<Duration>) -> Opening) -> Result<Begun, Error> {
+        #[cfg(feature = "edhoc")]
+        if self.agreeing.has(way) {
+            // Few have that, and all would have its memory.
+            let turn = Box::pin(self.agree(way)).await?;
+            return Ok(Begun { _turn: turn, ..self.begin_now(way, what).await? });
+        }
+        self.begin_now(way, what).await
+    }
+
+    /// Opens an exchange when its turn has come.
+    async fn begin_now(&self, way: &Way<'_>, what: impl FnOnce(Option<Duration>) -> Opening) -> Result<Begun, Error> {
         let Way { to, deadline, patience, .. } = *way;
         let (handle, mut address) = self.sockets.toward(to)?;
         if let Some(name) = way.name {
@@ -244,7 +270,14 @@ impl Client {
             waited = start.elapsed();
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        Ok(Begun { exchange: handle.open(place, what(left)), to, waited, body_limit: handle.body_limit() })
+        Ok(Begun {
+            exchange: handle.open(place, what(left)),
+            to,
+            waited,
+            body_limit: handle.body_limit(),
+            #[cfg(feature = "edhoc")]
+            _turn: None,
+        })
     }
 }
 
@@ -266,6 +299,9 @@ struct Begun {
     /// How long it was in the line.
     waited: Duration,
     body_limit: usize,
+    /// That of the destination, until the answer shows that both ends have the same keys.
+    #[cfg(feature = "edhoc")]
+    _turn: Option<agreeing::Turn>,
 }
 
 impl Begun {
@@ -275,7 +311,7 @@ impl Begun {
     }
 
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Result<Outcome, Error>> {
-        let Self { exchange, to, waited, body_limit } = self;
+        let Self { exchange, to, waited, body_limit, .. } = self;
         let mut outcome = ready!(Pin::new(exchange).poll(context));
         if let Ok(Outcome::Response { course, .. } | Outcome::Pong { course } | Outcome::Unanswered { course })
         | Err(ExchangeError::Failed { course, .. }) = &mut outcome

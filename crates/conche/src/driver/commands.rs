@@ -44,6 +44,14 @@ impl<C: SharedController> Driver<C> {
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
             Command::Body(what) => self.go_on_with_body(what),
             Command::Secure { to, name, answer } => self.secure(to, name, answer),
+            #[cfg(feature = "edhoc")]
+            Command::HasAgreed { to, answer } => {
+                let _ = answer.send(self.has_agreed(to));
+            }
+            #[cfg(feature = "edhoc")]
+            Command::Agreed { to, context, message_3, answer } => {
+                let _ = answer.send(self.agreed(to, *context, message_3));
+            }
             Command::Stats { answer } => {
                 let _ = answer.send(*self.endpoint.stats());
             }

@@ -26,6 +26,8 @@ use crate::body::{BoxError, Piece};
 use crate::metrics::Report;
 #[cfg(feature = "oscore")]
 use crate::oscore::KeysError;
+#[cfg(feature = "edhoc")]
+use crate::oscore::{Context as SecurityContext, InsertError};
 
 /// What a driver is told.
 #[derive(Debug)]
@@ -38,6 +40,17 @@ pub(super) enum Command {
     Body(OfBody),
     /// Open a session with a server of this name, or tell the one that is open.
     Secure { to: Address, name: Arc<str>, answer: oneshot::Sender<Opened> },
+    /// Tell whether something was agreed on with a destination.
+    #[cfg(feature = "edhoc")]
+    HasAgreed { to: Address, answer: oneshot::Sender<bool> },
+    /// Protect requests to a destination with what was agreed on, the first one with this message_3 before it.
+    #[cfg(feature = "edhoc")]
+    Agreed {
+        to: Address,
+        context: Box<SecurityContext>,
+        message_3: Option<Vec<u8>>,
+        answer: oneshot::Sender<Result<(), InsertError>>,
+    },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Go on with a search for the busiest peers; at its end tell what is known of them, and everything that can be counted.
@@ -266,6 +279,23 @@ impl Handle {
     /// The session with a server of this name, which is opened if there is none; `None` if the driver is gone.
     pub(crate) async fn secure(&self, to: Address, name: Arc<str>) -> Option<Opened> {
         self.ask(|answer| Command::Secure { to, name, answer }).await
+    }
+
+    /// Whether there is a context for requests to a destination that was agreed on with it; `None` if the driver is gone.
+    #[cfg(feature = "edhoc")]
+    pub(crate) async fn has_agreed(&self, to: Address) -> Option<bool> {
+        self.ask(|answer| Command::HasAgreed { to, answer }).await
+    }
+
+    /// Has requests to a destination protected with this context, the first one with this message_3 before it; `None` if the driver is gone.
+    #[cfg(feature = "edhoc")]
+    pub(crate) async fn agreed(
+        &self,
+        to: Address,
+        context: SecurityContext,
+        message_3: Option<Vec<u8>>,
+    ) -> Option<Result<(), InsertError>> {
+        self.ask(|answer| Command::Agreed { to, context: Box::new(context), message_3, answer }).await
     }
 
     /// The counters of the endpoint; `None` if the driver is gone.

@@ -4,6 +4,8 @@
 //! it polls the endpoint until that has nothing more to do. It decides nothing about the protocol.
 
 mod address;
+#[cfg(feature = "edhoc")]
+mod agreeing;
 mod bodies;
 mod clock;
 mod closing;
@@ -388,6 +390,8 @@ impl<C: SharedController> Driver<C> {
             }
             Event::Failed { exchange, peer, reason: failure, course } => {
                 debug!(%peer, %failure, "an exchange failed");
+                #[cfg(feature = "edhoc")]
+                self.doubt_agreed(peer, failure);
                 if failure == Failure::TimedOut && course.acknowledged_after.is_none() {
                     self.doubt_session(peer);
                 }

@@ -36,6 +36,9 @@ mod with {
         /// Plain requests are refused.
         pub(in crate::driver) only: bool,
         doing: JoinSet<Done>,
+        /// Keys that are agreed on over the wire.
+        #[cfg(feature = "edhoc")]
+        pub(in crate::driver) agreeing: crate::driver::agreeing::Agreeing,
     }
 
     /// A request for which another socket has the keys, or whose number is still to be kept. There are no more than have places in line.
@@ -79,6 +82,13 @@ mod with {
             Self { toward, only, ..Self::default() }
         }
 
+        /// With answers to clients that agree on keys.
+        #[cfg(feature = "edhoc")]
+        pub(crate) fn with_edhoc(mut self, responding: Option<crate::edhoc::Responding>) -> Self {
+            self.agreeing = crate::driver::agreeing::Agreeing::new(responding);
+            self
+        }
+
         /// Takes keys, for an endpoint to use.
         pub(crate) fn take<C: SharedController>(
             &mut self,
@@ -98,6 +108,10 @@ mod with {
 
         /// A request, protected if that is wanted for its destination, for which the socket has the keys.
         pub(in crate::driver) fn protect(&self, to: Address, request: Request) -> Request {
+            #[cfg(feature = "edhoc")]
+            if let Some(context) = self.agreeing.context(to) {
+                return request.protected(context);
+            }
             match self.toward.of(to.canonical().ip()).and_then(|keys| self.held(keys)) {
                 Some(held) => request.protected(held.context),
                 None => request,
@@ -247,7 +261,11 @@ mod with {
 
         /// Who has sent a request that was protected itself.
         pub(in crate::driver) fn identify_protected(&self, request: RequestId) -> Option<Identity> {
-            self.protecting.identity(self.endpoint.security(request)?)
+            let context = self.endpoint.security(request)?;
+            let identity = self.protecting.identity(context);
+            #[cfg(feature = "edhoc")]
+            let identity = identity.or_else(|| self.identify_agreed(context));
+            identity
         }
 
         /// Requests are answered only if somebody vouches for them.

@@ -73,6 +73,10 @@ pub(super) struct Serving {
 impl<C: SharedController> Driver<C> {
     /// A request arrived: its handler begins, and what it says at once is the answer.
     pub(super) fn serve(&mut self, id: RequestId, from: Address, message: OwnedMessage) {
+        #[cfg(feature = "edhoc")]
+        if let Some(response) = self.agree(id, from, &message) {
+            return self.respond_at_once(id, response);
+        }
         let identity = match self.identify(id, from) {
             Ok(identity) => identity,
             Err(refusal) => return self.respond(id, refusal),
@@ -169,7 +173,7 @@ impl Serving {
         }
     }
 
-    fn group_of(&self, from: Address) -> Group {
+    pub(super) fn group_of(&self, from: Address) -> Group {
         Group::of(self.hash.hash_one(from.prefix()))
     }
 

@@ -29,6 +29,9 @@ pub enum Identity {
     /// Who knows these OSCORE keys, through whatever the request came.
     #[cfg(feature = "oscore")]
     Oscore(crate::oscore::Identity),
+    /// Who knows the private key of this credential, with which OSCORE keys were agreed on (EDHOC), through whatever the request came.
+    #[cfg(feature = "edhoc")]
+    Edhoc(crate::edhoc::Identity),
 }
 
 impl Identity {
@@ -54,6 +57,8 @@ impl fmt::Display for Identity {
             Self::Certificate(ref der) => write!(f, "a certificate of {} bytes", der.len()),
             #[cfg(feature = "oscore")]
             Self::Oscore(ref identity) => identity.fmt(f),
+            #[cfg(feature = "edhoc")]
+            Self::Edhoc(ref identity) => identity.fmt(f),
         }
     }
 }

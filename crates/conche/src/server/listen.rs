@@ -336,6 +336,15 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
+    /// Agrees on OSCORE keys with clients that this party knows and that know it (EDHOC, RFC 9528), as they ask for it at
+    /// `/.well-known/edhoc`, or with their first request (RFC 9668). Requests that are not protected are served as well, as with
+    /// [`oscore`](Self::oscore). [`edhoc`](crate::edhoc) has an example.
+    #[cfg(feature = "edhoc")]
+    pub fn edhoc(mut self, party: crate::edhoc::Party) -> Self {
+        self.settings.edhoc.served = Some(party);
+        self
+    }
+
     /// Answers requests for whose sender nothing vouches with 4.01, whatever they ask for: neither OSCORE keys, nor what a client has
     /// shown in its DTLS session. A server for which nobody can have either is refused.
     #[cfg(feature = "oscore")]
@@ -384,7 +393,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
             (0, _) => Workers::one(&self.settings, binding, (router, handlers)),
             (_, Binding::Socket(_)) => return Err(BindError::Workers(WorkersError::Socket)),
             #[cfg(feature = "oscore")]
-            _ if !self.settings.oscore.served.is_empty() => return Err(BindError::Workers(WorkersError::Keys)),
+            _ if self.settings.has_keys() => return Err(BindError::Workers(WorkersError::Keys)),
             _ if !self.settings.groups.is_empty() => return Err(BindError::Workers(WorkersError::Group)),
             (more, _) => Workers::several(&self.settings, address, (&router, handlers), more.saturating_add(1)),
         };
@@ -393,6 +402,9 @@ impl<C: SharedController> Builder<ServerRole, C> {
             StartError::Socket(source) => BindError::Socket { address, source },
         })?;
         let client = match more_workers {
+            #[cfg(feature = "edhoc")]
+            0 => Client::of_server(workers.first().clone(), *client_cache).agreeing(&self.settings),
+            #[cfg(not(feature = "edhoc"))]
             0 => Client::of_server(workers.first().clone(), *client_cache),
             _ => Client::beside_server(self.settings.clone(), *client_cache),
         };

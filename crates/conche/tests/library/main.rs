@@ -14,6 +14,10 @@ mod client_sockets;
 mod client_waiting;
 mod driver_allocations;
 mod driver_serving;
+#[cfg(feature = "edhoc")]
+mod edhoc;
+#[cfg(feature = "edhoc")]
+mod edhoc_aiocoap;
 mod event_log;
 mod large_bodies;
 mod loopback;

@@ -1,0 +1,142 @@
+//! What `lakers` computes with: the primitives that OSCORE has, too. None of it panics.
+
+use core::fmt;
+
+use aes::Aes128Enc;
+use ccm::Ccm;
+use ccm::aead::{AeadInOut, KeyInit};
+use ccm::consts::{U8, U13};
+use hkdf::{Hkdf, HkdfExtract};
+use lakers::{
+    AES_CCM_TAG_LEN, BufferCiphertext3, BufferPlaintext3, BytesCcmIvLen, BytesCcmKeyLen, BytesHashLen, BytesMaxBuffer,
+    BytesMaxInfoBuffer, BytesP256ElemLen, CryptoTrait, EDHOCError, MAX_BUFFER_LEN,
+};
+use sha2::{Digest, Sha256};
+
+use super::keys::{PrivateKey, PublicKey};
+use super::wire::Plaintext3;
+
+type Aead = Ccm<Aes128Enc, U8, U13>;
+
+/// The primitives of cipher suite 2, with this ephemeral key. What is not shown may be in the memory of `lakers` until that is used
+/// again: it wipes nothing.
+pub(super) struct Backend {
+    pub(super) ephemeral: PrivateKey,
+}
+
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Backend")
+    }
+}
+
+/// HKDF-Expand; zeros if that is impossible, which no length here is.
+fn expand(prk: &BytesHashLen, info: &[u8], output: &mut [u8]) {
+    if let Ok(hkdf) = Hkdf::<Sha256>::from_prk(prk) {
+        let _ = hkdf.expand(info, output);
+    }
+}
+
+/// EDHOC_KDF (RFC 9528 §4.1.2), with a transcript hash as its context.
+pub(super) fn kdf(prk: &BytesHashLen, label: u8, context: &BytesHashLen, output: &mut [u8]) {
+    let info = super::wire::sequence(|encoder| {
+        // Memory takes everything.
+        let _ = encoder
+            .u8(label)
+            .and_then(|encoder| encoder.bytes(context))
+            .and_then(|encoder| encoder.u64(output.len() as u64));
+    });
+    expand(prk, &info, output);
+}
+
+pub(super) fn extract(salt: &[u8], secret: &[u8]) -> BytesHashLen {
+    let mut extract = HkdfExtract::<Sha256>::new(Some(salt));
+    extract.input_ikm(secret);
+    extract.finalize().0.into()
+}
+
+impl CryptoTrait for Backend {
+    fn sha256_digest(&mut self, message: &BytesMaxBuffer, message_len: usize) -> BytesHashLen {
+        Sha256::digest(message.get(..message_len).unwrap_or_default()).into()
+    }
+
+    fn hkdf_expand(
+        &mut self,
+        prk: &BytesHashLen,
+        info: &BytesMaxInfoBuffer,
+        info_len: usize,
+        length: usize,
+    ) -> BytesMaxBuffer {
+        let mut output = [0; MAX_BUFFER_LEN];
+        if let (Some(info), Some(output)) = (info.get(..info_len), output.get_mut(..length)) {
+            expand(prk, info, output);
+        }
+        output
+    }
+
+    fn hkdf_extract(&mut self, salt: &BytesHashLen, ikm: &BytesP256ElemLen) -> BytesHashLen {
+        extract(salt, ikm)
+    }
+
+    fn aes_ccm_encrypt_tag_8(
+        &mut self,
+        key: &BytesCcmKeyLen,
+        iv: &BytesCcmIvLen,
+        ad: &[u8],
+        plaintext: &BufferPlaintext3,
+    ) -> BufferCiphertext3 {
+        let mut sealed = BufferCiphertext3::new();
+        let mut text = plaintext.as_slice().to_vec();
+        if let Ok(tag) = Aead::new(key.into()).encrypt_inout_detached(iv.into(), ad, text.as_mut_slice().into()) {
+            // What there is to encrypt is a tenth of what has room.
+            let _ = sealed.extend_from_slice(&text).and_then(|()| sealed.extend_from_slice(&tag));
+        }
+        sealed
+    }
+
+    fn aes_ccm_decrypt_tag_8(
+        &mut self,
+        key: &BytesCcmKeyLen,
+        iv: &BytesCcmIvLen,
+        ad: &[u8],
+        ciphertext: &BufferCiphertext3,
+    ) -> Result<BufferPlaintext3, EDHOCError> {
+        let sealed = ciphertext.content.get(..ciphertext.len).ok_or(EDHOCError::ParsingError)?;
+        let length = sealed.len().checked_sub(AES_CCM_TAG_LEN).ok_or(EDHOCError::ParsingError)?;
+        let (text, tag) = sealed.split_at_checked(length).ok_or(EDHOCError::ParsingError)?;
+        let (mut text, tag) = (text.to_vec(), tag.try_into().map_err(|_| EDHOCError::ParsingError)?);
+        Aead::new(key.into())
+            .decrypt_inout_detached(iv.into(), ad, text.as_mut_slice().into(), tag)
+            .map_err(|_| EDHOCError::MacVerificationFailed)?;
+        // lakers would panic at some that are not.
+        Plaintext3::parse(&text).map_err(|_| EDHOCError::ParsingError)?;
+        BufferPlaintext3::new_from_slice(&text).map_err(|_| EDHOCError::ParsingError)
+    }
+
+    fn p256_ecdh(&mut self, private_key: &BytesP256ElemLen, public_key: &BytesP256ElemLen) -> BytesP256ElemLen {
+        match (PrivateKey::new(private_key), PublicKey::new(public_key)) {
+            (Some(private), Some(public)) => *private.agree(&public),
+            // They were looked at before. If they were not, nobody else has this.
+            _ => extract(public_key, private_key),
+        }
+    }
+
+    /// Nothing is chosen there.
+    fn get_random_byte(&mut self) -> u8 {
+        0
+    }
+
+    fn p256_generate_key_pair(&mut self) -> (BytesP256ElemLen, BytesP256ElemLen) {
+        let [x, _] = self.ephemeral.public();
+        (*self.ephemeral.to_bytes(), x)
+    }
+}
+
+impl From<EDHOCError> for super::Error {
+    fn from(error: EDHOCError) -> Self {
+        match error {
+            EDHOCError::MacVerificationFailed => Self::NotAuthentic,
+            _ => Self::Malformed,
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! [`Credential`]: what says whose a public key is, as a CWT Claims Set (CCS; RFC 8392, RFC 9528 §3.5.2).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::fmt;
+
+use minicbor::data::Type;
+use minicbor::{Decoder, Encoder};
+use thiserror::Error as Derive;
+
+use super::Error;
+use super::keys::{KEY_LENGTH, PrivateKey, PublicKey};
+
+/// Claims (RFC 8392 §4, RFC 8747 §3.1).
+const SUBJECT: i64 = 2;
+const CONFIRMATION: i64 = 8;
+const COSE_KEY: i64 = 1;
+
+/// Parameters of a COSE_Key, and what they are for keys on P-256 (RFC 9052 §7.1, RFC 9053 §7.1.1).
+const KEY_TYPE: i64 = 1;
+const KEY_ID: i64 = 2;
+const CURVE: i64 = -1;
+const X: i64 = -2;
+const Y: i64 = -3;
+const EC2: i64 = 2;
+const P256: i64 = 1;
+
+/// A public key on P-256 with its ID (`kid`), and whose it is, as a CWT Claims Set with the claim `cnf`. Both ends have the same bytes
+/// of it: they are part of what is authenticated.
+///
+/// ```
+/// use conche_proto::edhoc::{Credential, PrivateKey};
+///
+/// let key = PrivateKey::new(&[7; 32]).expect("a key");
+/// let credential = Credential::of(&key, b"\x2b", "lamp-7")?;
+/// assert_eq!((credential.kid(), credential.subject()), (&b"\x2b"[..], Some("lamp-7")));
+/// assert_eq!(Credential::parse(credential.as_slice())?, credential);
+/// # Ok::<(), conche_proto::edhoc::CredentialError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    bytes: Vec<u8>,
+    kid: Vec<u8>,
+    subject: Option<String>,
+    /// That of a point of the curve.
+    x: [u8; KEY_LENGTH],
+}
+
+impl Credential {
+    /// Bytes of a credential at most.
+    pub const LONGEST: usize = 192;
+
+    /// Bytes of a key ID at most.
+    pub const LONGEST_KID: usize = 16;
+
+    /// The credential of a key, with this ID, of 1 to 16 bytes, and this name.
+    ///
+    /// # Errors
+    /// The ID or the name is too long.
+    pub fn of(key: &PrivateKey, kid: &[u8], subject: &str) -> Result<Self, CredentialError> {
+        let mut bytes = Vec::new();
+        // Memory takes everything.
+        let _ = encode(&mut Encoder::new(&mut bytes), key.public(), kid, subject);
+        Self::parse(&bytes)
+    }
+
+    /// Reads a CWT Claims Set, as its bytes.
+    ///
+    /// # Errors
+    /// The first of what [`CredentialError`] lists.
+    pub fn parse(bytes: &[u8]) -> Result<Self, CredentialError> {
+        if bytes.len() > Self::LONGEST {
+            return Err(CredentialError::TooLong { bytes: bytes.len() });
+        }
+        let mut decoder = Decoder::new(bytes);
+        let claims = claims(&mut decoder).map_err(|_| CredentialError::NoClaims)?;
+        if decoder.position() != bytes.len() {
+            return Err(CredentialError::NoClaims);
+        }
+        let CoseKey { kind, curve, kid, x, y } = claims.key.ok_or(CredentialError::NoKey)?;
+        if (kind, curve) != (Some(EC2), Some(P256)) {
+            return Err(CredentialError::OtherCurve);
+        }
+        let is_point = |x: &&[u8]| PublicKey::new(x).is_some_and(|point| y.is_none_or(|y| point.has_y(y)));
+        let x = x.filter(is_point).and_then(|x| x.try_into().ok()).ok_or(CredentialError::NoPoint)?;
+        let kid = kid.filter(|kid| (1..=Self::LONGEST_KID).contains(&kid.len())).ok_or(CredentialError::NoKid)?;
+        Ok(Self { bytes: bytes.to_vec(), kid: kid.to_vec(), subject: claims.subject.map(String::from), x })
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The ID of its key, by which messages name it.
+    #[must_use]
+    pub fn kid(&self) -> &[u8] {
+        &self.kid
+    }
+
+    /// Whose it is, if it says so.
+    #[must_use]
+    pub fn subject(&self) -> Option<&str> {
+        self.subject.as_deref()
+    }
+
+    /// There is room for external authorization data of so many bytes beside it in what is authenticated, of which `lakers` writes the length
+    /// in one byte: with identifier, key ID and transcript hash.
+    pub(super) fn leaves_room_for(&self, ead: usize) -> bool {
+        8 + (3 + self.kid.len()) + 34 + self.bytes.len() + ead <= 255
+    }
+
+    /// As `lakers` has it.
+    pub(super) fn for_lakers(&self) -> Result<lakers::Credential, Error> {
+        let bytes = lakers::BufferCred::new_from_slice(&self.bytes).map_err(|_| Error::Malformed)?;
+        let kid = lakers::BufferKid::new_from_slice(&self.kid).map_err(|_| Error::Malformed)?;
+        Ok(lakers::Credential::new_ccs(bytes, self.x).with_kid(kid))
+    }
+
+    /// It is the credential of this key.
+    #[must_use]
+    pub fn is_of(&self, key: &PrivateKey) -> bool {
+        let [x, _] = key.public();
+        x == self.x
+    }
+}
+
+/// The subject, and the key's ID in hexadecimal digits.
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credential({:?}, ", self.subject.as_deref().unwrap_or_default())?;
+        self.kid.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        f.write_str(")")
+    }
+}
+
+fn encode(
+    encoder: &mut Encoder<&mut Vec<u8>>,
+    [x, y]: [[u8; KEY_LENGTH]; 2],
+    kid: &[u8],
+    subject: &str,
+) -> Result<(), minicbor::encode::Error<Infallible>> {
+    encoder.map(2)?.i64(SUBJECT)?.str(subject)?.i64(CONFIRMATION)?.map(1)?.i64(COSE_KEY)?.map(5)?;
+    encoder.i64(KEY_TYPE)?.i64(EC2)?.i64(KEY_ID)?.bytes(kid)?;
+    encoder.i64(CURVE)?.i64(P256)?.i64(X)?.bytes(&x)?.i64(Y)?.bytes(&y)?.ok()
+}
+
+#[derive(Default)]
+struct Claims<'b> {
+    subject: Option<&'b str>,
+    key: Option<CoseKey<'b>>,
+}
+
+#[derive(Default)]
+struct CoseKey<'b> {
+    kind: Option<i64>,
+    curve: Option<i64>,
+    kid: Option<&'b [u8]>,
+    x: Option<&'b [u8]>,
+    y: Option<&'b [u8]>,
+}
+
+fn claims<'b>(decoder: &mut Decoder<'b>) -> Result<Claims<'b>, minicbor::decode::Error> {
+    let mut claims = Claims::default();
+    for _ in 0..entries(decoder)? {
+        match label(decoder)? {
+            Some(SUBJECT) => claims.subject = Some(decoder.str()?),
+            Some(CONFIRMATION) => {
+                for _ in 0..entries(decoder)? {
+                    match label(decoder)? {
+                        Some(COSE_KEY) => claims.key = Some(cose_key(decoder)?),
+                        _ => decoder.skip()?,
+                    }
+                }
+            }
+            _ => decoder.skip()?,
+        }
+    }
+    Ok(claims)
+}
+
+fn cose_key<'b>(decoder: &mut Decoder<'b>) -> Result<CoseKey<'b>, minicbor::decode::Error> {
+    let mut key = CoseKey::default();
+    for _ in 0..entries(decoder)? {
+        match label(decoder)? {
+            Some(KEY_TYPE) => key.kind = Some(decoder.i64()?),
+            Some(KEY_ID) => key.kid = Some(decoder.bytes()?),
+            Some(CURVE) => key.curve = Some(decoder.i64()?),
+            Some(X) => key.x = Some(decoder.bytes()?),
+            // It may be told by one bit of it instead.
+            Some(Y) if decoder.datatype()? == Type::Bytes => key.y = Some(decoder.bytes()?),
+            _ => decoder.skip()?,
+        }
+    }
+    Ok(key)
+}
+
+/// How many entries a map has. One that does not say so is none of deterministic encoding (RFC 9528 §3.1).
+fn entries(decoder: &mut Decoder<'_>) -> Result<u64, minicbor::decode::Error> {
+    decoder.map()?.ok_or_else(|| minicbor::decode::Error::message("a map of indefinite length"))
+}
+
+/// A label that is a number; `None` of another one.
+fn label(decoder: &mut Decoder<'_>) -> Result<Option<i64>, minicbor::decode::Error> {
+    if decoder.datatype()? == Type::String {
+        return decoder.skip().map(|()| None);
+    }
+    decoder.i64().map(Some)
+}
+
+/// No credential can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Derive)]
+#[non_exhaustive]
+pub enum CredentialError {
+    /// It does not fit into a message with the rest.
+    #[error("the credential has {bytes} bytes: {} at most", Credential::LONGEST)]
+    TooLong {
+        /// Its length, in bytes.
+        bytes: usize,
+    },
+    /// It is no CWT Claims Set in deterministic CBOR.
+    #[error("the credential is no CWT Claims Set: a CBOR map with the claim cnf (8) was expected")]
+    NoClaims,
+    /// The claim cnf, or the COSE_Key in it, is missing.
+    #[error("the credential has no key: a claim cnf (8) with a COSE_Key (1) was expected")]
+    NoKey,
+    /// The key is on another curve.
+    #[error("the credential's key is none on P-256: kty 2 and crv 1 were expected")]
+    OtherCurve,
+    /// The key has no ID, or one that is too long.
+    #[error("the credential's key has no ID: a kid (2) of 1 to {} bytes was expected", Credential::LONGEST_KID)]
+    NoKid,
+    /// The coordinates are no point of the curve.
+    #[error("the credential's key is no point on P-256")]
+    NoPoint,
+    /// Two credentials have the same ID.
+    #[error("two credentials have the same key ID (kid): they could not be told apart")]
+    SameKid,
+    /// The private key is of another credential.
+    #[error("the private key does not belong to the credential")]
+    OtherKey,
+}

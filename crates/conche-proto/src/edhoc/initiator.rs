@@ -1,0 +1,90 @@
+//! [`Initiator`]: the end that begins.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use lakers::{
+    BufferMessage2, ConnId, CredentialTransfer, EDHOCMethod, EDHOCSuite, EdhocInitiator, EdhocInitiatorWaitM2,
+};
+use sha2::{Digest, Sha256};
+
+use super::backend::{Backend, extract, kdf};
+use super::keys::PublicKey;
+use super::wire::{self, Plaintext2};
+use super::{Agreed, Credential, Error, Own, Peers, PrivateKey};
+use crate::oscore::EndId;
+
+/// An exchange that this end has begun, and that waits for message_2.
+#[derive(Debug)]
+pub struct Initiator {
+    waiting: EdhocInitiatorWaitM2<Backend>,
+    own: Arc<Own>,
+    c_i: EndId,
+    ephemeral: PrivateKey,
+    /// H(message_1).
+    hash: [u8; 32],
+}
+
+impl Initiator {
+    /// Begins an exchange; the bytes are message_1. The identifier is one that nothing else of this end has, and the key new random bytes that
+    /// are used for nothing else.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if nothing can be sent, which is not to be expected.
+    pub fn begin(own: Arc<Own>, c_i: EndId, ephemeral: PrivateKey) -> Result<(Self, Vec<u8>), Error> {
+        let backend = Backend { ephemeral: ephemeral.clone() };
+        let mut initiator = EdhocInitiator::new(backend, EDHOCMethod::StatStat, EDHOCSuite::CipherSuite2);
+        initiator.set_identity(*own.key.to_bytes(), own.credential().for_lakers()?);
+        let id = ConnId::from_slice(c_i.as_slice()).ok_or(Error::Malformed)?;
+        let (waiting, message_1) = initiator.prepare_message_1(Some(id), &None)?;
+        let hash = Sha256::digest(message_1.as_slice()).into();
+        Ok((Self { waiting, own, c_i, ephemeral, hash }, message_1.as_slice().to_vec()))
+    }
+
+    /// Takes message_2, and ends the exchange if it is of somebody whom this end knows; the bytes are message_3.
+    ///
+    /// # Errors
+    /// The first of what [`Error`] lists; the exchange is over.
+    pub fn finish(self, message_2: &[u8], peers: &Peers) -> Result<(Agreed, Vec<u8>), Error> {
+        let (g_y, ciphertext_2) = wire::message_2(message_2)?;
+        // Before lakers reads any of it.
+        let plaintext_2 = self.decrypt(g_y, ciphertext_2)?;
+        let Plaintext2 { c_r, sealed } = Plaintext2::parse(&plaintext_2)?;
+        if c_r == self.c_i {
+            return Err(Error::SameIds);
+        }
+        let peer = peers.get(sealed.kid).ok_or(Error::UnknownCredential)?;
+        if !peer.leaves_room_for(sealed.ead) {
+            return Err(Error::Ead);
+        }
+        // As lakers writes it.
+        let message_2 = wire::write_bytes(&[g_y, ciphertext_2].concat());
+        let message_2 = BufferMessage2::new_from_slice(&message_2).map_err(|_| Error::Malformed)?;
+        let (processing, ..) = self.waiting.parse_message_2(&message_2)?;
+        let processed = processing.verify_message_2(peer.for_lakers()?)?;
+        let (waiting, message_3, _) = processed.prepare_message_3(CredentialTransfer::ByReference, &None)?;
+        let mut done = waiting.completed_without_message_4()?;
+        let agreed = Agreed::new((c_r, self.c_i), peer, |label, length| {
+            done.edhoc_exporter(label, &[], length).iter().take(length).copied().collect()
+        });
+        Ok((agreed, message_3.as_slice().to_vec()))
+    }
+
+    /// Who this end is.
+    #[must_use]
+    pub fn own(&self) -> &Credential {
+        self.own.credential()
+    }
+
+    /// What ciphertext_2 hides (RFC 9528 §5.3.2).
+    fn decrypt(&self, g_y: &[u8], ciphertext_2: &[u8]) -> Result<Vec<u8>, Error> {
+        let shared = self.ephemeral.agree(&PublicKey::new(g_y).ok_or(Error::NoPoint)?);
+        let transcript = [wire::write_bytes(g_y), wire::write_bytes(&self.hash)].concat();
+        let th_2: [u8; 32] = Sha256::digest(transcript).into();
+        let prk_2e = extract(&th_2, &*shared);
+        let mut text = alloc::vec![0; ciphertext_2.len()];
+        kdf(&prk_2e, 0, &th_2, &mut text);
+        text.iter_mut().zip(ciphertext_2).for_each(|(mask, byte)| *mask ^= byte);
+        Ok(text)
+    }
+}

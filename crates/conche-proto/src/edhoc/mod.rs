@@ -1,0 +1,72 @@
+//! EDHOC (RFC 9528): two ends that know each other's public keys agree on [OSCORE](crate::oscore) credentials, in three messages.
+//!
+//! ```text
+//! Initiator::begin ──message_1──> Responder::answer
+//! Initiator::finish <──message_2── (HalfOpen)
+//!        ╰─────────message_3──> Responder::finish
+//! ```
+//!
+//! Both ends come to the same [`Agreed::credentials`], of which [`Context::agreed`](crate::oscore::Context::agreed) is derived: they are new
+//! each time, and nothing of them is to be kept. Nothing here reads a clock or a random source. How messages travel over CoAP is the
+//! application's affair: [`split_id`] and [`with_id`] are what stands before them in requests (RFC 9528 appendix A.2).
+//!
+//! There is method 3, static Diffie-Hellman keys of both ends, with cipher suite 2: AES-CCM-16-64-128, SHA-256, P-256. Credentials are CWT
+//! Claims Sets that both ends have, and are named by the IDs of their keys. An initiator needs no message_4, and no external authorization data (EAD) is understood.
+//!
+//! The crate `lakers` computes what is sent. It panics at malformed messages; so it sees none that was not found well-formed
+//! before, encrypted ones too.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use conche_proto::edhoc::{Credential, Initiator, Own, Peers, PrivateKey, Responder};
+//! use conche_proto::oscore::EndId;
+//!
+//! let end = |bytes: [u8; 32], kid: &[u8], name: &str| {
+//!     let key = PrivateKey::new(&bytes).expect("a key");
+//!     let credential = Credential::of(&key, kid, name).expect("short");
+//!     Arc::new(Own::new(key, credential).expect("they belong together"))
+//! };
+//! let (lamp, hall) = (end([1; 32], b"\x01", "lamp-7"), end([2; 32], b"\x02", "hall"));
+//! let knows = |other: &Own| Peers::of([other.credential().clone()]).expect("one alone");
+//!
+//! // These come from the operating system.
+//! let [x, y] = [[3; 32], [4; 32]].map(|bytes| PrivateKey::new(&bytes).expect("a key"));
+//! let [c_i, c_r] = [b"i", b"r"].map(|id| EndId::new(id).expect("short"));
+//!
+//! let (initiator, message_1) = Initiator::begin(lamp.clone(), c_i, x)?;
+//! let (responder, message_2) = Responder::answer(&hall, c_r, y, &message_1)?;
+//! let (at_lamp, message_3) = initiator.finish(&message_2, &knows(&hall))?;
+//! let (at_hall, _) = responder.finish(&message_3, &knows(&lamp))?;
+//! assert_eq!(at_lamp.credentials.master_secret, at_hall.credentials.master_secret);
+//! assert_eq!((at_lamp.peer.subject(), at_hall.peer.subject()), (Some("hall"), Some("lamp-7")));
+//! # Ok::<(), conche_proto::edhoc::Error>(())
+//! ```
+
+mod agreed;
+mod backend;
+mod credential;
+mod error;
+mod half_open;
+mod initiator;
+mod keys;
+mod party;
+mod responder;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use agreed::Agreed;
+pub use credential::{Credential, CredentialError};
+pub use error::{Error, Told};
+pub use half_open::HalfOpen;
+pub use initiator::Initiator;
+pub use keys::{KEY_LENGTH, PrivateKey};
+pub use party::{Own, Peers};
+pub use responder::Responder;
+pub use wire::{split_id, with_id};
+
+/// Static Diffie-Hellman keys of both ends (RFC 9528 §3.2).
+const METHOD: i64 = 3;
+
+/// AES-CCM-16-64-128, SHA-256, P-256 (RFC 9528 §3.6).
+const SUITE: i64 = 2;

@@ -1,0 +1,79 @@
+//! [`Responder`]: the end that is asked.
+
+use alloc::vec::Vec;
+
+use lakers::{
+    BufferMessage1, BufferMessage3, ConnId, CredentialTransfer, EDHOCMethod, EdhocResponder, EdhocResponderWaitM3,
+};
+
+use super::backend::Backend;
+use super::keys::PublicKey;
+use super::wire::{self, Message1};
+use super::{Agreed, Error, METHOD, Own, Peers, PrivateKey, SUITE};
+use crate::oscore::EndId;
+
+/// An exchange that another end has begun, and that waits for message_3. It is not known with whom.
+#[derive(Debug)]
+pub struct Responder {
+    waiting: EdhocResponderWaitM3<Backend>,
+    c_i: EndId,
+    c_r: EndId,
+}
+
+impl Responder {
+    /// Answers message_1; the bytes are message_2. The identifier is one that nothing else of this end has, and the key new random bytes that
+    /// are used for nothing else.
+    ///
+    /// # Errors
+    /// The first of what [`Error`] lists; nothing was begun.
+    pub fn answer(own: &Own, c_r: EndId, ephemeral: PrivateKey, message_1: &[u8]) -> Result<(Self, Vec<u8>), Error> {
+        let Message1 { method, suites, g_x, c_i } = Message1::parse(message_1, SUITE)?;
+        if method != METHOD {
+            return Err(Error::Method);
+        }
+        if suites.selected != SUITE || suites.ours_before {
+            return Err(Error::Suite);
+        }
+        PublicKey::new(g_x).ok_or(Error::NoPoint)?;
+        if c_i == c_r {
+            return Err(Error::SameIds);
+        }
+        let message_1 = BufferMessage1::new_from_slice(message_1).map_err(|_| Error::Malformed)?;
+        let credential = own.credential().for_lakers()?;
+        let responder =
+            EdhocResponder::new(Backend { ephemeral }, EDHOCMethod::StatStat, *own.key.to_bytes(), credential);
+        let (processed, ..) = responder.process_message_1(&message_1)?;
+        let id = ConnId::from_slice(c_r.as_slice()).ok_or(Error::Malformed)?;
+        let (waiting, message_2) = processed.prepare_message_2(CredentialTransfer::ByReference, Some(id), &None)?;
+        Ok((Self { waiting, c_i, c_r }, message_2.as_slice().to_vec()))
+    }
+
+    /// The identifier that this end has given itself.
+    #[must_use]
+    pub const fn c_r(&self) -> EndId {
+        self.c_r
+    }
+
+    /// Takes message_3, and ends the exchange if it is of somebody whom this end knows; the bytes are message_4, for who wants to know that this
+    /// end has the keys before anything is protected with them.
+    ///
+    /// # Errors
+    /// The first of what [`Error`] lists; the exchange is over.
+    pub fn finish(self, message_3: &[u8], peers: &Peers) -> Result<(Agreed, Vec<u8>), Error> {
+        // As lakers writes it.
+        let message_3 = wire::write_bytes(wire::only_bytes(message_3)?);
+        let message_3 = BufferMessage3::new_from_slice(&message_3).map_err(|_| Error::Malformed)?;
+        let (processing, id, ead) = self.waiting.parse_message_3(&message_3)?;
+        let peer = peers.get(wire::kid(id.as_full_value())?).ok_or(Error::UnknownCredential)?;
+        // Its label takes a byte.
+        if !peer.leaves_room_for(ead.map_or(0, |ead| 1 + ead.value.map_or(0, |value| value.len))) {
+            return Err(Error::Ead);
+        }
+        let (processed, _) = processing.verify_message_3(peer.for_lakers()?)?;
+        let (mut done, message_4) = processed.prepare_message_4(&None)?;
+        let agreed = Agreed::new((self.c_i, self.c_r), peer, |label, length| {
+            done.edhoc_exporter(label, &[], length).iter().take(length).copied().collect()
+        });
+        Ok((agreed, message_4.as_slice().to_vec()))
+    }
+}

@@ -1,0 +1,241 @@
+//! The trace of RFC 9529 §3, and what an attacker may send.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+use std::format;
+use std::prelude::v1::*;
+
+use conche_cc::Instant;
+
+use super::*;
+use crate::oscore::EndId;
+use crate::shares::Group;
+
+fn hex(digits: &str) -> Vec<u8> {
+    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits")).collect()
+}
+
+fn key(digits: &str) -> PrivateKey {
+    PrivateKey::new(&hex(digits).try_into().expect("32 bytes")).expect("a key")
+}
+
+fn id(bytes: &[u8]) -> EndId {
+    EndId::new(bytes).expect("short")
+}
+
+/// RFC 9529 §3.
+mod trace {
+    pub(super) const CRED_I: &str = "a2027734322d35302d33312d46462d45462d33372d33322d333908a101a5010202412b2001215820ac75e9ece3e50bfc8ed60399889522405c47bf16df96660a41298cb4307f7eb62258206e5de611388a4b8a8211334ac7d37ecb52a387d257e6db3c2a93df21ff3affc8";
+    pub(super) const CRED_R: &str = "a2026b6578616d706c652e65647508a101a501020241322001215820bbc34960526ea4d32e940cad2a234148ddc21791a12afbcbac93622046dd44f02258204519e257236b2a0ce2023f0931f1f386ca7afda64fcde0108c224c51eabf6072";
+    pub(super) const SK_I: &str = "fb13adeb6518cee5f88417660841142e830a81fe334380a953406a1305e8706b";
+    pub(super) const SK_R: &str = "72cc4761dbd4c78f758931aa589d348d1ef874a7e303ede2f140dcf3e6aa4aac";
+    pub(super) const X: &str = "368ec1f69aeb659ba37d5a8d45b21bdc0299dceaa8ef235f3ca42ce3530f9525";
+    pub(super) const Y: &str = "e2f4126777205e853b437d6eaca1e1f753cdcc3e2c69fa884b0a1a640977e418";
+    pub(super) const MESSAGE_1: &str = "0382060258208af6f430ebe18d34184017a9a11bf511c8dff8f834730b96c1b7c8dbca2fc3b637";
+    pub(super) const MESSAGE_2: &str =
+        "582b419701d7f00a26c2dc587a36dd752549f33763c893422c8ea0f955a13a4ff5d59862a1eef9e0e7e1886fcd";
+    pub(super) const MESSAGE_3: &str = "52e562097bc417dd5919485ac7891ffd90a9fc";
+    pub(super) const MESSAGE_4: &str = "4828c966b7ca304f83";
+    pub(super) const MASTER_SECRET: &str = "f9868f6a3aca78a05d1485b35030b162";
+    pub(super) const MASTER_SALT: &str = "ada24c7dbfc85eeb";
+}
+
+fn own(secret: &str, credential: &str) -> Own {
+    Own::new(key(secret), Credential::parse(&hex(credential)).expect("a credential")).expect("they belong together")
+}
+
+fn knows(credential: &str) -> Peers {
+    Peers::of([Credential::parse(&hex(credential)).expect("a credential")]).expect("one alone")
+}
+
+fn begun() -> (Initiator, Vec<u8>) {
+    Initiator::begin(own(trace::SK_I, trace::CRED_I).into(), id(&[0x37]), key(trace::X)).expect("it can begin")
+}
+
+fn answered(message_1: &[u8]) -> Result<(Responder, Vec<u8>), Error> {
+    Responder::answer(&own(trace::SK_R, trace::CRED_R), id(&[0x27]), key(trace::Y), message_1)
+}
+
+#[test]
+fn the_responder_says_what_the_trace_says() {
+    let (responder, message_2) = answered(&hex(trace::MESSAGE_1)).expect("it is right");
+    assert_eq!(message_2, hex(trace::MESSAGE_2));
+    let (agreed, message_4) = responder.finish(&hex(trace::MESSAGE_3), &knows(trace::CRED_I)).expect("it is right");
+    assert_eq!(message_4, hex(trace::MESSAGE_4));
+    assert_eq!(agreed.credentials.master_secret.as_slice(), hex(trace::MASTER_SECRET));
+    assert_eq!(agreed.credentials.master_salt, hex(trace::MASTER_SALT));
+    assert_eq!((agreed.credentials.sender_id, agreed.credentials.recipient_id), (id(&[0x37]), id(&[0x27])));
+    assert_eq!(agreed.peer.subject(), Some("42-50-31-FF-EF-37-32-39"));
+}
+
+/// Our message_1 has the one suite alone, the trace's has another one before it; so the rest differs, too.
+#[test]
+fn the_initiator_says_what_the_trace_says_but_for_the_suite_that_it_does_not_have() {
+    let (_, message_1) = begun();
+    let without = trace::MESSAGE_1.replacen("820602", "02", 1);
+    assert_eq!(message_1, hex(&without));
+}
+
+#[test]
+fn both_ends_have_the_same_and_know_each_other() {
+    let (initiator, message_1) = begun();
+    let (responder, message_2) = answered(&message_1).expect("it is right");
+    let (at_i, message_3) = initiator.finish(&message_2, &knows(trace::CRED_R)).expect("it is right");
+    let (at_r, _) = responder.finish(&message_3, &knows(trace::CRED_I)).expect("it is right");
+    assert_eq!(at_i.credentials.master_secret, at_r.credentials.master_secret);
+    assert_eq!(at_i.credentials.master_salt, at_r.credentials.master_salt);
+    assert_eq!(at_i.credentials.sender_id, at_r.credentials.recipient_id);
+    assert_eq!(at_i.credentials.recipient_id, at_r.credentials.sender_id);
+    assert_eq!(at_i.peer.subject(), Some("example.edu"));
+}
+
+#[test]
+fn a_message_of_which_a_bit_was_changed_agrees_on_nothing() {
+    let (_, message_1) = begun();
+    for bit in (0..8 * message_1.len()).step_by(3) {
+        let (initiator, mut message_1) = begun();
+        message_1[bit / 8] ^= 1 << (bit % 8);
+        // A changed key is another one, and what follows is not for us.
+        if let Ok((_, message_2)) = answered(&message_1) {
+            assert!(initiator.finish(&message_2, &knows(trace::CRED_R)).is_err(), "bit {bit} of message_1");
+        }
+    }
+    let (_, message_2) = answered(&message_1).expect("it is right");
+    for bit in (0..8 * message_2.len()).step_by(3) {
+        let (initiator, mut changed) = (begun().0, message_2.clone());
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert!(initiator.finish(&changed, &knows(trace::CRED_R)).is_err(), "bit {bit} of message_2");
+    }
+    let (_, message_3) = begun().0.finish(&message_2, &knows(trace::CRED_R)).expect("it is right");
+    for bit in (0..8 * message_3.len()).step_by(3) {
+        let (responder, mut changed) = (answered(&message_1).expect("it is right").0, message_3.clone());
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert!(responder.finish(&changed, &knows(trace::CRED_I)).is_err(), "bit {bit} of message_3");
+    }
+}
+
+#[test]
+fn truncated_and_prolonged_messages_are_refused() {
+    let (_, message_1) = begun();
+    let (_, message_2) = answered(&message_1).expect("it is right");
+    let (_, message_3) = begun().0.finish(&message_2, &knows(trace::CRED_R)).expect("it is right");
+    let others = |message: &[u8]| -> Vec<Vec<u8>> {
+        let cut = (0..message.len()).map(|length| message[..length].to_vec());
+        let longer = [1, 30, 150, 1000].map(|more| [message, &vec![0xff; more]].concat());
+        cut.chain(longer).collect()
+    };
+    for changed in others(&message_1) {
+        assert!(answered(&changed).is_err(), "{changed:02x?}");
+    }
+    for changed in others(&message_2) {
+        assert!(begun().0.finish(&changed, &knows(trace::CRED_R)).is_err(), "{changed:02x?}");
+    }
+    for changed in others(&message_3) {
+        let (responder, _) = answered(&message_1).expect("it is right");
+        assert!(responder.finish(&changed, &knows(trace::CRED_I)).is_err(), "{changed:02x?}");
+    }
+}
+
+/// At each of these `lakers` panics by itself.
+#[test]
+fn what_is_no_message_is_refused_without_a_panic() {
+    let g_x = "8af6f430ebe18d34184017a9a11bf511c8dff8f834730b96c1b7c8dbca2fc3b6";
+    let far = "00".repeat(31) + "01";
+    for (message_1, error) in [
+        (format!("03025820{g_x}49010203040506070809"), Error::Malformed),
+        (format!("0398005820{g_x}37"), Error::Malformed),
+        (format!("03025820{far}37"), Error::NoPoint),
+        (format!("03025820{}37", "ff".repeat(32)), Error::NoPoint),
+        (format!("03025820{g_x}3720"), Error::Ead),
+        (format!("03025820{g_x}37014101{}", "38ff42ffff"), Error::Ead),
+        (format!("03025820{g_x}37181842ffff"), Error::Ead),
+        (format!("00025820{g_x}37"), Error::Method),
+        (format!("03005820{g_x}37"), Error::Suite),
+        (format!("038202005820{g_x}37"), Error::Suite),
+        (format!("03025820{g_x}27"), Error::SameIds),
+        (format!("03025820{g_x}4127"), Error::Malformed),
+    ] {
+        assert_eq!(answered(&hex(&message_1)).err(), Some(error), "{message_1}");
+    }
+    for ead in ["01", "00", "0143010203", "01014100", "0045ffffffffff00"] {
+        assert!(answered(&hex(&format!("03025820{g_x}37{ead}"))).is_ok(), "nobody has to understand {ead}");
+    }
+    for message_3 in ["58ff", "40", "41ff", "", "f5", "590012", "5f", "5bffffffffffffffff"] {
+        let (responder, _) = answered(&hex(trace::MESSAGE_1)).expect("it is right");
+        assert!(responder.finish(&hex(message_3), &knows(trace::CRED_I)).is_err(), "{message_3}");
+    }
+}
+
+/// Whoever begins can encrypt what it likes before anybody knows who it is.
+#[test]
+fn plaintexts_that_are_none_are_refused() {
+    let sealed =
+        |ead: &str| wire::Plaintext3::parse(&hex(&format!("2b48623c91df41e34c2f{ead}"))).map(|sealed| sealed.ead);
+    assert_eq!(sealed(""), Ok(0));
+    assert_eq!(sealed("004200000143ffffff"), Ok(9), "padding, and what nobody has to understand");
+    assert_eq!(sealed("20"), Err(Error::Ead));
+    assert_eq!(sealed("01f5"), Err(Error::Malformed));
+    for plaintext in
+        ["", "2b", "2b48", "a104412b48", "98ff", "a1", "bbffffffffffffffff", "9bffffffffffffffff", "5affffffff"]
+    {
+        assert!(wire::Plaintext3::parse(&hex(plaintext)).is_err(), "{plaintext}");
+        assert!(wire::Plaintext2::parse(&hex(&format!("27{plaintext}"))).is_err(), "{plaintext}");
+    }
+    assert_eq!(wire::Plaintext3::parse(&hex("a0")), Err(Error::UnknownCredential), "a credential by value");
+}
+
+#[test]
+fn who_is_not_known_and_who_has_another_key_agree_on_nothing() {
+    let (initiator, message_1) = begun();
+    let (responder, message_2) = answered(&message_1).expect("it is right");
+    // Whom it knows has another ID, or the same one and another key.
+    let stranger =
+        |kid: &[u8]| Peers::of([Credential::of(&key(trace::Y), kid, "mallory").expect("short")]).expect("one alone");
+    assert_eq!(begun().0.finish(&message_2, &stranger(b"\x01")).err(), Some(Error::UnknownCredential));
+    assert_eq!(begun().0.finish(&message_2, &stranger(b"\x32")).err(), Some(Error::NotAuthentic));
+    let (_, message_3) = initiator.finish(&message_2, &knows(trace::CRED_R)).expect("it is right");
+    assert_eq!(
+        answered(&message_1).expect("it is right").0.finish(&message_3, &stranger(b"\x01")).err(),
+        Some(Error::UnknownCredential)
+    );
+    assert_eq!(responder.finish(&message_3, &stranger(b"\x2b")).err(), Some(Error::NotAuthentic));
+}
+
+#[test]
+fn an_error_message_tells_its_reader_what_its_writer_meant() {
+    for (error, told) in [
+        (Error::Suite, Told::Suites),
+        (Error::UnknownCredential, Told::UnknownCredential),
+        (Error::NoExchange, Told::Unspecified(Error::NoExchange.to_string())),
+    ] {
+        assert_eq!(Error::told(&error.message()), Some(Error::Told(told)));
+    }
+    assert_eq!(Error::told(&[]), None);
+    assert_eq!(Error::told(&hex("52e5")), None);
+}
+
+#[test]
+fn half_open_exchanges_are_few_do_not_last_and_come_once() {
+    let (_, message_1) = begun();
+    let group = |n: u64| Group::of((n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut half_open = HalfOpen::new(100, Duration::from_secs(45));
+    let now = Instant::ZERO;
+    let begin = |half_open: &mut HalfOpen, now, source, number: u16| {
+        // What is refused costs nothing.
+        if !half_open.admits(now, group(source)) {
+            return Err(Error::Busy);
+        }
+        let c_r = id(&number.to_be_bytes());
+        let (responder, _) = Responder::answer(&own(trace::SK_R, trace::CRED_R), c_r, key(trace::Y), &message_1)?;
+        half_open.insert(now, group(source), responder)
+    };
+    let begun = (0..60_000).filter(|number| begin(&mut half_open, now, 1, *number).is_ok()).count();
+    assert_eq!((begun, half_open.len()), (50, 50), "one source has half");
+    begin(&mut half_open, now, 2, 60_001).expect("there is room for others");
+    assert!(half_open.take(now, id(&60_001_u16.to_be_bytes())).is_ok());
+    assert_eq!(half_open.take(now, id(&60_001_u16.to_be_bytes())).err(), Some(Error::NoExchange), "it comes once");
+    let later = now + Duration::from_secs(45);
+    assert_eq!(half_open.take(later, id(&0_u16.to_be_bytes())).err(), Some(Error::NoExchange), "its time is over");
+    assert!(half_open.is_empty());
+    begin(&mut half_open, later, 1, 0).expect("there is room again");
+}

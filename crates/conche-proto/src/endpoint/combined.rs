@@ -1,0 +1,90 @@
+//! Requests that agree on the keys that they are protected with: message_3 of EDHOC and a request of OSCORE in one (RFC 9668).
+//!
+//! ```text
+//! in:   option EDHOC ──message_3──> application ──context──> the rest is a protected request like any other
+//! out:  protected, the first one of its context ──message_3 before it──> queue, retransmission
+//! ```
+//!
+//! Such a request is one message: a copy of it is the same bytes, and is answered as any copy is. EDHOC itself is the application's.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::receive::Arrival;
+use super::{Endpoint, Known};
+use crate::PeerKey;
+use crate::codec::{Body, BuildError, Code, Message, OptionNumber, OwnedMessage, Type};
+use crate::oscore::{Context, ContextId, EndId, kid_of};
+use conche_cc::{Controller, Instant};
+
+/// Makes a context of message_3 for the request's `kid`, which is our connection identifier (C_R), or says what is answered instead.
+pub type Agree = dyn FnMut(Instant, EndId, &[u8]) -> Result<Context, (Code, Body)> + Send + Sync;
+
+/// # Keys that are agreed on with the first request (RFC 9668)
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Takes requests with the option EDHOC, of which the function is given message_3. What is agreed on is a context as by
+    /// [`add_context`](Self::add_context): [`Context::agreed`], so that the request behind message_3 can be taken at once. Without this
+    /// such requests are answered with 4.02.
+    pub fn agree_on_keys(&mut self, agree: Box<Agree>) {
+        self.protection().agree = Some(agree);
+    }
+
+    /// Has the next request that is protected with a context bring this message_3. Until that is answered, the other end does not have
+    /// the context: requests that overtake it are refused.
+    pub fn send_message_3(&mut self, context: ContextId, message_3: Vec<u8>) {
+        self.protection().before.push((context, message_3));
+    }
+
+    /// Bytes that the next request with a context has beside its protection.
+    pub(super) fn bytes_before(&self, context: ContextId) -> usize {
+        let known = self.known.as_ref().and_then(|known| known.protection.as_ref());
+        let before = known.and_then(|protection| protection.before.iter().find(|(of, _)| *of == context));
+        // The option has no value; its number may make another one's longer.
+        before.map_or(0, |(_, message_3)| 2 + message_3.len())
+    }
+
+    /// A protected request with what has to come before it.
+    pub(super) fn with_message_3(&mut self, context: ContextId, body: Body) -> Result<Body, BuildError> {
+        let Some(protection) = Known::protection(&mut self.known) else { return Ok(body) };
+        let Some(at) = protection.before.iter().position(|(of, _)| *of == context) else { return Ok(body) };
+        let (_, mut payload) = protection.before.swap_remove(at);
+        payload.extend_from_slice(body.payload_slice());
+        body.to_builder().option(OptionNumber::EDHOC, &[]).payload(payload).build()
+    }
+
+    /// A request with the options OSCORE and EDHOC.
+    pub(super) fn receive_combined(&mut self, now: Instant, arrival: Arrival<P>, message: &Message<'_>) {
+        match self.agreed(now, message) {
+            Ok(rest) => self.receive_protected(now, arrival, &rest.view()),
+            Err((code, body)) => {
+                self.count_refused();
+                // A Non-confirmable one is as if it had been lost, as others that are protected are.
+                if message.ty() == Type::Confirmable {
+                    self.answer_remembered(now, &arrival, message, code, &body);
+                }
+            }
+        }
+    }
+
+    /// Adds the context that comes of a request's message_3; the rest is the request.
+    fn agreed(&mut self, now: Instant, message: &Message<'_>) -> Result<OwnedMessage, (Code, Body)> {
+        let agree = Known::protection(&mut self.known).and_then(|protection| protection.agree.as_mut());
+        let agree = agree.ok_or((Code::BAD_OPTION, Body::EMPTY))?;
+        let malformed = || (Code::BAD_REQUEST, Body::EMPTY);
+        let c_r = kid_of(message).ok_or_else(malformed)?;
+        let (message_3, rest) = divided(message.payload()).ok_or_else(malformed)?;
+        let context = agree(now, c_r, message_3)?;
+        let unexpected = || (Code::INTERNAL_SERVER_ERROR, Body::EMPTY);
+        self.add_context(context).map_err(|_| unexpected())?;
+        let options = message.options().filter(|option| option.number != OptionNumber::EDHOC);
+        let body = Body::builder().options(options).payload(rest.to_vec()).build().map_err(|_| unexpected())?;
+        OwnedMessage::encode(message.ty(), message.code(), message.id(), &message.token(), &body).ok_or_else(unexpected)
+    }
+}
+
+/// The first item, which is a byte string, as it came, and what is behind it, which is something.
+fn divided(payload: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut decoder = minicbor::Decoder::new(payload);
+    decoder.bytes().ok()?;
+    payload.split_at_checked(decoder.position()).filter(|(_, rest)| !rest.is_empty())
+}

@@ -1,0 +1,122 @@
+//! [`Agreeing`]: the client's side of EDHOC (RFC 9528): keys for a destination, before the first request to it.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use conche_proto::codec::{Body, Code, OptionNumber};
+use conche_proto::edhoc::{Initiator, with_id};
+use conche_proto::oscore::Context;
+use conche_proto::{Course, Failure, Request, RequestError};
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::timeout_at;
+
+use super::ready::{CHALLENGES, challenged, response};
+use super::{Client, Error, Response, Way};
+use crate::driver::Opening;
+use crate::edhoc::{CID_EDHOC, Error as Failed, NO_ID, PATH, Party, generate, random_id};
+use crate::prefixes::Prefixes;
+use crate::settings::Settings;
+
+/// With whom keys are agreed on, and where that goes on.
+#[derive(Debug, Default)]
+pub(super) struct Agreeing {
+    parties: Prefixes<Party>,
+    /// For each destination that somebody has a turn with, or waits for one.
+    turns: Mutex<HashMap<SocketAddr, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// Nobody else agrees on keys with a destination, or uses those that it may not have yet.
+pub(super) type Turn = OwnedMutexGuard<()>;
+
+impl Agreeing {
+    /// Keys are agreed on with a destination.
+    pub(super) fn has(&self, way: &Way<'_>) -> bool {
+        self.party(way).is_some()
+    }
+
+    /// Whom a destination is to know, and who it is to be. What goes through a session is protected already.
+    fn party(&self, way: &Way<'_>) -> Option<&Party> {
+        self.parties.of(way.to.ip().to_canonical()).filter(|_| way.name.is_none())
+    }
+
+    async fn turn(&self, way: &Way<'_>) -> Result<Turn, Error> {
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(turns.entry(way.to).or_default())
+        };
+        let turn = turn.lock_owned();
+        let Some(deadline) = way.deadline else { return Ok(turn.await) };
+        let late = |_| Error::Failed { peer: way.to, failure: Failure::Deadline, course: Course::default() };
+        timeout_at(deadline, turn).await.map_err(late)
+    }
+}
+
+impl Client {
+    /// A client that agrees on keys as a server's settings say.
+    pub(crate) fn agreeing<C>(self, settings: &Settings<C>) -> Self {
+        self.agreeing_toward(settings.edhoc.toward.clone())
+    }
+
+    /// A client that agrees on keys with these.
+    pub(super) fn agreeing_toward(self, parties: Prefixes<Party>) -> Self {
+        Self { agreeing: Arc::new(Agreeing { parties, turns: Mutex::default() }), ..self }
+    }
+
+    /// Sees to it that there are keys for a destination, where they are to be agreed on. As long as what is returned is there, nobody else has
+    /// a request protected with them: it brings what the server makes them of.
+    pub(super) async fn agree(&self, way: &Way<'_>) -> Result<Option<Turn>, Error> {
+        let Some(party) = self.agreeing.party(way) else { return Ok(None) };
+        if way.to.ip().to_canonical().is_multicast() {
+            return Err(Error::Refused(RequestError::ProtectedToGroup));
+        }
+        let turn = self.agreeing.turn(way).await?;
+        let (handle, address) = self.sockets.toward(way.to)?;
+        // Whoever had the turn before has agreed on some.
+        if handle.has_agreed(address).await.ok_or(Error::Stopped)? {
+            return Ok(None);
+        }
+        let failed = |source| Error::Edhoc { peer: way.to, source };
+        let (ephemeral, c_i) = (generate().map_err(failed)?, random_id().map_err(failed)?);
+        let (initiator, message_1) = Initiator::begin(Arc::clone(&party.own), c_i, ephemeral).map_err(failed)?;
+        let message_2 = self.tell(way, [&[NO_ID], message_1.as_slice()].concat()).await?;
+        let (agreed, message_3) = initiator.finish(message_2.payload(), &party.peers).map_err(failed)?;
+        let context = Context::agreed(&agreed.credentials).map_err(|_| failed(Failed::SameIds))?;
+        let before = match party.combined {
+            true => Some(message_3),
+            false => {
+                // Its answer is message_4, if anything: that to the first request shows as well that the server has the keys.
+                self.tell(way, with_id(agreed.credentials.sender_id, &message_3)).await?;
+                None
+            }
+        };
+        let combined = before.is_some();
+        let kept = handle.agreed(address, context, before).await.ok_or(Error::Stopped)?;
+        kept.map_err(|error| Error::Keys { peer: way.to, source: error.into() })?;
+        Ok(combined.then_some(turn))
+    }
+
+    /// Sends a message of EDHOC; the answer is what comes back, which is no error.
+    async fn tell(&self, way: &Way<'_>, payload: Vec<u8>) -> Result<Response, Error> {
+        let body =
+            Body::builder().path(PATH).uint(OptionNumber::CONTENT_FORMAT, CID_EDHOC.into()).payload(payload).build()?;
+        let mut answer = self.tell_once(way, body.clone()).await?;
+        for _ in 0..CHALLENGES {
+            let Some(body) = challenged(&body, &answer)? else { break };
+            answer = self.tell_once(way, body).await?;
+        }
+        match answer.code() {
+            Code::CHANGED => Ok(answer),
+            code => {
+                let source = Failed::told(answer.payload()).unwrap_or(Failed::Refused(code));
+                Err(Error::Edhoc { peer: way.to, source })
+            }
+        }
+    }
+
+    async fn tell_once(&self, way: &Way<'_>, body: Body) -> Result<Response, Error> {
+        let opening = |timeout| Opening::Request(Request { timeout, ..Request::new(Code::POST, body) });
+        response(way.to, self.begin_now(way, opening).await?.end().await?)
+    }
+}

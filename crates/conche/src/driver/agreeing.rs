@@ -1,0 +1,129 @@
+//! EDHOC (RFC 9528) of one socket: requests of clients that agree on keys, and the contexts that came of it in both roles.
+
+use std::collections::{HashMap, VecDeque};
+
+use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
+use conche_proto::oscore::{Context, ContextId, InsertError};
+use conche_proto::{Failure, RequestId};
+use tracing::debug;
+
+use super::{Address, Driver};
+use crate::edhoc::{Answer, CID_EDHOC, EDHOC, PATH, Responding};
+use crate::security::Identity;
+use crate::server::Response;
+use crate::settings::SharedController;
+
+/// Servers with which a client has contexts. The oldest one makes room for the next.
+const MOST: usize = 1024;
+
+/// What was agreed on, and how more is.
+#[derive(Debug, Default)]
+pub(super) struct Agreeing {
+    /// Where clients are answered.
+    responding: Option<Responding>,
+    /// Contexts for requests to these destinations.
+    toward: HashMap<Address, ContextId>,
+    /// These destinations, as they came.
+    order: VecDeque<Address>,
+}
+
+impl Agreeing {
+    pub(super) fn new(responding: Option<Responding>) -> Self {
+        Self { responding, ..Self::default() }
+    }
+
+    /// The context for requests to a destination.
+    pub(super) fn context(&self, to: Address) -> Option<ContextId> {
+        self.toward.get(&to).copied()
+    }
+
+    fn forget(&mut self, to: Address) -> Option<ContextId> {
+        let context = self.toward.remove(&to)?;
+        self.order.retain(|other| *other != to);
+        Some(context)
+    }
+}
+
+impl<C: SharedController> Driver<C> {
+    /// Answers a request to `/.well-known/edhoc`; `None` if it is none.
+    pub(super) fn agree(&mut self, id: RequestId, from: Address, message: &OwnedMessage) -> Option<Response> {
+        let responding = self.protecting.agreeing.responding.as_ref()?;
+        // A request that was protected has no use for other keys.
+        if message.uri_path() != PATH || self.endpoint.security(id).is_some() {
+            return None;
+        }
+        if message.code() != Code::POST {
+            return Some(Response::new(Code::METHOD_NOT_ALLOWED));
+        }
+        if message.option(OptionNumber::CONTENT_FORMAT).is_some_and(|format| format != [CID_EDHOC]) {
+            return Some(Response::new(Code::UNSUPPORTED_CONTENT_FORMAT));
+        }
+        let endpoint = &self.endpoint;
+        let is_free = |c_r| endpoint.find_context(c_r, None).is_none();
+        let group = self.serving.group_of(from);
+        let Answer { code, message, context } = responding.answer(self.now, group, message.payload(), is_free);
+        if let Some(context) = context
+            && let Err(error) = self.endpoint.add_context(context)
+        {
+            debug!(peer = %from, %error, "what was agreed on cannot be used");
+            return Some(Response::new(Code::INTERNAL_SERVER_ERROR));
+        }
+        self.retire();
+        Some(Response::new(code).payload(ContentFormat(EDHOC), message))
+    }
+
+    /// Takes out the contexts in whose places others are.
+    pub(super) fn retire(&mut self) {
+        let Some(responding) = &self.protecting.agreeing.responding else { return };
+        for c_r in responding.retired() {
+            if let Some(context) = self.endpoint.find_context(c_r, None) {
+                self.endpoint.remove_context(context);
+            }
+        }
+    }
+
+    /// With whom a context was agreed on.
+    pub(super) fn identify_agreed(&self, context: ContextId) -> Option<Identity> {
+        let c_r = self.endpoint.context(context)?.recipient_id();
+        self.protecting.agreeing.responding.as_ref()?.identity(c_r).map(Identity::Edhoc)
+    }
+
+    /// Has requests to a destination protected with what was agreed on there, the first one with this message_3 before it.
+    pub(super) fn agreed(
+        &mut self,
+        to: Address,
+        context: Context,
+        message_3: Option<Vec<u8>>,
+    ) -> Result<(), InsertError> {
+        self.forget_agreed(to);
+        let oldest = self.protecting.agreeing.order.front().copied();
+        if let Some(oldest) = oldest.filter(|_| self.protecting.agreeing.order.len() >= MOST) {
+            self.forget_agreed(oldest);
+        }
+        let context = self.endpoint.add_context(context)?;
+        if let Some(message_3) = message_3 {
+            self.endpoint.send_message_3(context, message_3);
+        }
+        self.protecting.agreeing.toward.insert(to, context);
+        self.protecting.agreeing.order.push_back(to);
+        Ok(())
+    }
+
+    /// Whether there is a context for requests to a destination.
+    pub(super) fn has_agreed(&self, to: Address) -> bool {
+        self.protecting.agreeing.context(to).is_some()
+    }
+
+    /// A request to a destination failed. If that has lost the keys, or never had them, new ones are needed.
+    pub(super) fn doubt_agreed(&mut self, to: Address, failure: Failure) {
+        if matches!(failure, Failure::NotAuthenticated(_)) {
+            self.forget_agreed(to);
+        }
+    }
+
+    fn forget_agreed(&mut self, to: Address) {
+        if let Some(context) = self.protecting.agreeing.forget(to) {
+            self.endpoint.remove_context(context);
+        }
+    }
+}

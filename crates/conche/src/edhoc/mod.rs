@@ -1,0 +1,163 @@
+//! EDHOC (RFC 9528): client and server that know each other's public keys agree on [OSCORE](crate::oscore) keys, over the wire, for this
+//! run alone.
+//!
+//! Each end has a private key, and a [`Credential`] that says whose the public one is, as its peers know it:
+//!
+//! ```
+//! use conche::edhoc::{Credential, Own, Party, generate};
+//! use conche::security::Identity;
+//! use conche::server::get;
+//! use conche::{Client, Server};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let end = |kid: &[u8], name: &str| -> Result<Own, Box<dyn std::error::Error>> {
+//!     let key = generate()?;
+//!     let credential = Credential::of(&key, kid, name)?;
+//!     Ok(Own::new(key, credential)?)
+//! };
+//! let (lamp, hall) = (end(b"\x01", "lamp-7")?, end(b"\x02", "hall")?);
+//! let (lamp_credential, hall_credential) = (lamp.credential().clone(), hall.credential().clone());
+//!
+//! let greet = async |who: Identity| format!("hello, {who}");
+//! let us = Party::new(hall).with_peer(lamp_credential)?;
+//! let server = Server::builder().edhoc(us).secured_only().route("/hello", get(greet)).bind("127.0.0.1:0").await?;
+//!
+//! let client = Client::builder().edhoc(Party::new(lamp).with_peer(hall_credential)?).build()?;
+//! let response = client.get(format!("coap://{}/hello", server.local_addr())).await?;
+//! assert_eq!(response.text()?, "hello, lamp-7");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The client begins, with the first request to a server: two messages to `/.well-known/edhoc` and one back, after which both have a
+//! context that nothing was protected with before. With [`combined`](Party::combined) the second message goes with the request itself (RFC 9668), which
+//! saves a round trip. Requests that come meanwhile wait for it. When a server says that it does not know the keys any more, as after a restart, that
+//! request fails with [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated), and the next one agrees on new ones.
+//!
+//! Both ends are authenticated with static Diffie-Hellman keys on P-256 (method 3, cipher suite 2), and name their credentials by the ID
+//! of the key. A server keeps [`CONTEXTS`] contexts for each credential, the last ones, and half of what strangers have begun belongs to
+//! one network at most.
+
+mod responding;
+
+pub use conche_proto::edhoc::{Credential, CredentialError, Error, Own, PrivateKey, Told};
+
+pub(crate) use responding::{Answer, Responding};
+
+use std::fmt;
+use std::sync::Arc;
+
+use conche_proto::edhoc::Peers;
+use conche_proto::oscore::EndId;
+use zeroize::Zeroizing;
+
+/// The path of EDHOC (RFC 9528 appendix A.2).
+pub(crate) const PATH: &str = "/.well-known/edhoc";
+
+/// The Content-Format application/edhoc+cbor-seq, of responses.
+pub(crate) const EDHOC: u16 = 64;
+
+/// The Content-Format application/cid-edhoc+cbor-seq, of requests.
+pub(crate) const CID_EDHOC: u8 = 65;
+
+/// What stands before message_1 in place of an identifier: `true` in CBOR.
+pub(crate) const NO_ID: u8 = 0xf5;
+
+/// Contexts that a server keeps for each credential of a client. The oldest one makes room for the next.
+pub const CONTEXTS: usize = 4;
+
+/// Who this end is, and whom it knows. A clone is the same.
+#[derive(Clone, Debug)]
+pub struct Party {
+    pub(crate) own: Arc<Own>,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) combined: bool,
+}
+
+impl Party {
+    /// This end, which knows nobody yet.
+    #[must_use]
+    pub fn new(own: Own) -> Self {
+        Self { own: Arc::new(own), peers: Arc::default(), combined: false }
+    }
+
+    /// Who this end is.
+    #[must_use]
+    pub fn own(&self) -> &Own {
+        &self.own
+    }
+
+    /// This one is known as well. Whoever is known is believed: a client that is to know which of several servers it talks to has a party
+    /// for each, with [`edhoc_for`](crate::client::ClientBuilder::edhoc_for).
+    ///
+    /// # Errors
+    /// [`CredentialError::SameKid`] if another one has the same ID, which could not be told from it.
+    pub fn with_peer(mut self, peer: Credential) -> Result<Self, CredentialError> {
+        Arc::make_mut(&mut self.peers).add(peer)?;
+        Ok(self)
+    }
+
+    /// Whether a client has the first request bring the last message of EDHOC (RFC 9668), which the server has to understand: those that say
+    /// `ed-comb-req` in `/.well-known/core` do, and this crate's. `false` by default. A server takes both.
+    #[must_use]
+    pub fn combined(self, combined: bool) -> Self {
+        Self { combined, ..self }
+    }
+}
+
+/// Who sent a request, as the credential of its key says.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Identity(pub(crate) Arc<Credential>);
+
+impl Identity {
+    /// The credential.
+    #[must_use]
+    pub fn credential(&self) -> &Credential {
+        &self.0
+    }
+}
+
+impl std::hash::Hash for Identity {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.as_slice().hash(state);
+    }
+}
+
+/// The subject of the credential, or, if it has none, the ID of its key in hexadecimal digits.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.subject() {
+            Some(subject) => write!(f, "{}", subject.escape_debug()),
+            None => self.0.kid().iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({self})")
+    }
+}
+
+/// A connection identifier that nobody can guess.
+pub(crate) fn random_id() -> Result<EndId, Error> {
+    let mut bytes = [0; 3];
+    getrandom::fill(&mut bytes).map_err(|_| Error::NoRandomness)?;
+    EndId::new(&bytes).ok_or(Error::NoRandomness)
+}
+
+/// A new private key.
+///
+/// # Errors
+/// [`Error::NoRandomness`] if the operating system has no random bytes.
+pub fn generate() -> Result<PrivateKey, Error> {
+    let mut bytes = Zeroizing::new([0; 32]);
+    loop {
+        getrandom::fill(&mut *bytes).map_err(|_| Error::NoRandomness)?;
+        // One in 2^32 is none.
+        if let Some(key) = PrivateKey::new(&bytes) {
+            return Ok(key);
+        }
+    }
+}

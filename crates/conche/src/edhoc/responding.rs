@@ -1,0 +1,154 @@
+//! [`Responding`]: the server's side of EDHOC, for one socket: exchanges that wait for message_3, and what was agreed on.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use conche_proto::Instant;
+use conche_proto::codec::{Body, Code, OptionNumber};
+use conche_proto::edhoc::{HalfOpen, Responder, split_id};
+use conche_proto::oscore::{Context, EndId};
+use conche_proto::shares::Group;
+use tracing::debug;
+
+use super::{CONTEXTS, Credential, EDHOC, Error, Identity, NO_ID, Party, generate, random_id};
+
+/// Exchanges that wait for message_3.
+const HALF_OPEN: usize = 1024;
+
+/// For so long: twice what a Confirmable message takes at most to get an acknowledgement with three losses in a row.
+const LIFETIME: Duration = Duration::from_secs(45);
+
+/// How often an identifier is drawn that may be in use.
+const DRAWS: usize = 8;
+
+/// A clone is the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Responding(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    us: Party,
+    half_open: HalfOpen,
+    /// By our identifiers (C_R), which are the recipient IDs of contexts.
+    agreed: HashMap<EndId, Arc<Credential>>,
+    /// The contexts of each credential, by the ID of its key, the oldest one first.
+    of: HashMap<Box<[u8]>, VecDeque<EndId>>,
+    /// Contexts that have to go.
+    retired: Vec<EndId>,
+}
+
+/// What comes of a request to `/.well-known/edhoc`.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: Code,
+    /// A message of EDHOC.
+    pub(crate) message: Vec<u8>,
+    /// What was agreed on.
+    pub(crate) context: Option<Context>,
+}
+
+impl Responding {
+    pub(crate) fn new(us: Party) -> Self {
+        let half_open = HalfOpen::new(HALF_OPEN, LIFETIME);
+        let state = State { us, half_open, agreed: HashMap::new(), of: HashMap::new(), retired: Vec::new() };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// Answers a request to `/.well-known/edhoc`, from a source of this group. `is_free` tells whether no other context has an identifier.
+    pub(crate) fn answer(&self, now: Instant, group: Group, payload: &[u8], is_free: impl Fn(EndId) -> bool) -> Answer {
+        let answered = match payload.split_first() {
+            Some((&NO_ID, message_1)) => {
+                self.state().begin(now, group, message_1, is_free).map(|message_2| (message_2, None))
+            }
+            _ => split_id(payload).and_then(|(c_r, message_3)| {
+                let (context, message_4) = self.state().agree(now, c_r, message_3)?;
+                Ok((message_4, Some(context)))
+            }),
+        };
+        match answered {
+            Ok((message, context)) => Answer { code: Code::CHANGED, message, context },
+            Err(error) => Answer { code: refusal(&error), message: error.message(), context: None },
+        }
+    }
+
+    /// What comes of a message_3 that a protected request has brought (RFC 9668).
+    pub(crate) fn combined(&self, now: Instant, c_r: EndId, message_3: &[u8]) -> Result<Context, (Code, Body)> {
+        self.state().agree(now, c_r, message_3).map(|(context, _)| context).map_err(|error| {
+            let body = Body::builder().uint(OptionNumber::CONTENT_FORMAT, EDHOC.into()).payload(error.message());
+            // Its only option is legal.
+            (refusal(&error), body.build().unwrap_or(Body::EMPTY))
+        })
+    }
+
+    /// With whom the context of this identifier was agreed on.
+    pub(crate) fn identity(&self, c_r: EndId) -> Option<Identity> {
+        self.state().agreed.get(&c_r).cloned().map(Identity)
+    }
+
+    /// The contexts that have to go since newer ones have their places.
+    pub(crate) fn retired(&self) -> Vec<EndId> {
+        std::mem::take(&mut self.state().retired)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes message_1; the answer is message_2.
+    fn begin(
+        &mut self,
+        now: Instant,
+        group: Group,
+        message_1: &[u8],
+        is_free: impl Fn(EndId) -> bool,
+    ) -> Result<Vec<u8>, Error> {
+        // Before anything is computed.
+        if !self.half_open.admits(now, group) {
+            return Err(Error::Busy);
+        }
+        let c_r = self.draw(is_free)?;
+        let (responder, message_2) = Responder::answer(&self.us.own, c_r, generate()?, message_1)?;
+        self.half_open.insert(now, group, responder)?;
+        Ok(message_2)
+    }
+
+    /// An identifier that nothing has.
+    fn draw(&self, is_free: impl Fn(EndId) -> bool) -> Result<EndId, Error> {
+        for _ in 0..DRAWS {
+            let c_r = random_id()?;
+            if !self.half_open.has(c_r) && !self.agreed.contains_key(&c_r) && is_free(c_r) {
+                return Ok(c_r);
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// Takes message_3: both ends are known now, and have the same keys. What else comes is message_4.
+    fn agree(&mut self, now: Instant, c_r: EndId, message_3: &[u8]) -> Result<(Context, Vec<u8>), Error> {
+        let (agreed, message_4) = self.half_open.take(now, c_r)?.finish(message_3, &self.us.peers)?;
+        let context = Context::agreed(&agreed.credentials).map_err(|_| Error::SameIds)?;
+        let contexts = self.of.entry(agreed.peer.kid().into()).or_default();
+        contexts.push_back(c_r);
+        if contexts.len() > CONTEXTS
+            && let Some(oldest) = contexts.pop_front()
+        {
+            self.agreed.remove(&oldest);
+            self.retired.push(oldest);
+        }
+        self.agreed.insert(c_r, agreed.peer);
+        Ok((context, message_4))
+    }
+}
+
+/// How an exchange that has failed is answered (RFC 9528 §6, appendix A.2).
+fn refusal(error: &Error) -> Code {
+    debug!(%error, "an EDHOC exchange has failed");
+    match error {
+        Error::Busy => Code::SERVICE_UNAVAILABLE,
+        Error::NoRandomness => Code::INTERNAL_SERVER_ERROR,
+        _ => Code::BAD_REQUEST,
+    }
+}

@@ -1,0 +1,228 @@
+//! Client and server that agree on their keys (EDHOC, RFC 9528; RFC 9668), over the loopback.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use conche::edhoc::{Credential, CredentialError, Error as Failed, Own, Party, Told, generate};
+use conche::security::Identity;
+use conche::server::{BindError, Router, WorkersError, get, post};
+use conche::{Client, Code, ConfigError, ContentFormat, Error, Failure, Server};
+use conche_proto::codec::Message;
+
+fn own(kid: &[u8], name: &str) -> Own {
+    let key = generate().expect("there is randomness");
+    let credential = Credential::of(&key, kid, name).expect("short");
+    Own::new(key, credential).expect("they belong together")
+}
+
+/// A client and a server that know each other.
+fn parties() -> (Party, Party) {
+    let (client, server) = (own(b"\x01", "lamp-7"), own(b"\x02", "hall"));
+    let (lamp, hall) = (client.credential().clone(), server.credential().clone());
+    let knows = |own, other| Party::new(own).with_peer(other).expect("one alone");
+    (knows(client, hall), knows(server, lamp))
+}
+
+async fn server(party: Party) -> Server {
+    let who = async |who: Identity| who.to_string();
+    let router =
+        Router::new().route("/who", get(who)).route("/size", post(async |body: String| body.len().to_string()));
+    let server = Server::builder().edhoc(party).router(router).route("/open", get(async || "open"));
+    server.bind("127.0.0.1:0").await.expect("the loopback can be bound")
+}
+
+fn client(party: Party) -> Client {
+    Client::builder().edhoc(party).build().expect("legal settings")
+}
+
+#[tokio::test]
+async fn a_handler_learns_who_has_agreed_on_keys_in_two_round_trips_or_one() {
+    for combined in [false, true] {
+        let (lamp, hall) = parties();
+        let server = server(hall).await;
+        let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
+        let client = client(lamp.combined(combined));
+        for _ in 0..3 {
+            assert_eq!(client.get(uri("/who")).await.expect("an answer").text().expect("a text"), "lamp-7");
+        }
+        // Messages of EDHOC, and requests: a combined one is both.
+        let datagrams = client.stats().await.datagrams_received;
+        assert_eq!(datagrams, if combined { 1 + 3 } else { 2 + 3 });
+        let stranger = Client::new();
+        assert_eq!(stranger.get(uri("/who")).await.expect("an answer").code(), Code::UNAUTHORIZED);
+        assert_eq!(stranger.get(uri("/open")).await.expect("an answer").code(), Code::CONTENT);
+        assert_eq!(stranger.get(uri("/.well-known/edhoc")).await.expect("an answer").code(), Code::METHOD_NOT_ALLOWED);
+    }
+}
+
+#[tokio::test]
+async fn requests_that_come_at_once_agree_on_keys_once_and_large_ones_go_with_them() {
+    let (lamp, hall) = parties();
+    let server = server(hall).await;
+    let client = client(lamp.combined(true));
+    let uri = format!("coap://{}/size", server.local_addr());
+    let sizes = (0..10_usize).map(|n| {
+        let request = client.post(&uri).payload(ContentFormat::TEXT_PLAIN, "x".repeat(n * 70));
+        tokio::spawn(async move {
+            let response = request.await.expect("an answer");
+            assert_eq!(response.code(), Code::CHANGED, "{n}");
+            response.text().expect("a text").to_owned()
+        })
+    });
+    for (n, size) in sizes.collect::<Vec<_>>().into_iter().enumerate() {
+        assert_eq!(size.await.expect("it does not panic"), (n * 70).to_string());
+    }
+    // In blocks, of which the first one brings message_3.
+    let (lamp, hall) = parties();
+    let (server, client) = (self::server(hall).await, self::client(lamp.combined(true)));
+    let uri = format!("coap://{}/size", server.local_addr());
+    for _ in 0..2 {
+        let response = client.post(&uri).payload(ContentFormat::TEXT_PLAIN, "x".repeat(5000)).await.expect("an answer");
+        assert_eq!(response.text().expect("a text"), "5000");
+    }
+}
+
+#[tokio::test]
+async fn who_is_not_known_is_told_and_who_has_another_key_agrees_on_nothing() {
+    let (lamp, hall) = parties();
+    let server = server(hall.clone()).await;
+    let uri = format!("coap://{}/who", server.local_addr());
+    // Unknown to the server; a known name with another key; a server that is unknown to the client.
+    let known = hall_of(&hall);
+    let stranger = Party::new(own(b"\x09", "mallory")).with_peer(known.clone()).expect("one alone");
+    let impostor = Party::new(own(b"\x01", "lamp-7")).with_peer(known).expect("one alone");
+    let other = Party::new(own(b"\x01", "lamp-7")).with_peer(own(b"\x07", "other").credential().clone()).expect("one");
+    let forged = Party::new(own(b"\x01", "lamp-7")).with_peer(own(b"\x02", "hall").credential().clone()).expect("one");
+    for combined in [false, true] {
+        for (party, at_client) in [
+            (&stranger, None),
+            (&impostor, None),
+            (&other, Some(Failed::UnknownCredential)),
+            (&forged, Some(Failed::NotAuthentic)),
+        ] {
+            let error = client(party.clone().combined(combined)).get(&uri).await.expect_err("no keys");
+            match (error, at_client) {
+                (Error::Edhoc { source, .. }, Some(expected)) => assert_eq!(source, expected),
+                (Error::Edhoc { source: Failed::Told(Told::UnknownCredential | Told::Unspecified(_)), .. }, None)
+                    if !combined => {}
+                (Error::Failed { failure: Failure::NotAuthenticated(Code::BAD_REQUEST), .. }, None) if combined => {}
+                (error, _) => panic!("{error:?}"),
+            }
+        }
+    }
+    assert_eq!(client(lamp).get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
+}
+
+/// What the client has to know.
+fn hall_of(party: &Party) -> Credential {
+    party.own().credential().clone()
+}
+
+#[tokio::test]
+async fn a_server_that_has_restarted_is_agreed_with_anew_by_the_request_after_the_one_that_fails() {
+    let (lamp, hall) = parties();
+    let first = server(hall.clone()).await;
+    let address = first.local_addr();
+    let (uri, client) = (format!("coap://{address}/who"), client(lamp));
+    assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
+    first.shutdown(Duration::ZERO).await;
+    let who = async |who: Identity| who.to_string();
+    let _second = Server::builder().edhoc(hall).route("/who", get(who)).bind(address).await.expect("it is free again");
+    let error = client.get(&uri).await.expect_err("the keys are gone");
+    assert!(matches!(error, Error::Failed { failure: Failure::NotAuthenticated(Code::UNAUTHORIZED), .. }), "{error:?}");
+    assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
+}
+
+#[tokio::test]
+async fn of_each_credential_the_last_contexts_are_kept() {
+    let (lamp, hall) = parties();
+    let server = server(hall).await;
+    let uri = format!("coap://{}/who", server.local_addr());
+    let clients: Vec<_> = (0..=conche::edhoc::CONTEXTS).map(|_| client(lamp.clone())).collect();
+    for client in &clients {
+        assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
+    }
+    let (oldest, others) = clients.split_first().expect("there are some");
+    for client in others {
+        assert_eq!(client.get(&uri).await.expect("an answer").code(), Code::CONTENT);
+    }
+    assert!(oldest.get(&uri).await.is_err(), "its context has made room");
+}
+
+/// Asks the server for EDHOC with what may be no message of it.
+struct Raw(UdpSocket, u16);
+
+impl Raw {
+    fn new(server: &Server) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
+        socket.connect(server.local_addr()).expect("it can be");
+        socket.set_read_timeout(Some(Duration::from_secs(10))).expect("it can be");
+        Self(socket, 0)
+    }
+
+    fn post(&mut self, payload: &[u8]) -> (Code, Vec<u8>) {
+        self.1 += 1;
+        let [high, low] = self.1.to_be_bytes();
+        // A Confirmable POST, its ID as its token, two of Uri-Path, Content-Format 65.
+        let mut datagram = [&[0x42, 0x02, high, low, high, low][..], b"\xbb.well-known\x05edhoc\x11\x41"].concat();
+        if !payload.is_empty() {
+            datagram.extend([&[0xff], payload].concat());
+        }
+        self.0.send(&datagram).expect("it can be sent");
+        let mut buffer = [0; 1500];
+        let length = self.0.recv(&mut buffer).expect("an answer");
+        let answer = Message::decode(&buffer[..length]).expect("a message");
+        (answer.code(), answer.payload().to_vec())
+    }
+}
+
+/// message_1 of RFC 9529 §3 with our suite alone, and this identifier.
+fn message_1(c_i: u8) -> Vec<u8> {
+    let g_x = b"\x8a\xf6\xf4\x30\xeb\xe1\x8d\x34\x18\x40\x17\xa9\xa1\x1b\xf5\x11\xc8\xdf\xf8\xf8\x34\x73\x0b\x96\xc1\xb7\xc8\xdb\xca\x2f\xc3\xb6";
+    [&b"\xf5\x03\x02\x58\x20"[..], g_x, &[c_i]].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_fill_no_more_than_half_and_what_is_no_message_is_refused() {
+    let (lamp, hall) = parties();
+    let server = server(hall).await;
+    let mut raw = Raw::new(&server);
+    for wrong in [
+        &b""[..],
+        b"\xf5",
+        b"\xf5\x03\x02\x58\x20",
+        b"\x27\x52\xe5\x62",
+        b"\x58\xff",
+        b"\x43\x01\x02\x03\x40",
+        b"\x43\x01\x02\x03\x58\xff",
+        b"\xff",
+    ] {
+        assert_eq!(raw.post(wrong).0, Code::BAD_REQUEST, "{wrong:02x?}");
+    }
+    assert_eq!(raw.post(&[&[0xf5][..], &vec![3; 1000]].concat()).0, Code::BAD_REQUEST);
+    // The same message again, and the same identifier, are other exchanges.
+    let (first, second) = (raw.post(&message_1(0x37)), raw.post(&message_1(0x37)));
+    assert_eq!((first.0, second.0), (Code::CHANGED, Code::CHANGED));
+    assert_ne!(first.1, second.1);
+    let begun = 2 + (0..1000).filter(|_| raw.post(&message_1(0x37)).0 == Code::CHANGED).count();
+    assert_eq!(begun, 512);
+    assert_eq!(raw.post(&message_1(0x37)).0, Code::SERVICE_UNAVAILABLE);
+    // Somebody of the same /16 waits, others do not.
+    let other = Client::builder().bind(([127, 1, 0, 1], 0).into()).edhoc(lamp).build().expect("legal settings");
+    let uri = format!("coap://{}/who", server.local_addr());
+    assert_eq!(other.get(uri).await.expect("an answer").text().expect("a text"), "lamp-7");
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused() {
+    let (lamp, hall) = parties();
+    let twice = lamp.with_peer(own(b"\x02", "another hall").credential().clone());
+    assert_eq!(twice.err(), Some(CredentialError::SameKid));
+    let (key, other) = (generate().expect("there is randomness"), own(b"\x03", "other"));
+    assert_eq!(Own::new(key, other.credential().clone()).err(), Some(CredentialError::OtherKey));
+    let several = Server::builder().edhoc(hall.clone()).workers(2).bind("127.0.0.1:0").await;
+    assert!(matches!(several, Err(BindError::Workers(WorkersError::Keys))));
+    assert!(Server::builder().edhoc(hall).secured_only().bind("127.0.0.1:0").await.is_ok());
+    let nobody = Server::builder().secured_only().bind("127.0.0.1:0").await;
+    assert!(matches!(nobody, Err(BindError::Config(ConfigError::NobodyHasKeys))));
+}
