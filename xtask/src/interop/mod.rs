@@ -99,6 +99,12 @@ impl Options {
     }
 }
 
+/// Installs the peers and compiles our programs on them, as far as that has not been done.
+pub fn prepare(project: &Project) -> Result<()> {
+    let peers: Vec<_> = Peer::ALL.into_iter().filter(|peer| *peer != Peer::Conche).collect();
+    Setup::prepare(project, &peers).map(drop)
+}
+
 /// Runs the cases, prints the results, and writes or checks docs/interop.md.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     let (plain, secured) = (case::read(project)?, case::secured(project)?);
