@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use conche_dtls::ClientCredentials;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::BlockSize;
 use conche_proto::{ConfigError, EndpointConfig, Envelope, QBlock};
@@ -53,6 +54,11 @@ pub struct Plan {
     pub local: Option<IpAddr>,
     /// Each request registers for notifications (RFC 7641), which are counted.
     pub observe: bool,
+    /// Who we are to a server that is asked over DTLS (`coaps`), and whom we believe; each endpoint has a session of its own, which is open
+    /// before the test begins. `None` for `coap`.
+    pub credentials: Option<ClientCredentials>,
+    /// Each request has a handshake and a session of its own, which is closed after its response.
+    pub handshakes: bool,
     /// Where random choices come from: arrivals, and the order of several kinds.
     pub seed: u64,
 }
@@ -109,6 +115,8 @@ impl Plan {
             q_block: false,
             local: None,
             observe: false,
+            credentials: None,
+            handshakes: false,
             seed: 1,
         }
     }
@@ -141,6 +149,14 @@ impl Plan {
         }
         if self.until == Until::Count(0) || self.until == Until::Elapsed(Duration::ZERO) {
             return Err(PlanError::NoTime);
+        }
+        if self.handshakes {
+            if self.credentials.is_none() {
+                return Err(PlanError::NoHandshakes);
+            }
+            if self.observe || self.in_flight > 1 {
+                return Err(PlanError::SharedSession);
+            }
         }
         if self.observe {
             if matches!(self.until, Until::Count(_)) {
@@ -222,6 +238,17 @@ pub enum PlanError {
         /// The kind of request.
         name: String,
     },
+    /// Without DTLS there are no handshakes.
+    #[error("there are no handshakes over coap: ask a coaps URI")]
+    NoHandshakes,
+    /// A session for each request has no room for more.
+    #[error(
+        "with a handshake for each request there is one request at a time for each endpoint, and nothing to observe: have more endpoints"
+    )]
+    SharedSession,
+    /// The credentials cannot be used.
+    #[error("there can be no sessions: {0}")]
+    Sessions(#[from] conche_dtls::ConfigError),
     /// The endpoints cannot be configured so, such as with more than one request in flight without a controller that measures.
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -61,8 +61,10 @@ impl Worker<'_> {
         self.in_flight = self.in_flight.saturating_sub(1);
         let slot = self.slots.get_mut(number as usize)?;
         slot.open = false;
+        let slot = *slot;
         self.lanes.ends(slot.lane, course.messages);
-        Some((number, *slot))
+        self.close_session(slot.lane);
+        Some((number, slot))
     }
 
     #[inline]
