@@ -212,6 +212,7 @@ fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
         Some(conche_bench::Error::Plan(_) | conche_bench::Error::Request { .. }) => return 2,
         Some(conche_bench::Error::Refused { .. }) => return 3,
+        Some(conche_bench::Error::Handshake { is_silent, .. }) => return if *is_silent { 3 } else { 6 },
         _ => {}
     }
     match library(error) {
