@@ -24,6 +24,9 @@ pub const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", 
 /// Links libcoap.
 pub const WITH_LIBCOAP: &[&str] = &["-lcoap-3-notls"];
 
+/// The same with DTLS, by OpenSSL.
+pub const WITH_LIBCOAP_DTLS: &[&str] = &["-lcoap-3-openssl"];
+
 /// Compiles a C program with these libraries, unless that has been done.
 pub fn compile_c(project: &Project, source: &str, program: &str, libraries: &[&str]) -> Result<()> {
     if is_current(program, &[source]) {
@@ -38,7 +41,8 @@ pub fn compile_c(project: &Project, source: &str, program: &str, libraries: &[&s
 pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -> Result<String> {
     let libraries = project.target().join("interop/californium/lib");
     let path = format!("{}/*", libraries.display());
-    if !libraries.join(format!("californium-core-{CALIFORNIUM}.jar")).is_file() {
+    let has = |name: &str| libraries.join(format!("{name}-{CALIFORNIUM}.jar")).is_file();
+    if !has("californium-core") || !has("scandium") {
         let pom = project.root.join("interop/californium/pom.xml").to_string_lossy().into_owned();
         let output = format!("-DoutputDirectory={}", libraries.display());
         let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
