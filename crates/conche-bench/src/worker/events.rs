@@ -47,7 +47,10 @@ impl Worker<'_> {
             self.tally.lose(reason.into(), &course);
         }
         match Loss::from(reason) {
-            Loss::TimedOut => self.free.push_back(number),
+            Loss::TimedOut => {
+                self.free.push_back(number);
+                self.doubt_session(slot.lane);
+            }
             // It would fail as fast as it can be sent.
             _ => self.pausing.push_back((self.now + PAUSE, number)),
         }

@@ -118,6 +118,17 @@ impl Worker<'_> {
         self.hear_sessions();
     }
 
+    /// A request got no answer: the server may have restarted, and cannot say that it has forgotten the session. The next request opens another,
+    /// and what is in flight does not go on there (RFC 7252 §9.1).
+    pub(super) fn doubt_session(&mut self, lane: u32) {
+        if let Some(secured) = &mut self.secured {
+            secured.close(lane);
+            self.hear_sessions();
+            // If it is not taken in, what was asked times out.
+            let _ = self.endpoint.handle(self.now, Input::Unreachable { peer: lane, quoted: None });
+        }
+    }
+
     /// The test is over, and the server need not keep what it will not be asked through again.
     pub(super) fn close_sessions(&mut self) {
         for lane in 0..self.lanes.len() {
