@@ -24,6 +24,7 @@
 //! | `schedule` | when each request is due |
 //! | `lanes` | source ports, and that none uses a message ID twice within EXCHANGE_LIFETIME |
 //! | `sockets` | datagrams in batches, and exact timers |
+//! | `protecting` | contexts of OSCORE |
 //! | `secured` | sessions of DTLS, one for each lane |
 //! | `worker` | one thread: an endpoint, its sockets, its share of the load |
 //! | `gather` | what threads tell of each interval, and who watches |
@@ -42,6 +43,7 @@ mod gather;
 pub mod kind;
 mod lanes;
 pub mod plan;
+mod protecting;
 pub mod report;
 mod run;
 mod schedule;

@@ -1,6 +1,7 @@
 //! What is asked of whom, how often and for how long.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use conche_dtls::ClientCredentials;
@@ -57,6 +58,9 @@ pub struct Plan {
     /// Who we are to a server that is asked over DTLS (`coaps`), and whom we believe; each endpoint has a session of its own, which is open
     /// before the test begins. `None` for `coap`.
     pub credentials: Option<ClientCredentials>,
+    /// Requests are protected from end to end (OSCORE, RFC 8613) with the credentials in these files, as
+    /// [`Keeper::open`](conche::oscore::Keeper::open) reads them: one for each endpoint, as so many clients have.
+    pub oscore: Vec<PathBuf>,
     /// Each request has a handshake and a session of its own, which is closed after its response.
     pub handshakes: bool,
     /// Where random choices come from: arrivals, and the order of several kinds.
@@ -116,6 +120,7 @@ impl Plan {
             local: None,
             observe: false,
             credentials: None,
+            oscore: Vec::new(),
             handshakes: false,
             seed: 1,
         }
@@ -149,6 +154,10 @@ impl Plan {
         }
         if self.until == Until::Count(0) || self.until == Until::Elapsed(Duration::ZERO) {
             return Err(PlanError::NoTime);
+        }
+        let contexts = self.oscore.len();
+        if contexts > 0 && contexts != self.endpoints as usize {
+            return Err(PlanError::SharedContexts { contexts, endpoints: self.endpoints });
         }
         if self.handshakes {
             if self.credentials.is_none() {
@@ -237,6 +246,17 @@ pub enum PlanError {
     NotObservable {
         /// The kind of request.
         name: String,
+    },
+    /// Endpoints that share a context do not wait for each other, so that a server would take numbers of the slower one for replays.
+    #[error(
+        "{endpoints} endpoints for {contexts} files of OSCORE: each needs one of its own, since a server refuses numbers that come later \
+         than some others of the same client"
+    )]
+    SharedContexts {
+        /// Files.
+        contexts: usize,
+        /// Endpoints.
+        endpoints: u32,
     },
     /// Without DTLS there are no handshakes.
     #[error("there are no handshakes over coap: ask a coaps URI")]

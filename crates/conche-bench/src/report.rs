@@ -86,6 +86,12 @@ pub struct Setup {
     pub in_flight: u16,
     /// Threads of the generator.
     pub threads: u32,
+    /// Requests went over DTLS.
+    #[serde(default)]
+    pub secured: bool,
+    /// Requests were protected with OSCORE.
+    #[serde(default)]
+    pub protected: bool,
     /// Seconds before anything counted.
     pub warm_up_s: f64,
 }
@@ -299,6 +305,8 @@ impl Setup {
             endpoints: plan.endpoints,
             in_flight: plan.in_flight,
             threads: plan.threads,
+            secured: plan.credentials.is_some(),
+            protected: !plan.oscore.is_empty(),
             warm_up_s: plan.warm_up.as_secs_f64(),
         }
     }

@@ -70,6 +70,28 @@ pub enum Error {
         /// What has ended the handshake.
         why: String,
     },
+    /// Nothing is answered that is protected with the keys of OSCORE.
+    #[error("{target}: the first request that was protected with OSCORE has failed: {why}")]
+    NotProtected {
+        /// The server.
+        target: SocketAddr,
+        /// The server did not answer, which is no matter of keys.
+        is_silent: bool,
+        /// Why it has failed.
+        why: String,
+    },
+    /// Credentials cannot be used.
+    #[error(transparent)]
+    Keys(#[from] conche::oscore::OpenError),
+    /// Two files are for one server by the same name.
+    #[error("{file}: another file has the same recipient ID and ID context, so that a response could be of either")]
+    SameKeys {
+        /// The second of them.
+        file: String,
+    },
+    /// How many numbers are used cannot be kept, without which none may be.
+    #[error("the numbers of a security context cannot be kept")]
+    Numbers(#[source] io::Error),
     /// Tokens could be guessed.
     #[error("the operating system gives no random bytes: {0}")]
     NoRandomness(String),

@@ -10,6 +10,7 @@
 
 mod ending;
 mod events;
+mod fresh;
 mod observing;
 mod sessions;
 
@@ -19,7 +20,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use conche_proto::cc::AnyController;
-use conche_proto::{Endpoint, Input, Instant, Output, Request, Stats, SubscriptionId};
+use conche_proto::{Endpoint, Event, Input, Instant, Output, Request, Stats, SubscriptionId};
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
 
@@ -27,6 +28,7 @@ use crate::gather::Sample;
 use crate::kind::Draw;
 use crate::lanes::Lanes;
 use crate::plan::{Load, Plan, Until};
+use crate::protecting::Protecting;
 use crate::run::Error;
 use crate::schedule::{Schedule, Share};
 use crate::secured::{Counts, Secured};
@@ -116,6 +118,7 @@ pub(crate) struct Worker<'a> {
     sockets: Sockets,
     /// Between both, over DTLS.
     secured: Option<Secured>,
+    protecting: Protecting,
     lanes: Lanes,
     schedule: Schedule,
     draw: Draw,
@@ -186,8 +189,11 @@ impl<'a> Worker<'a> {
         // One of the ends of intervals is when measuring begins.
         let before = plan.warm_up.as_nanos() % common.interval.as_nanos().max(1);
         let interval_end = Instant::from_nanos(u64::try_from(before).unwrap_or_default());
+        let controller = plan.controller.clone();
+        let mut endpoint = Endpoint::new(config, controller, self::seed()?).map_err(crate::PlanError::from)?;
         Ok(Self {
-            endpoint: Endpoint::new(config, plan.controller.clone(), self::seed()?).map_err(crate::PlanError::from)?,
+            protecting: Protecting::open(&plan.oscore, share, &mut endpoint)?,
+            endpoint,
             draw: Draw::new(&plan.kinds, stream()),
             free: (0..u32::try_from(slots.len()).unwrap_or(u32::MAX)).collect(),
             pausing: VecDeque::new(),
@@ -298,6 +304,9 @@ impl<'a> Worker<'a> {
         let kind = &plan.kinds[kind];
         let mut request = Request::new(kind.code, kind.body.clone()).with_reliability(kind.reliability);
         request.timeout = plan.timeout;
+        if let Some(context) = self.protecting.of(self.slots[number as usize].seat) {
+            request = request.protected(context);
+        }
         let exchange =
             if plan.observe { self.observe(lane, request) } else { self.endpoint.request(self.now, lane, request) };
         let exchange = exchange.map_err(|source| Error::Request { name: kind.name.clone(), source })?;
@@ -338,6 +347,7 @@ impl<'a> Worker<'a> {
         loop {
             match self.endpoint.poll(self.now, self.sockets.buffer()) {
                 Output::Transmit(transmit) => self.leaves(transmit),
+                Output::Event(Event::Reserve(reserve)) => self.protecting.keep(&mut self.endpoint, reserve)?,
                 Output::Event(event) => self.hear(event),
                 Output::Wait(_) if !has_asked && self.issue()? => has_asked = true,
                 Output::Wait(due) => {

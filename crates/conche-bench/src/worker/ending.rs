@@ -106,6 +106,7 @@ impl Worker<'_> {
         };
         self.tell_interval(self.number, u64::MAX);
         self.close_sessions();
+        self.protecting.close(&mut self.endpoint);
         Done {
             tally: self.tally,
             measured,

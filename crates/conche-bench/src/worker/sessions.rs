@@ -18,6 +18,7 @@ impl Worker<'_> {
         if !self.common.plan.handshakes {
             self.open_sessions()?;
         }
+        self.show_freshness()?;
         Ok(self)
     }
 

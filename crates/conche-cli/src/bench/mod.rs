@@ -17,7 +17,7 @@ use conche_bench::{Arrivals, Kind, Load, Plan, Report, Until};
 use conche_lab::units::{Size, Span};
 
 use crate::Global;
-use crate::credentials::Asking;
+use crate::credentials::{Asking, ForLoad};
 use crate::exit::{Interrupted, NoAnswer, NoSuccess, UsageError};
 use crate::json;
 use crate::names::Controller;
@@ -46,9 +46,10 @@ pub struct Args {
     /// coap://HOST[:PORT]/PATH[?QUERY], or coaps:// for DTLS: each endpoint opens a session before the test begins
     #[arg(required = true)]
     uri: Option<String>,
-    /// CoAP endpoints, each with a source port of its own: to the server so many clients.
-    #[arg(short = 'c', long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
-    endpoints: u32,
+    /// CoAP endpoints, each with a source port of its own: to the server so many clients. By default 16, and with --oscore as many as there are
+    /// files.
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    endpoints: Option<u32>,
     /// Requests at a time of each endpoint (its NSTART); more than 1 needs a controller that measures round trips.
     #[arg(short = 'w', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     in_flight: u16,
@@ -101,6 +102,10 @@ pub struct Args {
     seed: u64,
     #[command(flatten)]
     credentials: Asking,
+    /// Protect requests from end to end (OSCORE) with the credentials in this file; to be given once for each endpoint. How many numbers are
+    /// used is kept beside it: never copy it.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath, help_heading = "Security")]
+    oscore: Vec<PathBuf>,
     #[command(flatten)]
     controller: Controller,
 }
@@ -110,6 +115,9 @@ enum Command {
     /// Say by how much the second of two results of `conche bench --json` differs from the first.
     Compare(compare::Args),
 }
+
+/// Endpoints, unless something else is said.
+const ENDPOINTS: u32 = 16;
 
 /// How long a Non-confirmable request is waited for: nobody repeats it.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -170,7 +178,6 @@ fn plan(args: &Args, uri: &Uri, global: &Global) -> anyhow::Result<Plan> {
         None => vec![kind(args, uri)?],
     };
     let mut plan = Plan::new(resolve(uri, args.bind)?, kinds);
-    plan.endpoints = args.endpoints;
     plan.in_flight = args.in_flight;
     plan.threads = args.threads;
     if let Some(rate) = args.rate {
@@ -191,7 +198,10 @@ fn plan(args: &Args, uri: &Uri, global: &Global) -> anyhow::Result<Plan> {
     plan.q_block = args.message.q_block;
     plan.local = args.bind;
     plan.observe = args.observe;
-    plan.credentials = args.credentials.sessions(uri, global)?;
+    let ForLoad { sessions, oscore } = args.credentials.for_load(uri, &args.oscore, global)?;
+    let endpoints = if oscore.is_empty() { ENDPOINTS } else { u32::try_from(oscore.len()).unwrap_or(u32::MAX) };
+    plan.endpoints = args.endpoints.unwrap_or(endpoints);
+    (plan.credentials, plan.oscore) = (sessions, oscore);
     plan.handshakes = args.handshakes;
     plan.seed = args.seed;
     Ok(plan)

@@ -6,7 +6,7 @@ mod keys;
 mod oscore;
 mod pattern;
 
-pub use oscore::Protecting;
+pub use oscore::{Protecting, is_of_the_machine};
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -63,6 +63,12 @@ enum Proof<'a> {
 enum Shown {
     Key { identity: String, key: Secret },
     Certificates { roots: Roots, own: Option<OwnCertificate> },
+}
+
+/// Credentials of a load.
+pub struct ForLoad {
+    pub sessions: Option<ClientCredentials>,
+    pub oscore: Vec<PathBuf>,
 }
 
 /// A certificate with its key.
@@ -148,14 +154,17 @@ impl Asking {
         })
     }
 
-    /// The same for whoever opens sessions by itself; `None` for a URI without any.
-    pub fn sessions(&self, uri: &Uri, global: &Global) -> anyhow::Result<Option<ClientCredentials>> {
+    /// The same for whoever opens sessions by itself: what is shown, and the file of keys for OSCORE; `oscore` are those that are typed.
+    pub fn for_load(&self, uri: &Uri, oscore: &[PathBuf], global: &Global) -> anyhow::Result<ForLoad> {
+        let asks_file = self.asks_file(uri) || !uri.is_secured() && oscore.is_empty();
+        let found = if asks_file { self.find(uri, global)? } else { Found::default() };
+        let of_file = found.entry.as_ref().and_then(|entry| entry.oscore.clone());
+        let oscore = if oscore.is_empty() { of_file.into_iter().collect() } else { oscore.to_vec() };
         let Some(name) = uri.server_name() else {
             self.tell_unused(uri, global)?;
-            return Ok(None);
+            return Ok(ForLoad { sessions: None, oscore });
         };
-        let found = if self.asks_file(uri) { self.find(uri, global)? } else { Found::default() };
-        let credentials = match self.shown(uri, &found, global)? {
+        let sessions = match self.shown(uri, &found, global)? {
             Shown::Key { identity, key } => {
                 ClientCredentials::psk(identity.as_str(), key).map_err(wrong).with_context(|| unusable(&identity))?
             }
@@ -165,7 +174,7 @@ impl Asking {
                 ClientCredentials::certificate(own, trust, &*name).map_err(wrong)?
             }
         };
-        Ok(Some(credentials))
+        Ok(ForLoad { sessions: Some(sessions), oscore })
     }
 
     /// What the server of this URI is shown, and by what it is known.

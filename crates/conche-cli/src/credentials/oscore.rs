@@ -47,8 +47,10 @@ pub fn serve(files: &[PathBuf], builder: Builder<ServerRole>) -> anyhow::Result<
 }
 
 fn open(file: &Path) -> anyhow::Result<Keys> {
-    Keys::open(file).map_err(|error| match error {
-        OpenError::Io { .. } | OpenError::InUse { .. } => anyhow!(error),
-        _ => wrong(error),
-    })
+    Keys::open(file).map_err(|error| if is_of_the_machine(&error) { anyhow!(error) } else { wrong(error) })
+}
+
+/// The credentials may be right, but they cannot be used now.
+pub fn is_of_the_machine(error: &OpenError) -> bool {
+    matches!(error, OpenError::Io { .. } | OpenError::InUse { .. })
 }

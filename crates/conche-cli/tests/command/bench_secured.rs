@@ -87,6 +87,43 @@ fn a_test_without_any_session_ends_at_once_and_says_why() {
 }
 
 #[test]
+fn requests_are_protected_from_end_to_end_and_the_numbers_go_on_where_they_ended() {
+    let files = Files::new();
+    let ([client, server], others) = (files.pair(), Files::new());
+    let [other_client, other_server] = others.pair();
+    let (_server, address) = serve(&["--oscore", &server, "--oscore", &other_server]);
+    let uri = format!("coap://{address}/test");
+    // The second begins behind the first, and one request in between fits.
+    for requests in ["400", "300"] {
+        let keys = ["--oscore", &client, "--oscore", &other_client, "--threads", "2"];
+        let ended = ask(&[&["bench", "-q", "--json", &uri, "-w", "8", "-n", requests][..], &keys].concat());
+        let report = report(&ended);
+        assert_eq!(
+            (&report["codes"]["2.05"].to_string(), &report["plan"]["endpoints"]),
+            (&requests.to_owned(), &json!(2))
+        );
+        assert_eq!(ask(&["get", &uri, "--oscore", &client]).stdout, "hello");
+    }
+    let entry = format!("[[credentials]]\nuri = \"coap://*:*\"\noscore = \"{client}\"\n");
+    let config = files.secret("conche.toml", entry);
+    assert_eq!(ask(&["bench", "-q", &uri, "-n", "10", "--config", &config]).status, Some(0));
+    assert_eq!(ask(&["bench", "-q", &uri, "-n", "10"]).status, Some(4), "without protection");
+    let shared = ask(&["bench", "-q", &uri, "-c", "2", "--oscore", &client]);
+    assert_eq!(shared.status, Some(2), "{}", shared.stderr);
+    assert!(shared.stderr.contains("each needs one of its own"), "{}", shared.stderr);
+}
+
+#[test]
+fn credentials_of_another_pair_end_a_load_at_once() {
+    let (files, others) = (Files::new(), Files::new());
+    let ([client, _], [_, server]) = (files.pair(), others.pair());
+    let (_server, address) = serve(&["--oscore", &server]);
+    let ended = ask(&["bench", "-q", &format!("coap://{address}/test"), "--oscore", &client]);
+    assert_eq!(ended.status, Some(6), "{}", ended.stderr);
+    assert!(ended.stderr.contains("the first request that was protected with OSCORE"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_load_of_handshakes_that_makes_no_sense_is_refused() {
     let (files, _server, address) = lamp();
     let plain = ask(&["bench", &format!("coap://{address}/test"), "--handshakes"]);
