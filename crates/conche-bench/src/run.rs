@@ -84,7 +84,10 @@ pub enum Error {
     #[error(transparent)]
     Keys(#[from] conche::oscore::OpenError),
     /// Two files are for one server by the same name.
-    #[error("{file}: another file has the same recipient ID and ID context, so that a response could be of either")]
+    #[error(
+        "{file}: another file has the same recipient ID and ID context, so that what comes could be of either: `conche keygen --oscore` makes \
+         pairs that differ, or put each on a thread of its own (--threads)"
+    )]
     SameKeys {
         /// The second of them.
         file: String,

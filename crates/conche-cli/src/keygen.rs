@@ -48,8 +48,8 @@ fn pair(name: &Path, secret: &str, global: &Global) -> anyhow::Result<()> {
         client: PathBuf,
         server: PathBuf,
     }
-    // A server may have many clients, of which each has its own ID. Under a secret of one client alone its own may be the same for all.
-    let ids = (random::<4>()?, "00".to_owned());
+    // A server tells its many clients apart by their IDs, and a client its servers by theirs.
+    let ids = (random::<4>()?, random::<4>()?);
     let [client, server] = ["client", "server"].map(|end| {
         let mut file = name.as_os_str().to_owned();
         file.push(format!("-{end}.conf"));
