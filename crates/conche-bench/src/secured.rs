@@ -32,9 +32,7 @@ pub(crate) struct Secured {
     credentials: ClientCredentials,
     lanes: Vec<Lane>,
     buffer: Box<[u8]>,
-    /// How far the sessions' clock is before that of the test.
-    ahead: Duration,
-    /// When the sessions have something to do, by their clock.
+    /// When the sessions have something to do.
     due: Option<Instant>,
     /// Of records, with all that they carry.
     wire: Wire,
@@ -121,7 +119,6 @@ impl Secured {
             credentials,
             lanes: Vec::new(),
             buffer: vec![0; BUFFER].into(),
-            ahead: Duration::ZERO,
             due: None,
             wire: Wire::default(),
             counts: Counts::new(),
@@ -136,15 +133,9 @@ impl Secured {
         message_bytes.saturating_add(OVERHEAD).max(MTU)
     }
 
-    /// The clock of the test shows zero, so long after it did before.
-    pub(crate) fn restarted(&mut self, after: Duration) {
-        self.ahead += after;
-    }
-
-    /// When there is something to do, by the clock of the test.
+    /// When there is something to do.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let elapsed = |due: Instant| (due - Instant::ZERO).saturating_sub(self.ahead);
-        self.due.map(|due| Instant::ZERO + elapsed(due))
+        self.due
     }
 
     /// Handshakes that go on.
@@ -165,10 +156,9 @@ impl Secured {
         if !matches!(self.lane(lane).state, State::Closed) {
             return;
         }
-        let since = now + self.ahead;
-        match self.sessions.connect(since, lane, &self.credentials, None) {
+        match self.sessions.connect(now, lane, &self.credentials, None) {
             Ok(session) => {
-                self.lane(lane).state = State::Opening { session, since, bytes: 0 };
+                self.lane(lane).state = State::Opening { session, since: now, bytes: 0 };
                 self.opening += 1;
             }
             // The first of all has shown that the credentials can be used, and there is room for more than there are sockets.
@@ -197,7 +187,7 @@ impl Secured {
         self.wire.received += 1;
         self.wire.bytes_received += datagram.len() as u64;
         self.passes(lane, datagram.len());
-        self.sessions.handle(now + self.ahead, lane, datagram);
+        self.sessions.handle(now, lane, datagram);
         self.due = Some(Instant::ZERO);
     }
 
@@ -218,7 +208,6 @@ impl Secured {
 
     /// The next that there is to do; `None` if nothing is, until it is due.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Next<'_>> {
-        let now = now + self.ahead;
         if self.due.is_none_or(|due| due > now) {
             return None;
         }

@@ -228,12 +228,12 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Asks, and hears, until the test is over. It begins at `start`.
+    /// Asks, and hears, until the test is over. It begins at `start`; until then it was prepared, by the same clock.
     pub(crate) fn run(mut self, start: std::time::Instant) -> Result<Done, Error> {
-        if let Some(secured) = &mut self.secured {
-            secured.restarted(start - self.common.start);
-        }
-        self.common.start = start;
+        let preparing = start - self.common.start;
+        self.schedule.put_off(preparing);
+        let times = [&mut self.counts_from, &mut self.until, &mut self.interval_end, &mut self.last_end];
+        times.into_iter().chain([&mut self.at_start.0]).for_each(|time| *time += preparing);
         loop {
             self.now = self.clock();
             self.keep_time()?;
