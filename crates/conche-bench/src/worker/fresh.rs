@@ -27,6 +27,7 @@ impl Worker<'_> {
                 let rebuilt = Body::builder().option(OptionNumber::ECHO, echo).build();
                 body = rebuilt.unwrap_or(Body::EMPTY);
             }
+            self.close_session(lane);
         }
         Ok(())
     }
