@@ -31,8 +31,8 @@ pub const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", 
 const PYTHON_HEADER: &str =
     "python3 -c import sysconfig as s, os, sys; sys.exit(not os.path.isfile(s.get_path('include') + '/Python.h'))";
 
-/// Links libcoap.
-pub const WITH_LIBCOAP: &[&str] = &["-lcoap-3-notls"];
+/// Links libcoap with DTLS, by OpenSSL.
+pub const WITH_LIBCOAP_DTLS: &[&str] = &["-lcoap-3-openssl"];
 
 /// Compiles a C program with these libraries, unless that has been done. The first of the sources includes the others.
 pub fn compile_c(project: &Project, sources: &[&str], program: &str, libraries: &[&str]) -> Result<()> {

@@ -1,5 +1,6 @@
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -15,6 +16,10 @@ import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.core.server.resources.CoapExchange;
 import org.eclipse.californium.elements.config.Configuration;
 import org.eclipse.californium.elements.config.UdpConfig;
+import org.eclipse.californium.scandium.DTLSConnector;
+import org.eclipse.californium.scandium.config.DtlsConfig;
+import org.eclipse.californium.scandium.config.DtlsConnectorConfig;
+import org.eclipse.californium.scandium.dtls.pskstore.AdvancedSinglePskStore;
 
 /** The server that `cargo xtask bench-peers` has Californium be; its arguments and resources are in ../README.md. */
 public final class Server {
@@ -40,16 +45,24 @@ public final class Server {
         int interval = Integer.parseInt(arguments[1]);
         CoapConfig.register();
         UdpConfig.register();
+        DtlsConfig.register();
         Configuration configuration = Configuration.createStandardWithoutFile();
         configuration.set(CoapConfig.MAX_RESOURCE_BODY_SIZE, LARGE);
         // As others have it: room for blocks of 1024 bytes.
         configuration.set(CoapConfig.MAX_MESSAGE_SIZE, 1024);
         configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, 1024);
         CoapServer server = new CoapServer(configuration);
-        server.addEndpoint(CoapEndpoint.builder()
-                .setConfiguration(configuration)
-                .setInetSocketAddress(new InetSocketAddress(InetAddress.getLoopbackAddress(), port))
-                .build());
+        InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
+        CoapEndpoint.Builder endpoint = CoapEndpoint.builder().setConfiguration(configuration);
+        if (arguments.length > 2) {
+            DtlsConnectorConfig.Builder dtls = DtlsConnectorConfig.builder(configuration).setAddress(address);
+            byte[] key = arguments[2].getBytes(StandardCharsets.US_ASCII);
+            dtls.setAdvancedPskStore(new AdvancedSinglePskStore("bench", key));
+            endpoint.setConnector(new DTLSConnector(dtls.build()));
+        } else {
+            endpoint.setInetSocketAddress(address);
+        }
+        server.addEndpoint(endpoint.build());
         Bytes tick = new Bytes("tick", 60);
         tick.setObservable(true);
         tick.setObserveType(Type.CON);

@@ -45,7 +45,12 @@ int main(int count, char **arguments) {
   address.addr.sin.sin_port = htons((uint16_t)port);
   address.addr.sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.size = sizeof(address.addr.sin);
-  if (!coap_new_endpoint(context, &address, COAP_PROTO_UDP)) {
+  const char *key = count > 3 ? arguments[3] : NULL;
+  if (key && !coap_context_set_psk(context, "", (const uint8_t *)key, strlen(key))) {
+    fprintf(stderr, "the key cannot be used\n");
+    return 1;
+  }
+  if (!coap_new_endpoint(context, &address, key ? COAP_PROTO_DTLS : COAP_PROTO_UDP)) {
     fprintf(stderr, "port %d cannot be bound\n", port);
     return 1;
   }

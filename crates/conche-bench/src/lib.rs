@@ -24,6 +24,8 @@
 //! | `schedule` | when each request is due |
 //! | `lanes` | source ports, and that none uses a message ID twice within EXCHANGE_LIFETIME |
 //! | `sockets` | datagrams in batches, and exact timers |
+//! | `protecting` | contexts of OSCORE |
+//! | `secured` | sessions of DTLS, one for each lane |
 //! | `worker` | one thread: an endpoint, its sockets, its share of the load |
 //! | `gather` | what threads tell of each interval, and who watches |
 //! | `tally` | what is counted and measured |
@@ -41,14 +43,17 @@ mod gather;
 pub mod kind;
 mod lanes;
 pub mod plan;
+mod protecting;
 pub mod report;
 mod run;
 mod schedule;
+mod secured;
 mod sockets;
 mod tally;
 mod usage;
 mod worker;
 
+pub use conche_dtls::ClientCredentials;
 pub use gather::Live;
 pub use kind::Kind;
 pub use plan::{Arrivals, Load, Plan, PlanError, Until};

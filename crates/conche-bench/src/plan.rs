@@ -1,8 +1,10 @@
 //! What is asked of whom, how often and for how long.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use conche_dtls::ClientCredentials;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::BlockSize;
 use conche_proto::{ConfigError, EndpointConfig, Envelope, QBlock};
@@ -53,6 +55,14 @@ pub struct Plan {
     pub local: Option<IpAddr>,
     /// Each request registers for notifications (RFC 7641), which are counted.
     pub observe: bool,
+    /// Who we are to a server that is asked over DTLS (`coaps`), and whom we believe; each endpoint has a session of its own, which is open
+    /// before the test begins. `None` for `coap`.
+    pub credentials: Option<ClientCredentials>,
+    /// Requests are protected from end to end (OSCORE, RFC 8613) with the credentials in these files, as
+    /// [`Keeper::open`](conche::oscore::Keeper::open) reads them: one for each endpoint, as so many clients have.
+    pub oscore: Vec<PathBuf>,
+    /// Each request has a handshake and a session of its own, which is closed after its response.
+    pub handshakes: bool,
     /// Where random choices come from: arrivals, and the order of several kinds.
     pub seed: u64,
 }
@@ -109,6 +119,9 @@ impl Plan {
             q_block: false,
             local: None,
             observe: false,
+            credentials: None,
+            oscore: Vec::new(),
+            handshakes: false,
             seed: 1,
         }
     }
@@ -141,6 +154,18 @@ impl Plan {
         }
         if self.until == Until::Count(0) || self.until == Until::Elapsed(Duration::ZERO) {
             return Err(PlanError::NoTime);
+        }
+        let contexts = self.oscore.len();
+        if contexts > 0 && contexts != self.endpoints as usize {
+            return Err(PlanError::SharedContexts { contexts, endpoints: self.endpoints });
+        }
+        if self.handshakes {
+            if self.credentials.is_none() {
+                return Err(PlanError::NoHandshakes);
+            }
+            if self.observe || self.in_flight > 1 {
+                return Err(PlanError::SharedSession);
+            }
         }
         if self.observe {
             if matches!(self.until, Until::Count(_)) {
@@ -222,6 +247,28 @@ pub enum PlanError {
         /// The kind of request.
         name: String,
     },
+    /// Endpoints that share a context do not wait for each other, so that a server would take numbers of the slower one for replays.
+    #[error(
+        "{endpoints} endpoints for {contexts} files of OSCORE: each needs one of its own, since a server refuses numbers that come later \
+         than some others of the same client"
+    )]
+    SharedContexts {
+        /// Files.
+        contexts: usize,
+        /// Endpoints.
+        endpoints: u32,
+    },
+    /// Without DTLS there are no handshakes.
+    #[error("there are no handshakes over coap: ask a coaps URI")]
+    NoHandshakes,
+    /// A session for each request has no room for more.
+    #[error(
+        "with a handshake for each request there is one request at a time for each endpoint, and nothing to observe: have more endpoints"
+    )]
+    SharedSession,
+    /// The credentials cannot be used.
+    #[error("there can be no sessions: {0}")]
+    Sessions(#[from] conche_dtls::ConfigError),
     /// The endpoints cannot be configured so, such as with more than one request in flight without a controller that measures.
     #[error(transparent)]
     Config(#[from] ConfigError),

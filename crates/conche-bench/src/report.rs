@@ -9,6 +9,7 @@ use conche_proto::codec::Code;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Arrivals, Load, Plan};
+use crate::secured::Counts;
 use crate::tally::{Interval as Measured, OfKind, Tally, Times};
 use crate::worker::Done;
 
@@ -57,6 +58,9 @@ pub struct Report {
     /// With `--observe`: what came beside first responses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notifications: Option<Notifications>,
+    /// Over DTLS: what became of handshakes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handshakes: Option<Handshakes>,
     /// What was measured interval by interval, to tell chance from change.
     pub intervals: Vec<Interval>,
     /// How busy the generator itself was.
@@ -82,6 +86,12 @@ pub struct Setup {
     pub in_flight: u16,
     /// Threads of the generator.
     pub threads: u32,
+    /// Requests went over DTLS.
+    #[serde(default)]
+    pub secured: bool,
+    /// Requests were protected with OSCORE.
+    #[serde(default)]
+    pub protected: bool,
     /// Seconds before anything counted.
     pub warm_up_s: f64,
 }
@@ -197,8 +207,46 @@ pub struct Generator {
     pub datagrams_dropped: u64,
 }
 
+/// What became of handshakes (DTLS): those that opened the endpoints' sessions before the test, and any later; or, with `--handshakes`,
+/// those of the time that was measured.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Handshakes {
+    /// Those that have opened a session.
+    pub opened: u64,
+    /// Those that have not.
+    pub failed: u64,
+    /// Sessions that the server has ended.
+    pub lost: u64,
+    /// Sessions a second that were opened, before the test as fast as that goes with 64 at a time. `null` where an interrupted test had no time.
+    pub per_s: Option<f64>,
+    /// Bytes of the datagrams of a handshake, in both directions, without the headers of UDP and IP.
+    pub bytes: Option<f64>,
+    /// How long they took.
+    pub time_ms: Option<Latency>,
+}
+
+impl Handshakes {
+    fn of(plan: &Plan, done: &[Done], opened_in: Duration, measured_s: f64) -> Option<Self> {
+        let mut counts = Counts::new();
+        done.iter().filter_map(|done| done.handshakes.as_ref()).for_each(|of| counts.add(of));
+        plan.credentials.as_ref()?;
+        let time = if plan.handshakes { measured_s } else { opened_in.as_secs_f64() };
+        // Those of endpoints whose message IDs were used up came later.
+        let renewed: u64 = done.iter().map(|done| done.renewed).sum();
+        let timed = if plan.handshakes { counts.opened } else { counts.opened.saturating_sub(renewed) };
+        Some(Self {
+            opened: counts.opened,
+            failed: counts.failed,
+            lost: counts.lost,
+            per_s: (time > 0.0).then(|| timed as f64 / time),
+            bytes: (counts.opened > 0).then(|| counts.bytes as f64 / counts.opened as f64),
+            time_ms: Latency::of(&counts.times),
+        })
+    }
+}
+
 impl Report {
-    pub(crate) fn new(plan: &Plan, done: &[Done], intervals: Vec<Interval>) -> Self {
+    pub(crate) fn new(plan: &Plan, done: &[Done], opened_in: Duration, intervals: Vec<Interval>) -> Self {
         let mut tally = Tally::new(plan.kinds.len());
         done.iter().for_each(|done| tally.add(&done.tally));
         tally.unsent = done.iter().map(|done| done.tally.unsent).sum();
@@ -232,6 +280,7 @@ impl Report {
                 refused: tally.not_observed,
                 gap_ms: Latency::of(&tally.gaps),
             }),
+            handshakes: Handshakes::of(plan, done, opened_in, measured_s),
             intervals,
             generator: Generator::of(&tally, done, answered_in_time),
             warnings: Vec::new(),
@@ -256,6 +305,8 @@ impl Setup {
             endpoints: plan.endpoints,
             in_flight: plan.in_flight,
             threads: plan.threads,
+            secured: plan.credentials.is_some(),
+            protected: !plan.oscore.is_empty(),
             warm_up_s: plan.warm_up.as_secs_f64(),
         }
     }

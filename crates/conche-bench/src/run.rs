@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
@@ -58,6 +58,43 @@ pub enum Error {
         /// The server.
         target: SocketAddr,
     },
+    /// There is no session with the server.
+    #[error("{target}: there is no session with the server after {opened} handshakes: {why}")]
+    Handshake {
+        /// The server.
+        target: SocketAddr,
+        /// Handshakes that were done before.
+        opened: u64,
+        /// The server did not answer, which is no matter of keys.
+        is_silent: bool,
+        /// What has ended the handshake.
+        why: String,
+    },
+    /// Nothing is answered that is protected with the keys of OSCORE.
+    #[error("{target}: the first request that was protected with OSCORE has failed: {why}")]
+    NotProtected {
+        /// The server.
+        target: SocketAddr,
+        /// The server did not answer, which is no matter of keys.
+        is_silent: bool,
+        /// Why it has failed.
+        why: String,
+    },
+    /// Credentials cannot be used.
+    #[error(transparent)]
+    Keys(#[from] conche::oscore::OpenError),
+    /// Two files are for one server by the same name.
+    #[error(
+        "{file}: another file has the same recipient ID and ID context, so that what comes could be of either: `conche keygen --oscore` makes \
+         pairs that differ, or put each on a thread of its own (--threads)"
+    )]
+    SameKeys {
+        /// The second of them.
+        file: String,
+    },
+    /// How many numbers are used cannot be kept, without which none may be.
+    #[error("the numbers of a security context cannot be kept")]
+    Numbers(#[source] io::Error),
     /// Tokens could be guessed.
     #[error("the operating system gives no random bytes: {0}")]
     NoRandomness(String),
@@ -73,30 +110,41 @@ pub enum Error {
 pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Result<Report, Error> {
     plan.validate()?;
     allow_many_files();
-    let start = Instant::now();
     let interval = interval(plan.until);
-    let common = Common { plan, start, interval, stop };
+    let common = Common { plan, start: Instant::now(), interval, stop };
     let (samples, told) = mpsc::channel();
+    // Nobody asks before all can: who is ready drops its sender, and waits until the start is told.
+    let (preparing, prepared) = mpsc::channel::<()>();
+    let start = RwLock::new(common.start);
     std::thread::scope(|scope| {
+        let mut starts = start.write().unwrap_or_else(PoisonError::into_inner);
         let threads: Vec<_> = (0..plan.threads)
             .map(|index| {
                 let (share, samples) = (Share { index, of: plan.threads }, samples.clone());
+                let (preparing, start) = (preparing.clone(), &start);
                 scope.spawn(move || {
-                    let done = Worker::new(common, share, samples).and_then(Worker::run);
-                    if done.is_err() {
-                        // The others would go on for nothing.
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    done
+                    let worker = Worker::new(common, share, samples).and_then(Worker::prepared);
+                    // The others would go on for nothing.
+                    let stop_all = || stop.store(true, Ordering::Relaxed);
+                    let worker = worker.inspect_err(|_| stop_all());
+                    drop(preparing);
+                    let start = *start.read().unwrap_or_else(PoisonError::into_inner);
+                    worker?.run(start).inspect_err(|_| stop_all())
                 })
             })
             .collect();
-        drop(samples);
+        drop((samples, preparing));
+        // Nothing is ever sent: it ends when all senders are gone.
+        let _ = prepared.recv();
+        *starts = Instant::now();
+        let start = *starts;
+        drop(starts);
         let gathered = gather(&told, start, interval, plan.threads, watch);
         let done: Vec<_> =
             threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Error::Thread))).collect::<Result<_, _>>()?;
         let measured = done.iter().map(|done| done.measured).min().unwrap_or_default();
-        Ok(Report::new(plan, &done, gathered.full_intervals(plan.warm_up, measured)))
+        let intervals = gathered.full_intervals(plan.warm_up, measured);
+        Ok(Report::new(plan, &done, start - common.start, intervals))
     })
 }
 

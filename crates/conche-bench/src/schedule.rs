@@ -76,6 +76,15 @@ impl Schedule {
         Self { arrivals, left: count, until, counts_from }
     }
 
+    /// All is so much later.
+    pub(crate) fn put_off(&mut self, by: Duration) {
+        self.counts_from += by;
+        self.until += by;
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.next += by;
+        }
+    }
+
     /// The time of the next request; none is left without one.
     #[inline]
     pub(crate) fn peek(&self, now: Instant) -> Option<Instant> {

@@ -10,7 +10,9 @@
 
 mod ending;
 mod events;
+mod fresh;
 mod observing;
+mod sessions;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
@@ -18,7 +20,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use conche_proto::cc::AnyController;
-use conche_proto::{Endpoint, Input, Instant, Output, Request, Stats, SubscriptionId};
+use conche_proto::{Endpoint, Event, Input, Instant, Output, Request, Stats, SubscriptionId};
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
 
@@ -26,8 +28,10 @@ use crate::gather::Sample;
 use crate::kind::Draw;
 use crate::lanes::Lanes;
 use crate::plan::{Load, Plan, Until};
+use crate::protecting::Protecting;
 use crate::run::Error;
 use crate::schedule::{Schedule, Share};
+use crate::secured::{Counts, Secured};
 use crate::sockets::Sockets;
 use crate::tally::{Interval, Tally, nanos};
 use crate::usage::Usage;
@@ -101,6 +105,8 @@ pub(crate) struct Done {
     /// Source ports that endpoints went on from when the IDs of another one were used up.
     pub(crate) renewed: u64,
     pub(crate) dropped: u64,
+    /// What became of handshakes, over DTLS.
+    pub(crate) handshakes: Option<Counts>,
 }
 
 /// One thread of a load test.
@@ -110,6 +116,9 @@ pub(crate) struct Worker<'a> {
     samples: Sender<Sample>,
     endpoint: Endpoint<u32, AnyController>,
     sockets: Sockets,
+    /// Between both, over DTLS.
+    secured: Option<Secured>,
+    protecting: Protecting,
     lanes: Lanes,
     schedule: Schedule,
     draw: Draw,
@@ -156,11 +165,17 @@ impl<'a> Worker<'a> {
         let plan = common.plan;
         let mut random = Pcg64Mcg::new(u128::from(plan.seed) << 64 | u128::from(share.index) << 1 | 1);
         let mut stream = || Pcg64Mcg::new(u128::from(random.next_u64()) << 64 | u128::from(random.next_u64()));
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|error| Error::NoRandomness(error.to_string()))?;
         let config = plan.config();
         let lifetime = config.transmission.exchange_lifetime();
-        let mut sockets = Sockets::new(plan.target, plan.local, config.limits.message_bytes).map_err(Error::Socket)?;
+        let secured = match &plan.credentials {
+            Some(credentials) => {
+                Some(Secured::new(credentials.clone(), self::seed()?).map_err(crate::PlanError::from)?)
+            }
+            None => None,
+        };
+        let message_bytes = config.limits.message_bytes;
+        let longest = if secured.is_some() { Secured::longest_datagram(message_bytes) } else { message_bytes };
+        let mut sockets = Sockets::new(plan.target, plan.local, longest).map_err(Error::Socket)?;
         let mut lanes = Lanes::new(lifetime, plan.in_flight);
         let seats = u32::try_from(share.of(plan.endpoints.into())).unwrap_or(u32::MAX);
         let seats = (0..seats).map(|_| open(&mut sockets, &mut lanes)).collect::<Result<Vec<_>, _>>()?;
@@ -174,8 +189,11 @@ impl<'a> Worker<'a> {
         // One of the ends of intervals is when measuring begins.
         let before = plan.warm_up.as_nanos() % common.interval.as_nanos().max(1);
         let interval_end = Instant::from_nanos(u64::try_from(before).unwrap_or_default());
+        let controller = plan.controller.clone();
+        let mut endpoint = Endpoint::new(config, controller, self::seed()?).map_err(crate::PlanError::from)?;
         Ok(Self {
-            endpoint: Endpoint::new(config, plan.controller.clone(), seed).map_err(crate::PlanError::from)?,
+            protecting: Protecting::open(&plan.oscore, share, &mut endpoint)?,
+            endpoint,
             draw: Draw::new(&plan.kinds, stream()),
             free: (0..u32::try_from(slots.len()).unwrap_or(u32::MAX)).collect(),
             pausing: VecDeque::new(),
@@ -199,6 +217,7 @@ impl<'a> Worker<'a> {
             common,
             samples,
             sockets,
+            secured,
             lanes,
             schedule,
             seats,
@@ -209,8 +228,12 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Asks, and hears, until the test is over.
-    pub(crate) fn run(mut self) -> Result<Done, Error> {
+    /// Asks, and hears, until the test is over. It begins at `start`; until then it was prepared, by the same clock.
+    pub(crate) fn run(mut self, start: std::time::Instant) -> Result<Done, Error> {
+        let preparing = start - self.common.start;
+        self.schedule.put_off(preparing);
+        let times = [&mut self.counts_from, &mut self.until, &mut self.interval_end, &mut self.last_end];
+        times.into_iter().chain([&mut self.at_start.0]).for_each(|time| *time += preparing);
         loop {
             self.now = self.clock();
             self.keep_time()?;
@@ -281,6 +304,9 @@ impl<'a> Worker<'a> {
         let kind = &plan.kinds[kind];
         let mut request = Request::new(kind.code, kind.body.clone()).with_reliability(kind.reliability);
         request.timeout = plan.timeout;
+        if let Some(context) = self.protecting.of(self.slots[number as usize].seat) {
+            request = request.protected(context);
+        }
         let exchange =
             if plan.observe { self.observe(lane, request) } else { self.endpoint.request(self.now, lane, request) };
         let exchange = exchange.map_err(|source| Error::Request { name: kind.name.clone(), source })?;
@@ -317,17 +343,16 @@ impl<'a> Worker<'a> {
     /// again.
     fn drain(&mut self) -> Result<Option<Instant>, Error> {
         let mut has_asked = false;
+        self.hear_sessions();
         loop {
             match self.endpoint.poll(self.now, self.sockets.buffer()) {
-                Output::Transmit(transmit) => {
-                    if self.sockets.send(transmit.to, transmit.len) {
-                        self.now = self.clock();
-                    }
-                }
+                Output::Transmit(transmit) => self.leaves(transmit),
+                Output::Event(Event::Reserve(reserve)) => self.protecting.keep(&mut self.endpoint, reserve)?,
                 Output::Event(event) => self.hear(event),
                 Output::Wait(_) if !has_asked && self.issue()? => has_asked = true,
                 Output::Wait(due) => {
                     self.sockets.flush();
+                    self.check_handshakes()?;
                     if !self.tell_refusals()? {
                         return Ok(due);
                     }
@@ -359,7 +384,8 @@ impl<'a> Worker<'a> {
             Phase::Measuring => Some(self.until),
             Phase::Ending(deadline) => Some(deadline),
         };
-        let next = [wake, paused, phase, Some(self.interval_end)].into_iter().flatten().min();
+        let sessions = self.secured.as_ref().and_then(Secured::due);
+        let next = [wake, paused, phase, sessions, Some(self.interval_end)].into_iter().flatten().min();
         let request = self.schedule.peek(self.now).filter(|_| !self.free.is_empty());
         let exact = request.is_some_and(|due| next.is_none_or(|next| due < next));
         let next = next.into_iter().chain(request).min();
@@ -411,8 +437,19 @@ impl<'a> Worker<'a> {
 
     #[inline]
     fn take(&mut self, lane: u32, number: usize) -> Result<(), conche_proto::Undrained> {
+        if self.secured.is_some() {
+            self.take_record(lane, number);
+            return Ok(());
+        }
         self.endpoint.handle(self.now, Input::datagram(lane, self.sockets.received(number)))
     }
+}
+
+/// What nobody can guess.
+fn seed() -> Result<[u8; 32], Error> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| Error::NoRandomness(error.to_string()))?;
+    Ok(seed)
 }
 
 /// A new source port.

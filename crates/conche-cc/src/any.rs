@@ -17,8 +17,8 @@ use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Lo
 use crate::features::Features;
 use crate::group::Group;
 use crate::time::Instant;
-pub use unknown::UnknownController;
 use unknown::same;
+pub use unknown::{UnknownController, nearest};
 
 /// A controller under a name: one that [`AnyController::by_name`] knows, or one of yours.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use conche::{Client, ContentFormat, Error, OptionNumber, Uri};
 use serde::Serialize;
 
 use crate::Global;
-use crate::credentials::{Asking, Protecting};
+use crate::credentials::Protecting;
 use crate::exit::Interrupted;
 use crate::formats;
 use crate::json;
@@ -35,9 +35,7 @@ pub struct Args {
     #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
     #[command(flatten)]
-    credentials: Asking,
-    #[command(flatten)]
-    protecting: Protecting,
+    credentials: Protecting,
     #[command(flatten)]
     control: Control,
     #[command(flatten)]
@@ -49,7 +47,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let runtime = runtime::start()?;
     let outcome = runtime.block_on(async {
         let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
-        let client = args.protecting.of(client)?.body_limit(LARGEST);
+        let client = client.body_limit(LARGEST);
         let client = records.watch(client).build().map_err(Error::from)?;
         let uri: Uri = args.uri.parse().map_err(Error::from)?;
         let mut request = client.get(&uri).accept(ContentFormat::LINK_FORMAT);

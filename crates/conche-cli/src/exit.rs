@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use conche::{Error, Failure};
 use serde::Serialize;
 
+use crate::credentials::is_of_the_machine;
 use crate::json;
 use crate::runtime;
 use crate::show;
@@ -215,6 +216,11 @@ fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
         Some(conche_bench::Error::Plan(_) | conche_bench::Error::Request { .. }) => return 2,
         Some(conche_bench::Error::Refused { .. }) => return 3,
+        Some(conche_bench::Error::Keys(error)) => return if is_of_the_machine(error) { 1 } else { 2 },
+        Some(conche_bench::Error::SameKeys { .. }) => return 2,
+        Some(
+            conche_bench::Error::Handshake { is_silent, .. } | conche_bench::Error::NotProtected { is_silent, .. },
+        ) => return if *is_silent { 3 } else { 6 },
         _ => {}
     }
     match library(error) {

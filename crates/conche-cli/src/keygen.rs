@@ -76,8 +76,8 @@ fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
 
 /// Writes the credentials of both ends.
 fn pair(name: &Path, secret: &str, global: &Global) -> anyhow::Result<()> {
-    // A server may have many clients, of which each has its own ID. Under a secret of one client alone its own may be the same for all.
-    let ids = (random::<4>()?, "00".to_owned());
+    // A server tells its many clients apart by their IDs, and a client its servers by theirs.
+    let ids = (random::<4>()?, random::<4>()?);
     let credentials = |sender: &str, recipient: &str| {
         let [secret, sender, recipient] =
             [("master_secret", secret), ("sender_id", sender), ("recipient_id", recipient)]

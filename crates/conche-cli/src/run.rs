@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use anyhow::Context;
 use conche_lab::experiment::Experiment;
 use conche_lab::scenario::ScenarioError;
@@ -10,6 +9,7 @@ use conche_lab::scenario::ScenarioError;
 use crate::Global;
 use crate::exit::UsageError;
 use crate::experiment::Options;
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -39,12 +39,11 @@ fn beside(scenario: &Path, name: &str) -> Result<String, String> {
 
 /// The error with the place in the file that it is about.
 fn diagnosis(file: &Path, text: &str, error: &ScenarioError) -> UsageError {
-    let file = file.display().to_string();
-    let Some(span) = error.span() else {
-        return UsageError(format!("{file}: {error}"));
-    };
-    let message = error.to_string();
-    let place = Snippet::source(text).path(&file).annotation(AnnotationKind::Primary.span(span));
-    let report = [Level::ERROR.primary_title(&message).element(place)];
-    UsageError(format!("{file} is no valid scenario\n{}", Renderer::plain().render(&report)))
+    let told = file.display();
+    match error.span() {
+        Some(span) => {
+            UsageError(format!("{told} is no valid scenario\n{}", show::place(file, text, span, &error.to_string())))
+        }
+        None => UsageError(format!("{told}: {error}")),
+    }
 }

@@ -22,7 +22,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let interval: u64 = arguments.next().ok_or("an interval is missing")?.parse()?;
     let changed = Notifier::new();
     let tick = async || content(60).reliability(Reliability::Confirmable);
-    let mut server = Server::builder()
+    let builder = Server::builder();
+    // What has sessions is built with the feature for them.
+    #[cfg(feature = "dtls")]
+    let builder = match arguments.next() {
+        Some(key) => builder.psk(move |_: &[u8]| Some(conche::security::Secret::new(key.as_bytes()))),
+        None => builder,
+    };
+    let mut server = builder
         .route("/test", get(async || content(60)))
         .route("/big", get(async || content(PAYLOAD.len())))
         .route("/tick", get(tick).observed_by(&changed))

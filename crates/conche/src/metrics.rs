@@ -4,7 +4,8 @@
 //! they are asked: there is no state besides the one that clients and servers have anyway, and none that is global. A program
 //! serves it where it serves metrics, over HTTP as [`CONTENT_TYPE`], or as a CoAP resource, as the example `metrics` does.
 //!
-//! All names begin with `conche_`. Series of single destinations carry the label `destination`. What a label can be, an
+//! All names begin with `conche_`. Series of single destinations carry the label `destination`, the address, which a session of DTLS is
+//! known by as well. What a label can be, an
 //! attacker can multiply, so how many there are is the caller's choice; they are the busiest.
 //!
 //! To find the busiest, the endpoint looks at each destination that has state: about 8 ns for each, 1.0 ms for 131 072 of them and 9 µs
@@ -12,6 +13,7 @@
 //! with 32 places, on a machine of two cores with a load average of 7.
 
 use std::borrow::Borrow;
+use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -47,7 +49,28 @@ pub(crate) async fn of(handles: impl IntoIterator<Item = impl Borrow<Handle>>, d
     for handle in handles {
         reports.extend(handle.borrow().report(destinations).await);
     }
+    once_each(&mut reports);
     encode(reports)
+}
+
+/// No series may come twice, so of an address that is reached in several ways, as from two ports or with and without a session, the
+/// busiest is told.
+fn once_each(reports: &mut [Report]) {
+    let load = |path: &PeerSnapshot| u64::from(path.outstanding).saturating_add(path.queued as u64);
+    let mut told: HashMap<SocketAddr, u64> = HashMap::new();
+    for (peer, path) in reports.iter().flat_map(|report| &report.paths) {
+        let most = told.entry(*peer).or_default();
+        *most = load(path).max(*most);
+    }
+    for report in reports {
+        report.paths.retain(|(peer, path)| {
+            let is_busiest = told.get(peer) == Some(&load(path));
+            if is_busiest {
+                told.remove(peer);
+            }
+            is_busiest
+        });
+    }
 }
 
 fn encode(reports: Vec<Report>) -> String {

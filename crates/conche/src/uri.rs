@@ -95,8 +95,9 @@ impl Uri {
         self.0.secured
     }
 
-    /// What the certificate of its server must name, if it is secured.
-    pub(crate) fn server_name(&self) -> Option<Arc<str>> {
+    /// What the certificate of its server must name (RFC 7252 §9.1.3.3), if it is secured: its host, without a zone.
+    #[must_use]
+    pub fn server_name(&self) -> Option<Arc<str>> {
         self.0.server_name.clone()
     }
 

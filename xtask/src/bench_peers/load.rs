@@ -25,6 +25,10 @@ pub enum Load {
     Observed,
     /// 64 KiB in blocks.
     Blocks,
+    /// As `Many`, over DTLS with a pre-shared key.
+    Dtls,
+    /// 16 sockets, each with a DTLS session of its own for each request.
+    Handshakes,
     /// A client with one destination.
     OneServer,
     /// A client with 64 of them.
@@ -33,13 +37,15 @@ pub enum Load {
 
 impl Load {
     /// In the order in which they are taken.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Many,
         Self::Wide,
         Self::Single,
         Self::Known,
         Self::Observed,
         Self::Blocks,
+        Self::Dtls,
+        Self::Handshakes,
         Self::OneServer,
         Self::ManyServers,
     ];
@@ -53,6 +59,11 @@ impl Load {
             Self::Known => format!("16 sockets, 8 requests at a time each, once {known} peers are known"),
             Self::Observed => "1000 observers of one resource, Confirmable notifications".to_owned(),
             Self::Blocks => "64 KiB in blocks of 1024 bytes, 16 sockets".to_owned(),
+            Self::Dtls => {
+                "Protected over plain: 16 sockets, 8 requests at a time each, over DTLS with a pre-shared key"
+                    .to_owned()
+            }
+            Self::Handshakes => "16 sockets, a DTLS session with a pre-shared key for each request".to_owned(),
             Self::OneServer => "Clients: one destination, one request at a time".to_owned(),
             Self::ManyServers => format!("Clients: {DESTINATIONS} destinations, one request at a time to each"),
         }
@@ -67,6 +78,8 @@ impl Load {
             Self::Known => "16 x 8, many peers known",
             Self::Observed => "1000 observers",
             Self::Blocks => "64 KiB in blocks",
+            Self::Dtls => "16 x 8, DTLS",
+            Self::Handshakes => "handshakes",
             Self::OneServer => "client, 1 destination",
             Self::ManyServers => "client, 64 destinations",
         }
@@ -75,11 +88,12 @@ impl Load {
     /// The arguments of `conche bench` for it. Of clients there are none.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
-            Self::Many | Self::Known => &["--endpoints", "16", "--in-flight", "8"],
+            Self::Many | Self::Known | Self::Dtls => &["--endpoints", "16", "--in-flight", "8"],
             Self::Wide => &["--endpoints", "1000", "--in-flight", "1"],
             Self::Single => &["--endpoints", "1", "--in-flight", "1"],
             Self::Observed => &["--endpoints", "1000", "--in-flight", "1", "--observe"],
             Self::Blocks => &["--endpoints", "16", "--in-flight", "1"],
+            Self::Handshakes => &["--endpoints", "16", "--in-flight", "1", "--handshakes"],
             Self::OneServer | Self::ManyServers => &[],
         }
     }
@@ -91,6 +105,11 @@ impl Load {
             Self::Blocks => "/big",
             _ => "/test",
         }
+    }
+
+    /// It goes through sessions of DTLS.
+    pub fn is_secured(self) -> bool {
+        matches!(self, Self::Dtls | Self::Handshakes)
     }
 
     /// The servers that a client asks; `None` if a server is measured.

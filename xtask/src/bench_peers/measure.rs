@@ -13,7 +13,7 @@ use super::load::{DESTINATIONS, Load};
 use super::machine::{self, CLIENT_CORE, SERVER_CORE, Used};
 use super::peer::Peer;
 use super::sample::{Report, Sample};
-use super::setup::{self, Setup};
+use super::setup::{self, KEY, Setup};
 use crate::peers::Process;
 
 /// Between changes of `/tick`, in milliseconds.
@@ -48,7 +48,7 @@ pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
         (_, Peer::Raw) => 1,
         _ => 0,
     };
-    let server = Server::start(setup, peer, number)?;
+    let server = Server::start(setup, peer, number, load.is_secured())?;
     let bytes_per_peer = match load {
         Load::Known => Some(introduce(setup, &server, extent.known)?),
         _ => None,
@@ -83,9 +83,12 @@ fn generate(
     arguments: &[&str],
     seconds: f64,
 ) -> Result<(Report, Watched)> {
-    let uri = format!("coap://{}{}", server.address, load.path());
-    let common = ["bench", &uri, "--json", "--quiet"];
-    let arguments: Vec<String> = common.iter().chain(arguments).map(|&argument| argument.to_owned()).collect();
+    let scheme = if load.is_secured() { "coaps" } else { "coap" };
+    let uri = format!("{scheme}://{}{}", server.address, load.path());
+    let common = ["bench", &uri, "--json", "--quiet"].map(str::to_owned);
+    let credentials = if load.is_secured() { setup.credentials()?.to_vec() } else { Vec::new() };
+    let arguments = arguments.iter().map(|&argument| argument.to_owned());
+    let arguments: Vec<String> = common.into_iter().chain(credentials).chain(arguments).collect();
     let watched = watch(&[setup.generator()], &arguments, setup.errors("generator")?, server, seconds)
         .with_context(|| format!("`conche {}`", arguments.join(" ")))?;
     let text = &watched.text;
@@ -97,7 +100,7 @@ fn generate(
 pub fn client(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Result<Sample> {
     let [_, client] = setup.programs(peer)?;
     let destinations = load.destinations().unwrap_or(1);
-    let server = Server::start(setup, Peer::Raw, destinations)?;
+    let server = Server::start(setup, Peer::Raw, destinations, false)?;
     let arguments = [server.address.port().to_string(), destinations.to_string()];
     let times = [extent.warm_up, extent.seconds].map(|time| time.to_string());
     let seconds = extent.warm_up + extent.seconds;
@@ -142,19 +145,48 @@ struct Server {
 impl Server {
     /// Starts one, and waits until it answers. The number is what its programs take beside a port: of the floor how many ports
     /// there are, of others the interval of `/tick`.
-    fn start(setup: &Setup<'_>, peer: Peer, number: u32) -> Result<Self> {
+    fn start(setup: &Setup<'_>, peer: Peer, number: u32, is_secured: bool) -> Result<Self> {
         let port = free_port(if peer == Peer::Raw { number } else { 1 })?;
-        let arguments = [port.to_string(), number.to_string()];
+        let mut arguments = vec![port.to_string(), number.to_string()];
+        arguments.extend(is_secured.then(|| KEY.to_owned()));
         let [server, _] = setup.programs(peer)?;
         let outputs = [Stdio::null(), setup.errors(peer.word())?.into()];
         let process = Process(setup::start(server, SERVER_CORE, &arguments, outputs)?);
         let mut server = Self { process, address: (Ipv4Addr::LOCALHOST, port).into() };
-        server.wait()?;
+        match is_secured {
+            true => server.wait_for_sessions(setup)?,
+            false => server.wait()?,
+        }
         Ok(server)
     }
 
     fn id(&self) -> u32 {
         self.process.0.id()
+    }
+
+    /// Asks it through sessions until it answers.
+    fn wait_for_sessions(&mut self, setup: &Setup<'_>) -> Result<()> {
+        let uri = format!("coaps://{}/test", self.address);
+        let asked = ["get", &uri, "--quiet", "--timeout", "1"].map(str::to_owned);
+        let arguments = [asked.to_vec(), setup.credentials()?.to_vec()].concat();
+        let deadline = Instant::now() + START;
+        while Instant::now() < deadline {
+            self.check()?;
+            let outputs = [Stdio::null(), setup.errors("generator")?.into()];
+            if setup::start(&[setup.generator()], CLIENT_CORE, &arguments, outputs)?.wait()?.success() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        bail!("the server does not answer through sessions");
+    }
+
+    /// It still runs.
+    fn check(&mut self) -> Result<()> {
+        match self.process.0.try_wait()? {
+            Some(status) => bail!("the server has ended with {status}; its log in target/bench-peers says why"),
+            None => Ok(()),
+        }
     }
 
     /// Asks it until it answers.
@@ -166,9 +198,7 @@ impl Server {
             if Instant::now() > deadline {
                 break;
             }
-            if let Some(status) = self.process.0.try_wait()? {
-                bail!("the server has ended with {status}; its log in target/bench-peers says why");
-            }
+            self.check()?;
             // A Confirmable GET of /test with a message ID of its own.
             let request = [&[0x41, 1, 0xbe, id, id, 0xb4], &b"test"[..]].concat();
             let mut answer = [0; 1500];

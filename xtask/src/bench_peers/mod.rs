@@ -44,7 +44,7 @@ pub struct Options {
     /// Measure these only, by commas; all by default.
     #[arg(long, value_name = "PEER", value_delimiter = ',', value_enum)]
     peers: Vec<Peer>,
-    /// Load them so only, by commas. What `known` is compared with is `many`.
+    /// Load them so only, by commas. What `known` and `dtls` are compared with is `many`.
     #[arg(long, value_name = "LOAD", value_delimiter = ',', value_enum, conflicts_with = "write")]
     loads: Vec<Load>,
     /// How often each measurement is made; the medians are told.

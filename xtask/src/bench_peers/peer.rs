@@ -81,6 +81,7 @@ impl Peer {
     pub fn takes(self, load: Load) -> bool {
         match load {
             Load::Many | Load::Wide | Load::Single => true,
+            Load::Dtls | Load::Handshakes => matches!(self, Self::Conche | Self::Libcoap | Self::Californium),
             // There is nothing in it that could grow, tell, divide or ask.
             _ => self != Self::Raw,
         }

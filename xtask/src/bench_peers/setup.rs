@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process;
 
@@ -19,6 +20,12 @@ const NODE: [(&str, &str); 2] = [("node", "nodejs"), ("npm", "npm")];
 
 /// Our own programs.
 const OURS: &str = "build --release -p conche-cli -p conche --bin conche --example bench_server --example bench_client";
+
+/// The pre-shared key of secured loads. It keeps nothing secret.
+pub const KEY: &str = "conche bench key";
+
+/// The identity that it is known by.
+const IDENTITY: &str = "bench";
 
 /// The command line of a program.
 pub type Program = Vec<String>;
@@ -45,6 +52,16 @@ impl<'a> Setup<'a> {
     /// The load generator.
     pub fn generator(&self) -> String {
         self.ours("conche")
+    }
+
+    /// The generator's arguments for servers that have [`KEY`].
+    pub fn credentials(&self) -> Result<[String; 4]> {
+        let path = self.built("key");
+        let mut options = fs::File::options();
+        std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create(true).truncate(true), 0o600);
+        let written = options.open(&path).and_then(|mut file| file.write_all(KEY.as_bytes()));
+        written.with_context(|| format!("cannot write {path}"))?;
+        Ok(["--psk-identity".to_owned(), IDENTITY.to_owned(), "--psk-key-file".to_owned(), path])
     }
 
     /// Builds the programs on an implementation, with what they need.
@@ -76,7 +93,7 @@ impl<'a> Setup<'a> {
 
     fn c(&self, peer: Peer) -> Result<[Program; 2]> {
         let (needs, libraries) = match peer {
-            Peer::Libcoap => (&peers::LIBCOAP[..], peers::WITH_LIBCOAP),
+            Peer::Libcoap => (&peers::LIBCOAP[..], peers::WITH_LIBCOAP_DTLS),
             _ => (&peers::C[..], &[][..]),
         };
         packages::ensure(self.project, needs)?;

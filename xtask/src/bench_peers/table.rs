@@ -30,6 +30,9 @@ enum Column {
     RateOver(Peer),
     /// To itself, before it knew many peers.
     RateOverFresh,
+    /// To itself, without protection.
+    CpuOverPlain,
+    RateOverPlain,
     Rate,
     Cpu,
     P50,
@@ -42,12 +45,14 @@ const RATE: Of = |sample| Some(sample.per_s);
 
 /// The columns of a load's table, ratios first.
 fn columns(load: Load) -> &'static [Column] {
-    use Column::{Cpu, CpuOver, P50, P99, PeerBytes, Rate, RateOver, RateOverFresh};
+    use Column::{Cpu, CpuOver, CpuOverPlain, P50, P99, PeerBytes, Rate, RateOver, RateOverFresh, RateOverPlain};
     match load {
         Load::Many | Load::Wide | Load::Single => {
             &[CpuOver(Peer::Raw), RateOver(Peer::Raw), RateOver(Peer::Libcoap), Rate, Cpu, P50, P99]
         }
         Load::Known => &[RateOverFresh, RateOver(Peer::Libcoap), Rate, Cpu, PeerBytes],
+        Load::Dtls => &[CpuOverPlain, RateOverPlain, RateOver(Peer::Libcoap), Rate, Cpu, P50, P99],
+        Load::Handshakes => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu, P50, P99],
         Load::Observed | Load::Blocks => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu],
         Load::OneServer | Load::ManyServers => &[RateOver(Peer::Libcoap), Rate],
     }
@@ -58,6 +63,7 @@ fn unit(load: Load) -> [&'static str; 2] {
     match load {
         Load::Observed => ["notification", "notifications/s"],
         Load::Blocks => ["body", "MB/s"],
+        Load::Handshakes => ["session", "sessions/s"],
         _ => ["request", "requests/s"],
     }
 }
@@ -69,6 +75,8 @@ impl Column {
             Self::CpuOver(peer) => format!("CPU ÷ {}", peer.name()),
             Self::RateOver(peer) => format!("{rate} ÷ {}", peer.name()),
             Self::RateOverFresh => format!("{rate} ÷ its own before"),
+            Self::CpuOverPlain => "CPU ÷ over coap".to_owned(),
+            Self::RateOverPlain => format!("{rate} ÷ over coap"),
             Self::Rate => rate.to_owned(),
             Self::Cpu => format!("CPU µs/{one}"),
             Self::P50 => "p50 µs".to_owned(),
@@ -84,6 +92,8 @@ impl Column {
             Self::CpuOver(other) => ratio(results.ratio(here, (load, other), CPU)),
             Self::RateOver(other) => ratio(results.ratio(here, (load, other), RATE)),
             Self::RateOverFresh => ratio(results.ratio(here, (Load::Many, peer), RATE)),
+            Self::CpuOverPlain => ratio(results.ratio(here, (Load::Many, peer), CPU)),
+            Self::RateOverPlain => ratio(results.ratio(here, (Load::Many, peer), RATE)),
             Self::Rate if load == Load::Blocks => digits(of(|sample| Some(sample.per_s / 1e6))),
             Self::Rate => digits(of(RATE)),
             Self::Cpu => digits(of(CPU)),

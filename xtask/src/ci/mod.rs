@@ -178,11 +178,11 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
 }
 
-/// Libraries and programs without the optional features as well, which every other step has. The second run checks again
-/// only what has some.
+/// Libraries and programs without the optional features as well, which every other step has. The last run checks again
+/// only what has some. What an application links is checked by itself first: in the workspace the command gives it features.
 fn clippy(project: &Project) -> Result<()> {
-    for scope in ["--lib --bins", "--all-targets --all-features"] {
-        Command::cargo(&format!("clippy --workspace {scope} -- -D warnings")).run(project)?;
+    for scope in ["-p conche --lib", "--workspace --lib --bins", "--workspace --all-targets --all-features"] {
+        Command::cargo(&format!("clippy {scope} -- -D warnings")).run(project)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use super::{Done, GRACE, Phase, Worker};
 use crate::gather::Sample;
 use crate::plan::Until;
 use crate::run::Error;
+use crate::secured::Counts;
 use crate::tally::Interval;
 use crate::usage::Usage;
 
@@ -26,6 +27,10 @@ impl Worker<'_> {
         if self.phase == Phase::WarmingUp && self.now >= self.counts_from {
             self.phase = Phase::Measuring;
             self.at_start = self.mark();
+            // Those that were opened before the test are what it tells of otherwise.
+            if let Some(secured) = self.secured.as_mut().filter(|_| self.common.plan.handshakes) {
+                secured.counts = Counts::new();
+            }
         }
         let interrupted = self.common.stop.load(Ordering::Relaxed);
         let counted = self.schedule.left == 0;
@@ -67,6 +72,9 @@ impl Worker<'_> {
             Until::Count(_) => Instant::FAR_FUTURE,
             Until::Elapsed(_) => {
                 self.at_end = Some(self.mark());
+                if let Some(secured) = &mut self.secured {
+                    secured.is_counting = false;
+                }
                 self.now + GRACE
             }
         };
@@ -75,7 +83,9 @@ impl Worker<'_> {
     }
 
     fn mark(&self) -> (Instant, Stats, Usage) {
-        (self.now, *self.endpoint.stats(), Usage::of_this_thread())
+        let stats = *self.endpoint.stats();
+        let stats = self.secured.as_ref().map_or(stats, |secured| secured.on_the_wire(stats));
+        (self.now, stats, Usage::of_this_thread())
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -95,6 +105,8 @@ impl Worker<'_> {
             Until::Count(_) => self.last_end - self.counts_from,
         };
         self.tell_interval(self.number, u64::MAX);
+        self.close_sessions();
+        self.protecting.close(&mut self.endpoint);
         Done {
             tally: self.tally,
             measured,
@@ -104,6 +116,7 @@ impl Worker<'_> {
             used_in: ended - started,
             renewed: self.renewed,
             dropped: self.sockets.dropped,
+            handshakes: self.secured.map(|secured| secured.counts),
         }
     }
 }

@@ -47,7 +47,10 @@ impl Worker<'_> {
             self.tally.lose(reason.into(), &course);
         }
         match Loss::from(reason) {
-            Loss::TimedOut => self.free.push_back(number),
+            Loss::TimedOut => {
+                self.free.push_back(number);
+                self.doubt_session(slot.lane);
+            }
             // It would fail as fast as it can be sent.
             _ => self.pausing.push_back((self.now + PAUSE, number)),
         }
@@ -61,8 +64,10 @@ impl Worker<'_> {
         self.in_flight = self.in_flight.saturating_sub(1);
         let slot = self.slots.get_mut(number as usize)?;
         slot.open = false;
+        let slot = *slot;
         self.lanes.ends(slot.lane, course.messages);
-        Some((number, *slot))
+        self.close_session(slot.lane);
+        Some((number, slot))
     }
 
     #[inline]

@@ -30,13 +30,7 @@ impl UnknownController {
         let len = (0..=Self::SHOWN.min(name.len())).rev().find(|len| name.is_char_boundary(*len)).unwrap_or(0);
         let mut asked = [0; Self::SHOWN];
         asked[..len].copy_from_slice(&name.as_bytes()[..len]);
-        let nearest = known
-            .iter()
-            .map(|named| (edits(named.name, name), named.name))
-            .min()
-            .filter(|(edits, nearest)| *edits <= nearest.len() / 2)
-            .map(|(_, nearest)| nearest);
-        Self { nearest, asked, len, known }
+        Self { nearest: nearest(name, known.iter().map(|named| named.name)), asked, len, known }
     }
 }
 
@@ -60,6 +54,13 @@ impl fmt::Display for UnknownController {
 }
 
 impl core::error::Error for UnknownController {}
+
+/// Of the known names the one that is spelled most like this one, if one is.
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (edits, nearest) = known.map(|known| (edits(known, name), known)).min()?;
+    (edits <= nearest.len() / 2).then_some(nearest)
+}
 
 /// The Levenshtein distance between two names, of which only the first 32 letters count.
 fn edits(a: &str, b: &str) -> usize {

@@ -17,6 +17,7 @@ use conche_bench::{Arrivals, Kind, Load, Plan, Report, Until};
 use conche_lab::units::{Size, Span};
 
 use crate::Global;
+use crate::credentials::{Asking, ForLoad};
 use crate::exit::{Interrupted, NoAnswer, NoSuccess, UsageError};
 use crate::json;
 use crate::names::Controller;
@@ -32,6 +33,7 @@ Examples:
   conche bench URI -c 1000 --in-flight 4 --threads 2       4000 requests at a time, from 1000 ports
   conche bench URI -r 5000 --poisson -z 60s --warm-up 5s   latency at 5000 requests a second, from when each was due
   conche bench URI -m put --payload-size 4KiB -n 10000     block-wise uploads
+  conche bench coaps://192.0.2.1/ --handshakes -u ID --psk-key-file KEY   sessions a second
   conche bench coap://192.0.2.1 --mix mix.toml             several requests by weight
   conche bench URI --json > before.json                    and later: conche bench compare before.json after.json";
 
@@ -41,12 +43,13 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// coap://HOST[:PORT]/PATH[?QUERY]
+    /// coap://HOST[:PORT]/PATH[?QUERY], or coaps:// for DTLS: each endpoint opens a session before the test begins
     #[arg(required = true)]
     uri: Option<String>,
-    /// CoAP endpoints, each with a source port of its own: to the server so many clients.
-    #[arg(short = 'c', long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
-    endpoints: u32,
+    /// CoAP endpoints, each with a source port of its own: to the server so many clients. By default 16, and with --oscore as many as there are
+    /// files.
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    endpoints: Option<u32>,
     /// Requests at a time of each endpoint (its NSTART); more than 1 needs a controller that measures round trips.
     #[arg(short = 'w', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     in_flight: u16,
@@ -79,6 +82,9 @@ pub struct Args {
     /// Have each endpoint observe the resource, and count notifications.
     #[arg(long, conflicts_with = "requests")]
     observe: bool,
+    /// Have each request open a session of its own and close it after the response: a load of handshakes, over coaps.
+    #[arg(long, conflicts_with = "observe")]
+    handshakes: bool,
     /// A payload of so many bytes, as in 100B or 4KiB.
     #[arg(long, value_name = "SIZE", conflicts_with = "payload-source")]
     payload_size: Option<Size>,
@@ -95,6 +101,12 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
+    credentials: Asking,
+    /// Protect requests from end to end (OSCORE) with the credentials in this file; to be given once for each endpoint. How many numbers are
+    /// used is kept beside it: never copy it.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath, help_heading = "Security")]
+    oscore: Vec<PathBuf>,
+    #[command(flatten)]
     controller: Controller,
 }
 
@@ -104,6 +116,9 @@ enum Command {
     Compare(compare::Args),
 }
 
+/// Endpoints, unless something else is said.
+const ENDPOINTS: u32 = 16;
+
 /// How long a Non-confirmable request is waited for: nobody repeats it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -112,7 +127,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         return compare::run(&args, global);
     }
     let uri: Uri = args.uri.as_deref().unwrap_or_default().parse().map_err(Error::Uri)?;
-    let plan = plan(&args, &uri)?;
+    let plan = plan(&args, &uri, global)?;
     plan.validate().map_err(|error| UsageError(error.to_string()))?;
     let stop = Arc::new(AtomicBool::new(false));
     stop_on_interrupt(Arc::clone(&stop));
@@ -159,13 +174,12 @@ fn outcome(report: &Report, uri: &Uri) -> anyhow::Result<()> {
     }
 }
 
-fn plan(args: &Args, uri: &Uri) -> anyhow::Result<Plan> {
+fn plan(args: &Args, uri: &Uri, global: &Global) -> anyhow::Result<Plan> {
     let kinds = match &args.mix {
         Some(file) => mix::read(file, uri, &args.message)?,
         None => vec![kind(args, uri)?],
     };
     let mut plan = Plan::new(resolve(uri, args.bind)?, kinds);
-    plan.endpoints = args.endpoints;
     plan.in_flight = args.in_flight;
     plan.threads = args.threads;
     if let Some(rate) = args.rate {
@@ -186,6 +200,11 @@ fn plan(args: &Args, uri: &Uri) -> anyhow::Result<Plan> {
     plan.q_block = args.message.q_block;
     plan.local = args.bind;
     plan.observe = args.observe;
+    let ForLoad { sessions, oscore } = args.credentials.for_load(uri, &args.oscore, global)?;
+    let endpoints = if oscore.is_empty() { ENDPOINTS } else { u32::try_from(oscore.len()).unwrap_or(u32::MAX) };
+    plan.endpoints = args.endpoints.unwrap_or(endpoints);
+    (plan.credentials, plan.oscore) = (sessions, oscore);
+    plan.handshakes = args.handshakes;
     plan.seed = args.seed;
     Ok(plan)
 }

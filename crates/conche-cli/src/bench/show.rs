@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 
 use conche::Uri;
 use conche_bench::Report;
-use conche_bench::report::{Bar, Latency, Setup};
+use conche_bench::report::{Bar, Handshakes, Latency, Setup};
 
 use crate::show;
 
@@ -38,6 +38,9 @@ fn text(report: &Report, uri: &str) -> String {
         if notifications.refused > 0 {
             line("not observed", notifications.refused.to_string());
         }
+    }
+    if let Some(handshakes) = &report.handshakes {
+        line("handshakes", opened(handshakes));
     }
     let generator = &report.generator;
     let each = generator.cpu_us_per_request.map_or(String::new(), |each| format!(", {each:.2} µs of a core a request"));
@@ -88,6 +91,20 @@ fn lost(report: &Report) -> Option<String> {
     let parts: Vec<_> =
         parts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn opened(handshakes: &Handshakes) -> String {
+    let mut told = handshakes.opened.to_string();
+    if let (Some(per_s), Some(bytes), Some(time)) = (handshakes.per_s, handshakes.bytes, handshakes.time_ms) {
+        told +=
+            &format!(", {per_s:.1} a second, {bytes:.0} bytes each, median {:.3} ms, p99 {:.3} ms", time.p50, time.p99);
+    }
+    for (name, count) in [("failed", handshakes.failed), ("sessions ended by the server", handshakes.lost)] {
+        if count > 0 {
+            told += &format!(", {count} {name}");
+        }
+    }
+    told
 }
 
 fn rate(bytes_per_s: f64) -> String {

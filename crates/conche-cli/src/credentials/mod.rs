@@ -1,29 +1,34 @@
 //! Who we are to others, and whom we believe: arguments and files.
 
 mod edhoc;
+mod file;
 mod given;
 mod keys;
 mod oscore;
+mod pattern;
 
-pub use oscore::Protecting;
+pub use oscore::{Protecting, is_of_the_machine};
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use conche::client::ClientRole;
-use conche::security::{KeyLog, OwnCertificate, Roots};
+use conche::security::{KeyLog, OwnCertificate, Roots, Secret};
 use conche::server::ServerRole;
 use conche::{Builder, Uri};
+use conche_bench::ClientCredentials;
 
 use crate::Global;
 use crate::exit::UsageError;
 use crate::show;
+use file::{Found, Keying};
 use given::Given;
 
-/// The largest file of keys or certificates.
+/// The largest file of keys, certificates or credentials.
 const LARGEST: u64 = 1 << 20;
 
 /// The arguments of whoever asks.
@@ -42,12 +47,29 @@ pub struct Asking {
     ca: Option<Given<PathBuf>>,
     #[command(flatten)]
     own: Own,
+    /// Take credentials that are neither typed nor in the environment from this file, by the URI; by default from
+    /// conche/conche.toml in $XDG_CONFIG_HOME or ~/.config, if there is one. Only its owner may read it.
+    #[arg(long, value_name = "FILE", env = "CONCHE_CONFIG", value_hint = ValueHint::FilePath)]
+    config: Option<PathBuf>,
 }
 
 /// How both ends show who they are.
+#[derive(Clone, Copy)]
 enum Proof<'a> {
     Key { identity: &'a str, file: &'a Path },
     Roots { file: &'a Path },
+}
+
+/// The same, read.
+enum Shown {
+    Key { identity: String, key: Secret },
+    Certificates { roots: Roots, own: Option<OwnCertificate> },
+}
+
+/// Credentials of a load.
+pub struct ForLoad {
+    pub sessions: Option<ClientCredentials>,
+    pub oscore: Vec<PathBuf>,
 }
 
 /// A certificate with its key.
@@ -90,29 +112,97 @@ impl Asking {
     pub fn of(&self, builder: Builder<ClientRole>, uri: &str, global: &Global) -> anyhow::Result<Builder<ClientRole>> {
         // What is no URI is told where it is used.
         let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
+        let found = if self.asks_file(&uri) { self.find(&uri, global)? } else { Found::default() };
+        self.with(builder, &uri, &found, global)
+    }
+
+    /// Neither arguments nor the environment say who we are to the server of this URI.
+    fn asks_file(&self, uri: &Uri) -> bool {
+        let has_key = self.psk_identity.is_some() && self.psk_key_file.is_some();
+        uri.is_secured() && !has_key && self.ca.is_none() && self.own.cert.is_none()
+    }
+
+    /// What the file of credentials has for this URI.
+    fn find(&self, uri: &Uri, global: &Global) -> anyhow::Result<Found> {
+        let found = Found::of(uri, self.config.as_deref())?;
+        if global.verbose > 0
+            && let Some(told) = found.told()
+        {
+            show::note(told);
+        }
+        Ok(found)
+    }
+
+    /// A client with these, or else with what was found.
+    fn with(
+        &self,
+        builder: Builder<ClientRole>,
+        uri: &Uri,
+        found: &Found,
+        global: &Global,
+    ) -> anyhow::Result<Builder<ClientRole>> {
         if !uri.is_secured() {
-            self.tell_unused(&uri, global)?;
+            self.tell_unused(uri, global)?;
             return Ok(builder);
         }
-        let own = self.own.read()?;
-        let mut builder = match (self.proof()?, own) {
-            (Some(Proof::Key { identity, file }), None) => {
-                let told = || format!("the pre-shared key of {identity:?} cannot be used");
-                builder.psk(identity, keys::one(file, identity, global)?).map_err(wrong).with_context(told)?
+        let builder = match self.shown(uri, found, global)? {
+            Shown::Key { identity, key } => {
+                let told = || unusable(&identity);
+                builder.psk(identity.as_str(), key).map_err(wrong).with_context(told)?
             }
-            (Some(Proof::Roots { file }), None) => builder.roots(roots_of(file)?),
-            (Some(Proof::Roots { file }), Some(own)) => builder.roots(roots_of(file)?).certificate(own),
+            Shown::Certificates { roots, own: None } => builder.roots(roots),
+            Shown::Certificates { roots, own: Some(own) } => builder.roots(roots).certificate(own),
+        };
+        Ok(match key_log()? {
+            Some(log) => builder.key_log(log),
+            None => builder,
+        })
+    }
+
+    /// The same for whoever opens sessions by itself: what is shown, and the file of keys for OSCORE; `oscore` are those that are typed.
+    pub fn for_load(&self, uri: &Uri, oscore: &[PathBuf], global: &Global) -> anyhow::Result<ForLoad> {
+        let asks_file = self.asks_file(uri) || !uri.is_secured() && oscore.is_empty();
+        let found = if asks_file { self.find(uri, global)? } else { Found::default() };
+        let oscore = match found.entry.as_ref().and_then(|entry| entry.keying.as_ref()) {
+            Some(Keying::Oscore(file)) if oscore.is_empty() => vec![file.clone()],
+            Some(Keying::Edhoc(_)) if oscore.is_empty() => bail!(wrong(
+                "a load takes keys of OSCORE from files: conche.toml has edhoc for this URI; give --oscore FILE"
+            )),
+            _ => oscore.to_vec(),
+        };
+        let Some(name) = uri.server_name() else {
+            self.tell_unused(uri, global)?;
+            return Ok(ForLoad { sessions: None, oscore });
+        };
+        let sessions = match self.shown(uri, &found, global)? {
+            Shown::Key { identity, key } => {
+                ClientCredentials::psk(identity.as_str(), key).map_err(wrong).with_context(|| unusable(&identity))?
+            }
+            Shown::Certificates { roots, own } => {
+                let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                let trust = roots.trust(since_1970).map_err(wrong)?;
+                ClientCredentials::certificate(own, trust, &*name).map_err(wrong)?
+            }
+        };
+        Ok(ForLoad { sessions: Some(sessions), oscore })
+    }
+
+    /// What the server of this URI is shown, and by what it is known.
+    fn shown(&self, uri: &Uri, found: &Found, global: &Global) -> anyhow::Result<Shown> {
+        let (proof, own) = match &found.entry {
+            Some(entry) if self.asks_file(uri) => (entry.proof(), &entry.own),
+            _ => (self.proof()?, &self.own),
+        };
+        Ok(match (proof, own.read()?) {
+            (Some(Proof::Key { identity, file }), None) => {
+                Shown::Key { identity: identity.to_owned(), key: keys::one(file, identity, global)? }
+            }
+            (Some(Proof::Roots { file }), own) => Shown::Certificates { roots: roots_of(file)?, own },
             (_, Some(_)) => {
                 bail!(wrong("--cert is for a server that shows a certificate itself: say with --ca whom to believe"))
             }
-            (None, None) => bail!(wrong(
-                "coaps:// needs a pre-shared key (-u with --psk-key-file), or certificates to believe (--ca)"
-            )),
-        };
-        if let Some(log) = key_log()? {
-            builder = builder.key_log(log);
-        }
-        Ok(builder)
+            (None, None) => bail!(wrong(nothing_to_show(found))),
+        })
     }
 
     /// A key or certificates: what was typed, if both are given.
@@ -154,6 +244,18 @@ impl Asking {
             show::note("* the credentials of the environment are not used: they are for coaps://");
         }
         Ok(())
+    }
+}
+
+fn unusable(identity: &str) -> String {
+    format!("the pre-shared key of {identity:?} cannot be used")
+}
+
+fn nothing_to_show(found: &Found) -> String {
+    let needed = "coaps:// needs a pre-shared key (-u with --psk-key-file), or certificates to believe (--ca)";
+    match &found.file {
+        Some(file) => format!("{needed}; {} has none for this URI", file.display()),
+        None => needed.to_owned(),
     }
 }
 
@@ -222,23 +324,37 @@ fn roots_of(file: &Path) -> anyhow::Result<Roots> {
 
 /// What a file holds that nobody but its owner may read.
 fn read_secret(path: &Path) -> anyhow::Result<Vec<u8>> {
+    read_ours(path, "holds a secret that others than its owner may read")
+}
+
+/// What a file holds that is its owner's alone. If it is not, that and `why` it should be is told.
+fn read_ours(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
+    let file = open(path)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         let told = || format!("{} cannot be read", path.display());
-        let mode = fs::metadata(path).with_context(told)?.permissions().mode();
+        let mode = file.metadata().with_context(told)?.permissions().mode();
         if mode & 0o077 != 0 {
             let path = path.display();
-            bail!(wrong(format!("{path} holds a secret that others than its owner may read: run chmod 600 {path}")));
+            bail!(wrong(format!("{path} {why}: run chmod 600 {path}")));
         }
     }
-    read(path)
+    read_all(file, path)
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    read_all(open(path)?, path)
+}
+
+fn open(path: &Path) -> anyhow::Result<File> {
+    File::open(path).with_context(|| format!("{} cannot be read", path.display()))
+}
+
+fn read_all(file: File, path: &Path) -> anyhow::Result<Vec<u8>> {
     let told = || format!("{} cannot be read", path.display());
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes)).with_context(told)?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).with_context(told)?;
     if bytes.len() as u64 > LARGEST {
         bail!(wrong(format!("{} has more than 1 MiB: it holds no keys or certificates", path.display())));
     }

@@ -3,17 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use conche::Builder;
 use conche::client::ClientRole;
 use conche::oscore::{Keys, OpenError};
 use conche::server::ServerRole;
+use conche::{Builder, Uri};
 
-use super::{edhoc, wrong};
+use super::file::{Found, Keying};
+use super::{Asking, edhoc, wrong};
+use crate::Global;
 
-/// The argument of whoever asks.
+/// The arguments of whoever asks for resources.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Security")]
 pub struct Protecting {
+    #[command(flatten)]
+    asking: Asking,
     /// Protect the request and its response from end to end (OSCORE) with the credentials in this file of libcoap's form or directory of
     /// aiocoap's, which only its owner may read. How many numbers are used is kept beside it: never copy it.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath)]
@@ -28,12 +32,20 @@ pub struct Protecting {
 }
 
 impl Protecting {
-    /// A client with these.
-    pub fn of(&self, builder: Builder<ClientRole>) -> anyhow::Result<Builder<ClientRole>> {
-        Ok(match (&self.oscore, &self.edhoc) {
-            (Some(file), _) => builder.oscore(open(file)?),
-            (None, Some(file)) => builder.edhoc(edhoc::open(file)?.combined(self.edhoc_combined)),
-            (None, None) => builder,
+    /// A client with these, for this URI.
+    pub fn of(&self, builder: Builder<ClientRole>, uri: &str, global: &Global) -> anyhow::Result<Builder<ClientRole>> {
+        // What is no URI is told where it is used.
+        let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
+        let is_given = self.oscore.is_some() || self.edhoc.is_some();
+        let asks_file = self.asking.asks_file(&uri) || !uri.is_secured() && !is_given;
+        let found = if asks_file { self.asking.find(&uri, global)? } else { Found::default() };
+        let builder = self.asking.with(builder, &uri, &found, global)?;
+        let of_file = found.entry.as_ref().and_then(|entry| entry.keying.as_ref()).filter(|_| !is_given);
+        Ok(match (&self.oscore, &self.edhoc, of_file) {
+            (Some(file), ..) | (_, _, Some(Keying::Oscore(file))) => builder.oscore(open(file)?),
+            (_, Some(file), _) => builder.edhoc(edhoc::open(file)?.combined(self.edhoc_combined)),
+            (.., Some(Keying::Edhoc(file))) => builder.edhoc(edhoc::open(file)?),
+            (None, None, None) => builder,
         })
     }
 }
@@ -44,8 +56,10 @@ pub fn serve(files: &[PathBuf], builder: Builder<ServerRole>) -> anyhow::Result<
 }
 
 fn open(file: &Path) -> anyhow::Result<Keys> {
-    Keys::open(file).map_err(|error| match error {
-        OpenError::Io { .. } | OpenError::InUse { .. } => anyhow!(error),
-        _ => wrong(error),
-    })
+    Keys::open(file).map_err(|error| if is_of_the_machine(&error) { anyhow!(error) } else { wrong(error) })
+}
+
+/// The credentials may be right, but they cannot be used now.
+pub fn is_of_the_machine(error: &OpenError) -> bool {
+    matches!(error, OpenError::Io { .. } | OpenError::InUse { .. })
 }

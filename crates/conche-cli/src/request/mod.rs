@@ -23,7 +23,7 @@ use conche::watch::EventLog;
 use conche::{Client, Code, EndpointConfig, OptionNumber, QBlock, Reliability, Token};
 
 use crate::Global;
-use crate::credentials::{Asking, Protecting};
+use crate::credentials::Protecting;
 use crate::exit::{Interrupted, Reported};
 use crate::names::Control;
 use crate::observe::{Until, observe};
@@ -69,9 +69,7 @@ pub struct Args {
     #[arg(long)]
     retry_unreachable: bool,
     #[command(flatten)]
-    credentials: Asking,
-    #[command(flatten)]
-    protecting: Protecting,
+    credentials: Protecting,
     #[command(flatten)]
     control: Control,
     #[command(flatten)]
@@ -94,7 +92,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     let runtime = runtime::start()?;
     let outcome = runtime.block_on(async {
         let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
-        let client = args.protecting.of(client)?.retry_unreachable(args.retry_unreachable);
+        let client = client.retry_unreachable(args.retry_unreachable);
         let mut client = client.body_limit(LARGEST).block_size(message.block.unwrap_or_default());
         if message.q_block {
             client = client.q_block(QBlock::default());

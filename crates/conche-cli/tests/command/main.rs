@@ -3,10 +3,12 @@
 #![allow(missing_docs, reason = "a test")]
 
 mod bench;
+mod bench_secured;
 mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
+mod credentials;
 #[cfg(unix)]
 mod edhoc;
 mod experiments;

@@ -13,25 +13,25 @@ use tempfile::TempDir;
 
 use crate::common::{Ended, Process, conche, listening, run};
 
-const KEY: &str = "a key of sixteen";
+pub const KEY: &str = "a key of sixteen";
 
 /// Where nobody listens.
 const NOBODY: &str = "coaps://127.0.0.1:1/";
 
 /// A directory of files that only we may read.
-struct Files(TempDir);
+pub struct Files(TempDir);
 
 impl Files {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary directory"))
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.0.path().join(name).to_str().expect("a UTF-8 path").to_owned()
     }
 
     /// A file that holds a secret.
-    fn secret(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+    pub fn secret(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         fs::write(&path, text).expect("it can be written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
@@ -39,7 +39,7 @@ impl Files {
     }
 
     /// The names of a pair of credential files for OSCORE.
-    fn pair(&self) -> [String; 2] {
+    pub fn pair(&self) -> [String; 2] {
         let made = ask(&["keygen", "--oscore", &self.path("lamp")]);
         assert_eq!(made.status, Some(0), "{}", made.stderr);
         let pair = ["client", "server"].map(|end| self.path(&format!("lamp-{end}.conf")));
@@ -48,11 +48,11 @@ impl Files {
     }
 }
 
-fn ask(arguments: &[&str]) -> Ended {
+pub fn ask(arguments: &[&str]) -> Ended {
     run(conche().args(arguments))
 }
 
-fn serve(arguments: &[&str]) -> (Process, SocketAddr) {
+pub fn serve(arguments: &[&str]) -> (Process, SocketAddr) {
     listening(serving(arguments).stderr(std::process::Stdio::null()))
 }
 

@@ -12,6 +12,8 @@ pub fn conche() -> Command {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
         command.env_remove(name);
     }
+    // Where there are none.
+    command.env("XDG_CONFIG_HOME", "/nowhere").env("APPDATA", "/nowhere");
     command
 }
 

@@ -78,6 +78,12 @@ fn our_command_asks_a_libcoap_server_through_a_session() {
         let (status, states) = ask(&["observe", "--count", "2"], "/time");
         assert_eq!((status, states.lines().count()), (Some(0), 2), "{library}: {states}");
         assert_eq!(ask(&["get"], "/nothing").0, Some(4), "{library}");
+        for load in
+            [&["bench", "-q", "-n", "200", "-c", "8", "-w", "4"][..], &["bench", "-q", "-n", "40", "--handshakes"]]
+        {
+            let (status, told) = ask(load, "/");
+            assert!(status == Some(0) && !told.contains("without one"), "{library}: {told}");
+        }
     }
 }
 

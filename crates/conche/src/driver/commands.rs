@@ -159,7 +159,10 @@ impl<C: SharedController> Driver<C> {
     #[cfg(feature = "metrics")]
     fn report(&self, mut survey: Survey) -> Result<Report, Survey> {
         let Some(busiest) = self.endpoint.survey(&mut survey, AT_A_TIME) else { return Err(survey) };
-        let paths = busiest.into_iter().map(|(peer, path)| (peer.canonical(), path)).collect();
+        // A session that is over leads nowhere.
+        let leads = |peer: &Address| !peer.is_secured() || self.is_open(*peer);
+        let paths = busiest.into_iter().filter(|(peer, _)| leads(peer));
+        let paths = paths.map(|(peer, path)| (peer.canonical(), path)).collect();
         Ok(Report {
             stats: *self.endpoint.stats(),
             occupancy: self.endpoint.occupancy(),

@@ -6,7 +6,7 @@ use conche_proto::{Input, Undrained};
 use tracing::{debug, warn};
 
 use super::secured::Secured;
-use super::socket::{self, Arrival, Received};
+use super::socket::{self, Received};
 use super::{BATCH, Driver, PAUSE};
 use crate::settings::SharedController;
 
@@ -61,8 +61,10 @@ impl<C: SharedController> Driver<C> {
 
     fn hand_in(&mut self, received: &Received) -> Result<(), Undrained> {
         let input = match *received {
-            Received::Datagram(arrival) if self.traffic.is_watched() => return self.hand_in_watched(arrival),
-            Received::Datagram(arrival) => Input::Datagram(arrival.datagram(&self.incoming)),
+            Received::Datagram(arrival) => {
+                let datagram = arrival.datagram(&self.incoming);
+                return self.traffic.hand_in(self.now, datagram, &mut self.endpoint);
+            }
             Received::Unreachable { peer, quoted } => {
                 debug!(%peer, "the network reports the peer unreachable");
                 self.traffic.unreachable(self.now, peer);
@@ -82,16 +84,6 @@ impl<C: SharedController> Driver<C> {
             Received::Nothing => return Ok(()),
         };
         self.endpoint.handle(self.now, input)
-    }
-
-    /// Hands in a datagram, and tells what became of it.
-    fn hand_in_watched(&mut self, arrival: Arrival) -> Result<(), Undrained> {
-        let datagram = arrival.datagram(&self.incoming);
-        let before = *self.endpoint.stats();
-        self.endpoint.handle(self.now, Input::Datagram(datagram))?;
-        self.traffic.taken_in(self.now, &datagram, &before, self.endpoint.stats());
-        self.traffic.path(self.now, datagram.from, self.endpoint.snapshot(&datagram.from));
-        Ok(())
     }
 }
 

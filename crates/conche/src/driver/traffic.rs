@@ -9,11 +9,14 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use conche_proto::codec::Message;
-use conche_proto::{Course, Datagram, Event, ExchangeId, Instant, PeerSnapshot, Stats, Transmit};
+use conche_proto::{
+    Course, Datagram, Endpoint, Event, ExchangeId, Input, Instant, PeerSnapshot, Stats, Transmit, Undrained,
+};
 use tracing::{Level, enabled, trace};
 
 use super::Address;
 use super::clock::Clock;
+use crate::settings::SharedController;
 use crate::watch::{DropReason, ExchangeState, Fact, Notice, Watchers};
 
 /// Tells of one socket.
@@ -56,11 +59,24 @@ impl Traffic {
         self.tell(now, from, local, Fact::Received { multicast, ecn }, datagram);
     }
 
-    /// A datagram was taken in, which changed the counters.
-    pub(super) fn taken_in(&self, now: Instant, arrived: &Datagram<'_, Address>, before: &Stats, after: &Stats) {
-        if let Some(reason) = why_dropped(before, after) {
+    /// Hands a datagram to the endpoint, and tells what became of it, if somebody wants to know.
+    #[inline]
+    pub(super) fn hand_in<C: SharedController>(
+        &self,
+        now: Instant,
+        arrived: Datagram<'_, Address>,
+        endpoint: &mut Endpoint<Address, C>,
+    ) -> Result<(), Undrained> {
+        if !self.is_watched() {
+            return endpoint.handle(now, Input::Datagram(arrived));
+        }
+        let before = *endpoint.stats();
+        endpoint.handle(now, Input::Datagram(arrived))?;
+        if let Some(reason) = why_dropped(&before, endpoint.stats()) {
             self.tell(now, arrived.from, arrived.local, Fact::Dropped { reason }, arrived.bytes);
         }
+        self.path(now, arrived.from, endpoint.snapshot(&arrived.from));
+        Ok(())
     }
 
     /// The network says that there is no way to a peer.

@@ -50,7 +50,11 @@ impl Roots {
         Self { intermediates: certificates.into_iter().map(Into::into).collect(), ..self }
     }
 
-    fn trust(&self, epoch: Duration) -> Result<Trust, CredentialsError> {
+    /// What sessions take them as. `epoch` is the time since 1970 when their clock shows zero.
+    ///
+    /// # Errors
+    /// One of them cannot be used.
+    pub fn trust(&self, epoch: Duration) -> Result<Trust, CredentialsError> {
         let trust = Trust::new(self.roots.iter().map(Vec::as_slice), epoch)?;
         Ok(trust.with_intermediates(self.intermediates.iter().map(Vec::as_slice)))
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use conche::server::post;
+use conche::server::{get, post};
 use conche::watch::{EventLog, Recorder};
 use conche::{AnyController, Client, ContentFormat, Server};
 use serde_json::{Value, json};
@@ -164,6 +164,68 @@ async fn what_is_dropped_is_logged_with_the_reason() {
     ];
     assert_eq!(dropped, expected.each_ref().map(|(trigger, data)| (trigger, data)));
     assert_eq!(of(&events, "coap:message_received").len(), 4, "what is dropped has been received");
+}
+
+#[cfg(feature = "dtls")]
+#[tokio::test]
+async fn what_goes_through_a_session_is_logged_as_what_does_not() {
+    use conche::security::Secret;
+    let (at_client, at_server) = (File::default(), File::default());
+    let client_log = EventLog::client().write_to(at_client.clone()).expect("memory can be written");
+    let server_log = EventLog::server().write_to(at_server.clone()).expect("memory can be written");
+    let server = Server::builder().psk(|_: &[u8]| Some(Secret::new(*b"sesame"))).route("/greet", get(async || "hello"));
+    let server = server.watch(server_log.clone()).bind("127.0.0.1:0").await.expect("loopback can be bound");
+    let client = Client::builder().psk(*b"lamp", Secret::new(*b"sesame")).expect("a key").watch(client_log.clone());
+    let (client, there) = (client.build().expect("valid"), server.local_addr());
+    client.get(format!("coaps://{there}/greet")).await.expect("an answer");
+
+    let names = |events: &[Value]| {
+        let names = events.iter().map(|event| event["name"].as_str().expect("a name").to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let (_, events) = finished(&client_log, &at_client).await;
+    let (message, metrics) = (["coap:message_sent", "coap:message_received"], "recovery:metrics_updated");
+    assert_eq!(names(&events), [message[0], metrics, message[1], metrics, "coap:exchange_updated"]);
+    assert!(events.iter().all(|event| event["data"]["peer"] == json!(there)), "{events:?}");
+    assert!(of(&events, metrics)[1]["smoothed_rtt"].is_number(), "{events:?}");
+    let (_, events) = finished(&server_log, &at_server).await;
+    // Whoever answers at once has no state of a path.
+    assert_eq!(names(&events), [message[1], message[0]]);
+}
+
+#[cfg(feature = "dtls")]
+#[tokio::test]
+async fn what_is_dropped_of_a_session_is_logged_with_the_reason() {
+    use conche::security::Secret;
+    let file = File::default();
+    let log = EventLog::server().write_to(file.clone()).expect("memory can be written");
+    let server = Server::builder().psk(|_: &[u8]| Some(Secret::new(*b"sesame"))).watch(log.clone());
+    let server = server.bind("127.0.0.1:0").await.expect("loopback can be bound");
+    let there = server.local_addr();
+    let relay = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
+    let between = relay.local_addr().expect("it is bound");
+    // What the server sends after the handshake does not arrive, so that the request comes again.
+    let passes = tokio::spawn(async move {
+        let (mut buffer, mut client, mut application_data) = ([0; 2048], None, 0);
+        loop {
+            let (len, from) = relay.recv_from(&mut buffer).await.expect("it can be received");
+            let to = if from == there { client } else { Some(there) };
+            client = if from == there { client } else { Some(from) };
+            // RFC 5246 §6.2.1: application_data.
+            let is_answer = from == there && buffer[0] == 23;
+            application_data += u32::from(is_answer);
+            if !is_answer || application_data > 1 {
+                relay.send_to(&buffer[..len], to.expect("the client speaks first")).await.expect("it can be sent");
+            }
+        }
+    });
+    let client = Client::builder().psk(*b"lamp", Secret::new(*b"sesame")).expect("a key").build().expect("valid");
+    client.get(format!("coaps://{between}/")).await.expect("an answer");
+    passes.abort();
+    let (_, events) = finished(&log, &file).await;
+    let dropped = of(&events, "coap:message_dropped");
+    assert_eq!(dropped.len(), 1, "{events:?}");
+    assert_eq!(dropped[0]["trigger"], json!("duplicate"));
 }
 
 #[test]

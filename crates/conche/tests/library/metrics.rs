@@ -15,9 +15,9 @@ fn sample(text: &str, name: &str) -> Option<f64> {
 }
 
 /// Checks what OpenMetrics 1.0 says of every exposition: families are declared once and before their samples, whose names
-/// have the suffix of their type and unit.
+/// have the suffix of their type and unit, and no sample comes twice.
 fn check(text: &str) {
-    let mut families = BTreeSet::new();
+    let (mut families, mut samples) = (BTreeSet::new(), BTreeSet::new());
     let mut family = ("", "");
     let body = text.strip_suffix("# EOF\n").expect("the end is marked");
     for line in body.lines() {
@@ -30,6 +30,7 @@ fn check(text: &str) {
                 let suffix = if family.1 == "counter" { "_total" } else { "" };
                 assert_eq!(name, format!("{}{suffix}", family.0));
                 value.parse::<f64>().expect("a number");
+                assert!(samples.insert(sample), "{sample} is told twice");
             }
             _ => panic!("{line}"),
         }
@@ -91,6 +92,34 @@ async fn no_more_destinations_are_told_than_were_asked_for_and_the_busiest_first
         assert!(rtos.is_empty() || rtos[0].contains(&busy.to_string()), "{text}");
     }
     waits.abort();
+}
+
+#[cfg(feature = "dtls")]
+#[tokio::test]
+async fn a_session_is_told_under_its_address_and_once_after_another_has_followed() {
+    use conche::security::Secret;
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    let at = async |address: SocketAddr| {
+        let builder = Server::builder().psk(|_: &[u8]| Some(Secret::new(*b"sesame"))).route("/", get(async || "open"));
+        builder.bind(address).await.expect("loopback can be bound")
+    };
+    let client = Client::builder().psk(*b"lamp", Secret::new(*b"sesame")).expect("a key").build().expect("valid");
+    let mut there = SocketAddr::from(([127, 0, 0, 1], 0));
+    for _ in 0..2 {
+        let server = at(there).await;
+        there = server.local_addr();
+        // The first try may be what tells that the session before is over.
+        while client.get(format!("coaps://{there}/")).await.is_err() {}
+        let text = client.metrics(9).await;
+        check(&text);
+        let told = text.lines().filter(|line| line.starts_with("conche_path_rto_seconds{")).count();
+        assert_eq!(told, 1, "{text}");
+        let rtt = format!("conche_path_srtt_seconds{{destination=\"{there}\"}}");
+        assert!(sample(&text, &rtt).is_some_and(|rtt| rtt > 0.0), "{text}");
+        server.shutdown(Duration::from_secs(1)).await;
+    }
 }
 
 #[cfg(feature = "oscore")]

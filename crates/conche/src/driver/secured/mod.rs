@@ -247,20 +247,22 @@ impl<C: SharedController> Driver<C> {
     /// Hands in what the endpoint had no room for. `false` if it has none yet.
     fn hand_in_held(&mut self) -> bool {
         while let Some(held) = self.secured.as_mut().and_then(|secured| secured.held.pop_front()) {
-            let input = match &held {
+            let handed_in = match &held {
                 Held::Over(peer) => {
                     self.endpoint.lose_peer(self.now, peer);
                     self.observations_lost(*peer);
                     continue;
                 }
-                Held::Unreachable(peer) => Input::Unreachable { peer: *peer, quoted: None },
+                Held::Unreachable(peer) => {
+                    self.endpoint.handle(self.now, Input::Unreachable { peer: *peer, quoted: None })
+                }
                 Held::Message { from, local, bytes } => {
                     let mut datagram = Datagram::new(*from, bytes);
                     datagram.local = *local;
-                    Input::Datagram(datagram)
+                    self.traffic.hand_in(self.now, datagram, &mut self.endpoint)
                 }
             };
-            if self.endpoint.handle(self.now, input).is_err() {
+            if handed_in.is_err() {
                 if let Some(secured) = &mut self.secured {
                     secured.held.push_front(held);
                 }
@@ -297,7 +299,7 @@ impl<C: SharedController> Driver<C> {
                     let mut datagram = Datagram::new(from, &secured.buffer[..len]);
                     datagram.local = open.place.local;
                     self.traffic.arrived(self.now, &datagram);
-                    if self.endpoint.handle(self.now, Input::Datagram(datagram)).is_err() {
+                    if self.traffic.hand_in(self.now, datagram, &mut self.endpoint).is_err() {
                         let (local, bytes) = (open.place.local, secured.buffer[..len].to_vec());
                         secured.held.push_back(Held::Message { from, local, bytes });
                     }

@@ -1,0 +1,296 @@
+//! [`Secured`]: DTLS between the lanes of a thread and the server (RFC 7252 §9). Each lane has a session of its own, as so many clients
+//! would.
+//!
+//! What is to leave on a lane without a session waits for one: a lane that takes another's place when message IDs are used up has its
+//! handshake when its first request leaves, which counts as that request's latency.
+
+use std::time::Duration;
+
+use conche_dtls::{BUFFER, ClientCredentials, Config, ConfigError, Ended, Failure, Output, SessionId, Sessions};
+use conche_proto::{Instant, Stats};
+
+use crate::tally::{Times, nanos, times};
+
+/// What protects a message is no longer: header of a record, nonce and tag (RFC 5246 §6.2.3.3).
+const OVERHEAD: usize = 64;
+
+/// Datagrams of handshakes are no longer.
+const MTU: usize = 1280;
+
+/// How long a handshake may last. A load test ends where clients would be patient.
+const HANDSHAKE: Duration = Duration::from_secs(20);
+
+/// Messages that wait for the session of one lane; those beyond are lost, as copies of the same that they are.
+const HELD: usize = 64;
+
+/// Sessions at a time of one thread, which are bounded by its sockets.
+const MOST: usize = 1 << 22;
+
+/// The sessions of one thread, by lane.
+pub(crate) struct Secured {
+    sessions: Sessions<u32>,
+    credentials: ClientCredentials,
+    lanes: Vec<Lane>,
+    buffer: Box<[u8]>,
+    /// When the sessions have something to do.
+    due: Option<Instant>,
+    /// Of records, with all that they carry.
+    wire: Wire,
+    pub(crate) counts: Counts,
+    /// What there is now counts.
+    pub(crate) is_counting: bool,
+    /// Why the last handshake failed.
+    pub(crate) failure: Option<Ended>,
+    opening: usize,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    state: State,
+    /// What is to leave when the session is open.
+    held: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Closed,
+    Opening {
+        session: SessionId,
+        since: Instant,
+        bytes: u64,
+    },
+    Open(SessionId),
+}
+
+/// Datagrams and their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wire {
+    sent: u64,
+    bytes_sent: u64,
+    received: u64,
+    bytes_received: u64,
+}
+
+/// What became of handshakes.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    pub(crate) opened: u64,
+    pub(crate) failed: u64,
+    /// Sessions that the server has ended.
+    pub(crate) lost: u64,
+    /// Bytes of the datagrams of those that were opened, in both directions.
+    pub(crate) bytes: u64,
+    pub(crate) times: Times,
+}
+
+impl Counts {
+    pub(crate) fn new() -> Self {
+        Self { opened: 0, failed: 0, lost: 0, bytes: 0, times: times() }
+    }
+
+    /// What another thread has.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.opened += other.opened;
+        self.failed += other.failed;
+        self.lost += other.lost;
+        self.bytes += other.bytes;
+        // Both have the same bounds, so that this cannot fail.
+        let _ = self.times.add(&other.times);
+    }
+}
+
+/// What the sessions have for the thread.
+pub(crate) enum Next<'a> {
+    /// To be sent on a lane.
+    Datagram { lane: u32, bytes: &'a [u8] },
+    /// From the server.
+    Message { lane: u32, bytes: &'a [u8] },
+    /// What was asked on this lane gets no answer.
+    Lost { lane: u32 },
+}
+
+impl Secured {
+    pub(crate) fn new(credentials: ClientCredentials, seed: [u8; 32]) -> Result<Self, ConfigError> {
+        let mut config = Config { mtu: MTU, handshake_timeout: HANDSHAKE, ..Config::default() };
+        (config.max_sessions, config.max_handshakes) = (MOST, MOST);
+        Ok(Self {
+            sessions: Sessions::new(Instant::ZERO, config, seed)?,
+            credentials,
+            lanes: Vec::new(),
+            buffer: vec![0; BUFFER].into(),
+            due: None,
+            wire: Wire::default(),
+            counts: Counts::new(),
+            is_counting: true,
+            failure: None,
+            opening: 0,
+        })
+    }
+
+    /// Bytes of the largest datagram, with messages of so many.
+    pub(crate) fn longest_datagram(message_bytes: usize) -> usize {
+        message_bytes.saturating_add(OVERHEAD).max(MTU)
+    }
+
+    /// When there is something to do.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Handshakes that go on.
+    pub(crate) fn opening(&self) -> usize {
+        self.opening
+    }
+
+    fn lane(&mut self, lane: u32) -> &mut Lane {
+        let place = lane as usize;
+        if place >= self.lanes.len() {
+            self.lanes.resize_with(place + 1, Lane::default);
+        }
+        &mut self.lanes[place]
+    }
+
+    /// Begins a handshake on a lane that has no session.
+    pub(crate) fn connect(&mut self, now: Instant, lane: u32) {
+        if !matches!(self.lane(lane).state, State::Closed) {
+            return;
+        }
+        match self.sessions.connect(now, lane, &self.credentials, None) {
+            Ok(session) => {
+                self.lane(lane).state = State::Opening { session, since: now, bytes: 0 };
+                self.opening += 1;
+            }
+            // The first of all has shown that the credentials can be used, and there is room for more than there are sockets.
+            Err(_) => self.counts.failed += 1,
+        }
+        self.due = Some(Instant::ZERO);
+    }
+
+    /// A message is to leave on a lane.
+    pub(crate) fn send(&mut self, now: Instant, lane: u32, message: &[u8]) {
+        self.due = Some(Instant::ZERO);
+        if let State::Open(session) = self.lane(lane).state {
+            // If it cannot leave, the session is over, which is told.
+            let _ = self.sessions.send(session, message);
+            return;
+        }
+        let held = &mut self.lane(lane).held;
+        if held.len() < HELD {
+            held.push(message.to_vec());
+        }
+        self.connect(now, lane);
+    }
+
+    /// A datagram came on a lane.
+    pub(crate) fn take(&mut self, now: Instant, lane: u32, datagram: &[u8]) {
+        self.wire.received += 1;
+        self.wire.bytes_received += datagram.len() as u64;
+        self.passes(lane, datagram.len());
+        self.sessions.handle(now, lane, datagram);
+        self.due = Some(Instant::ZERO);
+    }
+
+    /// Ends the session of a lane, and tells the server.
+    pub(crate) fn close(&mut self, lane: u32) {
+        let Lane { state, held } = self.lane(lane);
+        held.clear();
+        match std::mem::take(state) {
+            State::Closed => return,
+            State::Opening { session, .. } => {
+                self.opening -= 1;
+                self.sessions.close(session);
+            }
+            State::Open(session) => self.sessions.close(session),
+        }
+        self.due = Some(Instant::ZERO);
+    }
+
+    /// The next that there is to do; `None` if nothing is, until it is due.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Next<'_>> {
+        if self.due.is_none_or(|due| due > now) {
+            return None;
+        }
+        loop {
+            match self.sessions.poll(now, &mut self.buffer) {
+                Output::Transmit { to: lane, len } => {
+                    self.wire.sent += 1;
+                    self.wire.bytes_sent += len as u64;
+                    self.passes(lane, len);
+                    return Some(Next::Datagram { lane, bytes: &self.buffer[..len] });
+                }
+                Output::Received { session, len } => {
+                    let Some(lane) = self.sessions.peer(session) else { continue };
+                    return Some(Next::Message { lane, bytes: &self.buffer[..len] });
+                }
+                Output::Established { session, peer, .. } => self.opened(now, peer, session),
+                Output::Closed { session, peer, why } => {
+                    if self.over(peer, session, why) {
+                        return Some(Next::Lost { lane: peer });
+                    }
+                }
+                Output::Wait(due) => {
+                    self.due = due;
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Bytes of a handshake, if one goes on.
+    fn passes(&mut self, lane: u32, len: usize) {
+        if let State::Opening { bytes, .. } = &mut self.lane(lane).state {
+            *bytes += len as u64;
+        }
+    }
+
+    fn opened(&mut self, now: Instant, lane: u32, session: SessionId) {
+        let Lane { state, held } = self.lane(lane);
+        let State::Opening { since, bytes, .. } = *state else { return };
+        *state = State::Open(session);
+        let held = std::mem::take(held);
+        self.opening -= 1;
+        if self.is_counting {
+            self.counts.opened += 1;
+            self.counts.bytes += bytes;
+            self.counts.times.saturating_record(nanos(now - since));
+        }
+        for message in held {
+            let _ = self.sessions.send(session, &message);
+        }
+    }
+
+    /// A session is over. The answer is whether that was the server's doing, or the network's.
+    fn over(&mut self, lane: u32, session: SessionId, why: Ended) -> bool {
+        let (is_counting, at) = (self.is_counting, self.lane(lane));
+        match at.state {
+            State::Opening { session: opening, .. } if opening == session => {
+                self.opening -= 1;
+                self.counts.failed += u64::from(is_counting);
+            }
+            State::Open(open) if open == session => self.counts.lost += u64::from(is_counting),
+            // We have closed it.
+            _ => return false,
+        }
+        let at = self.lane(lane);
+        at.state = State::Closed;
+        at.held.clear();
+        self.failure = Some(why);
+        true
+    }
+
+    /// What a thread tells of its traffic is that of records, not of what they protect.
+    pub(crate) fn on_the_wire(&self, stats: Stats) -> Stats {
+        let mut stats = stats;
+        stats.datagrams_sent = self.wire.sent;
+        stats.bytes_sent = self.wire.bytes_sent;
+        stats.datagrams_received = self.wire.received;
+        stats.bytes_received = self.wire.bytes_received;
+        stats
+    }
+}
+
+/// Nobody has answered, which is no matter of credentials.
+pub(crate) fn is_silence(why: &Ended) -> bool {
+    matches!(why, Ended::Failed(Failure::Silence))
+}

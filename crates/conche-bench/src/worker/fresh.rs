@@ -1,0 +1,80 @@
+//! One request with each security context before the test: a server that has restarted wants to know first whether requests are fresh (RFC
+//! 8613 appendix B.1.2), and would ask all that are in flight.
+
+use std::sync::atomic::Ordering;
+
+use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
+use conche_proto::{Event, Failure, Output, Request};
+
+use super::{LONGEST_WAIT, Worker};
+use crate::run::Error;
+
+impl Worker<'_> {
+    pub(super) fn show_freshness(&mut self) -> Result<(), Error> {
+        let contexts = u32::try_from(self.protecting.len()).unwrap_or(u32::MAX);
+        for seat in 0..contexts {
+            let (Some(context), Some(&lane)) = (self.protecting.of(seat), self.seats.get(seat as usize)) else { break };
+            let mut body = Body::EMPTY;
+            // It may ask once whether the request is fresh, and once whether its sender is where it says.
+            for _ in 0..3 {
+                let request = Request::new(Code::GET, body).protected(context);
+                self.now = self.clock();
+                let asked = self.endpoint.request(self.now, lane, request);
+                asked.map_err(|source| Error::Request { name: "the first request".to_owned(), source })?;
+                let Some(answer) = self.first_answer()? else { return Ok(()) };
+                let echo = answer.option(OptionNumber::ECHO).filter(|_| answer.code() == Code::UNAUTHORIZED);
+                let Some(echo) = echo else { break };
+                let rebuilt = Body::builder().option(OptionNumber::ECHO, echo).build();
+                body = rebuilt.unwrap_or(Body::EMPTY);
+            }
+            self.close_session(lane);
+        }
+        Ok(())
+    }
+
+    /// The answer to the one request that is under way; `None` if the test is interrupted.
+    fn first_answer(&mut self) -> Result<Option<OwnedMessage>, Error> {
+        let target = self.common.plan.target;
+        while !self.common.stop.load(Ordering::Relaxed) {
+            self.now = self.clock();
+            self.hear_sessions();
+            let wake = match self.endpoint.poll(self.now, self.sockets.buffer()) {
+                Output::Transmit(transmit) => {
+                    self.leaves(transmit);
+                    continue;
+                }
+                Output::Event(Event::Response { message, .. }) => return Ok(Some(message)),
+                Output::Event(Event::Failed { reason, .. }) => {
+                    let is_silent = matches!(reason, Failure::TimedOut | Failure::NoResponse | Failure::Unreachable);
+                    return Err(Error::NotProtected { target, is_silent, why: reason.to_string() });
+                }
+                Output::Event(Event::Reserve(reserve)) => {
+                    self.protecting.keep(&mut self.endpoint, reserve)?;
+                    continue;
+                }
+                Output::Event(_) => continue,
+                Output::Wait(wake) => wake,
+            };
+            self.sockets.flush();
+            if !self.sockets.refused.is_empty() {
+                return Err(Error::Refused { target });
+            }
+            let wait = wake.map_or(LONGEST_WAIT, |wake| (wake - self.clock()).min(LONGEST_WAIT));
+            self.sockets.wait(Some(wait), false, &mut self.ready).map_err(Error::Socket)?;
+            self.now = self.clock();
+            while let Some(lane) = self.ready.pop() {
+                loop {
+                    let came = self.sockets.receive(lane, 1);
+                    for number in 0..came.datagrams {
+                        // There is little that it could be.
+                        let _ = self.take(lane, number);
+                    }
+                    if !came.more {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}

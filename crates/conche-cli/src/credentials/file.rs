@@ -1,0 +1,260 @@
+//! `conche.toml`: credentials by the URIs that they are for.
+//!
+//! It says whom to believe, so it is looked for where its user keeps settings and never in the working directory, where somebody else may
+//! have put one.
+
+use std::env;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use conche::Uri;
+use conche::cc::any::nearest;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::pattern::Pattern;
+use super::{Own, Proof, read_ours, wrong};
+use crate::exit::UsageError;
+use crate::show;
+
+/// Below the directory of a user's settings.
+const DEFAULT: &str = "conche/conche.toml";
+
+/// What the file says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default)]
+    credentials: Vec<Written>,
+}
+
+/// One `[[credentials]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Written {
+    uri: Spanned<String>,
+    psk_identity: Option<String>,
+    psk_key_file: Option<PathBuf>,
+    ca: Option<PathBuf>,
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    oscore: Option<PathBuf>,
+    edhoc: Option<PathBuf>,
+}
+
+const KEYS: [&str; 8] = ["uri", "psk-identity", "psk-key-file", "ca", "cert", "key", "oscore", "edhoc"];
+
+/// Credentials and the URIs that they are for.
+#[derive(Debug)]
+pub struct Entry {
+    pattern: Pattern,
+    /// The pattern as it was written, and where.
+    text: String,
+    line: usize,
+    key: Option<(String, PathBuf)>,
+    ca: Option<PathBuf>,
+    pub own: Own,
+    pub keying: Option<Keying>,
+}
+
+/// Where the keys of OSCORE come from.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Keying {
+    /// They are in this file.
+    Oscore(PathBuf),
+    /// They are agreed on, with those in this file.
+    Edhoc(PathBuf),
+}
+
+/// What the file has for a URI.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The file, if there is one.
+    pub file: Option<PathBuf>,
+    /// The entry that says most of the URI.
+    pub entry: Option<Entry>,
+}
+
+impl Entry {
+    /// How both ends show who they are.
+    pub fn proof(&self) -> Option<Proof<'_>> {
+        match (&self.key, &self.ca) {
+            (Some((identity, file)), _) => Some(Proof::Key { identity, file }),
+            (None, Some(file)) => Some(Proof::Roots { file }),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Found {
+    /// Looks into this file, or else into the user's own, if there is one.
+    pub fn of(uri: &Uri, file: Option<&Path>) -> anyhow::Result<Self> {
+        let (file, bytes) = match (file, own_file()) {
+            (Some(file), _) => (file.to_owned(), read_ours(file, WHY)?),
+            (None, None) => return Ok(Self::default()),
+            (None, Some(file)) => match read_ours(&file, WHY) {
+                Ok(bytes) => (file, bytes),
+                Err(error) if is_missing(&error) => return Ok(Self::default()),
+                Err(error) => return Err(error),
+            },
+        };
+        let told = file.display();
+        let text = String::from_utf8(bytes).map_err(|_| wrong(format!("{told} is no text in UTF-8")))?;
+        let entries = entries(&text, file.parent().unwrap_or(Path::new(""))).map_err(|Wrong { problem, span }| {
+            let report = show::place(&file, &text, span, &problem);
+            UsageError(format!("{told} does not say which credentials are for whom\n{report}"))
+        })?;
+        let for_it = entries.into_iter().filter(|entry| entry.pattern.matches(uri));
+        // Two cannot say as much, or they would be the same pattern.
+        let entry = for_it.max_by(|a, b| a.pattern.by_precision(&b.pattern));
+        Ok(Self { file: Some(file), entry })
+    }
+
+    /// Which entry it was, for whoever wonders.
+    pub fn told(&self) -> Option<String> {
+        let (Some(file), Some(entry)) = (&self.file, &self.entry) else { return None };
+        Some(format!("* credentials for {} from line {} of {}", show::escape(&entry.text), entry.line, file.display()))
+    }
+}
+
+const WHY: &str = "says whose keys and certificates are believed, and others than its owner may read or change it";
+
+fn is_missing(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
+}
+
+/// The user's own file (XDG Base Directory Specification 0.8), wherever the command runs: a path that is not absolute does not count.
+fn own_file() -> Option<PathBuf> {
+    let directory = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let settings = match cfg!(windows) {
+        true => directory("APPDATA"),
+        false => directory("XDG_CONFIG_HOME").or_else(|| Some(directory("HOME")?.join(".config"))),
+    };
+    Some(settings?.join(DEFAULT))
+}
+
+/// What is wrong, and where in the text.
+#[derive(Debug)]
+struct Wrong {
+    problem: String,
+    span: Range<usize>,
+}
+
+/// The entries of a file in this directory.
+fn entries(text: &str, directory: &Path) -> Result<Vec<Entry>, Wrong> {
+    let document: Document = toml::from_str(text)
+        .map_err(|error| Wrong { problem: with_advice(error.message()), span: error.span().unwrap_or(0..0) })?;
+    let mut entries: Vec<Entry> = Vec::new();
+    for written in document.credentials {
+        let span = written.uri.span();
+        let at = |problem| Wrong { problem, span: span.clone() };
+        let line = 1 + text[..span.start].matches('\n').count();
+        let entry = written.entry(line, directory).map_err(at)?;
+        if let Some(before) = entries.iter().find(|before| before.pattern == entry.pattern) {
+            return Err(at(format!("line {} has credentials for the same URIs", before.line)));
+        }
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// An error of a key that is not known, with the one that was probably meant.
+fn with_advice(message: &str) -> String {
+    let name = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    match name.and_then(|name| nearest(name, KEYS.into_iter())) {
+        Some(known) => format!("{message}; did you mean `{known}`?"),
+        None => message.to_owned(),
+    }
+}
+
+impl Written {
+    fn entry(self, line: usize, directory: &Path) -> Result<Entry, String> {
+        let text = self.uri.into_inner();
+        let pattern = Pattern::read(&text)?;
+        // What stands beside the file is named from there.
+        let beside = |path: Option<PathBuf>| path.map(|path| directory.join(path));
+        let key = match (self.psk_identity, beside(self.psk_key_file)) {
+            (Some(identity), Some(file)) => Some((identity, file)),
+            (None, None) => None,
+            _ => return Err("psk-identity and psk-key-file go together".to_owned()),
+        };
+        if self.cert.is_some() != self.key.is_some() {
+            return Err("cert and key go together".to_owned());
+        }
+        let (ca, own) = (beside(self.ca), Own { cert: beside(self.cert), key: beside(self.key) });
+        let keying = match (beside(self.oscore), beside(self.edhoc)) {
+            (Some(_), Some(_)) => {
+                return Err("the keys of OSCORE are in a file (oscore) or agreed on (edhoc)".to_owned());
+            }
+            (oscore, edhoc) => oscore.map(Keying::Oscore).or(edhoc.map(Keying::Edhoc)),
+        };
+        let problem = match (&key, &ca, pattern.is_secured()) {
+            (Some(_), Some(_), _) => {
+                "a server is known by a key (psk-identity) or by a certificate (ca): give one of them"
+            }
+            (_, None, _) if own.cert.is_some() => {
+                "cert is for a server that shows a certificate itself: say with ca whom to believe"
+            }
+            (None, None, true) => {
+                "coaps:// needs a pre-shared key (psk-identity with psk-key-file), or certificates to believe (ca)"
+            }
+            (Some(_), _, false) | (_, Some(_), false) => {
+                "with coap:// there is nobody to show them: write coaps://, or oscore or edhoc alone"
+            }
+            (None, None, false) if keying.is_none() => "there are no credentials: give oscore or edhoc for coap://",
+            _ => return Ok(Entry { pattern, text, line, key, ca, own, keying }),
+        };
+        Err(problem.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let psk = "psk-identity = \"a\"\npsk-key-file = \"b\"\n";
+        for (text, told, place) in [
+            (
+                "[[credentials]]\nuri = \"coaps://a\"\npsk_identity = \"a\"\n",
+                "did you mean `psk-identity`?",
+                "psk_identity",
+            ),
+            ("[[credential]]\nuri = \"coaps://a\"\n", "expected `credentials`", "credential"),
+            ("[[credentials]]\noscore = \"a\"\n", "missing field `uri`", ""),
+            ("[[credentials]]\nuri = 7\n", "expected a string", "7"),
+            ("[[credentials]]\nuri = \"coaps://a*\"\n", "in a host a * stands for", "\"coaps://a*\""),
+            ("[[credentials]]\nuri = \"coaps://a\"\n", "coaps:// needs", "\"coaps://a\""),
+            ("[[credentials]]\nuri = \"coap://a\"\n", "give oscore or edhoc", "\"coap://a\""),
+            ("[[credentials]]\nuri = \"coap://a\"\noscore = \"a\"\nedhoc = \"b\"\n", "agreed on", "\"coap://a\""),
+            ("[[credentials]]\nuri = \"coaps://a\"\ncert = \"a\"\n", "cert and key", "\"coaps://a\""),
+            ("[[credentials]]\nuri = \"coaps://a\"\ncert = \"a\"\nkey = \"b\"\n", "say with ca", "\"coaps://a\""),
+            ("[[credentials]]\nuri = \"coap://a\"\noscore = \"a\"\nca = \"b\"\n", "write coaps://", "\"coap://a\""),
+            (&format!("[[credentials]]\nuri = \"coaps://a\"\n{psk}ca = \"c\"\n"), "give one of them", "\"coaps://a\""),
+            (
+                &format!(
+                    "[[credentials]]\nuri = \"coaps://a\"\n{psk}[[credentials]]\nuri = \"coaps://A:5684/*\"\n{psk}"
+                ),
+                "line 2 has credentials for the same URIs",
+                "\"coaps://A:5684/*\"",
+            ),
+        ] {
+            let Wrong { problem, span } = entries(text, Path::new("")).expect_err(told);
+            assert!(problem.contains(told), "{problem}");
+            assert!(place.is_empty() || &text[span.clone()] == place, "{told}: {span:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_named_from_where_the_file_stands() {
+        let text = "[[credentials]]\nuri = \"coaps://a\"\nca = \"ca.pem\"\noscore = \"/b\"\n";
+        let [entry] = <[Entry; 1]>::try_from(entries(text, Path::new("/etc/x")).expect("right")).expect("one");
+        assert_eq!(
+            (entry.ca.as_deref(), entry.keying),
+            (Some(Path::new("/etc/x/ca.pem")), Some(Keying::Oscore("/b".into())))
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! [`Pattern`]: which URIs an entry of `conche.toml` is for.
+
+use std::cmp::Ordering;
+
+use conche::Uri;
+use conche::uri::Host;
+
+/// A URI in which a `*` stands for the host or what its name begins with, for the port, or for the rest of the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    secured: bool,
+    hosts: Hosts,
+    /// `None` is any port.
+    port: Option<u16>,
+    path: Path,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Hosts {
+    One(Host),
+    /// All names that end so and have more before it.
+    Below(String),
+    Any,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Path {
+    One(Vec<String>),
+    /// With all that begin so.
+    Below(Vec<String>),
+}
+
+impl Pattern {
+    /// Reads a pattern. The error says what would be right.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let (uri, any_port) = without_port(text);
+        let uri: Uri = uri.parse().map_err(|error| format!("{error}"))?;
+        if !uri.queries().is_empty() {
+            return Err("credentials are for a path and not for a query: leave away what begins with ?".to_owned());
+        }
+        let hosts = match uri.host() {
+            Host::Name(name) if name == "*" => Hosts::Any,
+            Host::Name(name) => match name.strip_prefix('*') {
+                Some(end) if end.starts_with('.') && !end.contains('*') && end.len() > 1 => {
+                    Hosts::Below(end.to_owned())
+                }
+                None if !name.contains('*') => Hosts::One(uri.host().clone()),
+                _ => {
+                    return Err("in a host a * stands for all of it, or for what is before a dot, as in *.example.org"
+                        .to_owned());
+                }
+            },
+            host => Hosts::One(host.clone()),
+        };
+        let path = match uri.segments() {
+            // As in a URI, no path is the same as /.
+            [] => Path::Below(Vec::new()),
+            [above @ .., last] if last == "*" => Path::Below(above.to_vec()),
+            all => Path::One(all.to_vec()),
+        };
+        let (Path::One(segments) | Path::Below(segments)) = &path;
+        if segments.iter().any(|segment| segment.contains('*')) {
+            return Err("in a path a * stands for all that follows, as in /lamps/*".to_owned());
+        }
+        Ok(Self { secured: uri.is_secured(), hosts, port: (!any_port).then_some(uri.port()), path })
+    }
+
+    /// It is for `coaps`.
+    pub fn is_secured(&self) -> bool {
+        self.secured
+    }
+
+    pub fn matches(&self, uri: &Uri) -> bool {
+        let host = match (&self.hosts, uri.host()) {
+            (Hosts::Any, _) => true,
+            (Hosts::One(one), host) => one == host,
+            (Hosts::Below(end), Host::Name(name)) => name.len() > end.len() && name.ends_with(end.as_str()),
+            (Hosts::Below(_), _) => false,
+        };
+        let path = match &self.path {
+            Path::One(segments) => segments == uri.segments(),
+            Path::Below(above) => uri.segments().starts_with(above),
+        };
+        let port = self.port.is_none_or(|port| port == uri.port());
+        host && port && path && self.secured == uri.is_secured()
+    }
+
+    /// Which of two patterns for the same URI says more of it: the host decides before the port, and the port before the path. Two that say
+    /// the same are equal.
+    pub fn by_precision(&self, other: &Self) -> Ordering {
+        self.precision().cmp(&other.precision())
+    }
+
+    fn precision(&self) -> (usize, bool, usize) {
+        let host = match &self.hosts {
+            Hosts::One(_) => usize::MAX,
+            Hosts::Below(end) => end.len(),
+            Hosts::Any => 0,
+        };
+        let path = match &self.path {
+            Path::One(_) => usize::MAX,
+            Path::Below(above) => above.len(),
+        };
+        (host, self.port.is_some(), path)
+    }
+}
+
+/// A pattern without its port, if that is a `*`.
+fn without_port(text: &str) -> (String, bool) {
+    let start = text.find("://").map_or(0, |scheme| scheme + "://".len());
+    let end = text[start..].find('/').map_or(text.len(), |length| start + length);
+    match text[start..end].strip_suffix(":*") {
+        Some(host) => (format!("{}{host}{}", &text[..start], &text[end..]), true),
+        None => (text.to_owned(), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::read(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn a_star_stands_for_hosts_ports_and_the_rest_of_a_path_and_for_nothing_else() {
+        for (text, all, none) in [
+            (
+                "coaps://*/*",
+                &["coaps://a.b/c", "coaps://[::1]/", "coaps://10.0.0.1"][..],
+                &["coap://a", "coaps://a:7"][..],
+            ),
+            ("coaps://*:*", &["coaps://a.b:7/c", "coaps://a"], &["coap://a"]),
+            (
+                "coaps://*.example.org/*",
+                &["coaps://a.example.org", "coaps://A.B.Example.ORG/c"],
+                &[
+                    "coaps://example.org",
+                    "coaps://.example.org",
+                    "coaps://badexample.org",
+                    "coaps://a.example.org.evil",
+                ],
+            ),
+            ("coaps://a", &["coaps://a", "coaps://a:5684/x"], &["coaps://a:5683", "coaps://b"]),
+            ("coap://a:5683/", &["coap://a/x/y"], &["coaps://a:5683/x"]),
+            ("coap://a/x/*", &["coap://a/x", "coap://a/x/y/z", "coap://a/x/"], &["coap://a/xy", "coap://a/"]),
+            ("coap://a/x", &["coap://a/x", "coap://a/%78?q"], &["coap://a/x/", "coap://a/x/y"]),
+            ("coaps://[2001:DB8::1]", &["coaps://[2001:db8:0::1]/"], &["coaps://[2001:db8::2]"]),
+        ] {
+            for (uris, expected) in [(all, true), (none, false)] {
+                for uri in uris {
+                    let parsed: Uri = uri.parse().unwrap_or_else(|error| panic!("{uri}: {error}"));
+                    assert_eq!(pattern(text).matches(&parsed), expected, "{text} {uri}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_would_be_misunderstood_is_refused() {
+        for text in [
+            "example.org",
+            "http://a",
+            "coaps://a*",
+            "coaps://*a",
+            "coaps://*.",
+            "coaps://a.*",
+            "coaps://*.*.org",
+            "coaps://a/*/b",
+            "coaps://a/b*",
+            "coaps://a/b?c",
+            "coaps://a:0",
+            "coaps://:*",
+            "",
+        ] {
+            assert!(Pattern::read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_host_says_more_than_the_port_and_the_port_more_than_the_path() {
+        let in_order = [
+            "coaps://*:*/*",
+            "coaps://*:*/a/*",
+            "coaps://*",
+            "coaps://*/a",
+            "coaps://*.org:*",
+            "coaps://*.example.org:*",
+            "coaps://a.example.org:*/a",
+            "coaps://a.example.org",
+            "coaps://a.example.org/a/*",
+            "coaps://a.example.org/a",
+        ];
+        for pair in in_order.windows(2) {
+            assert_eq!(pattern(pair[0]).by_precision(&pattern(pair[1])), Ordering::Less, "{pair:?}");
+        }
+        assert_eq!(pattern("coaps://A/"), pattern("coaps://a:5684/*"));
+    }
+}

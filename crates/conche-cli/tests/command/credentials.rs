@@ -1,0 +1,128 @@
+//! `conche.toml`: credentials by URI, and what is refused of such a file.
+#![cfg(unix)]
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::common::{Ended, Process, conche, run};
+use crate::security::{Files, KEY, ask, serve};
+
+/// A server that knows a lamp, and the files of the lamp: its key, and another.
+fn lamp() -> (Files, Process, SocketAddr) {
+    let files = Files::new();
+    let keys = files.secret("keys", format!("lamp:{KEY}\n"));
+    files.secret("lamp.key", KEY);
+    files.secret("other.key", "another of 16 by");
+    let (server, address) = serve(&["--psk-keys", &keys]);
+    (files, server, address)
+}
+
+/// An entry for clients of this identity.
+fn entry(uri: &str, key: &str) -> String {
+    format!("[[credentials]]\nuri = \"{uri}\"\npsk-identity = \"lamp\"\npsk-key-file = \"{key}\"\n")
+}
+
+fn get(address: SocketAddr, config: &str) -> Ended {
+    ask(&["get", &format!("coaps://{address}/test"), "--config", config])
+}
+
+#[test]
+fn an_entry_for_the_uri_spares_the_arguments_wherever_the_file_is() {
+    let (files, _server, address) = lamp();
+    let there = format!("coaps://{address}/test");
+    fs::create_dir(files.path("conche")).expect("it can be made");
+    let text = entry(&format!("coaps://127.0.0.1:{}/*", address.port()), "../lamp.key");
+    let file = files.secret("conche/conche.toml", &text);
+    let got = run(conche().args(["get", &there]).env("XDG_CONFIG_HOME", files.path("")));
+    assert_eq!((got.stdout.as_str(), got.stderr.as_str()), ("hello", ""));
+    let got = run(conche().args(["get", &there]).env("CONCHE_CONFIG", &file));
+    assert_eq!((got.stdout.as_str(), got.stderr.as_str()), ("hello", ""));
+    let got = run(conche().args(["get", &there, "--config", &file]).env("CONCHE_CONFIG", "/nothing"));
+    assert_eq!((got.stdout.as_str(), got.stderr.as_str()), ("hello", ""));
+    assert_eq!(ask(&["ping", "-c", "1", &there, "--config", &file]).status, Some(0));
+    assert_eq!(ask(&["discover", &format!("coaps://{address}"), "--config", &file]).status, Some(0));
+
+    let told = ask(&["get", &there, "--config", &file, "-v"]).stderr;
+    let expected = format!("* credentials for coaps://127.0.0.1:{}/* from line 2 of {file}\n", address.port());
+    assert!(told.contains(&expected) && !told.contains(KEY), "{told}");
+    let none = ask(&["get", "coaps://127.0.0.2/", "--config", &file]);
+    assert_eq!(none.status, Some(2));
+    assert!(none.stderr.contains(&format!("(--ca); {file} has none for this URI")), "{}", none.stderr);
+}
+
+#[test]
+fn the_most_precise_entry_is_taken_but_not_before_what_is_typed_or_in_the_environment() {
+    let (files, _server, address) = lamp();
+    let (right, wrong) = (files.path("lamp.key"), files.path("other.key"));
+    let exact = format!("coaps://{address}");
+    for (text, status) in [
+        (entry("coaps://*:*", &wrong) + &entry(&exact, &right), 0),
+        (entry(&exact, &right) + &entry("coaps://*:*", &wrong), 0),
+        (entry(&exact, &wrong) + &entry("coaps://*:*", &right), 6),
+    ] {
+        let ended = get(address, &files.secret("conche.toml", &text));
+        assert_eq!(ended.status, Some(status), "{text}{}", ended.stderr);
+    }
+    let file = files.secret("conche.toml", entry(&exact, &wrong));
+    let typed = ask(&["get", &format!("{exact}/test"), "--config", &file, "-u", "lamp", "--psk-key-file", &right]);
+    assert_eq!(typed.stdout, "hello", "{}", typed.stderr);
+    let environment = [("CONCHE_PSK_IDENTITY", "lamp"), ("CONCHE_PSK_KEY_FILE", &right), ("CONCHE_CONFIG", &file)];
+    let got = run(conche().args(["get", &format!("{exact}/test")]).envs(environment));
+    assert_eq!(got.stdout, "hello", "{}", got.stderr);
+}
+
+#[test]
+fn a_file_in_the_working_directory_is_not_read() {
+    let (files, _server, address) = lamp();
+    fs::create_dir(files.path("conche")).expect("it can be made");
+    for name in ["conche.toml", "conche/conche.toml"] {
+        files.secret(name, entry("coaps://*:*", &files.path("lamp.key")));
+    }
+    for settings in ["", "."] {
+        let mut command = conche();
+        command.args(["get", &format!("coaps://{address}/test")]).current_dir(files.path(""));
+        let ended = run(command.env("XDG_CONFIG_HOME", settings).env("HOME", settings));
+        assert_eq!(ended.status, Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.ends_with("certificates to believe (--ca)\n"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn requests_are_protected_with_the_keys_of_an_entry_and_pings_go_as_they_are() {
+    let files = Files::new();
+    let [client, server] = files.pair();
+    let (_server, address) = serve(&["--oscore", &server]);
+    let text = format!("[[credentials]]\nuri = \"coap://{address}/*\"\noscore = \"{client}\"\n");
+    let file = files.secret("conche.toml", text);
+    let got = ask(&["get", &format!("coap://{address}/test"), "--config", &file, "-v"]);
+    assert_eq!((got.status, got.stdout.as_str()), (Some(0), "hello"), "{}", got.stderr);
+    assert!(got.stderr.contains(">   OSCORE: 0x"), "{}", got.stderr);
+    assert_eq!(ask(&["ping", "-c", "1", &format!("coap://{address}"), "--config", &file]).status, Some(0));
+}
+
+#[test]
+fn a_file_that_others_can_read_or_change_is_refused_and_so_is_what_it_does_not_mean() {
+    let (files, _server, address) = lamp();
+    let file = files.secret("conche.toml", entry("coaps://*:*", "lamp.key"));
+    for mode in [0o640, 0o620, 0o604, 0o602] {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("it is ours");
+        let ended = get(address, &file);
+        assert_eq!(ended.status, Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.contains(&format!("run chmod 600 {file}")), "{}", ended.stderr);
+    }
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    for (text, told, line) in [
+        (entry("coaps://*:*", "lamp.key").replace("identity", "identiti"), "did you mean `psk-identity`?", 3),
+        (entry("coaps://*:*", "a") + &entry("coaps://*:*/", "b"), "line 2 has credentials for the same URIs", 6),
+        (entry("http://*", "a"), "coap", 2),
+    ] {
+        let ended = get(address, &files.secret("conche.toml", &text));
+        assert_eq!(ended.status, Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.contains(told), "{told}: {}", ended.stderr);
+        assert!(ended.stderr.contains(&format!("--> {file}:{line}:")), "{}", ended.stderr);
+    }
+    let missing = get(address, "/nothing");
+    assert_eq!(missing.status, Some(1));
+    assert!(missing.stderr.contains("/nothing cannot be read"), "{}", missing.stderr);
+}
