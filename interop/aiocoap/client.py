@@ -1,4 +1,4 @@
-"""The client that `cargo xtask interop` has aiocoap be; the lines that it reads and writes are in ../README.md."""
+"""The client that `cargo xtask interop` has aiocoap be; its arguments and the lines that it reads and writes are in ../README.md."""
 
 import asyncio
 import sys
@@ -8,6 +8,10 @@ from aiocoap import CON, NON, Message
 from aiocoap.numbers.codes import Code
 from aiocoap.numbers.optionnumbers import OptionNumber
 
+import credentials
+
+TRANSPORTS = {"plain": ["udp6"], "psk": ["tinydtls"], "oscore": ["oscore", "udp6"]}
+
 
 class Client:
     def __init__(self, context):
@@ -15,7 +19,8 @@ class Client:
         self.token = None
         # aiocoap chooses tokens itself. This is where it asks itself for the next.
         for interface in context.request_interfaces:
-            interface.next_token = self.chosen_or(interface.next_token)
+            if hasattr(interface, "next_token"):
+                interface.next_token = self.chosen_or(interface.next_token)
 
     def chosen_or(self, next_token):
         def choose():
@@ -72,7 +77,11 @@ class Client:
 
 
 async def main():
-    client = Client(await aiocoap.Context.create_client_context(transports=["udp6"]))
+    mode, directory = sys.argv[1:] or ("plain", None)
+    context = await aiocoap.Context.create_client_context(transports=TRANSPORTS[mode])
+    if mode != "plain":
+        context.client_credentials.load_from_dict({"coap*": credentials.item(mode, directory, "client")})
+    client = Client(context)
     reader = asyncio.StreamReader(limit=1 << 20)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():

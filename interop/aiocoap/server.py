@@ -1,11 +1,15 @@
-"""The server that `cargo xtask interop` has aiocoap be; its resources are in ../README.md."""
+"""The server that `cargo xtask interop` has aiocoap be; its arguments and resources are in ../README.md."""
 
 import asyncio
 import socket
+import sys
 
 import aiocoap
 from aiocoap import CHANGED, CON, CONTENT, CREATED, DELETED, NON, NOT_ACCEPTABLE, NOT_FOUND, PRECONDITION_FAILED, VALID
 from aiocoap import Message, resource
+from aiocoap.credentials import CredentialsMap
+
+import credentials
 
 LARGE = ("0123456789abcdef" * 125).encode()
 
@@ -137,7 +141,21 @@ async def main():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    await aiocoap.Context.create_server_context(site(), bind=("127.0.0.1", port), transports=["udp6"])
+    mode, directory = sys.argv[1:] or ("plain", None)
+    served, clients = site(), CredentialsMap()
+    if mode != "plain":
+        clients.load_from_dict({":client": credentials.item(mode, directory, "server")})
+    if mode == "oscore":
+        # Its modules are there only if aiocoap was installed with them.
+        from aiocoap.oscore_sitewrapper import OscoreSiteWrapper
+
+        served = OscoreSiteWrapper(served, clients)
+    transports = ["tinydtls_server" if mode == "psk" else "udp6"]
+    # For DTLS it adds one to a port, as that of coaps is the next.
+    bind = ("127.0.0.1", port - 1 if mode == "psk" else port)
+    await aiocoap.Context.create_server_context(
+        served, bind=bind, transports=transports, server_credentials=clients
+    )
     print(f"listening 127.0.0.1:{port}", flush=True)
     await asyncio.get_running_loop().create_future()
 

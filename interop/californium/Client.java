@@ -1,9 +1,7 @@
-// The client that `cargo xtask interop` has Californium be; the lines that it reads and writes are in ../README.md.
+// The client that `cargo xtask interop` has Californium be; its arguments and the lines that it reads and writes are in ../README.md.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.util.Arrays;
 import java.util.HexFormat;
 import org.eclipse.californium.core.coap.CoAP;
@@ -20,6 +18,7 @@ import org.eclipse.californium.elements.config.Configuration;
 
 public final class Client {
     static CoapEndpoint endpoint;
+    static Security security;
     /** The request whose resource is observed. */
     static Request observed;
 
@@ -104,6 +103,7 @@ public final class Client {
                 Request request = request(words[0], words[1], words[2]);
                 Arrays.stream(words).skip(3).forEach(word -> add(request, word));
                 request.addMessageObserver(new Listener());
+                security.protect(request);
                 if (request.isObserve()) {
                     observed = request;
                 }
@@ -113,15 +113,12 @@ public final class Client {
     }
 
     public static void main(String[] arguments) throws Exception {
-        CoapConfig.register();
-        Configuration configuration = Configuration.createStandardWithoutFile();
+        Configuration configuration = Security.configuration();
         configuration.set(CoapConfig.MAX_RESOURCE_BODY_SIZE, 65536);
         configuration.set(CoapConfig.MAX_MESSAGE_SIZE, 1024);
         configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, 1024);
-        endpoint = new CoapEndpoint.Builder()
-                .setConfiguration(configuration)
-                .setInetSocketAddress(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0))
-                .build();
+        security = new Security(arguments, true);
+        endpoint = security.endpoint(configuration);
         // It hears the first response to the observed request as well, which the request's own listener tells of.
         endpoint.addNotificationListener((about, response) -> {
             if (observed != null && about.getToken().equals(observed.getToken()) && observed.getResponse() != null) {

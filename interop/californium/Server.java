@@ -1,9 +1,7 @@
-// The server that `cargo xtask interop` has Californium be; its resources are in ../README.md.
+// The server that `cargo xtask interop` has Californium be; its arguments and resources are in ../README.md.
 
 import static org.eclipse.californium.core.coap.CoAP.ResponseCode.*;
 
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -169,17 +167,13 @@ public final class Server {
     }
 
     public static void main(String[] arguments) throws Exception {
-        CoapConfig.register();
-        Configuration configuration = Configuration.createStandardWithoutFile();
+        Configuration configuration = Security.configuration();
         // As the others have it: a body over 64 KiB is refused, and every message has room for 1024 bytes of a block.
         configuration.set(CoapConfig.MAX_RESOURCE_BODY_SIZE, 65536);
         configuration.set(CoapConfig.MAX_MESSAGE_SIZE, 1024);
         configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, 1024);
         CoapServer server = new CoapServer(configuration);
-        CoapEndpoint endpoint = new CoapEndpoint.Builder()
-                .setConfiguration(configuration)
-                .setInetSocketAddress(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0))
-                .build();
+        CoapEndpoint endpoint = new Security(arguments, false).endpoint(configuration);
         server.addEndpoint(endpoint);
         server.add(
                 new Document("test", "hello".getBytes()),

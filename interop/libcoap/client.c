@@ -1,11 +1,14 @@
-/* The client that `cargo xtask interop` has libcoap be; the lines that it reads and writes are in ../README.md. */
+/* The client that `cargo xtask interop` has libcoap be; its arguments and the lines that it reads and writes are in ../README.md. */
 
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <coap3/coap.h>
+#include "credentials.h"
 
+static const char *mode = "plain";
+static const char *credentials; /* their directory */
 static coap_session_t *session;
 static coap_binary_t *observed; /* the token of what is observed */
 static int told;                /* the response to the request that is under way was told */
@@ -58,6 +61,20 @@ static void on_pong(coap_session_t *from, const coap_pdu_t *received, coap_mid_t
   fflush(stdout);
 }
 
+static coap_session_t *open_session(coap_context_t *context, const coap_address_t *address) {
+  int shows = !strcmp(mode, "mutual");
+  if (!strcmp(mode, "psk")) {
+    psk_t psk = read_psk(credentials);
+    coap_dtls_cpsk_t setup = {.version = COAP_DTLS_CPSK_SETUP_VERSION, .psk_info = {psk.identity, psk.key}};
+    return coap_new_client_session_psk2(context, NULL, address, COAP_PROTO_DTLS, &setup);
+  }
+  if (shows || !strcmp(mode, "certificate")) {
+    coap_dtls_pki_t setup = read_pki(credentials, shows ? "client" : NULL, 1);
+    return coap_new_client_session_pki(context, NULL, address, COAP_PROTO_DTLS, &setup);
+  }
+  return coap_new_client_session(context, NULL, address, COAP_PROTO_UDP);
+}
+
 /* A session with the URI's host and port: the one there is, if it is that. */
 static void connect_to(coap_context_t *context, const coap_uri_t *uri) {
   static uint16_t port;
@@ -72,7 +89,7 @@ static void connect_to(coap_context_t *context, const coap_uri_t *uri) {
   address.addr.sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.size = sizeof(address.addr.sin);
   port = uri->port;
-  session = coap_new_client_session(context, NULL, &address, COAP_PROTO_UDP);
+  session = open_session(context, &address);
 }
 
 static void add_uri(const coap_uri_t *uri, coap_optlist_t **options) {
@@ -131,8 +148,10 @@ static void request(coap_context_t *context, int confirmable, const char *method
   coap_send(session, pdu);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
   static char line[200000];
+  if (count == 3)
+    mode = arguments[1], credentials = arguments[2];
   coap_startup();
   coap_set_log_level(LOG_EMERG);
   coap_context_t *context = coap_new_context(NULL);

@@ -1,10 +1,11 @@
-/* The server that `cargo xtask interop` has libcoap be; its resources are in ../README.md. */
+/* The server that `cargo xtask interop` has libcoap be; its arguments and resources are in ../README.md. */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <coap3/coap.h>
+#include "credentials.h"
 
 #define LARGE 2000
 
@@ -247,7 +248,30 @@ static void add_links(coap_context_t *context) {
   add(context, "path/sub3", "sub3");
 }
 
-int main(void) {
+static const coap_bin_const_t *key_of(coap_bin_const_t *identity, coap_session_t *session, void *argument) {
+  psk_t *psk = argument;
+  (void)session;
+  int known = identity->length == psk->identity.length && !memcmp(identity->s, psk->identity.s, identity->length);
+  return known ? &psk->key : NULL;
+}
+
+/* Has clients show who they are as the mode says; the answer is what they speak. */
+static coap_proto_t secure(coap_context_t *context, const char *mode, const char *credentials) {
+  static psk_t psk;
+  if (!strcmp(mode, "psk")) {
+    psk = read_psk(credentials);
+    coap_dtls_spsk_t setup = {.version = COAP_DTLS_SPSK_SETUP_VERSION, .psk_info.key = psk.key};
+    setup.validate_id_call_back = key_of;
+    setup.id_call_back_arg = &psk;
+    coap_context_set_psk2(context, &setup);
+  } else {
+    coap_dtls_pki_t setup = read_pki(credentials, "server", !strcmp(mode, "mutual"));
+    coap_context_set_pki(context, &setup);
+  }
+  return COAP_PROTO_DTLS;
+}
+
+int main(int count, char **arguments) {
   coap_address_t address;
   static char text[LARGE + 1];
   for (size_t i = 0; i < LARGE; i++)
@@ -260,10 +284,11 @@ int main(void) {
   address.addr.sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   coap_context_t *context = coap_new_context(NULL);
   coap_context_set_block_mode(context, COAP_BLOCK_USE_LIBCOAP | COAP_BLOCK_SINGLE_BODY);
+  coap_proto_t protocol = count == 3 ? secure(context, arguments[1], arguments[2]) : COAP_PROTO_UDP;
   coap_endpoint_t *endpoint = NULL;
   for (unsigned port = 20000 + (unsigned)getpid() % 20000; !endpoint; port++) {
     address.addr.sin.sin_port = htons((uint16_t)port);
-    endpoint = coap_new_endpoint(context, &address, COAP_PROTO_UDP);
+    endpoint = coap_new_endpoint(context, &address, protocol);
     if (endpoint)
       printf("listening 127.0.0.1:%u\n", port);
   }

@@ -15,22 +15,32 @@ pub const AIOCOAP: &str = "0.4.17";
 /// The version of Californium that interop/californium/pom.xml names.
 pub const CALIFORNIUM: &str = "3.14.0";
 
+/// That of its OSCORE: after this none was published until 4.0.
+pub const CALIFORNIUM_OSCORE: &str = "3.13.0";
+
 /// What has to be installed for programs in C, on libcoap, and on Californium: a program or a header, and the Debian package that
 /// holds it.
 pub const C: [(&str, &str); 1] = [("gcc", "gcc")];
 pub const LIBCOAP: [(&str, &str); 2] = [C[0], ("/usr/include/coap3/coap.h", "libcoap3-dev")];
+/// What it takes to build tinydtls, which aiocoap has DTLS from: there is no wheel of DTLSSocket.
+const DTLS_SOCKET: [(&str, &str); 5] =
+    [C[0], ("make", "make"), ("autoreconf", "autoconf"), ("aclocal", "automake"), (PYTHON_HEADER, "python3-dev")];
 pub const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
+
+/// Succeeds where a module in C can be compiled for Python.
+const PYTHON_HEADER: &str =
+    "python3 -c import sysconfig as s, os, sys; sys.exit(not os.path.isfile(s.get_path('include') + '/Python.h'))";
 
 /// Links libcoap.
 pub const WITH_LIBCOAP: &[&str] = &["-lcoap-3-notls"];
 
-/// Compiles a C program with these libraries, unless that has been done.
-pub fn compile_c(project: &Project, source: &str, program: &str, libraries: &[&str]) -> Result<()> {
-    if is_current(program, &[source]) {
+/// Compiles a C program with these libraries, unless that has been done. The first of the sources includes the others.
+pub fn compile_c(project: &Project, sources: &[&str], program: &str, libraries: &[&str]) -> Result<()> {
+    if is_current(program, sources) {
         return Ok(());
     }
-    let arguments = ["-Wall", "-Wextra", "-Werror", "-O2", "-o", program, source];
-    Command::new("gcc", arguments.into_iter().chain(libraries.iter().copied())).unshown().run(project)
+    let arguments = ["-Wall", "-Wextra", "-Werror", "-O2", "-o", program].into_iter().chain(sources.first().copied());
+    Command::new("gcc", arguments.chain(libraries.iter().copied())).unshown().run(project)
 }
 
 /// Compiles programs on Californium into this directory, unless that has been done, and fetches it if it is missing. The answer
@@ -38,7 +48,8 @@ pub fn compile_c(project: &Project, source: &str, program: &str, libraries: &[&s
 pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -> Result<String> {
     let libraries = project.target().join("interop/californium/lib");
     let path = format!("{}/*", libraries.display());
-    if !libraries.join(format!("californium-core-{CALIFORNIUM}.jar")).is_file() {
+    let parts = [("californium-core", CALIFORNIUM), ("scandium", CALIFORNIUM), ("cf-oscore", CALIFORNIUM_OSCORE)];
+    if !parts.iter().all(|(part, version)| libraries.join(format!("{part}-{version}.jar")).is_file()) {
         let pom = project.root.join("interop/californium/pom.xml").to_string_lossy().into_owned();
         let output = format!("-DoutputDirectory={}", libraries.display());
         let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
@@ -61,9 +72,11 @@ pub fn aiocoap(project: &Project) -> Result<String> {
     packages::ensure_python(project, "aiocoap", ("aiocoap", AIOCOAP))
 }
 
-/// A Python that has aiocoap with what OSCORE and EDHOC need.
-pub fn aiocoap_with_oscore(project: &Project) -> Result<String> {
-    packages::ensure_python(project, "aiocoap-oscore", ("aiocoap[oscore]", AIOCOAP))
+/// One that has it with OSCORE, EDHOC and DTLS. It is another, so that what is measured remains as it is.
+pub fn secured_aiocoap(project: &Project) -> Result<String> {
+    let needs: Vec<_> = packages::PYTHON.into_iter().chain(DTLS_SOCKET).collect();
+    packages::ensure(project, &needs)?;
+    packages::ensure_python(project, "aiocoap-secured", ("aiocoap[oscore,tinydtls]", AIOCOAP))
 }
 
 /// What is built is no older than what it is built from.

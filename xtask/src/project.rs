@@ -12,6 +12,7 @@ use crate::source;
 const GENERATED: [&str; 6] = ["target", ".git", "results", "artifacts", "coverage", "node_modules"];
 
 /// A checkout of conche.
+#[derive(Clone)]
 pub struct Project {
     /// Its topmost directory.
     pub root: PathBuf,

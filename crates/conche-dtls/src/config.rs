@@ -28,7 +28,8 @@ pub struct Config {
     /// Sessions that are open at once of clients that know the key of one identity; for a new one the one of them that was silent for
     /// longest is closed. `None`, the default, for as many as there may be at all: a key may be that of many.
     pub max_sessions_per_identity: Option<usize>,
-    /// Handshakes that go on at once. One group of sources has no more than what is free for all others.
+    /// Handshakes that go on at once. One group of sources has no more than what is free for all others, and in it a host no more than its share
+    /// once others of the group want theirs.
     pub max_handshakes: usize,
     /// Bytes of the largest handshake message that a peer may send, which bounds what a certificate takes.
     pub max_message: usize,

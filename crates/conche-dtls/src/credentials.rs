@@ -208,6 +208,9 @@ pub enum CredentialsError {
     /// A private key that cannot be read.
     #[error("the private key is no ECDSA key on P-256 or P-384 in PKCS#8 or SEC1, DER or PEM")]
     PrivateKey,
+    /// Each can be read, but one is not of the other.
+    #[error("the private key is not that of the certificate: give the key that the certificate was made for")]
+    Pair,
     /// A server that would let nobody in.
     #[error("a server needs pre-shared keys or a certificate")]
     None,

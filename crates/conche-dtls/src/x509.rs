@@ -19,6 +19,8 @@ use crate::credentials::{CredentialsError, Secret};
 
 /// Bytes of a certificate that a handshake may carry.
 const LARGEST: usize = 8000;
+/// What a private key signs to show whose it is, and nobody takes for anything else.
+const SIGNED: &[u8] = b"conche: is this the key of that certificate?";
 
 /// A certificate with its private key.
 #[derive(Clone, Debug)]
@@ -32,15 +34,16 @@ impl OwnCertificate {
     ///
     /// # Errors
     ///
-    /// One of them cannot be read, or the certificate has more than 8000 bytes.
+    /// One of them cannot be read, or the certificate has more than 8000 bytes, or is of another key.
     pub fn new(certificate: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
         let certificate = certificate.into();
-        let readable = EndEntityCert::try_from(&CertificateDer::from(certificate.as_slice())).is_ok();
-        if !readable || certificate.len() > LARGEST {
-            return Err(CredentialsError::Certificate);
-        }
-        if !crate::engine::is_private_key(&key) {
-            return Err(CredentialsError::PrivateKey);
+        let der = CertificateDer::from(certificate.as_slice());
+        let readable = EndEntityCert::try_from(&der).ok().filter(|_| certificate.len() <= LARGEST);
+        let read = readable.ok_or(CredentialsError::Certificate)?;
+        // The certificate says whether a signature is of its key.
+        let signature = crate::engine::sign(&key, SIGNED).ok_or(CredentialsError::PrivateKey)?;
+        if !ALGORITHMS.iter().any(|algorithm| read.verify_signature(*algorithm, SIGNED, &signature).is_ok()) {
+            return Err(CredentialsError::Pair);
         }
         Ok(Self { certificate, key })
     }
@@ -211,3 +214,6 @@ impl SignatureVerificationAlgorithm for Ecdsa {
         self.hash
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,14 @@
 //! The client that `cargo xtask interop` has conche be: it reads what to do from standard input, a line each, and tells on
-//! standard output what comes of it. The lines are described in interop/README.md.
+//! standard output what comes of it. Its arguments and the lines are described in interop/README.md.
 
 use std::error::Error;
 use std::future::pending;
 use std::io::stdin;
+use std::path::Path;
 
 use conche::client::{Observation, RequestBuilder, Response};
+use conche::oscore::Keys;
+use conche::security::{OwnCertificate, Roots, Secret};
 use conche::{Client, Code, OptionNumber, Token};
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -16,7 +19,12 @@ const BODY_LIMIT: usize = 1 << 20;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let client = Client::builder().body_limit(BODY_LIMIT).build()?;
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let client = match &arguments[..] {
+        [] => Client::builder().body_limit(BODY_LIMIT).build()?,
+        [mode, directory] => secured(mode, Path::new(directory))?,
+        _ => return Err("either no argument was expected, or MODE and DIRECTORY".into()),
+    };
     let (sender, mut lines) = unbounded_channel();
     // Reading standard input cannot be given up, so that it takes a thread which ends with the process.
     std::thread::spawn(move || {
@@ -38,6 +46,27 @@ async fn main() -> Result<()> {
             }
         }
     }
+}
+
+/// A client that shows who it is as the mode says, with the credentials of this directory.
+fn secured(mode: &str, directory: &Path) -> Result<Client> {
+    let builder = Client::builder().body_limit(BODY_LIMIT);
+    let read = |name: &str| std::fs::read(directory.join(name));
+    let builder = match mode {
+        "psk" => {
+            let line = String::from_utf8(read("psk")?)?;
+            let (identity, key) = line.trim_end().split_once(':').ok_or("IDENTITY:KEY was expected")?;
+            builder.psk(identity, Secret::new(key))?
+        }
+        "certificate" => builder.roots(Roots::from_pem(&read("ca.pem")?)?),
+        "mutual" => {
+            let own = OwnCertificate::from_pem(&read("client.pem")?, &read("client.key")?)?;
+            builder.roots(Roots::from_pem(&read("ca.pem")?)?).certificate(own)
+        }
+        "oscore" => builder.oscore(Keys::open(directory.join("oscore-client"))?),
+        _ => return Err(format!("there is no mode {mode}").into()),
+    };
+    Ok(builder.build()?)
 }
 
 /// Does what a line says. What comes of it later comes of the observation.

@@ -59,7 +59,7 @@ pub struct Options {
     /// Print JSON: an object with "schema", "about" and "rows".
     #[arg(long)]
     json: bool,
-    /// Put the tables into docs/performance.md.
+    /// Put the tables into docs/performance.md, after each round.
     #[arg(long)]
     write: bool,
 }
@@ -100,6 +100,15 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         }
     }
 
+    let versions = peers.iter().map(|&peer| Ok((peer, setup::version(project, peer)?))).collect::<Result<Vec<_>>>()?;
+    let date = Command::new("date", ["-u", "+%F"]).unshown().output(project)?.trim().to_owned();
+    let about = |rounds| About {
+        machine: machine.clone(),
+        date: date.clone(),
+        extent: Extent { rounds, ..extent },
+        versions: versions.clone(),
+    };
+
     let mut results = Results::default();
     for round in 1..=extent.rounds {
         for load in Load::ALL.into_iter().filter(|load| is_chosen(&options.loads, load)) {
@@ -122,22 +131,25 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
                 }
             }
         }
+        // A round takes a quarter of an hour with all of them: what is interrupted later has at least those before.
+        if options.write {
+            write(project, &table::text(&results, &about(round)))?;
+        }
     }
 
-    let versions = peers.iter().map(|&peer| Ok((peer, setup::version(project, peer)?)));
-    let date = Command::new("date", ["-u", "+%F"]).unshown().output(project)?.trim().to_owned();
-    let about = About { machine, date, extent, versions: versions.collect::<Result<_>>()? };
-    let text = table::text(&results, &about);
+    let about = about(extent.rounds);
     match options.json {
         true => println!("{}", table::json(&results, &about)?),
-        false => print!("{text}"),
+        false => print!("{}", table::text(&results, &about)),
     }
     if !left_out.is_empty() {
         bail!("{}", left_out.join("\n"));
     }
-    if options.write {
-        let page = PEERS.replaced(&project.read(DOCUMENT)?, &format!("\n{text}")).context(DOCUMENT)?;
-        fs::write(project.root.join(DOCUMENT), page).with_context(|| format!("cannot write {DOCUMENT}"))?;
-    }
     Ok(())
+}
+
+/// Puts the tables into their place in the document.
+fn write(project: &Project, tables: &str) -> Result<()> {
+    let page = PEERS.replaced(&project.read(DOCUMENT)?, &format!("\n{tables}")).context(DOCUMENT)?;
+    fs::write(project.root.join(DOCUMENT), page).with_context(|| format!("cannot write {DOCUMENT}"))
 }

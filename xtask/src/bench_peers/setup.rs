@@ -82,7 +82,7 @@ impl<'a> Setup<'a> {
         packages::ensure(self.project, needs)?;
         let compiled = |part: &str| -> Result<Program> {
             let program = self.built(&format!("{}-{part}", peer.word()));
-            peers::compile_c(self.project, &self.source(peer, &format!("{part}.c")), &program, libraries)?;
+            peers::compile_c(self.project, &[&self.source(peer, &format!("{part}.c"))], &program, libraries)?;
             Ok(vec![program])
         };
         Ok([compiled("server")?, if peer == Peer::Raw { Vec::new() } else { compiled("client")? }])

@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::process::{self, Stdio};
-use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -55,17 +54,10 @@ impl Command {
         Ok(String::from_utf8_lossy(&self.judged(project, Stdio::piped())?).into_owned())
     }
 
-    /// Runs it at a low priority while `work` is done, for work that waits more than it computes.
-    ///
-    /// # Errors
-    /// If either fails; of both, the error is that of `work`.
-    pub fn beside(self, project: &Project, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    /// The same at a low priority: it takes what others leave of the processor.
+    pub fn patient(self) -> Self {
         let arguments = ["-n", "10", self.program.as_str()].map(str::to_owned).into_iter().chain(self.arguments);
-        let patient = Self { program: "nice".to_owned(), arguments: arguments.collect(), ..self };
-        thread::scope(|scope| {
-            let command = scope.spawn(|| patient.run(project));
-            work().and(command.join().expect("a command does not panic"))
-        })
+        Self { program: "nice".to_owned(), arguments: arguments.collect(), ..self }
     }
 
     fn judged(self, project: &Project, stdout: Stdio) -> Result<Vec<u8>> {
@@ -110,12 +102,11 @@ mod tests {
     }
 
     #[test]
-    fn a_command_and_the_work_beside_it_both_have_to_succeed() {
+    fn a_patient_command_gives_way_to_others() {
         let project = Project::find().expect("a checkout");
-        let beside = |program: &str, work: fn() -> Result<()>| Command::new(program, []).beside(&project, work);
-        assert!(beside("true", || Ok(())).is_ok());
-        assert!(beside("false", || Ok(())).is_err());
-        assert!(beside("true", || bail!("not done")).is_err());
+        let own: i32 = Command::new("nice", []).output(&project).expect("it runs").trim().parse().expect("a number");
+        let patient = Command::new("nice", []).patient().output(&project).expect("it runs");
+        assert_eq!(patient.trim(), (own + 10).min(19).to_string());
     }
 
     #[test]

@@ -12,11 +12,18 @@ use crate::peers;
 use crate::project::{Project, TextFile};
 use crate::source::{self, Token};
 
+/// Installs what these need and compiles the peers' programs, if that has not been done.
+pub fn prepare(project: &Project) -> Result<()> {
+    packages::ensure_programs(project)?;
+    packages::ensure_pyarrow(project)?;
+    interop::prepare(project)
+}
+
 /// Installs what these need, if it is missing, and runs them.
 pub fn run(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
     let python = packages::ensure_pyarrow(project)?;
-    let aiocoap = peers::aiocoap_with_oscore(project)?;
+    let aiocoap = peers::secured_aiocoap(project)?;
     let tests = tests_with_needs(&project.files()?);
     if tests.is_empty() {
         bail!("no test is marked `#[ignore = \"needs …\"]`; the interop tests must be");
@@ -25,13 +32,10 @@ pub fn run(project: &Project) -> Result<()> {
     let names: Vec<_> = tests.values().flatten().map(String::as_str).collect();
     // The features of the step `test`, so that nothing is compiled again.
     let line = format!("test --workspace --all-features {} -- --ignored {}", targets.join(" "), names.join(" "));
-    // Peers wait for one another most of the time: meanwhile, what the step `readme` needs is compiled.
-    Command::cargo("build --release --quiet").beside(project, || {
-        // With this, a test that would skip itself for want of its program fails.
-        let tests = Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1");
-        tests.env("CONCHE_PYTHON", &python).env("CONCHE_AIOCOAP", &aiocoap).run(project)?;
-        interop::run(project, &interop::Options::check())
-    })
+    // With this, a test that would skip itself for want of its program fails.
+    let tests = Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1");
+    tests.env("CONCHE_PYTHON", &python).env("CONCHE_AIOCOAP", &aiocoap).run(project)?;
+    interop::run(project, &interop::Options::check())
 }
 
 /// The names of tests that need programs, by the arguments that choose their target.

@@ -2,11 +2,13 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`ahead`] | what is installed and compiled before the step that needs it |
 //! | [`command`] | a command that is shown, run and judged |
 //! | [`interop`] | the tests that need other programs |
 //! | [`own`] | a controller of one's own, from a crate that the command writes |
 //! | [`packages`] | what the machine must have: compiler targets, Debian packages |
 
+mod ahead;
 pub mod command;
 mod interop;
 mod own;
@@ -18,6 +20,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::project::Project;
 use crate::{compliance, papers, readme, tidy};
+use ahead::Ahead;
 use command::Command;
 
 /// What to run.
@@ -36,6 +39,8 @@ struct Step {
     what: &'static str,
     /// What to do when it fails.
     advice: &'static str,
+    /// What can be done for it while earlier steps run.
+    ahead: Option<fn(&Project) -> Result<()>>,
     run: fn(&Project) -> Result<()>,
 }
 
@@ -44,24 +49,28 @@ const STEPS: [Step; 13] = [
         name: "fmt",
         what: "the sources are formatted",
         advice: "run `cargo fmt --all`",
+        ahead: None,
         run: |project| Command::cargo("fmt --all --check").run(project),
     },
     Step {
         name: "tidy",
         what: "headers, lengths, invariants, layers, links, origins of data, licences",
         advice: "mend the lines listed above; `cargo xtask tidy` runs this step alone",
+        ahead: None,
         run: tidy::run,
     },
     Step {
         name: "clippy",
         what: "no warning of the compiler or of clippy, with and without the optional features; benches compile",
         advice: "mend the warnings; an `#[allow]` needs a `reason`",
+        ahead: None,
         run: clippy,
     },
     Step {
         name: "doc",
         what: "the documentation builds without a warning",
         advice: "mend the links and missing documentation named above",
+        ahead: None,
         run: |project| {
             Command::cargo("doc --workspace --all-features --no-deps").env("RUSTDOCFLAGS", "-D warnings").run(project)
         },
@@ -70,57 +79,66 @@ const STEPS: [Step; 13] = [
         name: "embedded",
         what: "conche-cc and conche-proto build for microcontrollers without an operating system",
         advice: "these crates are no_std: use core and alloc, and dependencies with `default-features = false`",
+        ahead: None,
         run: embedded,
     },
     Step {
         name: "examples",
         what: "the examples build, and those that need nobody else run",
         advice: "adapt the example that fails to the changed interface, or mend what it shows",
+        ahead: None,
         run: examples,
     },
     Step {
         name: "test",
         what: "the README's test command, and the controllers without a heap",
         advice: "run the failed test alone: `cargo test -p CRATE --all-features NAME`",
+        ahead: None,
         run: test,
     },
     Step {
         name: "own",
         what: "a crate that `conche new-controller` writes passes its tests, and such a controller is in every paper",
         advice: "run `conche new-controller my-rto --directory target/my-rto` and its tests; adapt src/new_controller/template",
+        ahead: None,
         run: own::run,
     },
     Step {
         name: "interop",
         what: "tests that need other programs, and docs/interop.md is what the cases give against libcoap, aiocoap, Californium",
         advice: "run what failed alone: `cargo test -p CRATE NAME -- --ignored`, `cargo xtask interop --case ID --peer NAME`",
+        ahead: Some(interop::prepare),
         run: interop::run,
     },
     Step {
         name: "fuzz",
         what: "the fuzz targets are formatted and compile",
         advice: "run `cargo fmt --manifest-path fuzz/Cargo.toml`, and adapt the target to the changed interface",
+        ahead: Some(check_fuzz_targets),
         run: |project| {
             Command::cargo("fmt --manifest-path fuzz/Cargo.toml --check").run(project)?;
-            Command::cargo("check --manifest-path fuzz/Cargo.toml").run(project)
+            check_fuzz_targets(project)
         },
     },
     Step {
         name: "compliance",
         what: "every requirement of RFC 7252 §4 and §5 has a test",
         advice: "write the test and name the requirement in a comment: `// RFC 7252 §4.2 (Q08)`",
+        ahead: None,
         run: |project| compliance::run(project, &compliance::Options::default()),
     },
     Step {
         name: "readme",
         what: "the commands of the README and the guide work, or fail as they say; the README's code is that of an example",
         advice: "mend the document, or what it promises",
+        ahead: Some(build_command),
         run: readme::run,
     },
     Step {
         name: "papers",
         what: "the papers give the figures that are recorded in scenarios/recorded",
         advice: "find out why the figures listed above moved; if it is meant, `cargo xtask papers --record`, and say so",
+        ahead: None,
         run: |project| papers::run(project, &papers::Options::default()),
     },
 ];
@@ -134,11 +152,14 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         return Ok(());
     }
     let steps = chosen(&options.steps)?;
+    // Whoever chooses steps wants them soon, and nothing else.
+    let ahead = options.steps.is_empty().then(|| Ahead::begin(project, &steps));
     let start = Instant::now();
     for (step, number) in steps.iter().zip(1..) {
         println!("\n=== [{number}/{}] {}: {}", steps.len(), step.name, step.what);
         let step_start = Instant::now();
-        (step.run)(project).map_err(|error| {
+        let prepared = ahead.as_ref().map_or(Ok(()), |ahead| ahead.wait_for(step));
+        prepared.and_then(|()| (step.run)(project)).map_err(|error| {
             let Step { name, advice, .. } = step;
             anyhow!("step `{name}` failed: {error:#}\nWhat to do: {advice}.\nThen again: cargo xtask ci {name}")
         })?;
@@ -203,6 +224,14 @@ fn examples(project: &Project) -> Result<()> {
         Command::new(&directory.join(example).to_string_lossy(), []).run(project)?;
     }
     Ok(())
+}
+
+fn check_fuzz_targets(project: &Project) -> Result<()> {
+    Command::cargo("check --quiet --manifest-path fuzz/Cargo.toml").patient().run(project)
+}
+
+fn build_command(project: &Project) -> Result<()> {
+    Command::cargo("build --release --quiet").patient().run(project)
 }
 
 fn test(project: &Project) -> Result<()> {

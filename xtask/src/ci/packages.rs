@@ -26,7 +26,7 @@ pub fn ensure_pyarrow(project: &Project) -> Result<String> {
 }
 
 /// Installs a package of the Python index, if it is missing, into a virtual environment of this name in `target/interop`, and
-/// names the Python that has it.
+/// names the Python that has it. Of a package with extras the environment is asked for the package alone.
 pub fn ensure_python(project: &Project, environment: &str, (package, version): (&str, &str)) -> Result<String> {
     let directory = project.target().join("interop").join(environment).to_string_lossy().into_owned();
     let python = format!("{directory}/bin/python");

@@ -38,9 +38,9 @@ impl Requirement {
         }
     }
 
-    /// It concerns messages or exchanges, which are what conche is about: RFC 7252 §3 to §5.
+    /// It concerns messages or exchanges, which are what conche is about, or their security: RFC 7252 §3 to §5 and §9.
     fn is_core(&self) -> bool {
-        ["3", "4", "5"].contains(&self.section.split('.').next().unwrap_or_default())
+        ["3", "4", "5", "9"].contains(&self.section.split('.').next().unwrap_or_default())
     }
 }
 
@@ -65,8 +65,6 @@ pub enum DeferralKind {
     Observe,
     /// Multicast (RFC 7252 §8).
     Multicast,
-    /// DTLS (RFC 7252 §9).
-    Dtls,
     /// Protection of sources that have not been validated (RFC 7252 §11.3).
     Amplification,
     /// Conche deviates on purpose.
@@ -214,7 +212,7 @@ pub mod tests {
     #[test]
     fn a_core_requirement_cannot_wait_but_conche_may_deviate_from_it() {
         let deferred = |kind| format!("{BOTH}Q01 = {{ kind = \"{kind}\", reason = \"r\" }}\n");
-        assert_eq!(matrix(&deferred("dtls"), &[]).1.len(), 1);
+        assert_eq!(matrix(&deferred("multicast"), &[]).1.len(), 1);
         assert_eq!(matrix(&deferred("deviation"), &[]).1, Vec::<String>::new());
     }
 
@@ -222,7 +220,9 @@ pub mod tests {
     fn a_deferral_of_something_tested_or_unknown_is_refused() {
         assert_eq!(matrix(BOTH, &[("Q01", "7252 §4.2"), ("Q02", "7252 §8.1")]).1.len(), 1);
         assert_eq!(
-            matrix(&format!("{BOTH}Q99 = {{ kind = \"dtls\", reason = \"r\" }}\n"), &[("Q01", "7252 §4.2")]).1.len(),
+            matrix(&format!("{BOTH}Q99 = {{ kind = \"multicast\", reason = \"r\" }}\n"), &[("Q01", "7252 §4.2")])
+                .1
+                .len(),
             1
         );
     }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 use serde::Deserialize;
 
+use super::mode::Mode;
 use super::party::{Peer, Role};
 use crate::project::Project;
 
@@ -68,19 +70,24 @@ pub struct Step {
     pub keep: BTreeMap<String, String>,
 }
 
-/// All cases.
+/// The cases that are run without protection.
 pub fn read(project: &Project) -> Result<Vec<Case>> {
+    FILES.into_iter().map(|name| read_file(project, name)).collect::<Result<Vec<_>>>().map(|files| files.concat())
+}
+
+/// Those that are run with each mode that protects.
+pub fn secured(project: &Project) -> Result<Vec<Case>> {
+    read_file(project, "secured")
+}
+
+fn read_file(project: &Project, name: &str) -> Result<Vec<Case>> {
     #[derive(Deserialize)]
     struct File {
         case: Vec<Case>,
     }
-    let mut cases: Vec<Case> = Vec::new();
-    for name in FILES {
-        let path = format!("interop/cases/{name}.toml");
-        let file: File = toml::from_str(&project.read(&path)?).context(path)?;
-        cases.extend(file.case);
-    }
-    Ok(cases)
+    let path = format!("interop/cases/{name}.toml");
+    let file: File = toml::from_str(&project.read(&path)?).context(path)?;
+    Ok(file.case)
 }
 
 /// A case that is not expected to pass with some peers in some roles.
@@ -89,6 +96,9 @@ pub fn read(project: &Project) -> Result<Vec<Case>> {
 pub struct Exception {
     /// Which cases: an id, or its beginning and `*`.
     pub cases: Vec<String>,
+    /// In which modes; without protection, if there is none.
+    #[serde(default)]
+    pub modes: Vec<Mode>,
     /// Which peers; all, if there is none.
     #[serde(default)]
     pub peers: Vec<Peer>,
@@ -150,12 +160,16 @@ pub enum Excepted {
 
 impl Exception {
     /// Whether it is about this.
-    pub fn covers(&self, case: &str, peer: Peer, role: Role) -> bool {
+    pub fn covers(&self, case: &str, mode: Mode, peer: Peer, role: Role) -> bool {
+        let in_mode = self.modes.contains(&mode) || self.modes.is_empty() && mode == Mode::Plain;
         let named = self.cases.iter().any(|pattern| match pattern.strip_suffix('*') {
             Some(beginning) => case.starts_with(beginning),
             None => case == pattern,
         });
-        named && (self.peers.is_empty() || self.peers.contains(&peer)) && self.role.is_none_or(|only| only == role)
+        in_mode
+            && named
+            && (self.peers.is_empty() || self.peers.contains(&peer))
+            && self.role.is_none_or(|only| only == role)
     }
 }
 
@@ -169,10 +183,12 @@ pub fn exceptions(project: &Project, cases: &[Case]) -> Result<Vec<Exception>> {
     let path = "interop/exceptions.toml";
     let file: File = toml::from_str(&project.read(path)?).context(path)?;
     for exception in &file.exception {
-        let about = |case: &Case| {
-            Role::ALL.iter().any(|&role| Peer::ALL.iter().any(|&peer| exception.covers(&case.id, peer, role)))
-        };
-        if !cases.iter().any(about) {
+        let mut modes = Mode::value_variants().iter();
+        let is_about_one = modes.any(|&mode| {
+            let covers = |case: &Case, peer| Role::ALL.iter().any(|&role| exception.covers(&case.id, mode, peer, role));
+            cases.iter().any(|case| mode.peers().iter().any(|&peer| covers(case, peer)))
+        });
+        if !is_about_one {
             bail!("{path}: there is no case {:?}", exception.cases);
         }
         let differs = exception.result == Excepted::PeerDiffers;
@@ -202,7 +218,8 @@ mod tests {
     #[test]
     fn every_case_is_well_formed_and_has_an_id_of_its_own() {
         let project = Project::find().expect("a checkout");
-        let cases = read(&project).expect("they are well-formed");
+        let mut cases = read(&project).expect("they are well-formed");
+        cases.extend(secured(&project).expect("they are well-formed"));
         let exceptions = exceptions(&project, &cases).expect("they are about cases");
         for (at, case) in cases.iter().enumerate() {
             assert!(!cases[..at].iter().any(|other| other.id == case.id), "{} is there twice", case.id);
@@ -264,6 +281,7 @@ mod tests {
         let cases = vec!["OBS_*".to_owned(), "CORE_31".to_owned()];
         let exception = Exception {
             cases,
+            modes: Vec::new(),
             peers: vec![Peer::Aiocoap],
             role: Some(Role::Client),
             result: Excepted::NotYet,
@@ -271,10 +289,14 @@ mod tests {
             step: None,
             instead: None,
         };
-        assert!(exception.covers("OBS_01", Peer::Aiocoap, Role::Client));
-        assert!(exception.covers("CORE_31", Peer::Aiocoap, Role::Client));
-        assert!(!exception.covers("CORE_30", Peer::Aiocoap, Role::Client));
-        assert!(!exception.covers("OBS_01", Peer::Libcoap, Role::Client));
-        assert!(!exception.covers("OBS_01", Peer::Aiocoap, Role::Server));
+        assert!(exception.covers("OBS_01", Mode::Plain, Peer::Aiocoap, Role::Client));
+        assert!(exception.covers("CORE_31", Mode::Plain, Peer::Aiocoap, Role::Client));
+        assert!(!exception.covers("CORE_30", Mode::Plain, Peer::Aiocoap, Role::Client));
+        assert!(!exception.covers("OBS_01", Mode::Plain, Peer::Libcoap, Role::Client));
+        assert!(!exception.covers("OBS_01", Mode::Plain, Peer::Aiocoap, Role::Server));
+        assert!(!exception.covers("OBS_01", Mode::Oscore, Peer::Aiocoap, Role::Client));
+        let in_a_mode = Exception { modes: vec![Mode::Oscore], ..exception };
+        assert!(in_a_mode.covers("OBS_01", Mode::Oscore, Peer::Aiocoap, Role::Client));
+        assert!(!in_a_mode.covers("OBS_01", Mode::Plain, Peer::Aiocoap, Role::Client));
     }
 }

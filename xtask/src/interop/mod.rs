@@ -1,10 +1,12 @@
-//! `cargo xtask interop`: the ETSI and IRISA test cases against libcoap, aiocoap and Californium, in both roles.
+//! `cargo xtask interop`: the ETSI and IRISA test cases against libcoap, aiocoap and Californium, in both roles, and some cases of
+//! our own in each mode that protects what is said.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`action`] | what a client is told to do |
 //! | [`ladder`] | what must be seen on the wire |
 //! | [`case`] | the cases and exceptions, read from `interop/` |
+//! | [`mode`] | how messages are protected, and whether they are |
 //! | [`tap`] | the relay that sees, and loses, datagrams |
 //! | [`party`] | clients and servers, ours and the peers' |
 //! | [`setup`] | what must be installed and built |
@@ -14,6 +16,7 @@
 mod action;
 mod case;
 mod ladder;
+mod mode;
 mod party;
 mod report;
 mod run;
@@ -29,16 +32,20 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::project::Project;
 use case::{Case, Excepted, Exception};
+use mode::Mode;
 use party::{Peer, Role};
-use report::{Column, Outcome};
+use report::{Column, Outcome, Row, Table};
 use run::Pair;
 use setup::Setup;
 
 /// Where the results are kept.
 const DOCUMENT: &str = "docs/interop.md";
 
-/// Cases that are under way at a time in each column.
+/// Cases without protection that are under way at a time in each column.
 const LANES: usize = 4;
+
+/// The same of those with it, which do not wait for long, and of which each mode has processes of its own.
+const SECURED_LANES: usize = 1;
 
 /// Why a case is not run against others.
 const TAKES_LONG: &str = "It takes minutes or days, which only pass in virtual time, with us in both roles.";
@@ -50,18 +57,22 @@ pub struct Options {
     #[arg(long)]
     json: bool,
     /// Leave docs/interop.md alone; fail if it is not what this run would write.
-    #[arg(long, conflicts_with_all = ["case", "peer", "role", "between"])]
+    #[arg(long, conflicts_with_all = ["case", "mode", "peer", "role", "between"])]
     check: bool,
     /// Run the cases whose ids begin so only, also those that are `not yet`.
     #[arg(long, value_name = "ID")]
     case: Option<String>,
+    /// Run in this mode only.
+    #[arg(long)]
+    mode: Option<Mode>,
     /// Run with this peer only.
     #[arg(long)]
     peer: Option<Peer>,
     /// Run with us in this role only.
     #[arg(long)]
     role: Option<Role>,
-    /// Run a client and a server of these peers against each other, to tell whose a defect is.
+    /// Run a client and a server of these peers against each other, to tell whose a defect is; without protection, unless there is
+    /// a mode.
     #[arg(long, value_names = ["CLIENT", "SERVER"], num_args = 2, conflicts_with_all = ["peer", "role"])]
     between: Vec<Peer>,
 }
@@ -73,32 +84,87 @@ impl Options {
     }
 
     fn is_partial(&self) -> bool {
-        self.case.is_some() || self.peer.is_some() || self.role.is_some()
+        self.case.is_some() || self.mode.is_some() || self.peer.is_some() || self.role.is_some()
     }
+
+    /// Those cases that are chosen, in those of these modes that are.
+    fn rows<'a>(&self, modes: &[Mode], cases: &'a [Case]) -> Vec<Row<'a>> {
+        let modes = modes.iter().filter(|mode| self.mode.is_none_or(|only| only == **mode));
+        let rows = modes.flat_map(|&mode| cases.iter().map(move |case| Row { mode, case }));
+        rows.filter(|row| self.case.as_ref().is_none_or(|beginning| row.case.id.starts_with(beginning))).collect()
+    }
+
+    fn peers(&self, mode: Mode) -> Vec<Peer> {
+        mode.peers().iter().copied().filter(|peer| self.peer.is_none_or(|only| only == *peer)).collect()
+    }
+}
+
+/// Installs the peers and compiles our programs on them, as far as that has not been done.
+pub fn prepare(project: &Project) -> Result<()> {
+    let peers: Vec<_> = Peer::ALL.into_iter().filter(|peer| *peer != Peer::Conche).collect();
+    Setup::prepare(project, &peers).map(drop)
 }
 
 /// Runs the cases, prints the results, and writes or checks docs/interop.md.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
-    let all = case::read(project)?;
-    let exceptions = case::exceptions(project, &all)?;
-    let chosen = |case: &Case| options.case.as_ref().is_none_or(|beginning| case.id.starts_with(beginning));
-    let cases: Vec<_> = all.into_iter().filter(chosen).collect();
+    let (plain, secured) = (case::read(project)?, case::secured(project)?);
+    let exceptions = case::exceptions(project, &[&plain[..], &secured[..]].concat())?;
+    let rows = [options.rows(&[Mode::Plain], &plain), options.rows(&Mode::SECURED, &secured)];
     if let [client, server] = options.between[..] {
-        return between(project, client, server, &cases);
+        let [plain, secured] = rows;
+        let rows = if options.mode.is_none() { plain } else { [plain, secured].concat() };
+        return between(project, client, server, rows);
     }
 
-    let peers: Vec<_> = Peer::ALL.into_iter().filter(|peer| options.peer.is_none_or(|only| only == *peer)).collect();
-    let needed: Vec<_> = Peer::ALL.into_iter().filter(|peer| *peer == Peer::Conche || peers.contains(peer)).collect();
+    let is_needed = |peer: Peer| {
+        let mut modes = rows.iter().filter_map(|rows| rows.first());
+        peer == Peer::Conche || modes.any(|row| options.peers(row.mode).contains(&peer))
+    };
+    let needed: Vec<_> = Peer::ALL.into_iter().filter(|peer| is_needed(*peer)).collect();
     let setup = Setup::prepare(project, &needed)?;
+    let runs = rows.into_iter().zip([LANES, SECURED_LANES]).filter(|(rows, _)| !rows.is_empty());
+    let tables =
+        runs.map(|(rows, lanes)| table(rows, &exceptions, &setup, options, lanes)).collect::<Result<Vec<_>>>()?;
+
+    if options.json {
+        println!("{}", report::json(&tables)?);
+    } else {
+        print!("{}", report::text(&tables));
+    }
+    if !options.is_partial() {
+        let document = report::markdown(&tables);
+        if !options.check {
+            fs::write(project.root.join(DOCUMENT), &document).with_context(|| format!("cannot write {DOCUMENT}"))?;
+        } else if project.read(DOCUMENT)? != document {
+            bail!("{DOCUMENT} is not what this run gives; `cargo xtask interop` writes it");
+        }
+    }
+    let outcomes = tables.iter().flat_map(|table| &table.columns).flat_map(|column| &column.outcomes);
+    let failed = outcomes.filter(|outcome| outcome.name() == "FAIL").count();
+    if failed > 0 {
+        bail!("{failed} results are not as expected; they are told above");
+    }
+    Ok(())
+}
+
+/// Runs these cases with all peers in both roles of ours, all at the same time.
+fn table<'a>(
+    rows: Vec<Row<'a>>,
+    exceptions: &[Exception],
+    setup: &Setup,
+    options: &Options,
+    lanes: usize,
+) -> Result<Table<'a>> {
+    let peers = rows.first().map(|row| options.peers(row.mode)).unwrap_or_default();
     // Against ourselves we have both roles at once.
     let pairs = Role::ALL.iter().flat_map(|&role| peers.iter().map(move |&peer| (peer, role)));
     let pairs = pairs.filter(|&(peer, role)| peer != Peer::Conche || role == Role::Server);
     let pairs: Vec<_> = pairs.filter(|(_, role)| options.role.is_none_or(|only| only == *role)).collect();
     let columns = thread::scope(|scope| {
         let column = |(peer, role)| {
-            let (cases, exceptions, setup) = (&cases, &exceptions, &setup);
+            let rows = &rows;
             scope.spawn(move || {
-                let outcomes = outcomes(cases, exceptions, peer, role, setup, options)?;
+                let outcomes = outcomes(rows, exceptions, peer, role, setup, options, lanes)?;
                 Ok(Column { peer, role, outcomes })
             })
         };
@@ -106,66 +172,53 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         let finished = running.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a run panicked"))?);
         finished.collect::<Result<Vec<_>>>()
     })?;
-
-    if options.json {
-        println!("{}", report::json(&cases, &columns)?);
-    } else {
-        print!("{}", report::text(&cases, &columns));
-    }
-    if !options.is_partial() {
-        let document = report::markdown(&cases, &columns);
-        if !options.check {
-            fs::write(project.root.join(DOCUMENT), &document).with_context(|| format!("cannot write {DOCUMENT}"))?;
-        } else if project.read(DOCUMENT)? != document {
-            bail!("{DOCUMENT} is not what this run gives; `cargo xtask interop` writes it");
-        }
-    }
-    let failed = columns.iter().flat_map(|column| &column.outcomes).filter(|outcome| outcome.name() == "FAIL").count();
-    if failed > 0 {
-        bail!("{failed} results are not as expected; they are told above");
-    }
-    Ok(())
+    Ok(Table { rows, columns })
 }
 
 /// All cases with one peer in one role of ours. Several are under way at a time, each between a client and a server of its
 /// own: most of their time is spent in waiting.
 fn outcomes(
-    cases: &[Case],
+    rows: &[Row<'_>],
     exceptions: &[Exception],
     peer: Peer,
     role: Role,
     setup: &Setup,
     options: &Options,
+    lanes: usize,
 ) -> Result<Vec<Outcome>> {
     let (client, server) = match role {
         Role::Client => (Peer::Conche, peer),
         Role::Server => (peer, Peer::Conche),
     };
     // What takes long begins first, so that nothing waits for it in the end.
-    let mut order: Vec<_> = (0..cases.len()).collect();
-    order.sort_by_key(|&at| Reverse(cases[at].patience()));
+    let mut order: Vec<_> = (0..rows.len()).collect();
+    order.sort_by_key(|&at| Reverse(rows[at].case.patience()));
     let next = AtomicUsize::new(0);
     let lane = || {
-        let (mut pair, mut done) = (Pair::new(client, server, setup), Vec::new());
+        let (mut pair, mut done) = (Pair::new(client, server, Mode::Plain, setup), Vec::new());
         while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let case = &cases[at];
+            let Row { mode, case } = rows[at];
+            if pair.mode() != mode {
+                pair = Pair::new(client, server, mode, setup);
+            }
             // Against ourselves we are both.
             let covers = |exception: &&Exception| {
                 let roles = Role::ALL.iter().filter(|&&ours| ours == role || peer == Peer::Conche);
-                roles.into_iter().any(|&ours| exception.covers(&case.id, peer, ours))
+                roles.into_iter().any(|&ours| exception.covers(&case.id, mode, peer, ours))
             };
             let exception = exceptions.iter().find(covers);
             let outcome = outcome(case, exception, &mut pair, options.case.is_some());
             if let Outcome::Fail(why) = &outcome {
-                eprintln!("{}, client {}, server {}: {why}", case.id, client.name(), server.name());
+                let (id, mode) = (&case.id, mode.title());
+                eprintln!("{id}, {mode}, client {}, server {}: {why}", client.name(), server.name());
             }
             done.push((at, outcome));
         }
         done
     };
     let mut done = thread::scope(|scope| {
-        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
-        let finished = lanes.into_iter().map(|lane| lane.join().map_err(|_| anyhow!("a run panicked")));
+        let running: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
+        let finished = running.into_iter().map(|lane| lane.join().map_err(|_| anyhow!("a run panicked")));
         finished.collect::<Result<Vec<_>>>()
     })?
     .concat();
@@ -195,10 +248,13 @@ fn outcome(case: &Case, exception: Option<&Exception>, pair: &mut Pair<'_>, even
 }
 
 /// Two peers against each other. What fails there is theirs, or the case's.
-fn between(project: &Project, client: Peer, server: Peer, cases: &[Case]) -> Result<()> {
+fn between(project: &Project, client: Peer, server: Peer, rows: Vec<Row<'_>>) -> Result<()> {
     let setup = Setup::prepare(project, &[client, server])?;
-    let mut pair = Pair::new(client, server, &setup);
-    for case in cases.iter().filter(|case| case.virtual_time.is_none()) {
+    let mut pair = Pair::new(client, server, Mode::Plain, &setup);
+    for Row { mode, case } in rows.into_iter().filter(|row| row.case.virtual_time.is_none()) {
+        if pair.mode() != mode {
+            pair = Pair::new(client, server, mode, &setup);
+        }
         match pair.run(case) {
             Ok(()) => println!("{:<16} pass  {}", case.id, case.title),
             Err(error) => println!("{:<16} FAIL  {}\n    {error:#}", case.id, case.title),

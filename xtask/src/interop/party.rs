@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -12,15 +13,20 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::action::{self, Action, Stop};
+use super::mode::Mode;
 use super::setup::Setup;
 use crate::peers::Process;
 
 /// An implementation of CoAP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Peer {
     /// Debian's libcoap.
     Libcoap,
+    /// The same on OpenSSL.
+    LibcoapOpenssl,
+    /// The same on GnuTLS.
+    LibcoapGnutls,
     /// aiocoap of PyPI.
     Aiocoap,
     /// Californium of Maven Central.
@@ -30,13 +36,16 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// In the order of the report.
-    pub const ALL: [Self; 4] = [Self::Libcoap, Self::Aiocoap, Self::Californium, Self::Conche];
+    /// All of them, whatever they are run with.
+    pub const ALL: [Self; 6] =
+        [Self::Libcoap, Self::LibcoapOpenssl, Self::LibcoapGnutls, Self::Aiocoap, Self::Californium, Self::Conche];
 
     /// Its name, as its authors write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Libcoap => "libcoap",
+            Self::LibcoapOpenssl => "libcoap (OpenSSL)",
+            Self::LibcoapGnutls => "libcoap (GnuTLS)",
             Self::Aiocoap => "aiocoap",
             Self::Californium => "Californium",
             Self::Conche => "conche",
@@ -59,6 +68,13 @@ impl Role {
     pub const ALL: [Self; 2] = [Self::Client, Self::Server];
 }
 
+/// How client and server protect what they say, and the directory of what that takes.
+#[derive(Clone, Copy)]
+pub struct Protection<'a> {
+    pub mode: Mode,
+    pub credentials: &'a Path,
+}
+
 /// What a client tells its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
@@ -79,9 +95,9 @@ pub struct Server {
 
 impl Server {
     /// Starts one, and waits until it listens.
-    pub fn start(peer: Peer, setup: &Setup) -> Result<Self> {
-        let process =
-            setup.program(peer, Role::Server).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    pub fn start(peer: Peer, protection: Protection<'_>, setup: &Setup) -> Result<Self> {
+        let mut command = setup.program(peer, Role::Server, protection);
+        let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut process = Process(process.with_context(|| format!("cannot start the server of {}", peer.name()))?);
         let lines = lines(process.0.stdout.take().context("it is piped")?);
         let line = lines.recv_timeout(Duration::from_secs(60)).unwrap_or_default();
@@ -96,21 +112,22 @@ impl Server {
 /// A client.
 pub struct Client {
     input: ChildStdin,
+    scheme: &'static str,
     told: Receiver<Told>,
     process: Process,
 }
 
 impl Client {
     /// Starts one.
-    pub fn start(peer: Peer, setup: &Setup) -> Result<Self> {
+    pub fn start(peer: Peer, protection: Protection<'_>, setup: &Setup) -> Result<Self> {
         let (telling, told) = mpsc::channel();
-        let mut command = setup.program(peer, Role::Client);
+        let mut command = setup.program(peer, Role::Client, protection);
         let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut process = Process(process.with_context(|| format!("cannot start the client of {}", peer.name()))?);
         let input = process.0.stdin.take().context("it is piped")?;
         let lines = lines(process.0.stdout.take().context("it is piped")?);
         thread::spawn(move || lines.iter().map(|line| told_by(&line)).try_for_each(|told| telling.send(told)));
-        Ok(Self { input, told, process })
+        Ok(Self { input, scheme: protection.mode.scheme(), told, process })
     }
 
     /// Has it do something with the server at this address. What comes of it, it tells later.
@@ -118,7 +135,7 @@ impl Client {
         if *action == Action::Off {
             return self.process.0.kill().context("the client cannot be switched off");
         }
-        let Some(line) = line(action, server) else { return Ok(()) };
+        let Some(line) = line(action, self.scheme, server) else { return Ok(()) };
         writeln!(self.input, "{line}").and_then(|()| self.input.flush()).context("the client has ended")
     }
 
@@ -139,15 +156,15 @@ fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
 }
 
 /// An action as the clients read it.
-fn line(action: &Action, server: SocketAddr) -> Option<String> {
+fn line(action: &Action, scheme: &str, server: SocketAddr) -> Option<String> {
     Some(match action {
         Action::Wait | Action::Off => return None,
-        Action::Ping => format!("ping coap://{server}"),
+        Action::Ping => format!("ping {scheme}://{server}"),
         Action::Stop(Stop::Get) => "stop get".to_owned(),
         Action::Stop(Stop::Reset) => "stop reset".to_owned(),
         Action::Request(request) => {
             let reliability = if request.confirmable { "CON" } else { "NON" };
-            let mut line = format!("{reliability} {} coap://{server}{}", request.method, request.path);
+            let mut line = format!("{reliability} {} {scheme}://{server}{}", request.method, request.path);
             for (number, value) in &request.options {
                 line += &format!(" option={}:{}", number.0, digits(value));
             }

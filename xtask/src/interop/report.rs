@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::case::Case;
+use super::mode::Mode;
 use super::party::{Peer, Role};
 
 /// How a case ended with a peer, in a role of ours.
@@ -51,13 +52,30 @@ impl Outcome {
     }
 }
 
-/// The results of one column: a peer in a role of ours, a result for each case.
+/// What is run: a case, in a mode.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    /// How what is said is protected.
+    pub mode: Mode,
+    /// What is done.
+    pub case: &'a Case,
+}
+
+/// The results of what is run with the same peers.
+pub struct Table<'a> {
+    /// What is run.
+    pub rows: Vec<Row<'a>>,
+    /// With whom, and what came of it.
+    pub columns: Vec<Column>,
+}
+
+/// The results of one column: a peer in a role of ours, a result for each row.
 pub struct Column {
     /// The peer.
     pub peer: Peer,
     /// What we are.
     pub role: Role,
-    /// In the order of the cases.
+    /// In the order of the rows.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -79,44 +97,55 @@ impl Column {
 /// The names of results, in the order of the summary.
 const NAMES: [&str; 6] = ["pass", "FAIL", "peer differs", "not yet", "virtual time", "n/a"];
 
-/// A table, and a line for each column that says how many there are of what.
-pub fn text(cases: &[Case], columns: &[Column]) -> String {
-    let mut out = format!("{:<16}", "case");
-    for column in columns {
-        let _ = write!(out, "{:<20}", column.title());
-    }
-    out.push('\n');
-    for (at, case) in cases.iter().enumerate() {
-        let _ = write!(out, "{:<16}", case.id);
+/// A table, and a line for each column that says how many there are of what; for each.
+pub fn text(tables: &[Table<'_>]) -> String {
+    let mut out = String::new();
+    for Table { rows, columns } in tables {
+        let _ = write!(out, "{:<28}", "case");
         for column in columns {
-            let _ = write!(out, "{:<20}", column.outcomes[at].name());
+            let _ = write!(out, "{:<26}", column.title());
         }
-        let _ = writeln!(out, "{}", case.title);
-    }
-    out.push('\n');
-    for column in columns {
-        let counts: Vec<_> = NAMES.iter().map(|name| format!("{} {name}", column.count(name))).collect();
-        let _ = writeln!(out, "{:<20}{}", column.title(), counts.join(", "));
+        out.push('\n');
+        for (at, Row { mode, case }) in rows.iter().enumerate() {
+            let id = match mode {
+                Mode::Plain => case.id.clone(),
+                secured => format!("{} {}", case.id, secured.name()),
+            };
+            let _ = write!(out, "{id:<28}");
+            for column in columns {
+                let _ = write!(out, "{:<26}", column.outcomes[at].name());
+            }
+            let _ = writeln!(out, "{}", case.title);
+        }
+        out.push('\n');
+        for column in columns {
+            let counts: Vec<_> = NAMES.iter().map(|name| format!("{} {name}", column.count(name))).collect();
+            let _ = writeln!(out, "{:<26}{}", column.title(), counts.join(", "));
+        }
+        out.push('\n');
     }
     out
 }
 
 /// An object with `schema` and `rows`.
-pub fn json(cases: &[Case], columns: &[Column]) -> Result<String> {
-    let mut rows = Vec::new();
-    for (at, case) in cases.iter().enumerate() {
-        for column in columns {
-            rows.push(json!({
-                "case": case.id,
-                "title": case.title,
-                "peer": column.peer,
-                "role": column.role,
-                "result": column.outcomes[at].name(),
-                "note": column.outcomes[at].note(),
-            }));
+pub fn json(tables: &[Table<'_>]) -> Result<String> {
+    let mut results = Vec::new();
+    for Table { rows, columns } in tables {
+        for (at, Row { mode, case }) in rows.iter().enumerate() {
+            for column in columns {
+                results.push(json!({
+                    "case": case.id,
+                    "mode": mode,
+                    "title": case.title,
+                    "peer": column.peer,
+                    "role": column.role,
+                    "result": column.outcomes[at].name(),
+                    "note": column.outcomes[at].note(),
+                }));
+            }
         }
     }
-    Ok(serde_json::to_string_pretty(&json!({ "schema": 1, "rows": rows }))?)
+    Ok(serde_json::to_string_pretty(&json!({ "schema": 1, "rows": results }))?)
 }
 
 /// What stands above the tables of docs/interop.md.
@@ -131,44 +160,66 @@ What a case is not expected to do, with whom, why, and what is seen instead, is 
 With both roles ours, most of these cases run in virtual time besides, over links that lose nothing, 10 % and 30 %, twenty
 of each: `crates/conche-proto/tests/endpoint/interop`. There a case has to pass or to end with a failure that is told.
 
-Peers: libcoap of Debian 12 (4.3.1), aiocoap 0.4.17, Californium 3.14.0, through the small programs in
+Peers: libcoap of Debian 12 (4.3.1), aiocoap 0.4.17, Californium 3.14.0 (its OSCORE 3.13.0), through the small programs in
 [interop](../interop). \"Server libcoap\" means that conche is the client.
 
 ";
 
-/// The document.
-pub fn markdown(cases: &[Case], columns: &[Column]) -> String {
-    let mut out = INTRODUCTION.to_owned();
-    let titles: Vec<_> = columns.iter().map(Column::title).collect();
-    let _ = writeln!(out, "| result | {} |\n|---|{}", titles.join(" | "), "---|".repeat(columns.len()));
-    for name in NAMES {
-        let counts: Vec<_> = columns.iter().map(|column| column.count(name).to_string()).collect();
-        let _ = writeln!(out, "| {name} | {} |", counts.join(" | "));
-    }
-    let _ = writeln!(out, "\n| case | what | {} |\n|---|---|{}", titles.join(" | "), "---|".repeat(columns.len()));
-    let mut notes: Vec<&str> = Vec::new();
-    for (at, case) in cases.iter().enumerate() {
-        let _ = write!(out, "| {} | {} |", case.id, case.title.replace('|', "\\|"));
-        for column in columns {
-            let outcome = &column.outcomes[at];
-            let _ = write!(out, " {}", outcome.name());
-            // A failure's note is what came by, which no two runs have alike.
-            if !outcome.note().is_empty() && !matches!(outcome, Outcome::Fail(_)) {
-                let number = notes.iter().position(|note| *note == outcome.note()).unwrap_or_else(|| {
-                    notes.push(outcome.note());
-                    notes.len() - 1
-                });
-                let _ = write!(out, " ({})", number + 1);
+/// What stands above the table of modes that protect.
+const SECURED: &str = "
+## Secured
+
+Each mode that protects what is said is run with a few cases: a GET, a body of 64 KiB both ways, a resource that is observed and
+changes. What must be told is in [secured.toml](../interop/cases/secured.toml); of what comes by, every datagram must be a
+record of DTLS, or else a message with the OSCORE option or an empty one. With \"certificates of both\" the server asks clients for theirs.
+\"Not yet\" is what we cannot do, \"n/a\" what the peer cannot.
+
+";
+
+/// The document, of the table without protection and the one with it.
+pub fn markdown(tables: &[Table<'_>]) -> String {
+    let (mut out, mut notes) = (INTRODUCTION.to_owned(), Vec::new());
+    for (number, Table { rows, columns }) in tables.iter().enumerate() {
+        let titles: Vec<_> = columns.iter().map(Column::title).collect();
+        let (titles, rule) = (titles.join(" | "), "---|".repeat(columns.len()));
+        if number == 0 {
+            let _ = writeln!(out, "| result | {titles} |\n|---|{rule}");
+            for name in NAMES {
+                let counts: Vec<_> = columns.iter().map(|column| column.count(name).to_string()).collect();
+                let _ = writeln!(out, "| {name} | {} |", counts.join(" | "));
             }
-            out.push_str(" |");
+            let _ = writeln!(out, "\n| case | what | {titles} |\n|---|---|{rule}");
+        } else {
+            let _ = writeln!(out, "{}| mode | what | {titles} |\n|---|---|{rule}", SECURED);
         }
-        out.push('\n');
+        for (at, Row { mode, case }) in rows.iter().enumerate() {
+            let id = if *mode == Mode::Plain { case.id.as_str() } else { mode.title() };
+            let _ = write!(out, "| {id} | {} |", case.title.replace('|', "\\|"));
+            for column in columns {
+                let _ = write!(out, " {} |", cell(&column.outcomes[at], &mut notes));
+            }
+            out.push('\n');
+        }
     }
     out.push_str("\n## Notes\n\n");
     for (note, number) in notes.iter().zip(1..) {
         let _ = writeln!(out, "{number}. {note}");
     }
     out
+}
+
+/// A result, with the number of its note.
+fn cell<'a>(outcome: &'a Outcome, notes: &mut Vec<&'a str>) -> String {
+    let (name, note) = (outcome.name(), outcome.note());
+    // A failure's note is what came by, which no two runs have alike.
+    if note.is_empty() || matches!(outcome, Outcome::Fail(_)) {
+        return name.to_owned();
+    }
+    let number = notes.iter().position(|known| *known == note).unwrap_or_else(|| {
+        notes.push(note);
+        notes.len() - 1
+    });
+    format!("{name} ({})", number + 1)
 }
 
 #[cfg(test)]
@@ -185,14 +236,24 @@ mod tests {
             virtual_time: None,
         };
         let cases = [case.clone(), Case { id: "CORE_02".to_owned(), ..case }];
-        let outcomes = vec![Outcome::Pass, Outcome::NotYet("blocks".to_owned())];
-        let columns = [Column { peer: Peer::Libcoap, role: Role::Client, outcomes }];
-        assert!(text(&cases, &columns).contains("1 pass, 0 FAIL, 0 peer differs, 1 not yet, 0 virtual time, 0 n/a"));
-        let document = markdown(&cases, &columns);
+        let table = |mode, peer, note: &str| Table {
+            rows: cases.iter().map(|case| Row { mode, case }).collect(),
+            columns: vec![Column {
+                peer,
+                role: Role::Client,
+                outcomes: vec![Outcome::Pass, Outcome::NotYet(note.to_owned())],
+            }],
+        };
+        let tables =
+            [table(Mode::Plain, Peer::Libcoap, "blocks"), table(Mode::Psk, Peer::LibcoapGnutls, "more blocks")];
+        assert!(text(&tables).contains("1 pass, 0 FAIL, 0 peer differs, 1 not yet, 0 virtual time, 0 n/a"));
+        let document = markdown(&tables);
         assert!(document.contains("| CORE_01 | GET | pass |\n| CORE_02 | GET | not yet (1) |\n"), "{document}");
-        assert!(document.ends_with("1. blocks\n"));
-        let json: serde_json::Value = serde_json::from_str(&json(&cases, &columns).expect("renders")).expect("parses");
+        assert!(document.contains("| coaps, a pre-shared key | GET | not yet (2) |\n"), "{document}");
+        assert!(document.ends_with("1. blocks\n2. more blocks\n"));
+        let json: serde_json::Value = serde_json::from_str(&json(&tables).expect("renders")).expect("parses");
         assert_eq!(json["rows"][1]["result"], "not yet");
         assert_eq!(json["rows"][0]["peer"], "libcoap");
+        assert_eq!(json["rows"][3]["mode"], "psk");
     }
 }

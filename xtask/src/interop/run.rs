@@ -1,6 +1,7 @@
 //! Runs cases: one client, one server, a tap for each case in between.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -9,7 +10,8 @@ use conche_proto::codec::Message;
 use super::action::{self, Action};
 use super::case::{Case, NOTHING, Step};
 use super::ladder::{self, Direction, Line};
-use super::party::{Client, Peer, Server, Told};
+use super::mode::Mode;
+use super::party::{Client, Peer, Protection, Server, Told};
 use super::setup::Setup;
 use super::tap::{Fates, Tap};
 
@@ -22,13 +24,22 @@ const BEFORE: Duration = Duration::from_secs(10);
 pub struct Pair<'a> {
     client: (Peer, Option<Client>),
     server: (Peer, Option<Server>),
+    mode: Mode,
+    /// Theirs, once they have some.
+    credentials: Option<PathBuf>,
     setup: &'a Setup,
 }
 
 impl<'a> Pair<'a> {
-    /// The client of one implementation and the server of another.
-    pub fn new(client: Peer, server: Peer, setup: &'a Setup) -> Self {
-        Self { client: (client, None), server: (server, None), setup }
+    /// The client of one implementation and the server of another. In a mode that protects there may be one such pair at a time, which
+    /// has the credentials for itself.
+    pub fn new(client: Peer, server: Peer, mode: Mode, setup: &'a Setup) -> Self {
+        Self { client: (client, None), server: (server, None), mode, credentials: None, setup }
+    }
+
+    /// How they protect what they say.
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// There is no peer: both are ours.
@@ -40,7 +51,7 @@ impl<'a> Pair<'a> {
     pub fn run(&mut self, case: &Case) -> Result<()> {
         let outcome = self.try_run(case);
         if outcome.is_err() {
-            (self.client.1, self.server.1) = (None, None);
+            (self.client.1, self.server.1, self.credentials) = (None, None, None);
         }
         if case.uses_up_the_client() {
             self.client.1 = None;
@@ -54,14 +65,23 @@ impl<'a> Pair<'a> {
     }
 
     fn try_run(&mut self, case: &Case) -> Result<()> {
-        let setup = self.setup;
+        let (setup, mode) = (self.setup, self.mode);
+        let credentials = match &self.credentials {
+            Some(credentials) => credentials.clone(),
+            None if mode == Mode::Plain => PathBuf::new(),
+            None => {
+                let name = format!("{}-{:?}-{:?}", mode.name(), self.client.0, self.server.0);
+                self.credentials.insert(setup.credentials(&name.to_lowercase())?).clone()
+            }
+        };
+        let protection = Protection { mode, credentials: &credentials };
         let server = match &mut self.server {
             (_, Some(server)) => server,
-            (peer, none) => none.insert(Server::start(*peer, setup)?),
+            (peer, none) => none.insert(Server::start(*peer, protection, setup)?),
         };
         let client = match &mut self.client {
             (_, Some(client)) => client,
-            (peer, none) => none.insert(Client::start(*peer, setup)?),
+            (peer, none) => none.insert(Client::start(*peer, protection, setup)?),
         };
         let tap = Tap::open(server.address).context("cannot open a tap")?;
         while client.told(Duration::ZERO).is_some() {}
@@ -76,16 +96,20 @@ impl<'a> Pair<'a> {
         for (step, number) in case.steps.iter().zip(1..) {
             let outcome = take(step, client, &tap, &mut kept);
             outcome.map_err(|error| {
-                let transcript = ladder::transcript(&tap.captured());
+                let transcript = mode.transcript(&tap.captured());
                 anyhow!("step {number} ({}): {error:#}; what came by:\n{transcript}", step.action)
             })?;
             ladder.extend(lines(&step.see)?);
             ladder.extend(lines(&step.may)?);
         }
-        if let Some(irregularity) = ladder::irregularity(&tap.everything(), &ladder) {
-            bail!("{irregularity}");
+        let irregularity = match mode {
+            Mode::Plain => ladder::irregularity(&tap.everything(), &ladder),
+            secured => secured.exposed(&tap.everything()),
+        };
+        match irregularity {
+            Some(irregularity) => bail!("{irregularity}"),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

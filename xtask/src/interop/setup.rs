@@ -6,7 +6,8 @@ use std::process;
 
 use anyhow::{Context, Result};
 
-use super::party::{Peer, Role};
+use super::mode::{self, Mode};
+use super::party::{Peer, Protection, Role};
 use crate::ci::command::Command;
 use crate::ci::packages;
 use crate::peers;
@@ -25,6 +26,8 @@ pub struct Setup {
     ours: PathBuf,
     /// Where Java finds Californium and our programs on it.
     class_path: String,
+    /// A Python that has aiocoap.
+    python: String,
 }
 
 impl Setup {
@@ -33,21 +36,20 @@ impl Setup {
         let directory = project.target().join("interop");
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
         let (sources, ours) = (project.root.join("interop"), project.target().join("debug"));
-        let mut setup = Self { directory, sources, ours, class_path: String::new() };
+        let mut setup = Self { directory, sources, ours, class_path: String::new(), python: String::new() };
         let mut needs = Vec::new();
         for peer in wanted {
             match peer {
-                Peer::Libcoap => needs.extend(peers::LIBCOAP),
-                Peer::Aiocoap => needs.extend(packages::PYTHON),
+                Peer::Libcoap | Peer::LibcoapOpenssl | Peer::LibcoapGnutls => needs.extend(peers::LIBCOAP),
                 Peer::Californium => needs.extend(peers::JAVA),
-                Peer::Conche => {}
+                Peer::Aiocoap | Peer::Conche => {}
             }
         }
         packages::ensure(project, &needs)?;
         for peer in wanted {
             match peer {
-                Peer::Libcoap => setup.build_libcoap(project)?,
-                Peer::Aiocoap => drop(peers::aiocoap(project)?),
+                Peer::Libcoap | Peer::LibcoapOpenssl | Peer::LibcoapGnutls => setup.build_libcoap(project, *peer)?,
+                Peer::Aiocoap => setup.python = peers::secured_aiocoap(project)?,
                 Peer::Californium => setup.build_californium(project)?,
                 Peer::Conche => Command::cargo(OURS).unshown().run(project)?,
             }
@@ -55,21 +57,30 @@ impl Setup {
         Ok(setup)
     }
 
+    /// New credentials in a directory of this name, and where that is.
+    pub fn credentials(&self, name: &str) -> Result<PathBuf> {
+        let directory = self.path("credentials").join(name);
+        if directory.exists() {
+            fs::remove_dir_all(&directory).with_context(|| format!("cannot remove {}", directory.display()))?;
+        }
+        mode::copy_credentials(&self.sources.join("credentials"), &directory)?;
+        Ok(directory)
+    }
+
     /// The program that is an implementation's client or server.
-    pub fn program(&self, peer: Peer, part: Role) -> process::Command {
+    pub fn program(&self, peer: Peer, part: Role, protection: Protection<'_>) -> process::Command {
         let name = if part == Role::Client { "client" } else { "server" };
-        match (peer, part) {
+        let mut command = match (peer, part) {
             (Peer::Conche, Role::Client) => process::Command::new(self.ours.join("examples/interop_client")),
-            (Peer::Conche, Role::Server) => {
-                let mut command = process::Command::new(self.ours.join("conche"));
-                peers::without_settings(&mut command);
-                command.args(["serve", "--demo", "--bind", "127.0.0.1:0"]);
-                command
+            (Peer::Conche, Role::Server) => return self.our_server(protection),
+            (Peer::Libcoap | Peer::LibcoapOpenssl | Peer::LibcoapGnutls, _) => {
+                process::Command::new(self.path(&format!("libcoap-{}-{name}", tls_of(peer))))
             }
-            (Peer::Libcoap, _) => process::Command::new(self.path(&format!("libcoap-{name}"))),
             (Peer::Aiocoap, _) => {
-                let mut command = process::Command::new(self.path("aiocoap/bin/python"));
+                let mut command = process::Command::new(&self.python);
                 command.arg(self.sources.join(format!("aiocoap/{name}.py")));
+                // It would lie beside the sources.
+                command.env("PYTHONDONTWRITEBYTECODE", "1");
                 command
             }
             (Peer::Californium, _) => {
@@ -79,7 +90,28 @@ impl Setup {
                 command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &self.class_path, class]);
                 command
             }
+        };
+        if protection.mode != Mode::Plain {
+            command.arg(protection.mode.name()).arg(protection.credentials);
         }
+        command
+    }
+
+    fn our_server(&self, Protection { mode, credentials }: Protection<'_>) -> process::Command {
+        let mut command = process::Command::new(self.ours.join("conche"));
+        peers::without_settings(&mut command);
+        command.args(["serve", "--demo", "--bind", "127.0.0.1:0"]);
+        let files: &[(&str, &str)] = match mode {
+            Mode::Plain => &[],
+            Mode::Psk => &[("--psk-keys", "psk")],
+            Mode::Certificate => &[("--cert", "server.pem"), ("--key", "server.key")],
+            Mode::Mutual => &[("--cert", "server.pem"), ("--key", "server.key"), ("--client-ca", "ca.pem")],
+            Mode::Oscore => &[("--oscore", "oscore-server")],
+        };
+        for (option, file) in files {
+            command.arg(option).arg(credentials.join(file));
+        }
+        command
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -94,16 +126,28 @@ impl Setup {
         self.sources.join(name).to_string_lossy().into_owned()
     }
 
-    fn build_libcoap(&self, project: &Project) -> Result<()> {
+    fn build_libcoap(&self, project: &Project, peer: Peer) -> Result<()> {
+        let (library, header) = (format!("-lcoap-3-{}", tls_of(peer)), self.source("libcoap/credentials.h"));
         ["client", "server"].iter().try_for_each(|part| {
-            let (source, program) = (self.source(&format!("libcoap/{part}.c")), self.text(&format!("libcoap-{part}")));
-            peers::compile_c(project, &source, &program, peers::WITH_LIBCOAP)
+            let source = self.source(&format!("libcoap/{part}.c"));
+            let program = self.text(&format!("libcoap-{}-{part}", tls_of(peer)));
+            peers::compile_c(project, &[&source, &header], &program, &[&library])
         })
     }
 
     fn build_californium(&mut self, project: &Project) -> Result<()> {
-        let (client, server) = (self.source("californium/Client.java"), self.source("californium/Server.java"));
-        self.class_path = peers::compile_californium(project, &[&client, &server], &self.text("californium/classes"))?;
+        let sources = ["Client", "Server", "Security"].map(|class| self.source(&format!("californium/{class}.java")));
+        let sources: Vec<_> = sources.iter().map(String::as_str).collect();
+        self.class_path = peers::compile_californium(project, &sources, &self.text("californium/classes"))?;
         Ok(())
+    }
+}
+
+/// What Debian names a library of libcoap by.
+fn tls_of(peer: Peer) -> &'static str {
+    match peer {
+        Peer::LibcoapOpenssl => "openssl",
+        Peer::LibcoapGnutls => "gnutls",
+        _ => "notls",
     }
 }

@@ -87,6 +87,10 @@ fn observations_count_what_the_server_tells() {
     assert_eq!((&report["requests"], &report["answered"]), (&json!(3), &json!(3)), "registrations");
     numbers(&report["notifications"], &["count", "per_s"]);
     assert_eq!(report["notifications"]["refused"], 0);
+    // Those who registered before the measurement began are told of changes, too: every 3 s at least.
+    let report = result(&[&uri(address, "/obs-pumping"), "--observe", "--warm-up", "300ms", "-z", "3500ms"], 0);
+    assert_eq!(report["requests"], 0, "{report}");
+    assert_ne!(report["notifications"]["count"], 0, "{report}");
     let report = result(&[&uri(address, "/test"), "--observe", "-c", "3", "-z", "300ms"], 0);
     assert_eq!(report["notifications"]["refused"], 3, "what cannot be observed");
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::common::{conche, listening, run, serve};
 use serde_json::Value;
@@ -77,6 +78,50 @@ fn pings_and_discoveries_are_recorded_and_so_is_what_a_relay_passes_on() {
     let of = |name: &str| names.iter().filter(|other| *other == name).count();
     assert_eq!(of("coap:message_sent"), of("coap:message_received"), "{names:?}");
     assert!(names.len() >= 3 * 4, "two pings and a request, each received and sent on in both directions: {names:?}");
+}
+
+/// The methods, codes and paths of CoAP that tshark finds in the sessions of a capture, with these arguments besides.
+#[cfg(unix)]
+fn dissected(capture: &Path, port: u16, more: &[String]) -> Vec<String> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(capture).args(["-Y", "coap && !_ws.malformed", "-T", "fields"]);
+    command.args(["-e", "coap.code", "-e", "coap.opt.uri_path"]).args(more);
+    command.args(["-d", &format!("udp.port=={port},dtls"), "-d", &format!("dtls.port=={port},coap")]);
+    let output = command.output().expect("tshark must be installed: apt-get install tshark");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[cfg(unix)]
+#[test]
+#[ignore = "needs tshark"]
+fn wireshark_reads_a_captured_session_with_the_key_log_of_either_end_and_not_without() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = |name: &str| directory.path().join(name);
+    for (name, text) in [("key", "a key of sixteen"), ("keys", "lamp-7:a key of sixteen")] {
+        fs::write(file(name), text).expect("it can be written");
+        fs::set_permissions(file(name), fs::Permissions::from_mode(0o600)).expect("it is ours");
+    }
+    let (at_server, at_client, capture) = (file("server.log"), file("client.log"), file("relay.pcapng"));
+    let mut serve = conche();
+    serve.args(["serve", "--demo", "--bind", "127.0.0.1:0", "--psk-keys"]).arg(file("keys"));
+    let (_server, address) = listening(serve.env("SSLKEYLOGFILE", &at_server));
+    // Between the ends there are records only.
+    let (relay, between) = listening(conche().args(["relay", &address.to_string(), "--capture"]).arg(&capture));
+    let mut get = conche();
+    get.args(["get", "-u", "lamp-7", "--psk-key-file"]).arg(file("key")).arg(format!("coaps://{between}/test"));
+    let ended = run(get.env("SSLKEYLOGFILE", &at_client));
+    assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), "hello"), "{}", ended.stderr);
+    relay.signal("TERM");
+    assert_eq!(relay.status(), Some(0));
+
+    assert_eq!(dissected(&capture, between.port(), &[]), [""; 0]);
+    for log in [at_server, at_client] {
+        let keys = ["-o".to_owned(), format!("tls.keylog_file:{}", log.display())];
+        // GET and 2.05.
+        assert_eq!(dissected(&capture, between.port(), &keys), ["1\ttest", "69\t"]);
+    }
 }
 
 #[test]

@@ -105,6 +105,37 @@ fn a_key_and_roots_exclude_each_other_but_what_is_typed_goes_before_the_environm
     assert_eq!(used.status, Some(3), "{}", used.stderr);
 }
 
+/// A certificate or key of the tests of conche-dtls (DER), as RFC 7468 has it.
+fn pem(label: &str, der: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = der.chunks(3).map(|three| {
+        let bits = three.iter().fold(0, |bits, byte| bits << 8 | usize::from(*byte)) << (8 * (3 - three.len()));
+        let digit =
+            |place: usize| if place <= three.len() { char::from(DIGITS[bits >> (18 - 6 * place) & 63]) } else { '=' };
+        (0..4).map(digit).collect::<String>()
+    });
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", digits.collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn a_private_key_that_is_not_that_of_the_certificate_is_refused_at_once() {
+    let files = Files::new();
+    let key = files.secret("key", pem("PRIVATE KEY", include_bytes!("../../../conche-dtls/tests/data/client.key")));
+    let certificate = |name: &str, der: &[u8]| files.secret(name, pem("CERTIFICATE", der));
+    let other = certificate("other", include_bytes!("../../../conche-dtls/tests/data/server.der"));
+    let own = certificate("own", include_bytes!("../../../conche-dtls/tests/data/client.der"));
+    let show = |certificate: &str| ask(&["get", NOBODY, "--ca", &own, "--cert", certificate, "--key", &key]);
+    let mut serving = serving(&["--cert", &other, "--key", &key]);
+    for ended in [show(&other), run(&mut serving)] {
+        assert!(ended.stderr.contains("the private key is not that of the certificate"), "{}", ended.stderr);
+        assert!(ended.stderr.contains(&other) && ended.stderr.contains(&key), "{}", ended.stderr);
+        assert_eq!(ended.status, Some(2), "{}", ended.stderr);
+    }
+    // With its own it goes on, and finds nobody.
+    let ended = show(&own);
+    assert!(!ended.stderr.contains("cannot be used"), "{}", ended.stderr);
+}
+
 #[test]
 fn coaps_without_anything_to_show_or_believe_names_the_options() {
     let ended = ask(&["get", NOBODY, "--json"]);

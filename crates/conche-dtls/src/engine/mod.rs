@@ -11,7 +11,7 @@ use core::time::Duration;
 use conche_proto::Instant;
 
 pub use self::dimpl::{Dimpl, DimplEngines};
-pub(crate) use self::provider::is_private_key;
+pub(crate) use self::provider::sign;
 
 use crate::config::ConfigError;
 use crate::credentials::ClientCredentials;

@@ -10,7 +10,7 @@
 use core::cell::RefCell;
 
 use dimpl::CryptoError;
-use dimpl::crypto::{CryptoProvider, HashAlgorithm, HmacProvider, rust_crypto};
+use dimpl::crypto::{Buf, CryptoProvider, HashAlgorithm, HmacProvider, rust_crypto};
 use zeroize::Zeroizing;
 
 use crate::cookie::COOKIE;
@@ -86,7 +86,10 @@ pub(super) fn for_keys() -> CryptoProvider {
     CryptoProvider { cipher_suites: suites, kx_groups: &[], ..all }
 }
 
-/// The engine can sign with it.
-pub(crate) fn is_private_key(key: &Secret) -> bool {
-    rust_crypto::default_provider().key_provider.load_private_key(key.expose()).is_ok()
+/// The engine's signature of a message, with the hash function of the key's size; `None` if it cannot sign with this key.
+pub(crate) fn sign(key: &Secret, message: &[u8]) -> Option<Vec<u8>> {
+    let mut key = rust_crypto::default_provider().key_provider.load_private_key(key.expose()).ok()?;
+    let (hash, mut signature) = (key.hash_algorithm(), Buf::new());
+    key.sign(message, hash, &mut signature).ok()?;
+    Some(signature.into_vec())
 }

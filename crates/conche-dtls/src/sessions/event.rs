@@ -138,6 +138,8 @@ pub struct Stats {
     pub asked: u64,
     /// ClientHellos with a valid cookie for which there was no room.
     pub refused: u64,
+    /// Handshakes of peers that gave way to one of another host, or to a later one of their own.
+    pub displaced: u64,
     /// Open sessions that were closed for new ones.
     pub evicted: u64,
     /// Records that were dropped before an engine saw them.

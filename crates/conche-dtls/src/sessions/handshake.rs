@@ -5,7 +5,6 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use conche_proto::Instant;
-use conche_proto::shares::Group;
 
 use crate::credentials::Identity;
 use crate::engine::Failure;
@@ -14,7 +13,8 @@ use crate::wire::{self, Handshake as Message, Record, content, message};
 /// A handshake that goes on.
 #[derive(Debug)]
 pub(super) struct Handshake {
-    pub(super) group: Group,
+    /// The group of sources whose share it counts in.
+    pub(super) source: u64,
     /// What the peer has proved is told at the end.
     pub(super) proved: Option<Identity>,
     pub(super) early: Early,
@@ -37,12 +37,12 @@ pub(super) enum Expected {
 }
 
 impl Handshake {
-    pub(super) fn new(group: Group, expected: Expected, patience: Duration) -> Self {
+    pub(super) fn new(source: u64, expected: Expected, patience: Duration) -> Self {
         let last = match expected {
             Expected::Server { .. } => 0,
             Expected::Client { hello, .. } => hello,
         };
-        Self { group, proved: None, early: Early::default(), expected, last, patience, alert: None }
+        Self { source, proved: None, early: Early::default(), expected, last, patience, alert: None }
     }
 
     /// Whether the engine should see an unprotected record. What cannot come in this handshake would stay in its queue, before what can.

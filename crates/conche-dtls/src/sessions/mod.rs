@@ -29,11 +29,14 @@ use crate::wire::{self, content};
 
 /// Answers of one datagram each that wait to be polled. More are dropped: a driver polls after each datagram.
 const REPLIES: usize = 64;
+/// Flight timeouts for which a peer was silent before its handshake gives way to one of a host with as many: by then the flight that it
+/// has to answer was repeated twice.
+const PATIENCE: u32 = 4;
 /// Bytes of plaintext in a record, at most (RFC 5246 §6.2.1).
 const LONGEST_PLAINTEXT: usize = 1 << 14;
 
 /// Tells which sources count as one.
-type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
+type Sources<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
 
 /// All sessions of one socket. See the crate's own page.
 pub struct Sessions<P, E: Engines = DimplEngines> {
@@ -45,7 +48,8 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     /// Handshakes that go on, by groups of sources.
     shares: Shares,
     group_key: [u64; 2],
-    groups: Option<SourceGroups<P>>,
+    groups: Option<Sources<P>>,
+    hosts: Option<Sources<P>>,
     /// Answers that belong to no session.
     replies: VecDeque<Reply<P>>,
     ended: VecDeque<Output<P>>,
@@ -94,6 +98,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             shares: Shares::default(),
             group_key,
             groups: None,
+            hosts: None,
             replies: VecDeque::with_capacity(REPLIES),
             ended: VecDeque::new(),
             stats: Stats::default(),
@@ -105,6 +110,12 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// of an address prefix. Without it, each peer is one.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.groups = Some(groups);
+    }
+
+    /// Which of the sources that count as one are one host: those that this maps to the same number, for example all ports of an address. Of the
+    /// handshakes of a group a host has no more than its share, once others of the group want theirs. Without it, each peer is a host.
+    pub fn set_hosts(&mut self, hosts: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
+        self.hosts = Some(hosts);
     }
 
     /// Begins a session with a server. `timeout` is how long the first flight waits for its answer, if the path's round-trip time is known; it is
@@ -193,21 +204,32 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         expected: Expected,
         timeout: Duration,
     ) -> SessionId {
-        let group = Group::of(self.source_of(&peer));
-        // What we ask for ourselves is nobody's share.
-        if began.role() == Role::Server {
-            self.shares.take(group, 1);
-        }
+        let (source, role) = (self.source_of(&peer), began.role());
+        let host = self.host_of(&peer);
         self.stats.handshakes += 1;
         let deadline = now + self.config.handshake_timeout;
-        let handshake = Handshake::new(group, expected, timeout);
-        self.table.insert(now, peer, engine, began, State::Pending(handshake), deadline)
+        let handshake = Handshake::new(source, expected, timeout);
+        let id = self.table.insert(now, peer, engine, began, State::Pending(handshake), deadline);
+        // What we ask for ourselves is nobody's share.
+        if role == Role::Server {
+            self.shares.take(Group::of(source), 1);
+            self.table.count_handshake(now, id.place, source, host);
+        }
+        id
     }
 
     /// The hash of the group of sources that a peer is of.
     fn source_of(&self, peer: &P) -> u64 {
         match &self.groups {
             Some(groups) => self.hash(&groups(peer)),
+            None => self.hash(peer),
+        }
+    }
+
+    /// The hash of the host that a peer is at.
+    fn host_of(&self, peer: &P) -> u64 {
+        match &self.hosts {
+            Some(hosts) => self.hash(&hosts(peer)),
             None => self.hash(peer),
         }
     }
@@ -235,10 +257,24 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
+    /// There is room for a handshake that this peer wants to begin, or is made by another of its group of sources that gives way.
+    fn has_room_for_handshake(&mut self, now: Instant, peer: &P) -> bool {
+        let (source, most) = (self.source_of(peer), self.config.max_handshakes);
+        if self.stats.handshakes < most && self.shares.admits(Group::of(source), 1, most) {
+            return true;
+        }
+        let (host, patience) = (self.host_of(peer), self.config.flight_timeout.saturating_mul(PATIENCE));
+        let Some(place) = self.table.giving_way(now, source, host, patience) else { return false };
+        self.stats.displaced += 1;
+        self.fail(place, Failure::Full);
+        true
+    }
+
     /// A handshake is over, well or not.
-    fn release(&mut self, role: Role, group: Group) {
+    fn release(&mut self, place: u32, role: Role, source: u64) {
         if role == Role::Server {
-            self.shares.give_back(group, 1);
+            self.shares.give_back(Group::of(source), 1);
+            self.table.discount_handshake(place, source);
         }
         self.stats.handshakes = self.stats.handshakes.saturating_sub(1);
     }
@@ -279,9 +315,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         session.engine.close();
         let (role, before) = (session.began.role(), core::mem::replace(&mut session.state, State::Closing(why)));
         match before {
-            State::Pending(Handshake { group, .. }) => {
+            State::Pending(Handshake { source, .. }) => {
                 self.stats.failed += 1;
-                self.release(role, group);
+                self.release(place, role, source);
             }
             State::Open => self.stats.sessions -= 1,
             // It is being closed already: the first reason is the true one.
@@ -296,9 +332,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     fn finish(&mut self, place: u32, why: Ended) {
         let Some(session) = self.table.remove(place) else { return };
         let (why, told) = match session.state {
-            State::Pending(Handshake { group, .. }) => {
+            State::Pending(Handshake { source, .. }) => {
                 self.stats.failed += 1;
-                self.release(session.began.role(), group);
+                self.release(place, session.began.role(), source);
                 (why, session.began.role() == Role::Client)
             }
             State::Open => {

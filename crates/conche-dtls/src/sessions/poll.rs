@@ -97,7 +97,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let session = self.table.at(place)?;
         let (id, peer, role) = (session.id, session.peer, session.began.role());
         let State::Pending(handshake) = &mut session.state else { return None };
-        let (group, proved) = (handshake.group, handshake.proved.take());
+        let (source, proved) = (handshake.source, handshake.proved.take());
         let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
         let identity = proved.or(by_key).unwrap_or(Identity::Anonymous);
         session.heard = now;
@@ -110,18 +110,18 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.fail(place, Failure::NoCertificate);
             return None;
         }
-        self.release(role, group);
+        self.release(place, role, source);
         if let Some(before) = self.table.pair(&peer).open {
             self.finish(before, Ended::Replaced);
         }
-        let source = (role == Role::Server).then(|| self.source_of(&peer));
+        let group = (role == Role::Server).then_some(source);
         let bounded = self.config.max_sessions_per_identity.and(Some(&identity));
         let key = match bounded {
             Some(Identity::Psk(identity)) => Some(self.hash(identity)),
             _ => None,
         };
-        self.make_room(source, key);
-        self.table.promote(now, place, source, key);
+        self.make_room(group, key);
+        self.table.promote(now, place, group, key);
         self.stats.sessions += 1;
         self.stats.established += 1;
         Some(Output::Established { session: id, peer, role, identity })

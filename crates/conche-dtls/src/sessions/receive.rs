@@ -1,6 +1,5 @@
 //! The way in: each record of a datagram to the gate, to a handshake, or to the open session.
 
-use conche_proto::shares::Group;
 use conche_proto::{Instant, PeerKey};
 
 use super::event::{Role, SessionId};
@@ -64,10 +63,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         if let Some(before) = pending {
             self.finish(before, Failure::Silence.into());
         }
-        let group = Group::of(self.source_of(&from));
-        if !self.shares.admits(group, 1, self.config.max_handshakes)
-            || self.stats.handshakes >= self.config.max_handshakes
-        {
+        if !self.has_room_for_handshake(now, &from) {
             self.stats.refused += 1;
             return;
         }
@@ -125,7 +121,13 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 handshake.alerted(now, record.fragment);
                 return self.table.mark_ready(place);
             }
-            State::Pending(handshake) => handshake.admits(record),
+            State::Pending(handshake) => {
+                let admitted = handshake.admits(record);
+                if admitted {
+                    session.heard = now;
+                }
+                admitted
+            }
             // Messages of its handshake that were lost, for which it repeats its own.
             State::Open | State::Closing(_) => record.content == content::HANDSHAKE,
         };

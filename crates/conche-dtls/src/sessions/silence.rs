@@ -1,4 +1,4 @@
-//! [`Silence`]: open sessions in shares, and in each share in the order of their silence.
+//! [`Silence`]: sessions, open ones or handshakes, in shares, and in each share in the order of their silence.
 //!
 //! Where there is no room, the share that holds most gives a place up, and of several such the one with the session that was silent for longest. So nobody loses a session to a share that holds more than theirs,
 //! and shares that all want more than there is end up equal (max-min fairness).
@@ -50,6 +50,11 @@ impl Silence {
     /// Sessions of a share.
     pub(super) fn size(&self, share: Share) -> usize {
         self.shares.get(&share).map_or(0, BTreeSet::len)
+    }
+
+    /// Sessions of the share that this one is of.
+    pub(super) fn size_with(&self, place: u32) -> usize {
+        self.placed.get(&place).map_or(0, |(share, _)| self.size(*share))
     }
 
     /// The share that holds most, and the newcomer's own if that would hold more.

@@ -1,7 +1,8 @@
 //! [`Table`]: sessions by number and by peer, their timers, and which of them was silent for longest.
 
 use core::hash::{BuildHasher, Hash};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use conche_proto::Instant;
 use siphasher::sip::SipHasher13;
@@ -72,6 +73,8 @@ pub(super) struct Table<P, E> {
     last: u64,
     peers: HashMap<P, Pair, Keys>,
     timers: BTreeSet<(Instant, u32)>,
+    /// Handshakes that peers have begun: of each group of sources by its hosts.
+    handshakes: BTreeMap<u64, Silence>,
     /// Open sessions by groups of sources.
     groups: Silence,
     /// Open sessions of those who were let in by a key, by identity; only where these are bounded.
@@ -87,6 +90,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
             last: 0,
             peers: HashMap::with_hasher(Keys(keys)),
             timers: BTreeSet::new(),
+            handshakes: BTreeMap::new(),
             groups: Silence::default(),
             identities: Silence::default(),
             ready: VecDeque::new(),
@@ -130,6 +134,31 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.peers.entry(peer).or_default().pending = Some(place);
         self.mark_ready(place);
         id
+    }
+
+    /// A handshake that a peer has begun counts in the share that its host has of its group of sources.
+    pub(super) fn count_handshake(&mut self, now: Instant, place: u32, source: u64, host: u64) {
+        self.handshakes.entry(source).or_default().insert(Some(host), now, place);
+    }
+
+    /// It is over, well or not.
+    pub(super) fn discount_handshake(&mut self, place: u32, source: u64) {
+        let Some(hosts) = self.handshakes.get_mut(&source) else { return };
+        hosts.remove(place);
+        if hosts.is_empty() {
+            self.handshakes.remove(&source);
+        }
+    }
+
+    /// The handshake of a group of sources that makes room for one more of this host: that of the host with most whose peer was silent for longest. A host
+    /// with no more than one above what this one has gives up only what was silent for `patience`, so that hosts do not drive out
+    /// each other's by turns.
+    pub(super) fn giving_way(&mut self, now: Instant, source: u64, host: u64, patience: Duration) -> Option<u32> {
+        let (places, hosts) = (&self.places, self.handshakes.get_mut(&source)?);
+        let idlest = hosts.idlest_for(Some(host), |place| heard(places, place))?;
+        let is_rich = hosts.size_with(idlest) > hosts.size(Some(host)).saturating_add(1);
+        let is_silent = heard(places, idlest).is_some_and(|heard| now.since(heard) >= patience);
+        (is_rich || is_silent).then_some(idlest)
     }
 
     /// A handshake is done: it is the open session with its peer now, and counts in these shares.
@@ -249,6 +278,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.free.len() == self.places.len()
             && self.peers.is_empty()
             && self.timers.is_empty()
+            && self.handshakes.is_empty()
             && self.groups.is_empty()
             && self.identities.is_empty()
     }

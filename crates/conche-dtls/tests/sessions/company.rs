@@ -148,6 +148,78 @@ fn one_network_leaves_room_for_handshakes_of_others() {
     assert!(wire.handshake(&known()), "somebody else finds room at once");
 }
 
+/// A server that tells networks of a thousand addresses apart, and in them hosts of a hundred.
+fn networks() -> Wire {
+    let mut wire = wire(psk_server(1));
+    wire.server().sessions.set_source_groups(Box::new(|address| u64::from(address / 1000)));
+    wire.server().sessions.set_hosts(Box::new(|address| u64::from(address / 100)));
+    wire
+}
+
+/// What comes from these addresses is lost, but for hellos: they get a cookie, show it, and say nothing more.
+fn fall_silent(wire: &mut Wire, addresses: std::ops::Range<Address>) {
+    wire.tap = Some(Box::new(move |from, _, datagram| !addresses.contains(&from) || datagram[13] == 1));
+}
+
+#[test]
+fn a_host_that_takes_all_handshakes_of_its_network_gives_them_up_to_its_neighbours() {
+    let mut wire = networks();
+    fall_silent(&mut wire, 5000..5100);
+    // One host with a hundred ports, and another with as many: all that their network may have.
+    crowd(&mut wire, 5000..5100);
+    soon(&mut wire);
+    assert_eq!(wire.server().sessions.stats().handshakes, 100);
+    fall_silent(&mut wire, 5000..5200);
+    crowd(&mut wire, 5100..5200);
+    let until = wire.now + Duration::from_millis(500);
+    wire.run(until, |_| false);
+    let stats = wire.server().sessions.stats();
+    assert_eq!((stats.handshakes, stats.displaced), (128, 36), "they share what there is");
+    // Neighbours get in at once, all at the same time.
+    wire.ends.truncate(2);
+    crowd(&mut wire, (5200..5900).step_by(100));
+    let until = wire.now + Duration::from_millis(500);
+    assert!(wire.run(until, |wire| wire.server().told.established.len() == 7));
+    assert_eq!(wire.server().sessions.stats().handshakes, 121);
+    wire.ends.truncate(2);
+    wire.assert_nothing_is_left();
+}
+
+#[test]
+fn many_hosts_of_a_network_that_fall_silent_keep_their_neighbours_out_for_some_seconds_only() {
+    let mut wire = wire(psk_server(1));
+    wire.server().sessions.set_source_groups(Box::new(|address| u64::from(address / 1000)));
+    fall_silent(&mut wire, 5000..5300);
+    crowd(&mut wire, 5000..5300);
+    soon(&mut wire);
+    let stats = wire.server().sessions.stats();
+    assert_eq!((stats.handshakes, stats.displaced), (128, 0), "none of them has been silent for long");
+    wire.ends.truncate(2);
+    // Refused, it repeats its hello after one, three and seven seconds.
+    crowd(&mut wire, std::iter::once(5900));
+    let until = wire.now + Duration::from_secs(10);
+    assert!(wire.run(until, |wire| !wire.server().told.established.is_empty()));
+    wire.assert_nothing_is_left();
+}
+
+#[test]
+fn a_handshake_that_goes_on_does_not_give_way_to_one_of_a_host_with_as_many() {
+    let mut wire = wire(Config { max_handshakes: 2, ..psk_server(1) });
+    wire.server().sessions.set_source_groups(Box::new(|_| 1));
+    // Its first copy of what follows its hellos is lost, and meanwhile others want its place, which is all that their network has.
+    fall_silent(&mut wire, 5000..5001);
+    crowd(&mut wire, 5000..5001);
+    soon(&mut wire);
+    crowd(&mut wire, 5001..5011);
+    soon(&mut wire);
+    let stats = wire.server().sessions.stats();
+    assert_eq!((stats.handshakes, stats.displaced, stats.refused), (1, 0, 10));
+    wire.tap = None;
+    wire.ends.truncate(3);
+    let until = wire.now + Duration::from_secs(3);
+    assert!(wire.run(until, |wire| wire.server().told.established.len() == 1), "it is still there");
+}
+
 #[test]
 fn there_is_one_handshake_with_a_peer_at_a_time() {
     let mut wire = wire(psk_server(1));

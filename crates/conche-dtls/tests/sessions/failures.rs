@@ -118,6 +118,25 @@ fn own(certificate: &[u8], key: &[u8]) -> OwnCertificate {
     OwnCertificate::new(certificate, Secret::new(key)).unwrap()
 }
 
+#[test]
+fn a_private_key_of_another_certificate_is_refused_before_there_is_a_handshake() {
+    use conche_dtls::CredentialsError;
+    let pair = |certificate: &[u8], key: &[u8]| OwnCertificate::new(certificate, Secret::new(key)).map(drop);
+    let pairs = [
+        (data!("server.der"), data!("server.key")),
+        (data!("client.der"), data!("client.key")),
+        (data!("large.der"), data!("large.key")),
+    ];
+    for (certificate, key) in pairs {
+        for (_, other) in pairs {
+            let expected = if other == key { Ok(()) } else { Err(CredentialsError::Pair) };
+            assert_eq!(pair(certificate, other), expected);
+        }
+        assert_eq!(pair(certificate, &key[1..]), Err(CredentialsError::PrivateKey));
+        assert_eq!(pair(&certificate[1..], key), Err(CredentialsError::Certificate));
+    }
+}
+
 /// In 2030, when what was valid for a day is not any more.
 const EPOCH: Duration = Duration::from_secs(60 * 365 * 24 * 60 * 60);
 
@@ -246,12 +265,6 @@ static KINDS: &[Kind] = &[
         |why| refused(why, CertificateError::Unknown),
     ),
     kind(
-        "certificate that does not go with its key",
-        || certified(own(data!("server.der"), data!("client.key")), None),
-        trusting,
-        |why| matches!(why, Ended::Failed(_)),
-    ),
-    kind(
         "client's certificate is a stranger's",
         that_asks,
         || shown(data!("stranger.der"), data!("stranger.key")),
@@ -282,6 +295,7 @@ fn long(datagram: &mut [u8]) -> bool {
     true
 }
 
+// RFC 7252 §9.1.3.3 (Q231, Q232, Q233)
 #[test]
 fn each_kind_of_failure_is_told_and_leaves_nothing() {
     assert!(KINDS.len() >= 20);
@@ -326,6 +340,7 @@ fn an_unknown_identity_cannot_be_told_from_a_wrong_key() {
     assert_eq!(seen(&wrong_key()), seen(&unknown()));
 }
 
+// RFC 7252 §9.1.3.3 (Q230)
 #[test]
 fn certificates_of_both_sides_are_believed_and_told() {
     let mut wire = Wire::new(that_asks(), Config::default(), 1, Faults::default());
@@ -343,6 +358,7 @@ fn a_server_that_asks_nobody_for_a_certificate_knows_nobody() {
     assert_eq!(wire.server().told.established[0].1, Identity::Anonymous);
 }
 
+// RFC 7252 §9.1.3.3 (Q233)
 #[test]
 fn an_address_and_a_known_intermediate_are_enough() {
     let by_address = ClientCredentials::certificate(None, root(), "192.0.2.1").unwrap();

@@ -160,6 +160,23 @@ fn a_server_answers_a_hello_under_its_number() {
     assert_eq!(hello, answer);
 }
 
+// RFC 7252 §9.1.3.1 (Q227)
+#[test]
+fn keys_go_with_the_suite_that_all_have() {
+    const TLS_PSK_WITH_AES_128_CCM_8: [u8; 2] = [0xc0, 0xa8];
+    let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
+    assert!(wire.handshake(&known()));
+    // Behind headers, version, random and a session ID; in the hello a cookie, too, which the first one has not.
+    let after_session = |hello: &[u8]| 13 + 12 + 2 + 32 + 1 + usize::from(hello[59]);
+    let hello = &wire.ends[1].told.sent[0];
+    let at = after_session(hello) + 1;
+    assert_eq!(hello[at..at + 2], [0, 2], "one suite");
+    assert_eq!(hello[at + 2..at + 4], TLS_PSK_WITH_AES_128_CCM_8);
+    let is_server_hello = |datagram: &&Vec<u8>| datagram[0] == 22 && datagram[13] == 2;
+    let answer = wire.ends[0].told.sent.iter().find(is_server_hello).expect("it answered");
+    assert_eq!(answer[after_session(answer)..][..2], TLS_PSK_WITH_AES_128_CCM_8);
+}
+
 /// A client's own identity is nobody else's.
 #[test]
 fn a_server_that_knows_the_key_is_told_without_a_name() {

@@ -322,6 +322,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Forgets what is over, and tells when the next thing is due.
     fn next_due(&mut self, now: Instant) -> Option<Instant> {
+        self.peers.forget_lost();
         let next_purge = self.received.made().and_then(|received| {
             received.purge(now);
             received.next_purge(now)

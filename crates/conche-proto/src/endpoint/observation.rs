@@ -98,13 +98,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A peer will never be reached again under this key, as when a session with it is over: it observes nothing here any more, of which
-    /// [`Event::ObserverGone`] tells, and all exchanges with it fail with [`Failure::Unreachable`].
+    /// [`Event::ObserverGone`] tells, and all exchanges with it fail with [`Failure::Unreachable`]. What was known of it is forgotten when nothing waits
+    /// for it any more; only what it sent is remembered for as long as ever, so that none of it is handled twice. Its message IDs begin
+    /// anew if the key is used again, which RFC 7252 §4.4 would not have.
     pub fn lose_peer(&mut self, now: Instant, peer: &P) {
         let Some(peer) = self.peers.peek(peer) else { return };
+        self.peers.lose(peer);
         self.all_unreachable(now, self.exchanges.with(peer));
         while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
             self.lose_observer(now, observer, ObserverEnd::Failed(Failure::Unreachable));
         }
+        self.peers.forget_lost();
     }
 
     /// A request with the Observe option arrived: what its sender observed under its token is over (RFC 7641 §4.1).

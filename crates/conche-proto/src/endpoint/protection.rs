@@ -155,6 +155,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
+    /// No request can be protected with this context before [`Event::Reserve`] is answered, since all numbers that are stored as used were. It
+    /// is announced again if it could not be stored.
+    pub fn waits_for_numbers(&mut self, context: ContextId) -> bool {
+        let Some(protection) = Known::protection(&mut self.known) else { return false };
+        let waits = protection.contexts.waits_for_numbers(context);
+        self.ask_to_reserve();
+        waits
+    }
+
     /// The context that a request was protected with, which says who sent it; `None` if it was not protected, or does not
     /// wait for its response any more.
     #[must_use]

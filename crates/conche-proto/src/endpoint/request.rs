@@ -41,10 +41,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             security,
         };
         if let Some(rest) = request.rest {
-            self.begin_upload(&mut opening, rest)?;
+            self.begin_upload(&mut opening, rest, request.tagged)?;
         } else if tried || request.streamed || !self.cut_into_sets(peer, &mut opening, named) {
             // One thing is tried at a time.
-            self.cut_request(&mut opening)?;
+            self.cut_request(&mut opening, request.tagged)?;
         }
         let exchange = self.submit(now, peer, &mut opening)?;
         if tried {

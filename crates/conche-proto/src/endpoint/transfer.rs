@@ -90,7 +90,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Cuts a request that does not go out as it is, and asks for blocks of the configured size in advance.
     #[inline]
-    pub(super) fn cut_request(&self, opening: &mut Opening) -> Result<(), RequestError> {
+    pub(super) fn cut_request(&self, opening: &mut Opening, tagged: bool) -> Result<(), RequestError> {
         let smallest = self.config.block_size != BlockSize::B1024;
         if !opening.whole || (!smallest && opening.bytes() <= self.config.limits.message_bytes) {
             return Ok(());
@@ -105,7 +105,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             if payload > limit {
                 return Err(RequestError::BodyTooLarge { bytes: payload, limit });
             }
-            self.tag_body(opening);
+            self.tag_body(opening, tagged);
             let mut transfer = Transfer::new(opening.code, &opening.body).telling(opening.streamed);
             // If not even the smallest block fits, the message is refused for its size.
             if let Some(first) = transfer.begin(&self.transfer_rules(&opening.token, &opening.security)) {
@@ -125,10 +125,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(())
     }
 
-    /// The blocks of a body that is protected are told from those of all others: whoever holds one of them back cannot put it
-    /// into another body (RFC 9175 §3.5.1).
-    pub(super) fn tag_body(&self, opening: &mut Opening) {
-        if !opening.security.is_plain() && opening.body.option(OptionNumber::REQUEST_TAG).is_none() {
+    /// The blocks of a body that is protected, or that is to be tagged, are told from those of all others: whoever holds one of them back cannot
+    /// put it into another body (RFC 9175 §3.5.1).
+    pub(super) fn tag_body(&self, opening: &mut Opening, tagged: bool) {
+        if (tagged || !opening.security.is_plain()) && opening.body.option(OptionNumber::REQUEST_TAG).is_none() {
             let tag = self.hash.hash(&self.stats.exchanges).to_be_bytes();
             opening.body = opening.body.with_request_tag(&tag);
         }

@@ -32,6 +32,10 @@ pub struct Request {
     /// [`Endpoint::supply`](crate::Endpoint::supply) brings. It goes in blocks, of which the first must be there, and a byte
     /// more: [`EndpointConfig::block_size`](crate::EndpointConfig::block_size) at most. `None`, the default: it is all there.
     pub rest: Option<Rest>,
+    /// A body that goes in blocks has a Request-Tag (RFC 9175 §3) that tells them from those of all others, `false` by default. To be set
+    /// where peers are behind DTLS, and those on the path cannot change messages but hold them back: without it a block of one body could
+    /// be put into another. What is protected with a security context has one in any case.
+    pub tagged: bool,
     /// The security context that it is protected with (OSCORE, RFC 8613), and its response has to be. `None`: it is sent as
     /// it is.
     #[cfg(feature = "oscore")]
@@ -59,6 +63,7 @@ impl Request {
             whole: true,
             streamed: false,
             rest: None,
+            tagged: false,
             #[cfg(feature = "oscore")]
             security: None,
         }
@@ -74,6 +79,12 @@ impl Request {
     #[must_use]
     pub fn with_rest(self, rest: Rest) -> Self {
         Self { rest: Some(rest), ..self }
+    }
+
+    /// The same request, whose blocks are told from those of all others.
+    #[must_use]
+    pub fn tagged(self) -> Self {
+        Self { tagged: true, ..self }
     }
 
     /// The same request, sent in this way.

@@ -239,6 +239,12 @@ impl Contexts {
         }
     }
 
+    /// Nothing can be protected before what [`poll_reserve`](Self::poll_reserve) asks for is stored. What could not be stored is asked for again.
+    pub fn waits_for_numbers(&mut self, context: ContextId) -> bool {
+        self.ask(context);
+        self.get(context).is_some_and(|context| context.sequence.waits())
+    }
+
     /// A number that nothing of this context was protected with yet.
     pub(super) fn take_number(&mut self, id: ContextId) -> Result<PartialIv, ProtectError> {
         let taken = self.get_mut(id).ok_or(ProtectError::UnknownContext)?.sequence.take();

@@ -58,6 +58,11 @@ impl Sequence {
         Ok(number)
     }
 
+    /// There are numbers left, but none that is stored yet.
+    pub(super) const fn waits(&self) -> bool {
+        self.next >= self.reserved && self.next < Self::END
+    }
+
     /// The next number, which was not used yet.
     pub(super) const fn next(&self) -> u64 {
         self.next

@@ -9,6 +9,8 @@ pub(crate) enum Mark {
     Seeded = 2,
     /// It is to get a turn on its path.
     Waits = 4,
+    /// It will never be reached again.
+    Lost = 8,
 }
 
 /// All marks of a peer.

@@ -37,10 +37,12 @@ pub(crate) struct Peers<P, C: Controller> {
     pub(super) slots: Arena<Peer<P, C>>,
     index: Index,
     hash: Keyed,
-    /// Those that nothing holds, idle longest first.
+    /// Those that nothing holds: first those that are lost, and then the others, idle longest first.
     idle: List<Idle>,
     /// Of peers that they themselves made.
     shares: Shares,
+    /// Some of those that nothing holds may be lost.
+    may_forget: bool,
     /// The one that was found last, if it is there still.
     recent: u32,
     capacity: usize,
@@ -68,6 +70,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             hash,
             idle: List::new(),
             shares: Shares::default(),
+            may_forget: false,
             recent: NIL,
             capacity,
             idle_lifetime,
@@ -159,6 +162,9 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
                 && now - last_used > self.idle_lifetime
             {
                 self.begin_anew(now, index);
+            }
+            if self.get_mut(index).marks.set(Mark::Lost, false) {
+                self.put_in_order(index);
             }
             return Ok(index);
         }
@@ -342,8 +348,39 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     #[inline]
     fn make_idle(&mut self, now: Instant, index: u32) {
+        if self.get(index).marks.has(Mark::Lost) {
+            self.get_mut(index).usage = Usage::idle(now);
+            self.idle.push_front(&mut self.slots, index);
+            self.may_forget = true;
+            return;
+        }
         let links = self.idle.append(&mut self.slots, index);
         self.get_mut(index).usage = Usage::Idle { last_used: now, links };
+    }
+
+    /// One that nothing holds has become lost, or is lost no more.
+    fn put_in_order(&mut self, index: u32) {
+        if let Usage::Idle { last_used, links } = self.get(index).usage {
+            self.idle.unlink(&mut self.slots, links);
+            self.make_idle(last_used, index);
+        }
+    }
+
+    /// A peer will never be reached again: it is forgotten as soon as nothing holds it.
+    pub(crate) fn lose(&mut self, index: u32) {
+        if !self.get_mut(index).marks.set(Mark::Lost, true) {
+            self.put_in_order(index);
+        }
+    }
+
+    /// Forgets those that are lost and that nothing holds. Whoever let go of one may have looked at it until now.
+    #[inline]
+    pub(crate) fn forget_lost(&mut self) {
+        if core::mem::take(&mut self.may_forget) {
+            while let Some(index) = self.idle.first().filter(|&index| self.get(index).marks.has(Mark::Lost)) {
+                self.forget(index);
+            }
+        }
     }
 
     pub(crate) fn snapshot(&self, index: u32) -> PeerSnapshot {
@@ -365,17 +402,22 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     fn evict(&mut self, now: Instant) -> Result<(), PeersFull> {
         let index = self.idle.first().ok_or(PeersFull)?;
-        let &Peer { ref usage, group, .. } = self.get(index);
-        match *usage {
+        match self.get(index).usage {
             Usage::Idle { last_used, .. } if now - last_used >= self.retention => {}
             _ => return Err(PeersFull),
         }
+        self.forget(index);
+        Ok(())
+    }
+
+    /// Forgets a peer that nothing holds.
+    fn forget(&mut self, index: u32) {
+        let group = self.get(index).group;
         self.idle.remove(&mut self.slots, index);
         self.index.remove(index);
         if group != Group::NOBODY {
             self.shares.give_back(group, 1);
         }
         self.slots.remove(index);
-        Ok(())
     }
 }

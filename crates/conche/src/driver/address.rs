@@ -55,6 +55,15 @@ impl Address {
             IpAddr::V6(address) => 1 << 32 | (u128::from(address) >> 96) as u64,
         }
     }
+
+    /// The host of its [prefix](Self::prefix) that it is at: an address of IPv4, and a /64 of IPv6, of which a host may have all addresses.
+    #[cfg(feature = "dtls")]
+    pub(crate) fn host(self) -> u64 {
+        match self.canonical().ip() {
+            IpAddr::V4(address) => u32::from(address).into(),
+            IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
+        }
+    }
 }
 
 impl From<SocketAddr> for Address {

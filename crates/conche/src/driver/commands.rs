@@ -79,7 +79,8 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// The endpoint opens an exchange for a request, protected if that is wanted.
+    /// The endpoint opens an exchange for a request, protected if that is wanted, and so that its blocks go into no other body if it goes
+    /// through a session.
     fn opened<T>(
         &mut self,
         to: Address,
@@ -90,7 +91,7 @@ impl<C: SharedController> Driver<C> {
         if self.protecting.agreeing.withholds(to, &request) {
             return Err(RequestError::NotProtected(conche_proto::oscore::ProtectError::UnknownContext));
         }
-        let request = self.protecting.protect(to, request);
+        let request = self.protecting.protect(to, Request { tagged: request.tagged || to.is_secured(), ..request });
         open(&mut self.endpoint, self.now, to, request)
     }
 

@@ -12,6 +12,7 @@ mod with {
 
     use conche_proto::oscore::{ContextId, Reserve};
     use conche_proto::{Course, Endpoint, Failure, Request, RequestId};
+    use tokio::sync::watch;
     use tokio::task::{JoinSet, spawn_blocking};
     use tokio::time::{Instant, timeout_at};
     use tracing::{debug, warn};
@@ -40,20 +41,31 @@ mod with {
         pub(in crate::driver) agreeing: crate::driver::agreeing::Agreeing,
     }
 
-    /// A request for which another socket has the keys. There are no more than have places in line.
+    /// A request for which another socket has the keys, or whose number is still to be kept. There are no more than have places in line.
     #[derive(Debug)]
     pub(in crate::driver) struct Waiting {
         asked: Asked,
         keys: Keys,
         since: Instant,
+        /// Why its number was not kept.
+        failed: Option<io::Error>,
     }
+
+    impl Waiting {
+        fn timeout(&mut self) -> Option<Duration> {
+            self.asked.what.timeout_mut().and_then(|timeout| *timeout)
+        }
+    }
+
+    /// Why a store did not keep numbers, if it did not, when it was asked last.
+    type Kept = Option<(io::ErrorKind, String)>;
 
     /// What was done elsewhere.
     #[derive(Debug)]
     pub(in crate::driver) enum Done {
         /// Numbers were kept, or not.
         Stored(Reserve, io::Result<()>),
-        /// Another socket has given the keys back, or the time for that is over.
+        /// Another socket has given the keys back, or the store has answered, or the time for that is over.
         Waited(Box<Waiting>),
     }
 
@@ -62,6 +74,7 @@ mod with {
         lease: Lease,
         context: ContextId,
         peer: oscore::Identity,
+        kept: watch::Sender<Kept>,
     }
 
     impl Protecting {
@@ -89,7 +102,7 @@ mod with {
             let (lease, context, up_to) = Lease::take(keys)?;
             let context = endpoint.add_context(context)?;
             endpoint.reserved(Reserve { context, up_to });
-            self.held.push(Held { lease, context, peer: keys.peer() });
+            self.held.push(Held { lease, context, peer: keys.peer(), kept: watch::Sender::default() });
             Ok(())
         }
 
@@ -109,11 +122,6 @@ mod with {
             }
         }
 
-        /// The keys that the socket has yet to take before it asks there.
-        fn missing(&self, to: Address) -> Option<Keys> {
-            self.toward.of(to.canonical().ip()).filter(|keys| self.held(keys).is_none()).cloned()
-        }
-
         /// Has a request wait for keys that another socket has.
         fn wait(&mut self, waiting: Waiting, until: Instant) {
             let given_back = waiting.keys.given_back();
@@ -124,6 +132,31 @@ mod with {
             });
         }
 
+        /// Has a request wait until the store of its keys has answered. `None` for as long as that takes.
+        fn wait_for_number(&mut self, mut waiting: Waiting, until: Option<Instant>) {
+            let Some(mut kept) = self.held(&waiting.keys).map(|held| held.kept.subscribe()) else { return };
+            self.doing.spawn(async move {
+                // An error says that the driver has ended.
+                let answered = async { kept.changed().await.is_ok() };
+                let answered = match until {
+                    Some(until) => timeout_at(until, answered).await.unwrap_or_default(),
+                    None => answered.await,
+                };
+                if answered {
+                    waiting.failed = kept.borrow().clone().map(|(kind, error)| io::Error::new(kind, error));
+                }
+                Done::Waited(Box::new(waiting))
+            });
+        }
+
+        /// A store has answered: those who wait for it go on.
+        fn kept(&self, context: ContextId, stored: &io::Result<()>) {
+            if let Some(held) = self.held.iter().find(|held| held.context == context) {
+                let error = stored.as_ref().err().map(|error| (error.kind(), error.to_string()));
+                held.kept.send_replace(error);
+            }
+        }
+
         /// Whose context this is.
         pub(in crate::driver) fn identity(&self, context: ContextId) -> Option<Identity> {
             self.held.iter().find(|held| held.context == context).map(|held| Identity::Oscore(held.peer.clone()))
@@ -132,8 +165,11 @@ mod with {
         /// Has numbers kept, on a thread for that.
         pub(in crate::driver) fn store(&mut self, reserve: Reserve) {
             if let Some(held) = self.held.iter_mut().find(|held| held.context == reserve.context) {
-                let storing = held.lease.reserve(reserve);
-                self.doing.spawn_blocking(move || Done::Stored(reserve, storing()));
+                let storing = spawn_blocking(held.lease.reserve(reserve));
+                self.doing.spawn(async move {
+                    // One that panics has kept nothing.
+                    Done::Stored(reserve, storing.await.unwrap_or_else(|error| Err(io::Error::other(error))))
+                });
             }
         }
 
@@ -142,8 +178,8 @@ mod with {
             loop {
                 match self.doing.join_next().await {
                     Some(Ok(done)) => return done,
-                    // A store that panics has kept nothing, and is not asked again.
-                    Some(Err(error)) => warn!(%error, "numbers were not kept"),
+                    // None of them panics.
+                    Some(Err(error)) => warn!(%error, "what waited for keys is lost"),
                     None => std::future::pending().await,
                 }
             }
@@ -151,40 +187,51 @@ mod with {
     }
 
     impl<C: SharedController> Driver<C> {
-        /// Takes the keys for a request, if it needs some that the socket does not have yet. Without them it goes no further: it waits for
-        /// those that another socket has, and is told of other reasons.
+        /// Takes the keys for a request, if it needs some that the socket does not have yet, and sees to it that there is a number to protect it
+        /// with. Without them it goes no further: it waits for keys that another socket has, and for the store that keeps their
+        /// numbers, and is told of other reasons.
         pub(in crate::driver) fn with_keys(&mut self, asked: Asked) -> Option<Asked> {
             let to = asked.place.destination();
-            match self.protecting.missing(to).filter(|_| !matches!(asked.what, Opening::Ping)) {
-                Some(keys) => self.take_keys(Waiting { asked, keys, since: Instant::now() }),
-                None => Some(asked),
+            let keys = self.protecting.toward.of(to.canonical().ip());
+            let Some(keys) = keys.filter(|_| !matches!(asked.what, Opening::Ping)) else { return Some(asked) };
+            let context = self.protecting.held(keys).map(|held| held.context);
+            if context.is_some_and(|context| !self.endpoint.waits_for_numbers(context)) {
+                return Some(asked);
             }
+            let keys = keys.clone();
+            self.take_keys(Waiting { asked, keys, since: Instant::now(), failed: None })
         }
 
-        fn take_keys(&mut self, waiting: Waiting) -> Option<Asked> {
-            let Waiting { mut asked, keys, since } = waiting;
-            let waited = since.elapsed();
-            let timeout = asked.what.timeout_mut().and_then(|timeout| *timeout);
-            let taken = match self.protecting.held(&keys) {
-                Some(_) => Ok(()),
-                None => self.protecting.take(&mut self.endpoint, &keys),
+        fn take_keys(&mut self, mut waiting: Waiting) -> Option<Asked> {
+            let (since, waited, timeout) = (waiting.since, waiting.since.elapsed(), waiting.timeout());
+            let is_late = timeout.is_some_and(|timeout| timeout <= waited);
+            let taken = match (waiting.failed.take(), self.protecting.held(&waiting.keys)) {
+                (Some(error), _) => Err(KeysError::Store(error)),
+                (None, Some(_)) => Ok(()),
+                (None, None) => self.protecting.take(&mut self.endpoint, &waiting.keys),
             };
+            let context = self.protecting.held(&waiting.keys).map(|held| held.context);
+            let has_number = context.is_some_and(|context| !self.endpoint.waits_for_numbers(context));
             match taken {
-                Ok(()) => {
+                Ok(()) if has_number => {
+                    let Waiting { mut asked, .. } = waiting;
                     if let Some(timeout) = asked.what.timeout_mut() {
                         *timeout = timeout.map(|timeout| timeout.saturating_sub(waited));
                     }
                     return Some(asked);
                 }
-                Err(KeysError::InUse) if timeout.is_some_and(|timeout| timeout <= waited) => {
+                Ok(()) | Err(KeysError::InUse) if is_late => {
                     let course = Course { queued: waited, ..Course::default() };
-                    asked.outcome.send(Err(ExchangeError::Failed { failure: Failure::Deadline, course }));
+                    waiting.asked.outcome.send(Err(ExchangeError::Failed { failure: Failure::Deadline, course }));
+                }
+                Ok(()) => {
+                    self.protecting.wait_for_number(waiting, timeout.and_then(|timeout| since.checked_add(timeout)))
                 }
                 Err(KeysError::InUse) if waited < PATIENCE => {
-                    let until = since + timeout.map_or(PATIENCE, |timeout| timeout.min(PATIENCE));
-                    self.protecting.wait(Waiting { asked, keys, since }, until);
+                    self.protecting.wait(waiting, since + timeout.map_or(PATIENCE, |timeout| timeout.min(PATIENCE)));
                 }
                 Err(error) => {
+                    let Waiting { asked, keys, .. } = waiting;
                     let to = asked.place.destination();
                     warn!(%to, peer = %keys.peer(), %error, "the keys for a destination cannot be used");
                     asked.outcome.send(Err(ExchangeError::Keys(error)));
@@ -196,10 +243,15 @@ mod with {
         pub(in crate::driver) fn hear_of_keys(&mut self, done: Done) {
             self.now = self.clock.now();
             match done {
-                Done::Stored(reserve, Ok(())) => self.endpoint.reserved(reserve),
-                Done::Stored(reserve, Err(error)) => {
-                    warn!(%error, "the numbers of OSCORE keys cannot be kept: soon nothing can be protected");
-                    self.endpoint.not_reserved(reserve.context);
+                Done::Stored(reserve, stored) => {
+                    self.protecting.kept(reserve.context, &stored);
+                    match stored {
+                        Ok(()) => self.endpoint.reserved(reserve),
+                        Err(error) => {
+                            warn!(%error, "the numbers of OSCORE keys cannot be kept: soon nothing can be protected");
+                            self.endpoint.not_reserved(reserve.context);
+                        }
+                    }
                 }
                 // If nobody waits any more, it was cancelled before it began.
                 Done::Waited(waiting) if waiting.asked.outcome.is_closed() => {}

@@ -271,7 +271,6 @@ pub use routing::{
     RequestService, Resource, Route, RouteError, RouteFuture, Router, delete, fetch, get, ipatch, patch, post, put,
 };
 pub use secured::RequireSecured;
-#[cfg(feature = "oscore")]
 pub(crate) use secured::unprotected;
 
 pub(crate) use extract::Rest;

@@ -160,6 +160,21 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
     }
 }
 
+// RFC 7252 §6.2 (Q236)
+#[test]
+fn the_port_of_coaps_is_5684_unless_the_uri_names_another() {
+    for (text, secured, port) in [
+        ("coap://h/", false, 5683),
+        ("coaps://h/", true, 5684),
+        ("coaps://h:/", true, 5684),
+        ("coaps://h:5683/", true, 5683),
+        ("coaps://[2001:db8::1]", true, 5684),
+    ] {
+        let uri: Uri = text.parse().expect("a legal URI");
+        assert_eq!((uri.is_secured(), uri.port()), (secured, port), "{text}");
+    }
+}
+
 #[test]
 fn no_text_makes_the_parser_panic() {
     proptest::proptest!(|(tail in "\\PC{0,40}", zone in "[%\\[\\]0-9a-f:]{0,20}")| {

@@ -3,6 +3,10 @@
 
 #![allow(missing_docs, reason = "a test")]
 
+#[cfg(all(feature = "dtls", feature = "oscore"))]
+mod attacks_on_coap;
+#[cfg(feature = "dtls")]
+mod between;
 mod capture;
 mod client_cache;
 mod client_payload;
@@ -25,6 +29,8 @@ mod oscore;
 mod paths;
 #[cfg(feature = "dtls")]
 mod secured;
+#[cfg(feature = "dtls")]
+mod secured_rfc7252;
 mod server_api;
 mod small_options;
 mod streams;

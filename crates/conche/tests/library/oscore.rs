@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use conche::oscore::{Credentials, EndId, Identity, Keys, KeysError, NumberStore, ReplayWindow, Start};
@@ -271,6 +271,80 @@ async fn what_a_slow_store_keeps_for_a_client_that_was_dropped_takes_nothing_bac
         }
     }
     assert!(store.kept.load(Ordering::SeqCst) >= 540);
+}
+
+/// Keeps the first numbers at once, and answers to what it is told next when it is let.
+#[derive(Clone, Debug, Default)]
+struct Shut {
+    calls: Arc<AtomicU64>,
+    opened: Arc<(Mutex<bool>, Condvar)>,
+    /// It does not keep it after all.
+    fails: bool,
+}
+
+impl Shut {
+    fn open(&self) {
+        *self.opened.0.lock().expect("nobody panics") = true;
+        self.opened.1.notify_all();
+    }
+}
+
+impl NumberStore for Shut {
+    fn kept(&self) -> io::Result<Start> {
+        Ok(Start::First)
+    }
+
+    fn reserve(&self, _: u64) -> io::Result<()> {
+        if self.calls.fetch_add(1, Ordering::SeqCst) != 1 {
+            return Ok(());
+        }
+        let opened = self.opened.0.lock().expect("nobody panics");
+        // A test that fails should end.
+        let waited = self.opened.1.wait_timeout_while(opened, Duration::from_secs(20), |opened| !*opened);
+        drop(waited.expect("nobody panics"));
+        if self.fails { Err(io::Error::other("the disk is full")) } else { Ok(()) }
+    }
+}
+
+/// A client that has used all numbers that its store has kept, and its server.
+async fn out_of_numbers(store: &Shut) -> (Server, Client, String) {
+    let server = server(Router::new().route("/", get(async || "open"))).await;
+    let uri = format!("coap://{}/", server.local_addr());
+    let keys = Keys::new(credentials(CLIENT, SERVER), store.clone()).expect("legal credentials");
+    let client = Client::builder().oscore(keys).build().expect("legal settings");
+    for _ in 0..256 {
+        client.get(&uri).await.expect("an answer");
+    }
+    (server, client, uri)
+}
+
+#[tokio::test]
+async fn requests_wait_for_a_store_that_takes_longer_than_numbers_last() {
+    let store = Shut::default();
+    let (_server, client, uri) = out_of_numbers(&store).await;
+    let mut waiting = std::pin::pin!(async { tokio::join!(client.get(&uri).send(), client.get(&uri).send()) });
+    let answer = tokio::time::timeout(Duration::from_millis(200), &mut waiting).await;
+    assert!(answer.is_err(), "{answer:?}");
+    let late = client.get(&uri).timeout(Duration::from_millis(20)).await.expect_err("the store has not answered");
+    assert!(matches!(late, Error::Failed { failure: Failure::Deadline, .. }), "{late}");
+    store.open();
+    let (one, other) = waiting.await;
+    one.and(other).expect("an answer");
+    client.get(&uri).await.expect("an answer");
+}
+
+#[tokio::test]
+async fn who_waits_for_a_store_that_fails_is_told_and_the_next_request_asks_it_again() {
+    let store = Shut { fails: true, ..Shut::default() };
+    let (_server, client, uri) = out_of_numbers(&store).await;
+    let mut waiting = std::pin::pin!(client.get(&uri).send());
+    let answer = tokio::time::timeout(Duration::from_millis(20), &mut waiting).await;
+    assert!(answer.is_err(), "{answer:?}");
+    store.open();
+    let error = waiting.await.expect_err("its number was not kept");
+    let Error::Keys { source: KeysError::Store(why), .. } = error else { panic!("{error}") };
+    assert_eq!(why.to_string(), "the disk is full");
+    client.get(&uri).await.expect("an answer");
 }
 
 #[tokio::test]

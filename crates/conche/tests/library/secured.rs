@@ -7,9 +7,7 @@ use conche::security::{Identity, Secret};
 use conche::server::{Notifier, RequireSecured, Response, Router, get, put};
 use conche::{Client, Code, ContentFormat, Error, Server};
 
-fn keys(identity: &[u8]) -> Option<Secret> {
-    (identity == b"lamp").then(|| Secret::new(*b"sesame"))
-}
+use crate::between::keys;
 
 fn client() -> Client {
     knowing(b"lamp", b"sesame")
@@ -30,6 +28,7 @@ fn uri(server: &Server, path: &str) -> String {
     format!("coaps://{}{path}", server.local_addr())
 }
 
+// RFC 7252 §9.1.1 (Q225)
 #[tokio::test]
 async fn one_session_carries_all_requests() {
     let (server, client) = (server().await, client());
@@ -128,6 +127,7 @@ async fn a_server_that_went_says_so_and_the_next_has_a_new_session() {
     assert_eq!(client.get(uri(&second, "/hello")).await.expect("answered").text().expect("text"), "again");
 }
 
+// RFC 7252 §9.1 (Q224)
 #[tokio::test]
 async fn a_group_cannot_be_asked_over_coaps() {
     let error = client().get("coaps://224.0.1.187/").multicast().await.expect_err("no group");
@@ -206,6 +206,7 @@ async fn two_names_of_a_server_share_a_session_with_a_key() {
     assert_eq!(slow.await.expect("no panic").expect("answered").text().expect("text"), "slow");
 }
 
+// RFC 7252 §9.1.1 (Q225)
 #[tokio::test]
 async fn the_client_of_a_server_with_keys_asks_through_sessions_alone() {
     let server = server().await;
@@ -266,6 +267,20 @@ async fn who_observed_through_a_session_that_is_over_makes_room() {
         states.forget();
         drop(client);
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn sessions_that_are_over_leave_their_places_among_peers_to_others() {
+    let mut config = conche::EndpointConfig::default();
+    // Of which one network has half. What is Non-confirmable needs one.
+    config.limits.peers = 16;
+    let server = Server::builder().psk(keys).config(config).route("/hello", get(async || "world"));
+    let server = server.bind("127.0.0.1:0").await.expect("a port");
+    for round in 0..60 {
+        let client = client();
+        let answer = client.get(uri(&server, "/hello")).non().timeout(Duration::from_secs(10)).await;
+        assert_eq!(answer.unwrap_or_else(|error| panic!("{round}: {error}")).payload(), b"world");
     }
 }
 

@@ -82,8 +82,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A request of whose body the application has no more than the beginning.
-    pub(in crate::endpoint) fn begin_upload(&self, opening: &mut Opening, rest: Rest) -> Result<(), RequestError> {
-        self.tag_body(opening);
+    pub(in crate::endpoint) fn begin_upload(
+        &self,
+        opening: &mut Opening,
+        rest: Rest,
+        tagged: bool,
+    ) -> Result<(), RequestError> {
+        self.tag_body(opening, tagged);
         let mut transfer = Transfer::beginning(opening.code, &opening.body, rest.size).telling(opening.streamed);
         let given = opening.body.payload().len();
         opening.body = transfer

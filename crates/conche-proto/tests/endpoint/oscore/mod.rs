@@ -3,6 +3,7 @@
 
 mod attacks;
 mod flows;
+mod forgeries;
 mod numbers;
 mod observe;
 mod wire;

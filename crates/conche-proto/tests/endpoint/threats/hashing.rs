@@ -80,7 +80,7 @@ fn requests_from_chosen_ports_with_chosen_ids_cost_no_more_lookups_than_ordinary
 #[test]
 fn message_ids_in_a_row_are_spread_whatever_port_they_come_from() {
     const IDS: u64 = 10_000;
-    for port in 0..300 {
+    for port in (0..300).step_by(7) {
         let mut server: Direct<SocketAddr> = Direct::new(EndpointConfig::default());
         for id in 0..IDS {
             let given = server.receive(source(1, INTERFACE, port), &con(Code::GET, id as u16));

@@ -2,10 +2,11 @@
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Code, Type};
-use conche_proto::{Event, ExchangeId, Reliability};
+use conche_proto::{EndpointConfig, Event, ExchangeId, Failure, Reliability};
 
+use crate::support::direct::{con, content, non};
 use crate::support::world::World;
-use crate::support::{CLIENT, SERVER, end_of, ms, request, s, wire};
+use crate::support::{CLIENT, Direct, SERVER, end_of, ms, request, s, wire};
 
 type Ending = fn(&mut World<AnyController>, ExchangeId);
 
@@ -97,4 +98,53 @@ fn pings_end_by_reset_and_by_silence() {
     world.run_to_end();
     assert!(crate::support::acknowledged_at(world.events(CLIENT), answered).is_some());
     assert!(end_of(world.events(CLIENT), unanswered).is_some_and(|(_, end)| end.is_err()));
+}
+
+#[test]
+fn a_hundred_thousand_peers_that_come_and_are_lost_leave_no_state() {
+    let mut server = Direct::new(EndpointConfig::default());
+    for peer in 0..100_000_u32 {
+        let asked = server.receive(peer, &non(Code::GET, 1)).request();
+        server.respond(asked, content("x"));
+        assert_eq!(server.endpoint.occupancy().peers, 1);
+        server.endpoint.lose_peer(server.now, &peer);
+        assert_eq!(server.endpoint.occupancy().peers, 0, "peer {peer}");
+    }
+}
+
+#[test]
+fn a_lost_peer_is_forgotten_when_nothing_waits_for_it_any_more() {
+    let mut server = Direct::new(EndpointConfig::default());
+    let asked = server.receive(1_u32, &non(Code::GET, 1)).request();
+    let separately = server.receive(1, &con(Code::GET, 2)).request();
+    let ours = server.endpoint.request(server.now, 1, request(Code::GET, "/test")).expect("room");
+    server.run(s(1));
+    server.endpoint.lose_peer(server.now, &1);
+    let told = server.drain().events;
+    let unreachable = |event: &Event<u32>| matches!(event, Event::Failed { exchange, reason: Failure::Unreachable, .. } if *exchange == ours);
+    assert!(told.iter().any(unreachable), "{told:?}");
+    assert_eq!(server.endpoint.occupancy().peers, 1, "two responses are still to come");
+    server.respond(asked, content("non"));
+    server.respond(separately, content("separately"));
+    assert_eq!(server.endpoint.occupancy().peers, 1, "one of them is to be acknowledged");
+    server.endpoint.lose_peer(server.now, &1);
+    server.drain();
+    let left = server.endpoint.occupancy();
+    assert_eq!((left.peers, left.exchanges, left.incoming), (0, 0, 0));
+}
+
+#[test]
+fn what_a_lost_peer_sent_is_not_handled_twice_and_who_comes_back_is_kept() {
+    let mut server = Direct::new(EndpointConfig::default());
+    let asked = server.receive(1_u32, &non(Code::POST, 1)).request();
+    server.endpoint.lose_peer(server.now, &1);
+    // Before the first one is answered it asks again.
+    let again = server.receive(1, &non(Code::GET, 2)).request();
+    server.respond(asked, content("first"));
+    server.respond(again, content("second"));
+    assert_eq!(server.endpoint.occupancy().peers, 1);
+    server.endpoint.lose_peer(server.now, &1);
+    server.drain();
+    assert_eq!(server.endpoint.occupancy().peers, 0);
+    assert!(server.receive(1, &non(Code::POST, 1)).requests().is_empty(), "a copy");
 }

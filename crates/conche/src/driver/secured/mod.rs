@@ -83,7 +83,7 @@ enum Held {
     },
     /// Nothing reaches the other end of a session: whatever waits for it waits in vain.
     Unreachable(Address),
-    /// A session is over, and with it what was observed through it.
+    /// A session is over, and with it what was observed through it. What is still to be answered through it goes nowhere.
     Over(Address),
 }
 
@@ -116,6 +116,7 @@ impl Secured {
         }
         let mut sessions = Sessions::new(now, config, seed).map_err(io::Error::other)?;
         sessions.set_source_groups(Box::new(|place: &Place| Address::from(place.at).prefix()));
+        sessions.set_hosts(Box::new(|place: &Place| Address::from(place.at).host()));
         Ok(Some(Self {
             sessions,
             security: Arc::clone(security),
@@ -176,6 +177,11 @@ impl Secured {
             self.sealed.push_back(transmit);
         }
         sent.is_ok()
+    }
+
+    /// The session is open.
+    fn knows(&self, session: Address) -> bool {
+        matches!(session, Address::Dtls(_, number) if self.by_number.contains_key(&number))
     }
 
     fn ours(&mut self, session: Address) -> Option<&mut Ours> {
@@ -317,7 +323,9 @@ impl<C: SharedController> Driver<C> {
         if secured.seal(transmit, message) {
             self.traffic.departed(self.now, &transmit, message, &Ok(()));
         } else {
-            secured.held.push_back(Held::Unreachable(transmit.to));
+            let over = !secured.knows(transmit.to);
+            let held = if over { Held::Over(transmit.to) } else { Held::Unreachable(transmit.to) };
+            secured.held.push_back(held);
         }
     }
 
@@ -330,8 +338,7 @@ impl<C: SharedController> Driver<C> {
 
     /// This is a session that is open.
     pub(super) fn is_open(&self, session: Address) -> bool {
-        let Address::Dtls(_, number) = session else { return false };
-        self.secured.as_ref().is_some_and(|secured| secured.by_number.contains_key(&number))
+        self.secured.as_ref().is_some_and(|secured| secured.knows(session))
     }
 
     /// The session that was opened last with who is there.

@@ -1,0 +1,52 @@
+//! Who shows a certificate without its key: no [`OwnCertificate`] is such, so that it is made here.
+
+use super::*;
+use crate::{BUFFER, ClientCredentials, Config, Ended, Output, ServerCertificate, ServerCredentials, Sessions};
+
+macro_rules! data {
+    ($name:literal) => {
+        include_bytes!(concat!("../../tests/data/", $name)).as_slice()
+    };
+}
+
+/// A certificate, and the key of another one or its own.
+fn shown(certificate: &[u8], key: &[u8]) -> OwnCertificate {
+    OwnCertificate { certificate: certificate.to_vec(), key: Secret::new(key) }
+}
+
+/// How a handshake ends for the client, if it does not end well; and how many there were that did.
+fn handshake(server: OwnCertificate, client: OwnCertificate) -> (Option<Ended>, u64) {
+    let trust = || Trust::new([data!("root.der")], Duration::from_secs(60 * 365 * 24 * 60 * 60)).expect("readable");
+    let certificate = Some(ServerCertificate { own: server, clients: Some(trust()) });
+    let server = Some(ServerCredentials { certificate, ..Default::default() });
+    let mut now = Instant::from_millis(0);
+    let mut ends = [Config { server, ..Config::default() }, Config::default()]
+        .map(|config| Sessions::new(now, config, [7; 32]).expect("legal settings"));
+    let asked = ClientCredentials::certificate(Some(client), trust(), "coap.example").expect("a name");
+    ends[1].connect(now, 0, &asked, None).expect("the first one");
+    let (mut buffer, mut failed) = (vec![0; BUFFER], None);
+    for _ in 0..10 {
+        for end in [1, 0] {
+            loop {
+                match ends[end].poll(now, &mut buffer) {
+                    Output::Transmit { len, .. } => ends[1 - end].handle(now, end, &buffer[..len]),
+                    Output::Closed { why, .. } if end == 1 => failed = Some(why),
+                    Output::Wait(_) => break,
+                    _ => {}
+                }
+            }
+        }
+        now += Duration::from_secs(10);
+    }
+    (failed, ends[0].stats().established)
+}
+
+#[test]
+fn whoever_shows_a_certificate_without_its_key_is_not_believed() {
+    let (server, client) = ((data!("server.der"), data!("server.key")), (data!("client.der"), data!("client.key")));
+    assert_eq!(handshake(shown(server.0, server.1), shown(client.0, client.1)), (None, 1));
+    for (servers, clients) in [(client.1, client.1), (server.1, server.1)] {
+        let (failed, established) = handshake(shown(server.0, servers), shown(client.0, clients));
+        assert!(matches!(failed, Some(Ended::Failed(_))) && established == 0, "{failed:?}");
+    }
+}

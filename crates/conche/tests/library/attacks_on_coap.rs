@@ -1,0 +1,282 @@
+//! The attacks of draft-ietf-core-attacks-on-coap §2: somebody on the path can neither read nor change what is protected, but hold it back, and choose what
+//! comes when. Each is tried through a session (DTLS) and with keys (OSCORE), within one session and one pair of keys.
+//!
+//! None of them hinders somebody from keeping everything back (§2.1), nor tells where the other end is: whoever relays all at once is no
+//! other than a network (§2.5).
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use conche::oscore::{Credentials, EndId, Keys};
+use conche::security::Secret;
+use conche::server::{Query, RequireFresh, Router, get, put};
+use conche::{Client, Code, ContentFormat, Error, Server, Token};
+use tokio::time::timeout;
+
+use crate::between::{Act, Foe, LONG, Toward, keys};
+
+/// How the two ends protect what they say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Dtls,
+    Oscore,
+}
+
+const BOTH: [By; 2] = [By::Dtls, By::Oscore];
+
+/// So long a client waits whose request, or its answer, is held back.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// A client, somebody on the path, and a server with a lock, a door that opens to fresh requests only, and a place for bodies.
+struct Path {
+    by: By,
+    client: Client,
+    foe: Foe,
+    server: Server,
+    done: Done,
+}
+
+/// What was done at the server, in this order.
+type Done = Arc<Mutex<Vec<Bytes>>>;
+
+impl Path {
+    async fn new(by: By) -> Self {
+        static KEYS: AtomicU8 = AtomicU8::new(0);
+        let secret = [KEYS.fetch_add(1, Ordering::SeqCst); 16];
+        let ends = |own: &[u8], other: &[u8]| {
+            let [own, other] = [own, other].map(|id| EndId::new(id).expect("short"));
+            Keys::for_this_run(Credentials::new([&b"on attacks"[..], &secret].concat(), own, other)).expect("legal")
+        };
+        let done = Done::default();
+        let router = router(&done);
+        let (server, client) = (Server::builder().router(router), Client::builder());
+        let (server, client) = match by {
+            By::Dtls => (server.psk(keys), client.psk(*b"lamp", Secret::new(*b"sesame")).expect("a key")),
+            By::Oscore => (server.oscore(ends(b"s", b"c")), client.oscore(ends(b"c", b"s"))),
+        };
+        let server = server.bind("127.0.0.1:0").await.expect("the loopback can be bound");
+        let foe = Foe::before(server.local_addr()).await;
+        let path = Self { by, client: client.build().expect("legal settings"), foe, server, done };
+        assert_eq!(path.client.get(path.uri("/say?0")).await.expect("an answer").payload(), b"0", "a session is there");
+        path
+    }
+
+    fn uri(&self, path: &str) -> String {
+        let scheme = if self.by == By::Dtls { "coaps" } else { "coap" };
+        format!("{scheme}://{}{path}", self.foe.address)
+    }
+
+    fn put(&self, path: &str, body: impl Into<Bytes>) -> impl Future<Output = Result<conche::client::Response, Error>> {
+        self.client.put(self.uri(path)).payload(ContentFormat::OCTET_STREAM, body).timeout(LONG).send()
+    }
+
+    /// The same, for which the client soon waits no more.
+    async fn give_up_on(&self, path: &str, body: impl Into<Bytes>) {
+        let put = self.client.put(self.uri(path)).payload(ContentFormat::OCTET_STREAM, body);
+        let error = put.timeout(SHORT).await.expect_err("it is held back");
+        assert!(error.is_timeout_or_unreachable(), "{:?}: {error}", self.by);
+    }
+
+    /// The server has seen so many requests more than it had.
+    async fn server_sees(&self, requests: u64) {
+        let seen = async {
+            while self.server.stats().await.datagrams_received < requests {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        timeout(LONG, seen).await.expect("it gets them");
+    }
+
+    fn done(&self) -> Vec<Bytes> {
+        self.done.lock().expect("nobody panics").clone()
+    }
+}
+
+fn router(done: &Done) -> Router {
+    let doing = || {
+        let done = Arc::clone(done);
+        move |body: Bytes| {
+            done.lock().expect("nobody panics").push(body);
+            std::future::ready(Code::CHANGED)
+        }
+    };
+    let said = async |Query(arguments): Query| arguments.iter().map(|(name, _)| name).collect::<String>();
+    let fresh = RequireFresh::within(Duration::from_millis(200)).expect("the system has random numbers");
+    let router = Router::new().route("/say", get(said)).route("/lock", put(doing()));
+    router.route("/body", put(doing())).route("/door", put(doing()).layer(fresh))
+}
+
+/// draft-ietf-core-attacks-on-coap §2.1: a client whose request is blocked knows that it knows nothing, and one whose response is blocked asks until it
+/// knows, which does nothing twice.
+#[tokio::test]
+async fn a_blocked_request_is_told_to_be_unanswered_and_a_blocked_response_has_nothing_done_twice() {
+    for by in BOTH {
+        let path = Path::new(by).await;
+        path.foe.act(Toward::Server, 0, Act::Block);
+        path.give_up_on("/lock", "1").await;
+        assert!(path.done().is_empty());
+
+        path.foe.act(Toward::Server, usize::MAX, Act::Pass);
+        path.foe.act(Toward::Client, 0, Act::Hold);
+        let mut asking = std::pin::pin!(path.put("/lock", "2"));
+        tokio::select! {
+            answer = &mut asking => panic!("{by:?}: {answer:?}"),
+            () = path.foe.holds(Toward::Client, 1) => {}
+        }
+        path.foe.act(Toward::Client, usize::MAX, Act::Pass);
+        assert_eq!(asking.await.expect("an answer to a copy").code(), Code::CHANGED);
+        assert_eq!(path.done(), ["2"], "{by:?}");
+    }
+}
+
+/// draft-ietf-core-attacks-on-coap §2.2: what is delayed has its effect once, however often it is delivered.
+#[tokio::test]
+async fn a_delayed_request_is_executed_once_at_most() {
+    for by in BOTH {
+        let path = Path::new(by).await;
+        path.foe.act(Toward::Server, 0, Act::Hold);
+        path.give_up_on("/lock", "unlock").await;
+        path.foe.holds(Toward::Server, 1).await;
+        path.foe.act(Toward::Server, usize::MAX, Act::Pass);
+        assert!(path.put("/lock", "lock").await.is_ok());
+        let held = path.foe.take(Toward::Server);
+        for _ in 0..5 {
+            path.foe.release(Toward::Server, &held).await;
+        }
+        assert!(path.put("/lock", "lock again").await.is_ok());
+        let done = path.done();
+        assert_eq!(done.iter().filter(|body| **body == "unlock").count(), 1, "{by:?}: {done:?}");
+        assert_eq!(done.len(), 3);
+    }
+}
+
+/// draft-ietf-core-attacks-on-coap §2.2: an actuator that asks whether requests are fresh (RFC 9175 §2) does nothing of what was delayed.
+#[tokio::test]
+async fn a_delayed_request_is_stale_where_it_has_to_be_fresh() {
+    for by in BOTH {
+        let path = Path::new(by).await;
+        assert!(path.put("/door", "open").await.is_ok());
+        // What asks for a challenge passes, and what answers it is held.
+        path.foe.act(Toward::Server, 1, Act::Hold);
+        path.give_up_on("/door", "open late").await;
+        path.foe.holds(Toward::Server, 1).await;
+        path.foe.act(Toward::Server, usize::MAX, Act::Pass);
+        let (held, before) = (path.foe.take(Toward::Server), path.server.stats().await.datagrams_received);
+        path.foe.release(Toward::Server, &held[..1]).await;
+        path.server_sees(before + 1).await;
+        assert!(path.put("/door", "close").await.is_ok());
+        assert_eq!(path.done(), ["open", "close"], "{by:?}");
+    }
+}
+
+/// draft-ietf-core-attacks-on-coap §2.3: the response to an earlier request is none to a later one. With OSCORE both have the same token; in a session
+/// no two of a client's have.
+#[tokio::test]
+async fn a_delayed_response_is_no_answer_to_a_later_request() {
+    for by in BOTH {
+        let path = Path::new(by).await;
+        let ask = |query: &str| {
+            // Only the token tells what a Non-confirmable response answers.
+            let request = path.client.get(path.uri(&format!("/say?{query}"))).non();
+            if by == By::Oscore { request.token(Token::from(*b"the same")) } else { request }
+        };
+        path.foe.act(Toward::Client, 0, Act::Hold);
+        let error = ask("first").timeout(SHORT).await.expect_err("its answer is held back");
+        assert!(error.is_timeout_or_unreachable(), "{error}");
+        path.foe.holds(Toward::Client, 1).await;
+        let earlier = path.foe.take(Toward::Client);
+
+        let mut asking = std::pin::pin!(ask("second").timeout(LONG).send());
+        tokio::select! {
+            answer = &mut asking => panic!("{by:?}: {answer:?}"),
+            () = path.foe.holds(Toward::Client, 1) => {}
+        }
+        for _ in 0..3 {
+            path.foe.release(Toward::Client, &earlier).await;
+        }
+        let mistaken = timeout(SHORT, &mut asking).await;
+        assert!(mistaken.is_err(), "{by:?}: {mistaken:?}");
+        path.foe.act(Toward::Client, usize::MAX, Act::Pass);
+        let later = path.foe.take(Toward::Client);
+        path.foe.release(Toward::Client, &later).await;
+        assert_eq!(asking.await.expect("an answer").payload(), b"second", "{by:?}");
+    }
+}
+
+/// draft-ietf-core-attacks-on-coap §2.3: the tokens of a session, by which alone responses are told apart there, do not come again (RFC 9175 §4.2).
+#[tokio::test]
+async fn no_two_requests_of_a_session_have_the_same_token() {
+    let mut server = crate::between::Hand::server().await;
+    let client = Client::builder().psk(*b"lamp", Secret::new(*b"sesame")).expect("a key").build().expect("legal");
+    let mut seen = std::collections::BTreeSet::new();
+    for number in 0..100 {
+        let asking = tokio::spawn(client.get(format!("coaps://{}/", server.address())).send());
+        let request = server.receive().await;
+        let length = usize::from(request[0] & 15);
+        assert!(seen.insert(request[4..4 + length].to_vec()), "request {number} has the token of an earlier one");
+        server.send(&[&[0x60 | request[0] & 15, 0x45], &request[2..4 + length]].concat()).await;
+        assert!(asking.await.expect("no panic").is_ok());
+    }
+}
+
+/// Bodies of two blocks each.
+fn bodies() -> [Bytes; 2] {
+    [b'a', b'b'].map(|byte| Bytes::from(vec![byte; 1_500]))
+}
+
+/// draft-ietf-core-attacks-on-coap §2.4.1: completing an operation with the final block of an earlier one.
+#[tokio::test]
+async fn a_delayed_final_block_ends_no_later_body() {
+    for by in BOTH {
+        let (path, [first, second]) = (Path::new(by).await, bodies());
+        path.foe.act(Toward::Server, 1, Act::Hold);
+        path.give_up_on("/body", first).await;
+        path.foe.holds(Toward::Server, 1).await;
+        let earlier = path.foe.take(Toward::Server);
+
+        path.foe.act(Toward::Server, 1, Act::Hold);
+        let mut asking = std::pin::pin!(path.put("/body", second.clone()));
+        tokio::select! {
+            answer = &mut asking => panic!("{by:?}: {answer:?}"),
+            () = path.foe.holds(Toward::Server, 1) => {}
+        }
+        let before = path.server.stats().await.datagrams_received;
+        path.foe.release(Toward::Server, &earlier[..1]).await;
+        path.server_sees(before + 1).await;
+        path.foe.act(Toward::Server, usize::MAX, Act::Pass);
+        path.foe.release(Toward::Server, &path.foe.take(Toward::Server)).await;
+        assert_eq!(asking.await.expect("an answer").code(), Code::CHANGED, "{by:?}");
+        // The first one may be complete by now: it is as it was sent.
+        let done = path.done();
+        assert!(done.contains(&second) && done.iter().all(|body| bodies().contains(body)), "{by:?}: {done:?}");
+    }
+}
+
+/// draft-ietf-core-attacks-on-coap §2.4.2: injecting a first block that was withheld, which a later operation would go on from.
+#[tokio::test]
+async fn a_withheld_first_block_begins_no_body_that_a_later_one_ends() {
+    for by in BOTH {
+        let (path, [first, second]) = (Path::new(by).await, bodies());
+        path.foe.act(Toward::Server, 0, Act::Hold);
+        path.give_up_on("/body", first).await;
+        path.foe.holds(Toward::Server, 1).await;
+        let earlier = path.foe.take(Toward::Server);
+
+        path.foe.act(Toward::Server, 1, Act::Hold);
+        let mut asking = std::pin::pin!(path.put("/body", second.clone()));
+        tokio::select! {
+            answer = &mut asking => panic!("{by:?}: {answer:?}"),
+            () = path.foe.holds(Toward::Server, 1) => {}
+        }
+        let before = path.server.stats().await.datagrams_received;
+        path.foe.release(Toward::Server, &earlier[..1]).await;
+        path.server_sees(before + 1).await;
+        path.foe.act(Toward::Server, usize::MAX, Act::Pass);
+        path.foe.release(Toward::Server, &path.foe.take(Toward::Server)).await;
+        assert_eq!(asking.await.expect("an answer").code(), Code::CHANGED, "{by:?}");
+        assert_eq!(path.done(), [second], "{by:?}");
+    }
+}

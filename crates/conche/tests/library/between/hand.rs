@@ -1,0 +1,128 @@
+//! [`Hand`]: one end of `coaps` by hand. The test writes and reads the messages of its session itself.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use conche::security::Secret;
+use conche_dtls::{BUFFER, ClientCredentials, Config, Output, ServerCredentials, ServerKeys, SessionId, Sessions};
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, timeout_at};
+
+use super::{LONG, keys};
+
+/// One end, and its session once it has one.
+pub struct Hand {
+    socket: UdpSocket,
+    sessions: Sessions<SocketAddr>,
+    began: Instant,
+    open: Option<(SessionId, SocketAddr)>,
+    received: VecDeque<Vec<u8>>,
+    buffer: Vec<u8>,
+}
+
+impl Hand {
+    /// A client with a session.
+    pub async fn client(server: SocketAddr) -> Self {
+        Self::on(socket().await, Config::default()).connected(server).await
+    }
+
+    /// The same at its address after it has lost all that it knew.
+    pub async fn restarted(self, server: SocketAddr) -> Self {
+        Self::on(self.socket, Config::default()).connected(server).await
+    }
+
+    /// A server for one client.
+    pub async fn server() -> Self {
+        let server = Some(ServerCredentials { psk: Some(ServerKeys::new(keys)), ..Default::default() });
+        Self::on(socket().await, Config { server, ..Config::default() })
+    }
+
+    fn on(socket: UdpSocket, config: Config) -> Self {
+        static SEEDS: AtomicU64 = AtomicU64::new(1);
+        let seed = [SEEDS.fetch_add(1, Ordering::SeqCst).to_be_bytes(); 4].concat();
+        let seed = seed.try_into().expect("32 bytes");
+        let sessions = Sessions::new(conche_proto::Instant::ZERO, config, seed).expect("legal settings");
+        let (received, buffer) = (VecDeque::new(), vec![0; BUFFER]);
+        Self { socket, sessions, began: Instant::now(), open: None, received, buffer }
+    }
+
+    async fn connected(mut self, server: SocketAddr) -> Self {
+        let known = ClientCredentials::psk(*b"lamp", Secret::new(*b"sesame")).expect("legal");
+        let now = self.now();
+        self.sessions.connect(now, server, &known, None).expect("the first one");
+        self.turn_until(LONG, |hand| hand.open.is_some()).await;
+        assert!(self.open.is_some(), "no session");
+        self
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.socket.local_addr().expect("it is bound")
+    }
+
+    /// Sends a message through the session, as a record of its own.
+    pub async fn send(&mut self, message: &[u8]) {
+        let (session, _) = self.open.expect("a session");
+        self.sessions.send(session, message).expect("it is open");
+        self.say().await;
+    }
+
+    /// Sends bytes as they are to who is at the other end of the session.
+    pub async fn send_plain(&self, bytes: &[u8]) {
+        let (_, peer) = self.open.expect("a session");
+        self.socket.send_to(bytes, peer).await.expect("it can be sent");
+    }
+
+    /// The next message that comes through the session.
+    pub async fn receive(&mut self) -> Vec<u8> {
+        self.turn_until(LONG, |hand| !hand.received.is_empty()).await;
+        self.received.pop_front().expect("a message")
+    }
+
+    /// What comes within this time.
+    pub async fn hear(&mut self, within: Duration) -> Vec<Vec<u8>> {
+        self.turn_until(within, |_| false).await;
+        self.received.drain(..).collect()
+    }
+
+    fn now(&self) -> conche_proto::Instant {
+        conche_proto::Instant::ZERO + self.began.elapsed()
+    }
+
+    /// Sends what there is to send; when there will be more.
+    async fn say(&mut self) -> Option<conche_proto::Instant> {
+        loop {
+            let now = self.now();
+            match self.sessions.poll(now, &mut self.buffer) {
+                Output::Transmit { to, len } => {
+                    self.socket.send_to(&self.buffer[..len], to).await.expect("it can be sent");
+                }
+                Output::Established { session, peer, .. } => self.open = Some((session, peer)),
+                Output::Received { len, .. } => self.received.push_back(self.buffer[..len].to_vec()),
+                Output::Closed { .. } => {}
+                Output::Wait(due) => return due,
+            }
+        }
+    }
+
+    async fn turn_until(&mut self, within: Duration, done: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + within;
+        let mut datagram = vec![0; BUFFER];
+        loop {
+            let due = self.say().await.map(|due| self.began + (due - conche_proto::Instant::ZERO));
+            if done(self) || Instant::now() >= end {
+                return;
+            }
+            let until = due.map_or(end, |due| due.min(end));
+            if let Ok(Ok((len, from))) = timeout_at(until, self.socket.recv_from(&mut datagram)).await {
+                let now = self.now();
+                self.sessions.handle(now, from, &datagram[..len]);
+            }
+        }
+    }
+}
+
+async fn socket() -> UdpSocket {
+    UdpSocket::bind("127.0.0.1:0").await.expect("the loopback can be bound")
+}

@@ -1,0 +1,63 @@
+//! What steps need and nobody has to wait for: it is installed and compiled while the steps before them leave a core to it.
+
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use anyhow::{Context, Result};
+
+use super::Step;
+use crate::project::Project;
+
+/// Preparations under way, in the order of the steps.
+pub struct Ahead(Receiver<Result<()>>);
+
+impl Ahead {
+    /// Begins to prepare these steps, one after the other. If a step fails in the meantime, what has been begun is not waited for.
+    pub fn begin(project: &Project, steps: &[&'static Step]) -> Self {
+        let (done, under_way) = mpsc::channel();
+        let (project, preparations) = (project.clone(), preparations(steps));
+        thread::spawn(move || preparations.into_iter().try_for_each(|prepare| done.send(prepare(&project))));
+        Self(under_way)
+    }
+
+    /// Waits until this step is prepared.
+    ///
+    /// # Errors
+    /// That of its preparation.
+    pub fn wait_for(&self, step: &Step) -> Result<()> {
+        match step.ahead {
+            Some(_) => self.0.recv().context("the preparation has ended early")?,
+            None => Ok(()),
+        }
+    }
+}
+
+fn preparations(steps: &[&'static Step]) -> Vec<fn(&Project) -> Result<()>> {
+    steps.iter().filter_map(|step| step.ahead).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::bail;
+
+    use super::*;
+
+    const fn step(ahead: Option<fn(&Project) -> Result<()>>) -> Step {
+        Step { name: "a", what: "b", advice: "c", ahead, run: |_| Ok(()) }
+    }
+
+    static PLAIN: Step = step(None);
+    static READY: Step = step(Some(|_| Ok(())));
+    static FAILING: Step = step(Some(|_| bail!("no network")));
+
+    #[test]
+    fn each_step_hears_of_its_own_preparation() {
+        let project = Project::find().expect("a checkout");
+        let ahead = Ahead::begin(&project, &[&PLAIN, &READY, &FAILING, &READY]);
+        assert!(ahead.wait_for(&PLAIN).is_ok());
+        assert!(ahead.wait_for(&READY).is_ok());
+        assert!(ahead.wait_for(&FAILING).is_err());
+        assert!(ahead.wait_for(&READY).is_ok());
+        assert!(ahead.wait_for(&READY).is_err(), "there is no third");
+    }
+}

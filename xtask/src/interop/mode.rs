@@ -1,0 +1,161 @@
+//! Modes: how client and server protect what they say, and what comes by where they do.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use conche_proto::codec::{Code, Message, OptionNumber};
+use serde::{Deserialize, Serialize};
+
+use super::ladder::{self, Direction};
+use super::party::Peer;
+use super::tap::Captured;
+
+/// How messages are protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// They are not.
+    Plain,
+    /// By DTLS, with a pre-shared key.
+    Psk,
+    /// By DTLS, with a certificate of the server.
+    Certificate,
+    /// By DTLS, with certificates of both.
+    Mutual,
+    /// By OSCORE.
+    Oscore,
+}
+
+impl Mode {
+    /// Those that protect, in the order of the report.
+    pub const SECURED: [Self; 4] = [Self::Psk, Self::Certificate, Self::Mutual, Self::Oscore];
+
+    /// As the programs read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Psk => "psk",
+            Self::Certificate => "certificate",
+            Self::Mutual => "mutual",
+            Self::Oscore => "oscore",
+        }
+    }
+
+    /// For the report.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Plain => "coap",
+            Self::Psk => "coaps, a pre-shared key",
+            Self::Certificate => "coaps, the server's certificate",
+            Self::Mutual => "coaps, certificates of both",
+            Self::Oscore => "OSCORE",
+        }
+    }
+
+    /// Who is run with it, in the order of the report.
+    pub fn peers(self) -> &'static [Peer] {
+        match self {
+            Self::Plain => &[Peer::Libcoap, Peer::Aiocoap, Peer::Californium, Peer::Conche],
+            _ => &[Peer::LibcoapOpenssl, Peer::LibcoapGnutls, Peer::Aiocoap, Peer::Californium, Peer::Conche],
+        }
+    }
+
+    /// There are sessions of DTLS, so that no message can be read.
+    fn has_sessions(self) -> bool {
+        matches!(self, Self::Psk | Self::Certificate | Self::Mutual)
+    }
+
+    /// What URIs begin with.
+    pub fn scheme(self) -> &'static str {
+        if self.has_sessions() { "coaps" } else { "coap" }
+    }
+
+    /// What came by, a line each.
+    pub fn transcript(self, captured: &[Captured]) -> String {
+        if !self.has_sessions() {
+            return ladder::transcript(captured);
+        }
+        captured.iter().fold(String::new(), |mut text, Captured { direction, bytes, .. }| {
+            let arrow = if *direction == Direction::ToServer { '>' } else { '<' };
+            let what = bytes.first().and_then(|ty| record(*ty)).unwrap_or("no record");
+            let _ = writeln!(text, "       {arrow} {what}, {} bytes", bytes.len());
+            text
+        })
+    }
+
+    /// The first of what came by that anybody can read who stands between.
+    pub fn exposed(self, captured: &[Captured]) -> Option<String> {
+        let is_protected = |captured: &Captured| match Message::decode(&captured.bytes) {
+            _ if self.has_sessions() => captured.bytes.first().is_some_and(|ty| record(*ty).is_some()),
+            Ok(message) => message.code() == Code::EMPTY || message.option(OptionNumber::OSCORE).is_some(),
+            Err(_) => false,
+        };
+        let exposed = captured.iter().find(|captured| !is_protected(captured))?;
+        Some(format!("it is not protected: {}", ladder::transcript(std::slice::from_ref(exposed)).trim()))
+    }
+}
+
+/// What a record of DTLS has, by its first byte (RFC 6347 §4.1, RFC 5246 §6.2.1).
+fn record(content_type: u8) -> Option<&'static str> {
+    Some(match content_type {
+        20 => "ChangeCipherSpec",
+        21 => "Alert",
+        22 => "Handshake",
+        23 => "ApplicationData",
+        _ => return None,
+    })
+}
+
+/// Gives a run credentials of its own: it uses up numbers of those for OSCORE. Nobody else may read them, or the ends refuse them.
+pub fn copy_credentials(from: &Path, to: &Path) -> Result<()> {
+    let told = || format!("cannot copy {} to {}", from.display(), to.display());
+    fs::create_dir_all(to).with_context(told)?;
+    for entry in fs::read_dir(from).with_context(told)? {
+        let entry = entry.with_context(told)?;
+        let (source, copy) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            copy_credentials(&source, &copy)?;
+            continue;
+        }
+        fs::copy(&source, &copy).with_context(told)?;
+        #[cfg(unix)]
+        fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o600)).with_context(told)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn captured(bytes: &[u8]) -> [Captured; 1] {
+        [Captured { direction: Direction::ToServer, lost: false, bytes: bytes.to_vec() }]
+    }
+
+    #[test]
+    fn what_anybody_can_read_is_exposed() {
+        let plain = captured(b"\x41\x01\x00\x01\x0a\xb4test");
+        let protected = captured(b"\x41\x02\x00\x01\x0a\x91\x09\xffciphertext");
+        let acknowledgement = captured(b"\x60\x00\x00\x01");
+        let record = captured(b"\x17\xfe\xfd");
+        for (mode, bytes, exposed) in [
+            (Mode::Oscore, &plain, true),
+            (Mode::Oscore, &protected, false),
+            (Mode::Oscore, &acknowledgement, false),
+            (Mode::Psk, &protected, true),
+            (Mode::Psk, &record, false),
+            (Mode::Mutual, &captured(b""), true),
+        ] {
+            assert_eq!(mode.exposed(bytes).is_some(), exposed, "{mode:?} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn no_datagram_of_a_session_begins_as_a_message_of_coap_does() {
+        // RFC 7983 §7: the version of CoAP is in the two highest bits.
+        assert!((64..128).all(|byte| record(byte).is_none()));
+    }
+}
