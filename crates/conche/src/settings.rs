@@ -228,7 +228,7 @@ impl<C: SharedController> Settings<C> {
                     endpoint
                         .agree_on_keys(Box::new(move |now, c_r, message_3| responding.combined(now, c_r, message_3)));
                 }
-                protecting.with_edhoc(responding)
+                protecting.with_edhoc(responding, self.edhoc.toward.clone())
             };
             protecting
         };

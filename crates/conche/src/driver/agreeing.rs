@@ -4,11 +4,12 @@ use std::collections::{HashMap, VecDeque};
 
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Context, ContextId, InsertError};
-use conche_proto::{Failure, RequestId};
+use conche_proto::{Failure, Request, RequestId};
 use tracing::debug;
 
 use super::{Address, Driver};
-use crate::edhoc::{Answer, CID_EDHOC, EDHOC, PATH, Responding};
+use crate::edhoc::{Answer, CID_EDHOC, EDHOC, PATH, Party, Responding};
+use crate::prefixes::Prefixes;
 use crate::security::Identity;
 use crate::server::Response;
 use crate::settings::SharedController;
@@ -21,6 +22,8 @@ const MOST: usize = 1024;
 pub(super) struct Agreeing {
     /// Where clients are answered.
     responding: Option<Responding>,
+    /// Whom nothing is to be asked unprotected, but for keys.
+    wanted: Prefixes<Party>,
     /// Contexts for requests to these destinations.
     toward: HashMap<Address, ContextId>,
     /// These destinations, as they came.
@@ -28,8 +31,18 @@ pub(super) struct Agreeing {
 }
 
 impl Agreeing {
-    pub(super) fn new(responding: Option<Responding>) -> Self {
-        Self { responding, ..Self::default() }
+    pub(super) fn new(responding: Option<Responding>, wanted: Prefixes<Party>) -> Self {
+        Self { responding, wanted, ..Self::default() }
+    }
+
+    /// A request must not leave: the keys for its destination were forgotten since it was put together.
+    pub(super) fn withholds(&self, to: Address, request: &Request) -> bool {
+        let is_for_keys = || {
+            let path = request.body.options().filter(|option| option.number == OptionNumber::URI_PATH);
+            path.map(|option| option.value).eq(PATH.split('/').skip(1).map(str::as_bytes))
+        };
+        let is_wanted = !to.is_secured() && self.wanted.of(to.canonical().ip()).is_some();
+        is_wanted && self.context(to).is_none() && !is_for_keys()
     }
 
     /// The context for requests to a destination.
@@ -68,7 +81,6 @@ impl<C: SharedController> Driver<C> {
             debug!(peer = %from, %error, "what was agreed on cannot be used");
             return Some(Response::new(Code::INTERNAL_SERVER_ERROR));
         }
-        self.retire();
         Some(Response::new(code).payload(ContentFormat(EDHOC), message))
     }
 

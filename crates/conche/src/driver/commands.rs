@@ -87,6 +87,10 @@ impl<C: SharedController> Driver<C> {
         request: Request,
         open: impl FnOnce(&mut Endpoint<Address, C>, Instant, Address, Request) -> Result<T, RequestError>,
     ) -> Result<T, RequestError> {
+        #[cfg(feature = "edhoc")]
+        if self.protecting.agreeing.withholds(to, &request) {
+            return Err(RequestError::NotProtected(conche_proto::oscore::ProtectError::UnknownContext));
+        }
         let request = self.protecting.protect(to, Request { tagged: request.tagged || to.is_secured(), ..request });
         open(&mut self.endpoint, self.now, to, request)
     }

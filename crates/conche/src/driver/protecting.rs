@@ -82,10 +82,14 @@ mod with {
             Self { toward, only, ..Self::default() }
         }
 
-        /// With answers to clients that agree on keys.
+        /// With answers to clients that agree on keys, and those that are to be agreed on before requests to a prefix.
         #[cfg(feature = "edhoc")]
-        pub(crate) fn with_edhoc(mut self, responding: Option<crate::edhoc::Responding>) -> Self {
-            self.agreeing = crate::driver::agreeing::Agreeing::new(responding);
+        pub(crate) fn with_edhoc(
+            mut self,
+            responding: Option<crate::edhoc::Responding>,
+            wanted: Prefixes<crate::edhoc::Party>,
+        ) -> Self {
+            self.agreeing = crate::driver::agreeing::Agreeing::new(responding, wanted);
             self
         }
 

@@ -74,8 +74,13 @@ impl<C: SharedController> Driver<C> {
     /// A request arrived: its handler begins, and what it says at once is the answer.
     pub(super) fn serve(&mut self, id: RequestId, from: Address, message: OwnedMessage) {
         #[cfg(feature = "edhoc")]
-        if let Some(response) = self.agree(id, from, &message) {
-            return self.respond_at_once(id, response);
+        {
+            let response = self.agree(id, from, &message);
+            // Before who asks is looked up: this request may have brought a context of its own.
+            self.retire();
+            if let Some(response) = response {
+                return self.respond_at_once(id, response);
+            }
         }
         let identity = match self.identify(id, from) {
             Ok(identity) => identity,

@@ -1,5 +1,6 @@
 //! Client and server that agree on their keys (EDHOC, RFC 9528; RFC 9668), over the loopback.
 
+use std::future::IntoFuture;
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -133,20 +134,45 @@ async fn a_server_that_has_restarted_is_agreed_with_anew_by_the_request_after_th
     assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
 }
 
+/// Whoever is answered 4.01 without an error has asked without protection.
+#[tokio::test]
+async fn no_request_leaves_unprotected_while_others_find_that_the_keys_are_gone() {
+    let (lamp, hall) = parties();
+    let first = server(hall.clone()).await;
+    let address = first.local_addr();
+    let (uri, client) = (format!("coap://{address}/who"), client(lamp));
+    assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
+    first.shutdown(Duration::ZERO).await;
+    let who = async |who: Identity| who.to_string();
+    let _second = Server::builder().edhoc(hall).route("/who", get(who)).bind(address).await.expect("it is free again");
+    let requests: Vec<_> = (0..30).map(|_| tokio::spawn(client.get(&uri).into_future())).collect();
+    let mut answered = 0;
+    for request in requests {
+        if let Ok(response) = request.await.expect("it does not panic") {
+            assert_eq!(response.code(), Code::CONTENT);
+            answered += 1;
+        }
+    }
+    assert!(answered < 30, "the first one finds out");
+    assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
+}
+
 #[tokio::test]
 async fn of_each_credential_the_last_contexts_are_kept() {
-    let (lamp, hall) = parties();
-    let server = server(hall).await;
-    let uri = format!("coap://{}/who", server.local_addr());
-    let clients: Vec<_> = (0..=conche::edhoc::CONTEXTS).map(|_| client(lamp.clone())).collect();
-    for client in &clients {
-        assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
+    for combined in [false, true] {
+        let (lamp, hall) = parties();
+        let server = server(hall).await;
+        let uri = format!("coap://{}/who", server.local_addr());
+        let clients: Vec<_> = (0..=conche::edhoc::CONTEXTS).map(|_| client(lamp.clone().combined(combined))).collect();
+        for client in &clients {
+            assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
+        }
+        let (oldest, others) = clients.split_first().expect("there are some");
+        for client in others {
+            assert_eq!(client.get(&uri).await.expect("an answer").code(), Code::CONTENT);
+        }
+        assert!(oldest.get(&uri).await.is_err(), "its context has made room");
     }
-    let (oldest, others) = clients.split_first().expect("there are some");
-    for client in others {
-        assert_eq!(client.get(&uri).await.expect("an answer").code(), Code::CONTENT);
-    }
-    assert!(oldest.get(&uri).await.is_err(), "its context has made room");
 }
 
 /// Asks the server for EDHOC with what may be no message of it.
