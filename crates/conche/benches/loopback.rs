@@ -25,7 +25,8 @@ fn server() -> SocketAddr {
     let (address, bound) = std::sync::mpsc::channel();
     thread::spawn(move || {
         runtime().block_on(async {
-            let mut server = Server::builder().route("/t", get(async || PAYLOAD)).bind("127.0.0.1:0").await?;
+            let server = Server::builder().route("/t", get(async || PAYLOAD)).bind("127.0.0.1:0");
+            let mut server = server.await.expect("loopback can be bound");
             address.send(server.local_addr()).expect("somebody waits");
             server.wait().await
         })
