@@ -5,6 +5,7 @@ mod attacks;
 mod flows;
 mod numbers;
 mod observe;
+mod renewal;
 mod wire;
 
 use conche_proto::cc::AnyController;
