@@ -56,7 +56,8 @@ fn a_reboot_storm_ends_under_every_controller_that_is_compared() {
 #[test]
 fn a_storm_of_handshakes_ends_sooner_where_flights_wait_longer() {
     let last = |session: &str| {
-        let of = own_scenario("secured-storm.toml", &["temper"], &[("session", session)]);
+        let only = [("session", session)];
+        let of = own_scenario("secured-storm.toml", &["temper"], &only);
         of(&format!("temper/{session}"), "last_s")
     };
     let (none, short, long) = (last("none"), last("1s"), last("20s"));

@@ -81,13 +81,13 @@ fn a_session_takes_three_round_trips_before_the_first_request_and_its_datagrams_
 #[test]
 fn all_register_over_paths_that_lose_repeat_and_disorder_and_the_same_seed_gives_the_same_times() {
     let mut medians = Vec::new();
-    for loss in [0.0, 0.1, 0.3] {
+    for (loss, most) in [("0.0", 0), ("0.1", 0), ("0.3", 10)] {
         let run = || registrations(&format!("{LOSSY}, loss = {loss}"), PSK, "").expect("all are done");
         let (record, again) = (run(), run());
         let (done, failed, datagrams, bytes) = handshakes(&record);
         assert_eq!(handshakes(&again), (done.clone(), failed, datagrams, bytes));
         assert!(done.len() >= 100, "{} sessions, {failed} handshakes failed", done.len());
-        assert!(failed <= if loss == 0.3 { 10 } else { 0 }, "{failed} handshakes failed where {loss} is lost");
+        assert!(failed <= most, "{failed} handshakes failed where {loss} is lost");
         assert!(record.flows.iter().all(|flow| flow.tally.answered == 1));
         medians.push(done[done.len() / 2]);
     }
