@@ -311,7 +311,7 @@ async fn keys_that_are_agreed_on_anew_outlive_both_ends_without_a_store() {
         assert_eq!(first.get(&uri).await.expect("an answer").text().expect("a text"), "63");
     }
     let address = server.local_addr().to_string();
-    server.shutdown().await;
+    server.shutdown(Duration::from_secs(1)).await;
     server = bind(address).await;
     assert_eq!(first.get(&uri).await.expect("an answer").text().expect("a text"), "63");
     drop(first);
