@@ -6,6 +6,7 @@
 mod causes;
 #[cfg(test)]
 mod tests;
+mod underlay;
 
 use std::fmt;
 use std::hint::black_box;
@@ -18,6 +19,8 @@ use conche_proto::{
 };
 
 use self::causes::Causes;
+use self::underlay::Below;
+pub use self::underlay::{Step, Underlay};
 use crate::host::{Host, Port, Received, TimerId};
 use crate::packet::Cause;
 use crate::rng::Stream;
@@ -39,6 +42,10 @@ pub trait Application: Sized {
     /// A timer that was set with [`Context::set_timer`] ran out.
     fn timer(&mut self, context: &mut Context<'_, Self>, timer: Self::Timer);
 
+    /// The way to a peer is open that [`Context::connect`] was to open, or there will be none.
+    #[allow(unused_variables)]
+    fn connected(&mut self, context: &mut Context<'_, Self>, peer: NodeId, is_open: bool) {}
+
     /// A datagram of the endpoint leaves. Most applications leave that to their endpoint.
     #[allow(unused_variables)]
     fn leaves(&mut self, now: Instant, transmit: &Transmit<NodeId>) {}
@@ -50,6 +57,7 @@ pub struct Node<A: Application> {
     application: A,
     message_bytes: usize,
     causes: Causes,
+    below: Option<Below>,
 }
 
 /// An application's access to its node.
@@ -57,6 +65,7 @@ pub struct Context<'a, A: Application> {
     port: Port<'a, A::Timer>,
     endpoint: &'a mut Endpoint<NodeId, A::Controller>,
     causes: &'a mut Causes,
+    below: &'a mut Option<Below>,
     /// The endpoint may have something new to say.
     touched: bool,
 }
@@ -76,7 +85,13 @@ impl<A: Application> Node<A> {
         let config = config.into();
         let message_bytes = config.limits.message_bytes;
         let endpoint = Endpoint::new(config, controller, seed)?;
-        Ok(Self { endpoint, application, message_bytes, causes: Causes::default() })
+        Ok(Self { endpoint, application, message_bytes, causes: Causes::default(), below: None })
+    }
+
+    /// The same, with something between its endpoint and the network.
+    #[must_use]
+    pub fn over(self, underlay: Box<dyn Underlay>) -> Self {
+        Self { below: Some(Below::new(underlay)), ..self }
     }
 
     /// The application, with what it has gathered.
@@ -105,29 +120,48 @@ impl<A: Application> Node<A> {
     /// Lets the application act; the answer is whether the endpoint must be polled.
     #[inline(always)]
     fn act(&mut self, port: &mut Port<'_, A::Timer>, act: impl FnOnce(&mut A, &mut Context<'_, A>)) -> bool {
-        let mut context =
-            Context { port: port.reborrow(), endpoint: &mut self.endpoint, causes: &mut self.causes, touched: false };
+        let mut context = Context {
+            port: port.reborrow(),
+            endpoint: &mut self.endpoint,
+            causes: &mut self.causes,
+            below: &mut self.below,
+            touched: false,
+        };
         act(&mut self.application, &mut context);
         context.touched
     }
 
-    /// Polls the endpoint until it waits.
+    /// Polls the endpoint, and what is below it, until they wait.
     fn drain(&mut self, port: &mut Port<'_, A::Timer>) {
         let now = port.now();
-        let mut buffer = port.take_buffer(self.message_bytes);
+        let below = self.below.as_ref().map_or(0, |below| below.layer.buffer_bytes());
+        let mut buffer = port.take_buffer(self.message_bytes + below);
+        let (message, datagram) = buffer.split_at_mut(self.message_bytes);
         loop {
-            match self.endpoint.poll(now, &mut buffer) {
+            match self.endpoint.poll(now, message) {
                 Output::Transmit(transmit) => {
-                    let (copy, cause) = self.causes.origin_of(&transmit, port.node());
-                    port.send(transmit.to, &buffer[..transmit.len], copy, cause);
+                    let origin = self.causes.origin_of(&transmit, port.node());
+                    let message = &message[..transmit.len];
+                    let is_lost = match &mut self.below {
+                        None => {
+                            port.send(transmit.to, message, origin.0, origin.1);
+                            false
+                        }
+                        Some(below) => !below.send(transmit.to, message, origin),
+                    };
+                    if is_lost {
+                        self.endpoint.lose_peer(now, &transmit.to);
+                    }
                     self.application.leaves(now, &transmit);
                 }
                 Output::Event(event) => {
                     self.causes.forget_ended(&event);
+                    self.doubt(&event);
                     self.act(port, |application, context| application.event(context, event));
                 }
                 Output::Wait(until) => {
-                    port.wake_at(until);
+                    let Some(due) = self.step_below(port, datagram) else { continue };
+                    port.wake_at(until.into_iter().chain(due).min());
                     break;
                 }
             }
@@ -147,6 +181,10 @@ impl<A: Application> Host for Node<A> {
 
     fn receive(&mut self, port: &mut Port<'_, A::Timer>, packet: Received<'_>) {
         self.causes.receive(packet.meta.as_cause());
+        if let Some(below) = &mut self.below {
+            below.layer.receive(port.now(), packet.meta.from, packet.bytes);
+            return self.drain(port);
+        }
         let input = Input::datagram(packet.meta.from, packet.bytes);
         self.endpoint.handle(port.now(), input).expect("the endpoint is drained after every input");
         self.drain(port);
@@ -189,6 +227,16 @@ impl<A: Application> Context<'_, A> {
     /// The node's own random stream; the endpoint draws from another one.
     pub fn rng(&mut self) -> &mut Stream {
         self.port.rng()
+    }
+
+    /// Whether the way to a peer is open, as it always is without an [`Underlay`]. If it is not, it is being opened, and
+    /// [`Application::connected`] follows.
+    pub fn connect(&mut self, to: NodeId) -> bool {
+        let Some(below) = &mut *self.below else { return true };
+        let timeout = self.endpoint.path(&to).and_then(|path| path.timeout());
+        let is_open = below.layer.connect(self.port.now(), to, timeout);
+        self.touched |= !is_open;
+        is_open
     }
 
     /// Sends a request: [`Endpoint::request`].

@@ -27,6 +27,8 @@ struct Bound {
     binding: Option<Binding>,
     /// What a request of ours says that is protected: the outer message tells nobody, and us neither.
     said: Option<(Code, Body)>,
+    /// How often the request was made again, with other keys.
+    again: u8,
 }
 
 impl Security {
@@ -91,13 +93,13 @@ impl Security {
     /// A request is to be protected with this.
     pub(crate) fn with(context: ContextId, names: usize) -> Self {
         let names = u16::try_from(names).unwrap_or(u16::MAX);
-        Self { bound: Some(Box::new(Bound { context, names, binding: None, said: None })) }
+        Self { bound: Some(Box::new(Bound { context, names, binding: None, said: None, again: 0 })) }
     }
 
     /// A request came that was protected.
     pub(crate) fn by(binding: Binding) -> Self {
         let context = binding.context();
-        Self { bound: Some(Box::new(Bound { context, names: 0, binding: Some(binding), said: None })) }
+        Self { bound: Some(Box::new(Bound { context, names: 0, binding: Some(binding), said: None, again: 0 })) }
     }
 
     /// Nothing is protected.
@@ -146,9 +148,23 @@ impl Security {
         }
     }
 
+    /// A request may be made again: its server may have lost its keys, and then offers others, which it may offer too late.
+    pub(crate) fn may_go_again(&self) -> bool {
+        self.bound.as_ref().is_some_and(|bound| bound.again < 3)
+    }
+
+    /// It is made again, if it may be.
+    pub(crate) fn goes_again(&mut self) -> bool {
+        let may = self.may_go_again();
+        if let Some(bound) = &mut self.bound {
+            bound.again = bound.again.saturating_add(1);
+        }
+        may
+    }
+
     /// As another request is to be protected.
     pub(crate) fn anew(&self) -> Self {
-        let unbound = |bound: &Bound| Box::new(Bound { binding: None, said: None, ..*bound });
+        let unbound = |bound: &Bound| Box::new(Bound { binding: None, said: None, again: 0, ..*bound });
         Self { bound: self.bound.as_deref().map(unbound) }
     }
 }

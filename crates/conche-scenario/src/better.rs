@@ -28,6 +28,7 @@ impl Metric {
             Self::Received(received) => Some(received.better()),
             Self::Observed(Observed::Age) => Some(Better::Lower),
             Self::Observed(Observed::Known) => Some(Better::Higher),
+            Self::Handshake(_) => Some(Better::Lower),
             Self::Transfer(transferred) => transferred.better(),
             Self::Retransmissions | Self::Copies | Self::RttSample | Self::Hops | Self::InitialRto | Self::Rto => None,
             Self::Classes(_) | Self::Done(_) | Self::DoneUntil(_) | Self::RtoOverTime(_) => None,

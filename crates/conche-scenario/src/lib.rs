@@ -33,6 +33,7 @@ mod radio;
 mod received;
 mod results;
 mod scheme;
+mod security;
 mod statistic;
 mod sweep;
 mod traffic;
@@ -59,9 +60,10 @@ pub use part::Part;
 pub use phase::Phase;
 pub use plot::{Kind, Plot, Style};
 pub use radio::{Measured, Radio, Routing};
-pub use received::{Observed, Received, Transferred};
+pub use received::{Handshake, Observed, Received, Transferred};
 pub use results::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any, parsed};
 pub use scheme::{ControllerName, Paths, Scheme, select};
+pub use security::{Handshakes, Security};
 pub use statistic::Statistic;
 pub use sweep::{Axis, Label, Point};
 pub use traffic::{Count, Method, Nstart, Observe, Outstanding, Pace, Pairs, STATE_BYTES, Sender, Traffic};
@@ -196,6 +198,12 @@ pub struct Endpoint {
     /// ([`EndpointConfig::number_copies`](conche_proto::EndpointConfig::number_copies)). Default: no.
     #[serde(default)]
     pub number_copies: bool,
+    /// What protects messages on their way. Default: nothing.
+    #[serde(default)]
+    pub security: Security,
+    /// How sessions come to be, if there are any.
+    #[serde(default)]
+    pub handshakes: Handshakes,
 }
 
 /// When a server answers duplicates of a request that it has answered.
@@ -294,7 +302,8 @@ impl Scenario {
         let endless =
             "what is observed changes without end; say how long a run is by its `duration`, and not `one_by_one`";
         ensure(!observes || (self.duration.is_some() && !self.one_by_one), "traffic", endless)?;
-        self.radios.iter().try_for_each(|radio| radio.carries(&self.traffic, self.endpoint.token_length))?;
+        self.endpoint.security.validate(&self.traffic)?;
+        self.radios.iter().try_for_each(|radio| radio.carries(&self.traffic, &self.endpoint))?;
         Phase::validate(&self.phases, self.duration)?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
         self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))?;
@@ -369,6 +378,8 @@ impl Default for Endpoint {
             datagram_overhead: None,
             repeats,
             number_copies: false,
+            security: Security::default(),
+            handshakes: Handshakes::default(),
         }
     }
 }
@@ -386,6 +397,7 @@ impl Endpoint {
         ensure(self.token_length <= 8, "endpoint.token_length", long)?;
         let headers = self.datagram_overhead.is_none_or(|size| u32::try_from(size.0).is_ok());
         ensure(headers, "endpoint.datagram_overhead", "no headers are as long; those of IP and UDP have 28B")?;
+        self.handshakes.validate()?;
         let pause = "a timeout of 0 repeats messages without a pause; write it as in \"60s\"";
         ensure(!self.timeout_cap.0.is_zero(), "endpoint.timeout_cap", pause)
     }

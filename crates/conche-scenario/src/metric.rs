@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Observed, Received, Statistic, Transferred, Unit};
+use super::{Handshake, Observed, Received, Statistic, Transferred, Unit};
 use crate::units::Span;
 
 /// Something that is measured of the flows of one run. An exchange is what a request opens; it succeeds if it is answered.
@@ -83,6 +83,8 @@ pub enum Metric {
     Received(Received),
     /// What observers know.
     Observed(Observed),
+    /// How sessions came to be.
+    Handshake(Handshake),
     /// What became of bulk transfers.
     Transfer(Transferred),
 }
@@ -106,6 +108,7 @@ impl Metric {
             Self::Hops => Unit::Count,
             Self::Received(received) => received.unit(),
             Self::Observed(observed) => observed.unit(),
+            Self::Handshake(handshake) => handshake.unit(),
             Self::Transfer(transferred) => transferred.unit(),
         }
     }
@@ -163,14 +166,17 @@ impl Metric {
                 | Self::StandingQueue { .. }
                 | Self::Received(Received::GoodputOfEach)
                 | Self::Observed(Observed::Age)
+                | Self::Handshake(Handshake::Time)
                 | Self::Transfer(Transferred::RouteHops)
         )
     }
 
     /// Whether it has a meaning for several runs together.
     pub const fn can_be_pooled(&self) -> bool {
-        let is_ratio =
-            matches!(self, Self::Loss | Self::Completed | Self::Retries | Self::Transfer(_) | Self::Observed(_));
+        let is_ratio = matches!(
+            self,
+            Self::Loss | Self::Completed | Self::Retries | Self::Transfer(_) | Self::Observed(_) | Self::Handshake(_)
+        );
         is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
 
@@ -184,6 +190,7 @@ impl Metric {
                 | Self::Copies
                 | Self::Drops
                 | Self::StandingQueue { .. }
+                | Self::Handshake(_)
                 | Self::Received(Received::Frames)
         )
     }

@@ -6,7 +6,7 @@ use conche_netsim::routing::RplConfig;
 use conche_netsim::routing::aodv::AodvConfig;
 use serde::Deserialize;
 
-use super::{NonEmpty, Rows, ScenarioError, Selected, Traffic, ensure};
+use super::{Endpoint, NonEmpty, Rows, ScenarioError, Security, Selected, Traffic, ensure};
 
 /// Nodes that share a radio channel.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -81,19 +81,23 @@ pub enum Routing {
 
 impl Radio {
     /// Refuses messages of its stations that are too long for a frame and would all be dropped.
-    pub(super) fn carries(&self, traffic: &[Traffic], token_length: u8) -> Result<(), ScenarioError> {
+    pub(super) fn carries(&self, traffic: &[Traffic], endpoint: &Endpoint) -> Result<(), ScenarioError> {
         let is_station = |nodes: &str| {
             Selected::parse(nodes).is_some_and(|nodes| self.stations.iter().any(|station| station == nodes.group))
         };
         for one in traffic.iter().filter(|one| is_station(&one.from) || is_station(&one.to)) {
-            for (key, bytes) in one.datagrams(token_length) {
+            let handshakes = ("endpoint.handshakes.mtu".to_owned(), endpoint.handshakes.mtu.0);
+            let handshakes = (endpoint.security != Security::Plain).then_some(handshakes);
+            let datagrams = one.datagrams(endpoint).into_iter();
+            let datagrams = datagrams.map(|(key, bytes)| (format!("traffic.{}.{key}", one.name), bytes));
+            for (place, bytes) in datagrams.chain(handshakes) {
                 let problem = format_args!(
                     "{bytes} B do not fit into a frame of the radio `{}`; make it shorter, or give its `mac` a \
                      `sixlowpan` that fragments",
                     self.name
                 );
                 let fits = usize::try_from(bytes).is_ok_and(|bytes| self.mac.carries(bytes));
-                ensure(fits, format_args!("traffic.{}.{key}", one.name), problem)?;
+                ensure(fits, place, problem)?;
             }
         }
         Ok(())

@@ -97,6 +97,32 @@ impl Observed {
     }
 }
 
+/// Something that is measured of the handshakes of sessions, between the nodes of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Handshake {
+    /// Of each that was done: how long it took its client.
+    Time,
+    /// The share of those that were not done by their deadline.
+    Failed,
+    /// Datagrams that both ends sent for a session that came to be; those of handshakes that failed count.
+    Datagrams,
+    /// UDP payload of these, in bytes.
+    Bytes,
+}
+
+impl Handshake {
+    /// What it counts.
+    pub(super) const fn unit(self) -> Unit {
+        match self {
+            Self::Time => Unit::Seconds,
+            Self::Failed => Unit::Percent,
+            Self::Datagrams => Unit::Count,
+            Self::Bytes => Unit::Bytes,
+        }
+    }
+}
+
 /// Something that is measured of bulk transfers. How many of them succeed, other metrics tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

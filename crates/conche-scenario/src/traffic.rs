@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_proto::codec::Code;
 use serde::Deserialize;
 
-use super::{AtLeastOne, ControllerName, Phase, Range, ScenarioError, Tcp, Transfer, ensure};
+use super::{AtLeastOne, ControllerName, Endpoint, Phase, Range, ScenarioError, Tcp, Transfer, ensure};
 use crate::units::{Size, Span};
 
 /// Requests from the nodes of one group to those of another: a flow for each pair.
@@ -303,8 +303,9 @@ impl Traffic {
     }
 
     /// The bytes of what is sent either way, headers of the network apart; of a message without a size, its own header.
-    pub(super) fn datagrams(&self, token_length: u8) -> Vec<(&'static str, u64)> {
-        let bytes = |size: Option<Size>| size.map_or(4 + u64::from(token_length), |size| size.0);
+    pub(super) fn datagrams(&self, endpoint: &Endpoint) -> Vec<(&'static str, u64)> {
+        let message = |size: Option<Size>| size.map_or(4 + u64::from(endpoint.token_length), |size| size.0);
+        let bytes = |size: Option<Size>| message(size).saturating_add(endpoint.security.bytes());
         match &self.sender {
             Sender::Transfer(transfer) => vec![("sender.transfer.payload", transfer.datagram_octets())],
             Sender::Tcp(tcp) => vec![("sender.tcp.payload", tcp.payload.0.saturating_add(tcp.header.0))],

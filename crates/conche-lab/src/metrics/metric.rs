@@ -5,7 +5,7 @@ use conche_proto::cc::features::Features;
 use conche_results::Sample;
 use conche_scenario::{Classes, Metric};
 
-use super::{observed, over_time, received, transferred};
+use super::{handshakes, observed, over_time, received, transferred};
 use crate::stats::jain_index;
 use crate::trial::{Flow, Record, Selection, Wanted, enough};
 
@@ -99,6 +99,7 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
         }
         Metric::Received(received) => received::sample(*received, run, of),
         Metric::Observed(observed) => observed::sample(*observed, run, of),
+        Metric::Handshake(of_them) => handshakes::sample(*of_them, run, of),
         Metric::Transfer(transferred) => transferred::sample(*transferred, run, of),
         Metric::InitialRto => {
             seconds(timeouts().filter(|timeout| timeout.attempt == 0).map(|timeout| timeout.after.as_nanos()))

@@ -6,7 +6,7 @@ use conche_netsim::mac::RadioCounters;
 use conche_netsim::{Instant, NodeId};
 
 use super::queues::Standing;
-use crate::workload::{Exchange, Heard, Tally, Timeout};
+use crate::workload::{Exchange, Handshaken, Heard, Tally, Timeout};
 
 /// Everything that metrics can be made of.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +64,8 @@ pub struct Flow {
     /// What its client heard of, if that observes. Its exchanges then are the Confirmable notifications that were acknowledged, and its
     /// arrivals what the client heard.
     pub observed: Option<Observed>,
+    /// What the handshakes of its two nodes came to, if sessions protect it. Flows between the same nodes share them, in the first of these.
+    pub handshaken: Handshaken,
 }
 
 /// What changed, and what an observer heard of it, in the order of time.
@@ -105,6 +107,7 @@ impl Flow {
             arrivals: Vec::new(),
             transfer: None,
             observed: None,
+            handshaken: Handshaken::default(),
         }
     }
 }

@@ -28,9 +28,10 @@ use super::record::{Control, Flow, NodeRecord, Record};
 use super::routes::Routes;
 use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
-use crate::scenario::{Cell, Paths};
+use crate::scenario::{Cell, Paths, Security};
 use crate::workload::{
-    Application, Occupant, Recorded, Requester, Responder, Tally, Timeout, Timeouts, Unaware, config, host,
+    Application, Log, Occupant, Recorded, Requester, Responder, Secured, Tally, Timeout, Timeouts, Unaware, config,
+    host,
 };
 
 /// What a run is to remember beside what its flows did.
@@ -119,6 +120,8 @@ struct Trial<'a> {
     steps: Vec<(Instant, Step)>,
     /// The hosts that were there before a reboot.
     retired: Vec<(NodeId, Occupant)>,
+    /// What the handshakes of hosts came to that have sessions, whichever life it was.
+    handshakes: Vec<(NodeId, Log)>,
     wanted: Wanted,
     /// How many flows are not done, if the last one ends the run.
     undone: Option<Rc<Shared<u64>>>,
@@ -175,6 +178,7 @@ impl<'a> Trial<'a> {
             radios: network.radios.clone(),
             steps,
             retired: Vec::new(),
+            handshakes: Vec::new(),
             wanted,
             undone: ends_the_run.then(Rc::default),
         };
@@ -281,6 +285,7 @@ impl<'a> Trial<'a> {
         let silent = || Responder::new(Code::CONTENT, Body::EMPTY);
         let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
         let responder = responder.map(|responder| responder.leaving(role.unanswered));
+        let is_server = responder.is_some();
         let application = Application { requester, responder, publisher, subscriber, timeouts };
         let scenario = &self.cell.scenario;
         let scheme = match role.control {
@@ -302,6 +307,12 @@ impl<'a> Trial<'a> {
                 host.endpoint_mut().share_paths(Box::new(move |node: &NodeId| prefixes.get(node.index()).copied()));
             }
         }
+        if scenario.endpoint.security == Security::DtlsPsk {
+            let secured = Secured::new((node, lives), &self.streams, &scenario.endpoint.handshakes, is_server)
+                .map_err(|problem| format!("endpoint.handshakes: {problem}"))?;
+            self.handshakes.push((node, secured.log()));
+            host = host.over(Box::new(secured));
+        }
         Ok(Occupant::Coap(Box::new(host)))
     }
 
@@ -315,13 +326,13 @@ impl<'a> Trial<'a> {
     }
 
     fn into_record(self) -> Record {
-        let Self { simulation, mut flows, roles, transfer, bulk, radios, retired, wanted, .. } = self;
+        let Self { simulation, mut flows, roles, transfer, bulk, radios, retired, handshakes, wanted, .. } = self;
         let end = simulation.now();
         let elapsed = end - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
         let (hosts, (counts, (queues, notifications))) = simulation.into_parts();
         // Of two flows between the same nodes the first one is to be found.
-        let pairs: HashMap<(NodeId, NodeId), usize> = if wanted.arrivals {
+        let pairs: HashMap<(NodeId, NodeId), usize> = if wanted.arrivals || !handshakes.is_empty() {
             (0..flows.len()).rev().map(|place| ((flows[place].client, flows[place].server), place)).collect()
         } else {
             HashMap::new()
@@ -365,6 +376,13 @@ impl<'a> Trial<'a> {
             for arrival in application.responder.iter().flat_map(Responder::arrivals) {
                 if let Some(place) = pairs.get(&(arrival.from, node)) {
                     flows[*place].arrivals.push(arrival.at);
+                }
+            }
+        }
+        for (node, log) in &handshakes {
+            for (peer, handshaken) in &*log.borrow() {
+                if let Some(place) = pairs.get(&(*node, *peer)).or_else(|| pairs.get(&(*peer, *node))) {
+                    flows[*place].handshaken.add(handshaken);
                 }
             }
         }

@@ -3,6 +3,7 @@
 mod bulk;
 mod groups;
 mod observing;
+mod secured;
 
 use super::{Record, Routes, Wanted, run};
 use crate::campaign::Replication;

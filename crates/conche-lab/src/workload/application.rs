@@ -25,6 +25,8 @@ pub(super) type Context<'a> = node::Context<'a, Application>;
 pub enum Timer {
     /// The next message of the flow with this number is due.
     Flow(u32),
+    /// The flow with this number, whose session was refused, tries again.
+    Again(u32),
     /// The topic with this number changes.
     Change(u32),
     /// It is time to register with the server of this number.
@@ -142,9 +144,16 @@ impl node::Application for Application {
     fn timer(&mut self, ctx: &mut Context<'_>, timer: Timer) {
         match (timer, &mut self.requester, &mut self.publisher, &mut self.subscriber) {
             (Timer::Flow(number), Some(requester), ..) => requester.timer(ctx, number),
+            (Timer::Again(number), Some(requester), ..) => requester.again(ctx, number),
             (Timer::Change(number), _, Some(publisher), _) => publisher.timer(ctx, number),
             (Timer::Register(number), .., Some(subscriber)) => subscriber.timer(ctx, number),
             _ => {}
+        }
+    }
+
+    fn connected(&mut self, ctx: &mut Context<'_>, peer: NodeId, is_open: bool) {
+        if let Some(requester) = &mut self.requester {
+            requester.connected(ctx, peer, is_open);
         }
     }
 

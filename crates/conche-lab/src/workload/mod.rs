@@ -12,6 +12,7 @@
 //! | `requester` | opens exchanges as its flows say, and records them |
 //! | `responder` | answers, and records what arrives |
 //! | `publisher`, `subscriber` | serves what changes, and observes it (RFC 7641) |
+//! | `secured` | sessions of DTLS between an endpoint and the network |
 //! | `unaware` | sends at a pace without an endpoint, whatever happens to it |
 //! | `recorded` | a controller that tells the timeouts that it answers |
 //! | `timeouts` | the timeout of each copy that a host sends |
@@ -25,6 +26,7 @@ mod publisher;
 mod recorded;
 mod requester;
 mod responder;
+mod secured;
 mod subscriber;
 mod timeouts;
 mod unaware;
@@ -36,6 +38,7 @@ pub use publisher::{Publisher, Topic};
 pub use recorded::Recorded;
 pub use requester::{Exchange, Requester, Tally};
 pub use responder::{Arrival, Responder};
+pub use secured::{Handshaken, Log, Secured};
 pub use subscriber::{Heard, Subscriber};
 pub use timeouts::{Timeout, Timeouts};
 pub use unaware::Unaware;

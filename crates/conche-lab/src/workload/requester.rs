@@ -208,10 +208,43 @@ impl Requester {
         });
     }
 
-    /// Opens as many exchanges of a flow as it has now.
+    /// There is a session with a peer, or there will be none: then each flow that waits for it has failed once.
+    pub(super) fn connected(&mut self, ctx: &mut Context<'_>, peer: NodeId, is_open: bool) {
+        for number in
+            (0..).zip(&self.flows).filter(|(_, flow)| flow.peer == peer).map(|(number, _)| number).collect::<Vec<u32>>()
+        {
+            let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
+            if is_open {
+                self.open(ctx, number);
+                continue;
+            }
+            if !flow.may_open(tally, ctx.now()) {
+                continue;
+            }
+            tally.generated += u64::from(flow.pace == Pace::Closed);
+            tally.opened += 1;
+            tally.failed += 1;
+            if flow.has_had_all(tally) {
+                tally.done = Some(ctx.now());
+                self.done(ctx);
+            } else {
+                ctx.set_timer(PAUSE, Timer::Again(number));
+            }
+        }
+    }
+
+    /// A flow goes on whose session was refused.
+    pub(super) fn again(&mut self, ctx: &mut Context<'_>, number: u32) {
+        self.open(ctx, number);
+    }
+
+    /// Opens as many exchanges of a flow as it has now, if there is a way to its peer.
     fn open(&mut self, ctx: &mut Context<'_>, number: u32) {
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
-        while flow.stop.is_none_or(|stop| ctx.now() < stop) && flow.admits(tally) {
+        while flow.may_open(tally, ctx.now()) {
+            if !ctx.connect(flow.peer) {
+                return;
+            }
             let reliability = if flow.confirmable { Reliability::Confirmable } else { Reliability::NonConfirmable };
             let request = Request::new(flow.method, flow.body.clone()).with_reliability(reliability);
             let is_closed = flow.pace == Pace::Closed;
@@ -244,6 +277,10 @@ impl Requester {
 }
 
 impl Flow {
+    fn may_open(&self, tally: &Tally, now: Instant) -> bool {
+        self.stop.is_none_or(|stop| now < stop) && self.admits(tally)
+    }
+
     fn admits(&self, tally: &Tally) -> bool {
         let is_closed = self.pace == Pace::Closed;
         let is_due = is_closed || tally.opened < tally.generated;

@@ -56,6 +56,8 @@ enum Response {
     Inner(OwnedMessage),
     /// An error without protection.
     Error(Code),
+    /// The keys are others by now, and the request is to be made again with them.
+    Again,
     /// Nothing that can be believed.
     Nothing,
 }
@@ -204,7 +206,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[inline]
     pub(super) fn security_of(&self, request: &Request) -> Security {
         let Some(id) = request.security else { return Security::PLAIN };
-        let id_context = |context: &Context| context.id_context().map_or(0, |id_context| 1 + id_context.len());
+        let id_context = |context: &Context| match context.is_renewed() {
+            true => Context::LONGEST_RENEWED,
+            false => context.id_context().map_or(0, |id_context| 1 + id_context.len()),
+        };
         let names = |context: &Context| context.sender_id().as_slice().len() + id_context(context);
         Security::with(id, self.context(id).map_or(0, names) + self.bytes_before(id))
     }
@@ -311,7 +316,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let answer = protection.contexts.refusal(now, &refused);
                 self.ask_to_reserve();
                 // A Non-confirmable one is as if it had been lost: an answer to it would need state.
-                let asked = matches!(refused, Refused::NotFresh(_)) || message.ty() == Type::Confirmable;
+                let asked = matches!(refused, Refused::NotFresh(_) | Refused::Proposed { .. })
+                    || message.ty() == Type::Confirmable;
                 if let Some((code, body)) = answer.filter(|_| asked) {
                     self.answer_at_once(now, &arrival, message, code, &body);
                 }
@@ -326,9 +332,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let binding = self.exchanges.get_mut(index).security.binding_mut();
         let inner = Self::open_with(&mut self.known, binding, message, &mut self.requests);
         match inner {
-            Some(inner) => Response::Inner(inner),
-            None if is_error(message) => Response::Error(message.code()),
-            None => {
+            Ok(inner) => Response::Inner(inner),
+            Err(Refused::Renewed) => Response::Again,
+            Err(_) if is_error(message) && message.code() == Code::UNAUTHORIZED && self.lost_keys(index) => {
+                Response::Again
+            }
+            Err(_) if is_error(message) => Response::Error(message.code()),
+            Err(_) => {
                 self.count_refused();
                 Response::Nothing
             }
@@ -340,10 +350,46 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         binding: Option<&mut Binding>,
         message: &Message<'_>,
         pool: &mut MessagePool,
-    ) -> Option<OwnedMessage> {
-        message.option(OptionNumber::OSCORE)?;
-        let unprotected = Known::protection(known)?.contexts.unprotect_response(binding?, message, pool);
-        unprotected.ok().map(|unprotected| unprotected.message)
+    ) -> Result<OwnedMessage, Refused> {
+        message.option(OptionNumber::OSCORE).ok_or(Refused::Malformed)?;
+        let (protection, binding) = Known::protection(known).zip(binding).ok_or(Refused::UnknownContext)?;
+        let unprotected = protection.contexts.unprotect_response(binding, message, pool);
+        unprotected.map(|unprotected| unprotected.message)
+    }
+
+    /// The server may have lost keys that are derived anew. `false` if they are not, or it was asked with new ones too often.
+    fn lost_keys(&mut self, index: u32) -> bool {
+        let security = &self.exchanges.get(index).security;
+        let context = security.context().filter(|_| security.may_go_again());
+        let contexts = Known::protection(&mut self.known).map(|protection| &mut protection.contexts);
+        context.zip(contexts).is_some_and(|(context, contexts)| contexts.lost(context))
+    }
+
+    /// A request goes once more, with the keys that there are by now.
+    fn send_with_other_keys(&mut self, now: Instant, index: u32, kind: AckKind) {
+        self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+        if !self.exchanges.get_mut(index).security.goes_again() {
+            return self.fail(now, index, Failure::NotAuthenticated(Code::UNAUTHORIZED));
+        }
+        let said = self.exchanges.get(index).said().1.clone();
+        let body = match self.protect_next(index, said) {
+            Ok(body) => body,
+            Err(reason) => return self.fail(now, index, reason),
+        };
+        let registers = self.registers(index).is_some();
+        let exchange = self.exchanges.get(index);
+        let (peer, own) = (exchange.peer, exchange.token.clone());
+        // What is observed keeps the token of its registration.
+        let token = if registers { None } else { self.choose_token(now, peer, false).ok() };
+        let token = token.map(|chosen| chosen.token);
+        match self.work_of(index) {
+            Some(transfer) => self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), token),
+            None => {
+                self.exchanges.get_mut(index).content.body = body;
+                self.exchanges.send_anew(now, &mut self.peers, index, token.unwrap_or(own));
+            }
+        }
+        self.admit_waiting(now, peer);
     }
 
     /// A response that is piggybacked, to a protected request.
@@ -354,6 +400,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Piggybacked);
                 self.fail(now, index, Failure::NotAuthenticated(code));
             }
+            Response::Again => self.send_with_other_keys(now, index, AckKind::Piggybacked),
             Response::Nothing => self.request_acknowledged(now, index),
         }
     }
@@ -375,6 +422,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.acknowledge_response(now, source, what, message);
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Separate);
                 self.fail(now, index, Failure::NotAuthenticated(code));
+            }
+            Response::Again => {
+                self.acknowledge_response(now, source, what, message);
+                self.send_with_other_keys(now, index, AckKind::Separate);
             }
             Response::Nothing => {}
         }
@@ -427,9 +478,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let registering = found.exchange.filter(|&id| self.exchanges.live(id).is_some());
         let binding = found.security.binding_mut();
         match (Self::open_with(&mut self.known, binding, message, &mut self.requests), registering) {
-            (Some(inner), _) => self.receive_notification(now, source, what, subscription, &inner.view()),
-            (None, Some(id)) => self.receive_protected_separately(now, (source, what), id.index, message),
-            (None, None) => self.count_refused(),
+            (Ok(inner), _) => self.receive_notification(now, source, what, subscription, &inner.view()),
+            (Err(_), Some(id)) => self.receive_protected_separately(now, (source, what), id.index, message),
+            (Err(_), None) => self.count_refused(),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::blockwise::{
 };
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::SharedConfig;
-use crate::exchange::{Content, Failure, Opening, Response, Transferring, Work};
+use crate::exchange::{Content, Exchange, Failure, Opening, Response, Transferring, Work};
 use crate::incoming::Waiting;
 use crate::message::{Received, Reply};
 use crate::observe::Notification;
@@ -146,17 +146,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.follow_blocks(now, index, response)
     }
 
+    /// The transfer that an exchange is, or may be, since it takes more than one message. `None` if its application asks for single blocks.
+    #[cfg(feature = "oscore")]
+    pub(super) fn work_of(&mut self, index: u32) -> Option<Box<Transferring>> {
+        let taken = self.exchanges.take_transfer(index);
+        let exchange = self.exchanges.get(index);
+        let (code, body) = exchange.said();
+        let may = exchange.whole && !asks_for_one_block(body, code);
+        taken.or_else(|| may.then(|| begun_by(exchange)))
+    }
+
     /// The same for a response that concerns blocks.
     fn follow_blocks(&mut self, now: Instant, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
         let taken = self.exchanges.take_transfer(index);
-        let exchange = self.exchanges.get(index);
-        let mut transfer = match taken {
-            Some(transfer) => transfer,
-            None => {
-                let ((code, body), tells) = (exchange.said(), exchange.streamed);
-                Box::new(Transferring::new(Work::Blocks(Transfer::new(code, body).telling(tells))))
-            }
-        };
+        let mut transfer = taken.unwrap_or_else(|| begun_by(self.exchanges.get(index)));
         let exchange = self.exchanges.get(index);
         let rules = self.transfer_rules(&exchange.token, &exchange.security);
         let step = match &mut transfer.work {
@@ -472,6 +475,12 @@ pub(super) enum Whole {
     Joined(Key),
     /// Put together from the sets of this body.
     Received(Key),
+}
+
+/// The transfer that begins with the request of an exchange.
+fn begun_by<C: Controller>(exchange: &Exchange<C>) -> Box<Transferring> {
+    let (code, body) = exchange.said();
+    Box::new(Transferring::new(Work::Blocks(Transfer::new(code, body).telling(exchange.streamed))))
 }
 
 /// The application itself asks for a block in the middle, or sends one.

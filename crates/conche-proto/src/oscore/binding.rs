@@ -9,6 +9,8 @@ use super::{ContextId, EndId, PartialIv, Refused};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     context: ContextId,
+    /// Which of the keys that the context has had.
+    epoch: u32,
     /// Who sent the request.
     kid: EndId,
     /// The number that the request has.
@@ -22,13 +24,18 @@ pub struct Binding {
 }
 
 impl Binding {
-    pub(super) const fn new(context: ContextId, kid: EndId, number: PartialIv, observes: bool) -> Self {
-        Self { context, kid, number, observes, answered: false, newest: 0 }
+    pub(super) const fn new((context, epoch): (ContextId, u32), kid: EndId, number: PartialIv, observes: bool) -> Self {
+        Self { context, epoch, kid, number, observes, answered: false, newest: 0 }
     }
 
     /// Who gave the request its number, and which.
     pub(super) const fn request(&self) -> (EndId, PartialIv) {
         (self.kid, self.number)
+    }
+
+    /// With which of the context's keys the request was protected.
+    pub(super) const fn epoch(&self) -> u32 {
+        self.epoch
     }
 
     /// Several responses may come.

@@ -5,6 +5,7 @@ use core::hash::{Hash, Hasher};
 
 use super::cose::{CommonIv, Key, Nonce};
 use super::derive::{Material, Output};
+use super::renewal::Renewal;
 use super::sequence::Sequence;
 use super::window::Arrivals;
 use super::{Aead, Credentials, CredentialsError, EndId, PartialIv, ReplayWindow};
@@ -28,17 +29,21 @@ pub enum Start {
         /// Which requests had come: [`Context::window`].
         window: ReplayWindow,
     },
+    /// Nobody knows, and nothing is to be stored: keys are derived anew with random numbers of both ends, which takes the first request a
+    /// round trip more (RFC 8613 appendix B.2). The other end has to do so as well. The ID context of the credentials is not used: random
+    /// numbers take its place.
+    Anew,
 }
 
 /// The sender's and the recipient's side of what two ends share. Its keys are wiped when it is dropped.
 ///
-/// It takes 176 bytes of memory with 64-bit addresses, and its ID context: it has the keys themselves, and not what ciphers
-/// make of them.
+/// It takes 192 bytes of memory with 64-bit addresses, and its ID context: it has the keys themselves, and not what ciphers
+/// make of them. One that is derived [anew](Start::Anew) has its credentials as well.
 #[derive(Debug)]
 pub struct Context {
-    sender_id: EndId,
-    recipient_id: EndId,
-    id_context: Option<Box<[u8]>>,
+    pub(super) sender_id: EndId,
+    pub(super) recipient_id: EndId,
+    pub(super) id_context: Option<Box<[u8]>>,
     pub(super) aead: Aead,
     pub(super) sender_key: Key,
     pub(super) recipient_key: Key,
@@ -46,6 +51,10 @@ pub struct Context {
     pub(super) sequence: Sequence,
     /// `None` until it is known which requests are old.
     pub(super) arrivals: Option<Arrivals>,
+    /// How it is derived anew, if it is.
+    pub(super) renewal: Option<Box<Renewal>>,
+    /// How often it was.
+    pub(super) epoch: u32,
 }
 
 impl Context {
@@ -57,7 +66,7 @@ impl Context {
     pub fn derive(credentials: &Credentials, start: Start) -> Result<Self, CredentialsError> {
         credentials.check()?;
         let (next, window) = match start {
-            Start::First => (0, Some(ReplayWindow::EMPTY)),
+            Start::First | Start::Anew => (0, Some(ReplayWindow::EMPTY)),
             Start::Restarted { next } => (next, None),
             Start::Resumed { next, window } => (next, Some(window)),
         };
@@ -70,8 +79,11 @@ impl Context {
             sender_key: material.derive(Output::Key(credentials.sender_id)),
             recipient_key: material.derive(Output::Key(credentials.recipient_id)),
             common_iv: material.derive(Output::CommonIv),
-            sequence: Sequence::new(next),
+            // Keys that are agreed on anew do not outlive this run.
+            sequence: if start == Start::Anew { Sequence::volatile(next) } else { Sequence::new(next) },
             arrivals: window.map(Arrivals::new),
+            renewal: (start == Start::Anew).then(|| Box::new(Renewal::new(credentials))),
+            epoch: 0,
         })
     }
 
@@ -82,7 +94,7 @@ impl Context {
     ///
     /// As [`Credentials::check`].
     pub fn agreed(credentials: &Credentials) -> Result<Self, CredentialsError> {
-        Ok(Self { sequence: Sequence::unstored(), ..Self::derive(credentials, Start::First)? })
+        Ok(Self { sequence: Sequence::volatile(0), ..Self::derive(credentials, Start::First)? })
     }
 
     /// Names this end.

@@ -81,6 +81,8 @@ pub struct Contexts {
     /// What the application has not heard of yet: one for each context at most.
     asking: VecDeque<Reserve>,
     pub(super) workspace: Workspace,
+    /// For the keys that are agreed on anew.
+    pub(super) random: ChaCha8Rng,
 }
 
 /// What a context is found by.
@@ -119,12 +121,14 @@ impl Contexts {
         let mut random = ChaCha8Rng::from_seed(seed);
         let mut key = [0; 16];
         random.fill_bytes(&mut key);
+        let hash = Keyed::new(&mut random);
         Self {
             arena: Arena::new(),
             by_names: Index::new(),
             by_id: Index::new(),
             by_sender: Index::new(),
-            hash: Keyed::new(&mut random),
+            hash,
+            random,
             freshness: Freshness::new(key, CHALLENGE_LIFETIME),
             most,
             inserted: 0,
@@ -157,6 +161,17 @@ impl Contexts {
         let id = ContextId { place, generation };
         self.ask(id);
         Ok(id)
+    }
+
+    /// A context has another ID context, and other keys.
+    pub(super) fn index_again(&mut self, id: ContextId) {
+        let Some(context) = self.get(id) else { return };
+        let names = self.hashes(context.recipient_id(), context.id_context()).names;
+        let sender = self.hash.hash(&Sender(context));
+        self.by_names.remove(id.place);
+        self.by_names.insert(names, id.place);
+        self.by_sender.remove(id.place);
+        self.by_sender.insert(sender, id.place);
     }
 
     /// Takes a context out.

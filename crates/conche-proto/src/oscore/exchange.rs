@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use super::contexts::Entry;
 use super::protect::{Plain, Seal};
 use super::proxy_uri::Divided;
+use super::renewal::unwrapped;
 use super::unprotect::{Key, Sealed, merged};
 use super::window::Arrivals;
 use super::{
@@ -28,12 +29,14 @@ impl Contexts {
     pub fn protect_request(&mut self, id: ContextId, code: Code, body: &Body) -> Result<Protected, ProtectError> {
         let divided = Divided::of(body)?;
         let plain = Plain::new(code, body, divided.as_ref())?;
+        self.propose(id);
         let number = self.take_number(id)?;
         let context = self.get(id).ok_or(ProtectError::UnknownContext)?;
         let kid = context.sender_id();
-        let binding = Binding::new(id, kid, number, plain.observes());
+        let binding = Binding::new((id, context.epoch), kid, number, plain.observes());
         let code = plain.outer_code();
-        let told = OptionValue { number: Some(number), kid_context: context.id_context(), kid: Some(kid.as_slice()) };
+        let kid_context = context.told_id_context();
+        let told = OptionValue { number: Some(number), kid_context: kid_context.as_deref(), kid: Some(kid.as_slice()) };
         let body = context.seal(plain, Seal { request: (kid, number), counted: (kid, number), told })?;
         Ok(Protected { code, body, binding })
     }
@@ -66,6 +69,17 @@ impl Contexts {
             }
             tried.push(id);
         }
+        if let Some(told) = kid_context.and_then(unwrapped).filter(|_| tried.is_empty()) {
+            while tried.len() < MOST_TRIED
+                && let Some(id) = self.find_other(kid, &tried)
+            {
+                match self.renew(now, id, &sealed, (number, told)) {
+                    Ok(()) => return self.unprotect_with(id, now, &sealed, number, pool),
+                    Err(Refused::Forged | Refused::UnknownContext) => tried.push(id),
+                    Err(refused) => return Err(refused),
+                }
+            }
+        }
         Err(refused.unwrap_or(Refused::UnknownContext))
     }
 
@@ -96,6 +110,9 @@ impl Contexts {
         if context.arrivals.is_some_and(|arrivals| !arrivals.window.is_new(number.number())) {
             return Err(Refused::Replayed);
         }
+        if context.is_lost() {
+            return Err(Refused::UnknownContext);
+        }
         let kid = context.recipient_id();
         let inner =
             context.open(sealed, Key { request: (kid, number), counted: (kid, number) }, &mut workspace.text)?;
@@ -103,7 +120,8 @@ impl Contexts {
             return Err(Refused::Forged);
         }
         // It is authentic from here on.
-        let binding = Binding::new(id, kid, number, false);
+        let binding = Binding::new((id, context.epoch), kid, number, false);
+        context.confirm();
         if !context.sequence.is_stored() {
             // After a power cut now this end would begin with the same window once more.
             return Err(Refused::NotFresh(binding));
@@ -125,7 +143,11 @@ impl Contexts {
     /// The answer to a request that was refused: outer code, options and payload (RFC 8613 §8.2, appendix B.1.2). `None` if
     /// there can be none, as nothing can be protected at the time.
     pub fn refusal(&mut self, now: Instant, refused: &Refused) -> Option<(Code, Body)> {
-        let Refused::NotFresh(binding) = refused else { return refused.unprotected_answer() };
+        let binding = match refused {
+            Refused::NotFresh(binding) => binding,
+            Refused::Proposed { binding, id_context } => return self.offer(now, binding, id_context),
+            refused => return refused.unprotected_answer(),
+        };
         let echo = self.freshness.challenge(now, &binding.context());
         let challenge = Body::builder().option(OptionNumber::ECHO, &echo).build().ok()?;
         let response = self.protect_response(binding, Code::UNAUTHORIZED, &challenge).ok()?;
@@ -149,6 +171,9 @@ impl Contexts {
     ) -> Result<ProtectedResponse, ProtectError> {
         let plain = Plain::new(code, body, None)?;
         let context = self.get_mut(binding.context()).ok_or(ProtectError::UnknownContext)?;
+        if context.epoch != binding.epoch() {
+            return Err(ProtectError::UnknownContext);
+        }
         let (request, sender_id) = (binding.request(), context.sender_id());
         if request.0 == sender_id {
             return Err(ProtectError::OwnRequest);
@@ -179,16 +204,18 @@ impl Contexts {
         pool: &mut MessagePool,
     ) -> Result<UnprotectedResponse, Refused> {
         let sealed = Sealed::new(*message)?;
+        self.take_offer(binding, &sealed)?;
         let context = self.get(binding.context()).ok_or(Refused::UnknownContext)?;
         let number = sealed.option.number;
         let counted = number.map_or(binding.request(), |number| (context.recipient_id(), number));
         let Self { arena, workspace, .. } = self;
-        let Entry { context, .. } = arena.get(binding.context().place()).ok_or(Refused::UnknownContext)?;
+        let Entry { context, .. } = arena.get_mut(binding.context().place()).ok_or(Refused::UnknownContext)?;
         let inner = context.open(&sealed, Key { request: binding.request(), counted }, &mut workspace.text)?;
         let is_notification = inner.options().any(|option| option.number == OptionNumber::OBSERVE);
         if !inner.code().is_response() || is_notification && !binding.observes() {
             return Err(Refused::Forged);
         }
+        context.confirm();
         let number = number.map(PartialIv::number);
         binding.take(number)?;
         let order = encode_uint(number.map_or(0, lower_24_bits));

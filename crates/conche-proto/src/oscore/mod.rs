@@ -17,6 +17,8 @@
 //! - a response takes its request's number once at most, and otherwise one of its own sender,
 //! - after a restart that forgot which requests had come, none is taken before an Echo shows that it is fresh
 //!   (RFC 8613 appendix B.1.2, RFC 9175).
+//!
+//! Where neither end can remember anything, both agree on new keys after each start ([`Start::Anew`], appendix B.2).
 
 mod algorithms;
 mod binding;
@@ -31,6 +33,7 @@ mod option;
 mod protect;
 mod proxy_uri;
 mod refused;
+mod renewal;
 mod sequence;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! [`Refused`]: why a message is not taken, and what its sender hears of that (RFC 8613 §8.2, §8.4).
 
+use alloc::boxed::Box;
+
 use thiserror::Error;
 
 use super::Binding;
@@ -25,11 +27,23 @@ pub enum Refused {
     /// (RFC 8613 appendix B.1.2). The application must not see it.
     #[error("the request is authentic but not known to be fresh")]
     NotFresh(Binding),
+    /// An authentic request with keys that the other end proposes ([`Start::Anew`](super::Start::Anew)), and which may be old: its sender has
+    /// to make it again with those that it is offered. The application must not see it.
+    #[error("the request is authentic, with keys that are not agreed on")]
+    Proposed {
+        /// The request.
+        binding: Binding,
+        /// What the keys are made of.
+        id_context: Box<[u8]>,
+    },
+    /// The keys are others than when the request was made, which is to be made again.
+    #[error("the keys of the security context have changed since the request was made")]
+    Renewed,
 }
 
 impl Refused {
     /// The unprotected answer to a request that was refused (RFC 8613 §7.4, §8.2): outer code, options and payload. `None`
-    /// for [`NotFresh`](Self::NotFresh), whose answer is protected.
+    /// for [`NotFresh`](Self::NotFresh) and [`Proposed`](Self::Proposed), whose answers are protected, and for what is no request.
     ///
     /// It tells no more than these sections let it, and is not to be stored on the way.
     #[must_use]
@@ -39,7 +53,7 @@ impl Refused {
             Self::UnknownContext => (Code::UNAUTHORIZED, "Security context not found"),
             Self::Replayed => (Code::UNAUTHORIZED, "Replay detected"),
             Self::Forged => (Code::BAD_REQUEST, "Decryption failed"),
-            Self::NotFresh(_) => return None,
+            Self::NotFresh(_) | Self::Proposed { .. } | Self::Renewed => return None,
         };
         let body = Body::builder().uint(OptionNumber::MAX_AGE, 0).payload(diagnosis).build().ok()?;
         Some((code, body))

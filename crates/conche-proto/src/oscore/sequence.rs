@@ -43,9 +43,10 @@ impl Sequence {
         Self { next, reserved: next, asked: next, is_stored: false, step: Self::FIRST_STEP }
     }
 
-    /// Of what no restart will know: all of them may be used.
-    pub(super) fn unstored() -> Self {
-        Self { next: 0, reserved: Self::END, asked: Self::END, is_stored: true, step: Self::FIRST_STEP }
+    /// Those of keys that nobody has after this run: nothing is to be stored.
+    pub(super) const fn volatile(next: u64) -> Self {
+        let end = Self::END;
+        Self { next, reserved: end, asked: end, is_stored: true, step: Self::FIRST_STEP }
     }
 
     /// A number that nothing was protected with yet, and nothing else will be.

@@ -9,5 +9,6 @@ mod observe;
 #[path = "../../../../fuzz/bodies/oscore_ends.rs"]
 mod oscore_ends;
 mod properties;
+mod renewal;
 mod restarts;
 mod support;

@@ -19,6 +19,8 @@ pub struct Keeper {
     /// Held until this is dropped.
     _lock: File,
     is_started: bool,
+    /// Its keys are agreed on anew after each start, and there is nothing to keep.
+    is_anew: bool,
 }
 
 impl Keeper {
@@ -38,13 +40,14 @@ impl Keeper {
         let text = read(path)?;
         check_mode(path)?;
         let text = String::from_utf8(text).map_err(|_| OpenError::wrong(path, None, "it is no text"))?;
-        let credentials = libcoap::parse(path, &text)?;
+        let (credentials, is_anew) = libcoap::parse(path, &text)?;
         let beside = |extension: &str| {
             let mut file = path.as_os_str().to_owned();
             file.push(extension);
             PathBuf::from(file)
         };
-        Self::new(path, credentials, beside(".sequence.json"), &beside(".lock"))
+        let keeper = Self::new(path, credentials, beside(".sequence.json"), &beside(".lock"))?;
+        Ok(Self { is_anew, ..keeper })
     }
 
     fn open_directory(directory: &Path) -> Result<Self, OpenError> {
@@ -70,7 +73,7 @@ impl Keeper {
         let mut options = OpenOptions::new();
         let opened = options.write(true).create(true).truncate(false).open(lock).map_err(OpenError::io(lock))?;
         match opened.try_lock() {
-            Ok(()) => Ok(Self { credentials, file, _lock: opened, is_started: false }),
+            Ok(()) => Ok(Self { credentials, file, _lock: opened, is_started: false, is_anew: false }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { file: lock.to_owned() }),
             Err(TryLockError::Error(error)) => Err(OpenError::io(lock)(error)),
         }
@@ -92,7 +95,7 @@ impl Keeper {
     pub fn start(&mut self) -> Result<Context, OpenError> {
         let start = self.begin()?;
         let next = match start {
-            Start::First => 0,
+            Start::First | Start::Anew => 0,
             Start::Restarted { next } | Start::Resumed { next, .. } => next,
         };
         self.reserve(next).map_err(OpenError::io(&self.file))?;
@@ -112,6 +115,9 @@ impl Keeper {
         if self.is_started {
             return Err(OpenError::InUse { file: self.file.clone() });
         }
+        if self.is_anew {
+            return Ok(Start::Anew);
+        }
         let text = files::read_up_to(&self.file, sequence::MOST_BYTES).map_err(OpenError::io(&self.file))?;
         if text.is_empty() && self.file.exists() {
             return Err(OpenError::wrong(&self.file, None, "it is empty: how far numbers were used is lost"));
@@ -126,7 +132,7 @@ impl Keeper {
     ///
     /// It is not on the disk.
     pub fn reserve(&self, up_to: u64) -> io::Result<()> {
-        files::replace(&self.file, sequence::in_use(up_to).as_bytes())
+        if self.is_anew { Ok(()) } else { files::replace(&self.file, sequence::in_use(up_to).as_bytes()) }
     }
 
     /// Writes what the context has used and received, when it will not be used any more: the next start needs no Echo.
@@ -150,7 +156,7 @@ impl NumberStore for Keeper {
     }
 
     fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
-        files::replace(&self.file, sequence::at_rest(next, window).as_bytes())
+        if self.is_anew { Ok(()) } else { files::replace(&self.file, sequence::at_rest(next, window).as_bytes()) }
     }
 }
 

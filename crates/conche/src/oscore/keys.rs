@@ -59,6 +59,20 @@ impl NumberStore for ThisRun {
     }
 }
 
+/// Keys that are agreed on anew need no numbers of before.
+#[derive(Debug)]
+struct Anew;
+
+impl NumberStore for Anew {
+    fn kept(&self) -> io::Result<Start> {
+        Ok(Start::Anew)
+    }
+
+    fn reserve(&self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The credentials of one end for one peer, and where their numbers are kept. A clone is the same keys.
 ///
 /// Of keys that have master secret, salt, ID context and sender ID in common, only one can be in use in a program at a time: they would
@@ -142,6 +156,15 @@ impl Keys {
     /// If the credentials are not legal.
     pub fn for_this_run(credentials: Credentials) -> Result<Self, CredentialsError> {
         Self::new(credentials, ThisRun)
+    }
+
+    /// Credentials of which both ends make other keys after each start, so that nothing has to be kept (RFC 8613 appendix B.2). The first
+    /// request takes a round trip more, and so does one whose server has started anew. The peer has to do the same.
+    ///
+    /// # Errors
+    /// If the credentials are not legal.
+    pub fn anew(credentials: Credentials) -> Result<Self, CredentialsError> {
+        Self::new(credentials, Anew)
     }
 
     /// The credentials of a file, or of a directory, whose numbers are kept beside it: those of [`Keeper::open`].
@@ -228,6 +251,8 @@ pub(crate) struct Lease {
     /// Numbers below this may have been used.
     reserved: u64,
     ended: Option<Start>,
+    /// Nothing of it is kept.
+    is_anew: bool,
     sender: Option<SenderInUse>,
 }
 
@@ -248,7 +273,13 @@ impl Lease {
         drop(state);
         let reserved = context.next_number().saturating_add(AHEAD);
         // If the numbers are not kept it is as it was.
-        let mut lease = Self { keys: keys.clone(), reserved, ended: Some(start), sender: Some(sender) };
+        let mut lease = Self {
+            keys: keys.clone(),
+            reserved,
+            ended: Some(start),
+            is_anew: start == Start::Anew,
+            sender: Some(sender),
+        };
         keys.0.begin(reserved).map_err(KeysError::Store)?;
         lease.ended = None;
         Ok((lease, context, reserved))
@@ -269,6 +300,9 @@ impl Lease {
     /// Gives the keys back, with their context as it was last. It may block.
     pub(crate) fn end(mut self, context: &Context) -> io::Result<()> {
         let (next, window) = (context.next_number(), context.window());
+        if self.is_anew {
+            return Ok(());
+        }
         self.ended = Some(match window {
             Some(window) => Start::Resumed { next, window },
             None => Start::Restarted { next },
@@ -282,7 +316,8 @@ impl Drop for Lease {
         // Before anybody hears that they are free.
         self.sender = None;
         let mut state = self.keys.state();
-        state.start = Some(self.ended.unwrap_or(Start::Restarted { next: self.reserved }));
+        let start = self.ended.unwrap_or(Start::Restarted { next: self.reserved });
+        state.start = Some(if self.is_anew { Start::Anew } else { start });
         state.leased = false;
         self.keys.0.given_back.send_replace(());
     }

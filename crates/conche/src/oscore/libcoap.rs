@@ -8,8 +8,8 @@ use std::path::Path;
 
 use super::{Aead, Credentials, EndId, Hkdf, OpenError, Secret};
 
-/// Those for the one recipient that the file names.
-pub(super) fn parse(file: &Path, text: &str) -> Result<Credentials, OpenError> {
+/// Those for the one recipient that the file names, and whether keys are agreed on anew after each start (`rfc8613_b_2`).
+pub(super) fn parse(file: &Path, text: &str) -> Result<(Credentials, bool), OpenError> {
     let mut read = Read::default();
     for (line, number) in text.lines().zip(1..) {
         let line = line.trim();
@@ -22,13 +22,14 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Credentials, OpenError> {
     let secret = read.secret.ok_or_else(|| missing("master_secret"))?;
     let sender_id = read.sender_id.ok_or_else(|| missing("sender_id"))?;
     let recipient_id = read.recipient_id.ok_or_else(|| missing("recipient_id"))?;
-    Ok(Credentials {
+    let credentials = Credentials {
         master_salt: read.salt.unwrap_or_default(),
         id_context: read.id_context.map(Vec::into_boxed_slice),
         aead: read.aead.unwrap_or_default(),
         hkdf: read.hkdf.unwrap_or_default(),
         ..Credentials::new(secret, sender_id, recipient_id)
-    })
+    };
+    Ok((credentials, read.anew.unwrap_or_default()))
 }
 
 #[derive(Default)]
@@ -40,6 +41,7 @@ struct Read {
     recipient_id: Option<EndId>,
     aead: Option<Aead>,
     hkdf: Option<Hkdf>,
+    anew: Option<bool>,
 }
 
 impl Read {
@@ -72,10 +74,7 @@ impl Read {
             }
             "replay_window" | "ssn_freq" => number(encoding, value, |_| None).map(|_| ()),
             "rfc8613_b_1_2" => boolean(encoding, value).map(|_| ()),
-            "rfc8613_b_2" if !boolean(encoding, value)? => Ok(()),
-            "rfc8613_b_2" => {
-                Err("contexts that are derived several times (RFC 8613 appendix B.2) are not supported".to_owned())
-            }
+            "rfc8613_b_2" => once(keyword, &mut self.anew, boolean(encoding, value)?),
             _ => Err(format!("{keyword} is not supported")),
         }
     }

@@ -105,8 +105,22 @@ fn what_is_wrong_in_a_configuration_is_said_with_its_line() {
     }
     let same = place.error(&SERVER.replace("\"client\"", "\"server\""));
     assert!(same.contains("sender ID and recipient ID are the same"), "{same}");
-    let b2 = place.error(&format!("{SERVER}rfc8613_b_2,bool,true"));
-    assert!(b2.starts_with(":10: ") && b2.contains("appendix B.2"), "{b2}");
+}
+
+#[test]
+fn keys_that_are_agreed_on_anew_keep_nothing() {
+    let place = Place::new();
+    let file = place.conf(&format!("{SERVER}rfc8613_b_2,bool,true\n"));
+    for _ in 0..2 {
+        let mut keeper = Keeper::open(&file).expect("it is right");
+        let context = keeper.start().expect("nothing is written");
+        assert!(context.is_renewed());
+        keeper.reserve(256).expect("nothing is written");
+        assert!(!keeper.file.exists());
+        assert!(keeper.start().is_err(), "there is one");
+        keeper.close(&context).expect("nothing is written");
+    }
+    assert!(!place.path("conf.sequence.json").exists());
 }
 
 #[test]

@@ -367,3 +367,28 @@ async fn what_cannot_be_protected_is_not_sent() {
     let workers = Server::builder().oscore(keys(SERVER, CLIENT)).workers(2).bind("127.0.0.1:0").await;
     assert!(matches!(workers, Err(BindError::Workers(_))), "{workers:?}");
 }
+
+// RFC 8613 appendix B.2
+#[tokio::test]
+async fn keys_that_are_agreed_on_anew_outlive_both_ends_without_a_store() {
+    let anew = |own, other| Keys::anew(credentials(own, other)).expect("legal credentials");
+    let (of_client, of_server) = (anew(CLIENT, SERVER), anew(SERVER, CLIENT));
+    let client = || Client::builder().oscore(of_client.clone()).build().expect("legal settings");
+    let bind = async |at: String| {
+        let server = Server::builder().oscore(of_server.clone()).route("/who", get(who));
+        server.bind(at).await.expect("the loopback can be bound")
+    };
+    let mut server = bind("127.0.0.1:0".to_owned()).await;
+    let first = client();
+    let uri = format!("coap://{}/who", server.local_addr());
+    for _ in 0..3 {
+        assert_eq!(first.get(&uri).await.expect("an answer").text().expect("a text"), "63");
+    }
+    let address = server.local_addr().to_string();
+    server.shutdown(Duration::from_secs(1)).await;
+    server = bind(address).await;
+    assert_eq!(first.get(&uri).await.expect("an answer").text().expect("a text"), "63");
+    drop(first);
+    assert_eq!(client().get(&uri).await.expect("an answer").text().expect("a text"), "63");
+    drop(server);
+}

@@ -54,6 +54,17 @@ fn a_reboot_storm_ends_under_every_controller_that_is_compared() {
 }
 
 #[test]
+fn a_storm_of_handshakes_ends_sooner_where_flights_wait_longer() {
+    let last = |session: &str| {
+        let only = [("session", session)];
+        let of = own_scenario("secured-storm.toml", &["temper"], &only);
+        of(&format!("temper/{session}"), "last_s")
+    };
+    let (none, short, long) = (last("none"), last("1s"), last("20s"));
+    assert!(none < 15.0 && long < 100.0 && short > 1.5 * long, "{none} s, {short} s, {long} s");
+}
+
+#[test]
 fn by_each_scenario_controllers_can_be_compared() {
     let entries = std::fs::read_dir(directory()).expect("it is there").map(|entry| entry.expect("readable").path());
     let files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|of| of == "toml")).collect();

@@ -6,6 +6,7 @@ mod flows;
 mod forgeries;
 mod numbers;
 mod observe;
+mod renewal;
 mod wire;
 
 use conche_proto::cc::AnyController;

@@ -167,9 +167,8 @@ impl<C: SharedController> Driver<C> {
             let _ = answer.send(Err(HandshakeError::none()));
             return;
         };
-        // As RFC 6298 §2.3 has it. Flights wait for a second at least.
-        let learnt = self.endpoint.path(&to).and_then(|path| path.learnt());
-        let flight = learnt.map(|(srtt, rttvar, _)| srtt.saturating_add(rttvar.saturating_mul(4)));
+        // Flights wait for a second at least.
+        let flight = self.endpoint.path(&to).and_then(|path| path.timeout());
         secured.connect(self.now, to, name, flight, answer);
     }
 }

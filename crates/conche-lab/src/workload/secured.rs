@@ -1,0 +1,199 @@
+//! DTLS under the endpoints of a simulation: the sessions that stand under those of sockets.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use conche_dtls::{
+    BUFFER, ClientCredentials, Config, Output, Role, Secret, ServerCredentials, ServerKeys, SessionId, Sessions,
+};
+use conche_netsim::node::{Step, Underlay};
+use conche_netsim::rng::{Entity, Purpose, Streams};
+use conche_netsim::{Instant, NodeId};
+
+use crate::scenario::Handshakes;
+
+/// Whose key all have.
+const IDENTITY: &[u8] = b"endpoint";
+const KEY: [u8; 16] = *b"0123456789abcdef";
+/// A record with what was protected (RFC 6347 §4.1). All others belong to handshakes, or end sessions.
+const APPLICATION_DATA: u8 = 23;
+
+/// What the handshakes of a host with each of its peers came to.
+pub type Log = Rc<RefCell<BTreeMap<NodeId, Handshaken>>>;
+
+/// What the handshakes of two nodes came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Handshaken {
+    /// How long those took that were done, from the first datagram until the client could send.
+    pub done: Vec<Duration>,
+    /// Those that were not done in their time.
+    pub failed: u64,
+    /// Datagrams that were sent for them.
+    pub datagrams: u64,
+    /// UDP payload of these.
+    pub bytes: u64,
+}
+
+impl Handshaken {
+    /// Adds what the other end, or the same in another life, has counted.
+    pub fn add(&mut self, other: &Self) {
+        self.done.extend(&other.done);
+        self.failed += other.failed;
+        self.datagrams += other.datagrams;
+        self.bytes += other.bytes;
+    }
+}
+
+/// The sessions of a node.
+#[derive(Debug)]
+pub struct Secured {
+    sessions: Sessions<NodeId>,
+    credentials: ClientCredentials,
+    open: BTreeMap<NodeId, Open>,
+    /// Handshakes of ours that go on, and since when.
+    asked: BTreeMap<NodeId, (SessionId, Instant)>,
+    /// What the node has not been told yet.
+    steps: VecDeque<Step>,
+    log: Log,
+}
+
+/// A session that can be used.
+#[derive(Debug)]
+struct Open {
+    session: SessionId,
+    /// The peer may have forgotten it.
+    doubted: bool,
+}
+
+impl Secured {
+    /// The sessions of a node that has started anew so often.
+    ///
+    /// # Errors
+    /// What of the handshakes makes no sense.
+    pub fn new(
+        (node, lives): (NodeId, usize),
+        streams: &Streams,
+        handshakes: &Handshakes,
+        is_server: bool,
+    ) -> Result<Self, String> {
+        let purpose = |what: &str| Purpose::named(&format!("{what} {lives}"));
+        let seed = streams.seed_bytes(Entity::Node(node), purpose("sessions"));
+        let [a, b, c, d, e, f, g, h, ..] = streams.seed_bytes(Entity::Node(node), purpose("handshakes"));
+        let keys = ServerKeys::new(|identity: &[u8]| (identity == IDENTITY).then(|| Secret::new(KEY)));
+        let server = ServerCredentials { psk: Some(keys), ..ServerCredentials::default() };
+        let mut config = Config {
+            server: is_server.then_some(server),
+            mtu: usize::try_from(handshakes.mtu.0).unwrap_or(usize::MAX),
+            flight_timeout: handshakes.flight_timeout.0,
+            handshake_timeout: handshakes.deadline.0,
+            seed: Some(u64::from_le_bytes([a, b, c, d, e, f, g, h])),
+            ..Config::default()
+        };
+        if !is_server {
+            // Whom a client talks to is its own choice.
+            (config.max_sessions, config.max_handshakes) = (usize::MAX, usize::MAX);
+        }
+        let sessions = Sessions::new(Instant::ZERO, config, seed).map_err(|error| error.to_string())?;
+        let credentials = ClientCredentials::psk(IDENTITY, Secret::new(KEY)).map_err(|error| error.to_string())?;
+        let (open, asked, steps, log) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new(), Log::default());
+        Ok(Self { sessions, credentials, open, asked, steps, log })
+    }
+
+    /// Where its handshakes are counted.
+    #[must_use]
+    pub fn log(&self) -> Log {
+        Rc::clone(&self.log)
+    }
+
+    fn count(&self, peer: NodeId, count: impl FnOnce(&mut Handshaken)) {
+        count(self.log.borrow_mut().entry(peer).or_default());
+    }
+
+    fn opened(&mut self, now: Instant, peer: NodeId, session: SessionId, role: Role) {
+        // What went on over the session before goes on over no other (RFC 7252 §9.1).
+        if self.open.insert(peer, Open { session, doubted: false }).is_some() {
+            self.steps.push_back(Step::Lost(peer));
+        }
+        if let (Role::Client, Some((_, began))) = (role, self.asked.remove(&peer)) {
+            self.count(peer, |handshaken| handshaken.done.push(now - began));
+            self.steps.push_back(Step::Opened(peer));
+        }
+    }
+
+    fn closed(&mut self, peer: NodeId, session: SessionId) {
+        if self.open.get(&peer).is_some_and(|open| open.session == session) {
+            self.open.remove(&peer);
+            self.steps.push_back(Step::Lost(peer));
+        } else if self.asked.get(&peer).is_some_and(|(asked, _)| *asked == session) {
+            self.asked.remove(&peer);
+            self.count(peer, |handshaken| handshaken.failed += 1);
+            self.steps.push_back(Step::Refused(peer));
+        }
+    }
+}
+
+impl Underlay for Secured {
+    fn buffer_bytes(&self) -> usize {
+        BUFFER
+    }
+
+    fn receive(&mut self, now: Instant, from: NodeId, datagram: &[u8]) {
+        self.sessions.handle(now, from, datagram);
+    }
+
+    fn send(&mut self, to: NodeId, message: &[u8]) -> bool {
+        let Some(open) = self.open.get(&to) else { return false };
+        self.sessions.send(open.session, message).is_ok()
+    }
+
+    fn connect(&mut self, now: Instant, to: NodeId, timeout: Option<Duration>) -> bool {
+        if self.open.get(&to).is_some_and(|open| !open.doubted) {
+            return true;
+        }
+        if !self.asked.contains_key(&to) {
+            match self.sessions.connect(now, to, &self.credentials, timeout) {
+                Ok(session) => {
+                    self.asked.insert(to, (session, now));
+                }
+                // The peer asks us at this moment, or it is asked by too many.
+                Err(_) => self.steps.push_back(Step::Refused(to)),
+            }
+        }
+        false
+    }
+
+    fn doubt(&mut self, peer: NodeId) {
+        if let Some(open) = self.open.get_mut(&peer) {
+            open.doubted = true;
+        }
+    }
+
+    fn poll(&mut self, now: Instant, buffer: &mut [u8]) -> Step {
+        loop {
+            if let Some(step) = self.steps.pop_front() {
+                return step;
+            }
+            match self.sessions.poll(now, buffer) {
+                Output::Transmit { to, len } => {
+                    if buffer[..len].first() != Some(&APPLICATION_DATA) {
+                        self.count(to, |handshaken| {
+                            handshaken.datagrams += 1;
+                            handshaken.bytes += len as u64;
+                        });
+                    }
+                    return Step::Transmit { to, len };
+                }
+                Output::Received { session, len } => {
+                    if let Some(from) = self.sessions.peer(session) {
+                        return Step::Received { from, len };
+                    }
+                }
+                Output::Established { session, peer, role, .. } => self.opened(now, peer, session, role),
+                Output::Closed { session, peer, .. } => self.closed(peer, session),
+                Output::Wait(due) => return Step::Wait(due),
+            }
+        }
+    }
+}
