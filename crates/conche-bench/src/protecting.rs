@@ -40,8 +40,8 @@ impl Protecting {
             let mut keeper = Keeper::open(file)?;
             let context = keeper.start()?;
             let kept = context.next_number();
-            let same = |_| Error::SameKeys { file: file.display().to_string() };
-            let mut held = Held { keeper, context: endpoint.add_context(context).map_err(same)?, kept };
+            let refused = |source| Error::Context { file: file.display().to_string(), source };
+            let mut held = Held { keeper, context: endpoint.add_context(context).map_err(refused)?, kept };
             held.keep(endpoint, kept + 1)?;
             Ok(held)
         });

@@ -83,14 +83,13 @@ pub enum Error {
     /// Credentials cannot be used.
     #[error(transparent)]
     Keys(#[from] conche::oscore::OpenError),
-    /// Two files are for one server by the same name.
-    #[error(
-        "{file}: another file has the same recipient ID and ID context, so that what comes could be of either: `conche keygen --oscore` makes \
-         pairs that differ, or put each on a thread of its own (--threads)"
-    )]
-    SameKeys {
-        /// The second of them.
+    /// What comes could be of either of two files, or there are too many for a thread.
+    #[error("{file}: {source}: `conche keygen --oscore` makes pairs that differ")]
+    Context {
+        /// The later one of them.
         file: String,
+        /// Why it cannot be used.
+        source: conche_proto::oscore::InsertError,
     },
     /// How many numbers are used cannot be kept, without which none may be.
     #[error("the numbers of a security context cannot be kept")]

@@ -217,7 +217,7 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(conche_bench::Error::Plan(_) | conche_bench::Error::Request { .. }) => return 2,
         Some(conche_bench::Error::Refused { .. }) => return 3,
         Some(conche_bench::Error::Keys(error)) => return if is_of_the_machine(error) { 1 } else { 2 },
-        Some(conche_bench::Error::SameKeys { .. }) => return 2,
+        Some(conche_bench::Error::Context { .. }) => return 2,
         Some(
             conche_bench::Error::Handshake { is_silent, .. } | conche_bench::Error::NotProtected { is_silent, .. },
         ) => return if *is_silent { 3 } else { 6 },

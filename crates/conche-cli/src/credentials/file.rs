@@ -197,6 +197,9 @@ impl Written {
             (_, None, _) if own.cert.is_some() => {
                 "cert is for a server that shows a certificate itself: say with ca whom to believe"
             }
+            (_, _, true) if matches!(keying, Some(Keying::Edhoc(_))) => {
+                "over coaps:// no keys are agreed on but those of the session: edhoc is for coap://"
+            }
             (None, None, true) => {
                 "coaps:// needs a pre-shared key (psk-identity with psk-key-file), or certificates to believe (ca)"
             }
@@ -230,6 +233,11 @@ mod tests {
             ("[[credentials]]\nuri = \"coaps://a\"\n", "coaps:// needs", "\"coaps://a\""),
             ("[[credentials]]\nuri = \"coap://a\"\n", "give oscore or edhoc", "\"coap://a\""),
             ("[[credentials]]\nuri = \"coap://a\"\noscore = \"a\"\nedhoc = \"b\"\n", "agreed on", "\"coap://a\""),
+            (
+                &format!("[[credentials]]\nuri = \"coaps://a\"\n{psk}edhoc = \"c\"\n"),
+                "edhoc is for coap://",
+                "\"coaps://a\"",
+            ),
             ("[[credentials]]\nuri = \"coaps://a\"\ncert = \"a\"\n", "cert and key", "\"coaps://a\""),
             ("[[credentials]]\nuri = \"coaps://a\"\ncert = \"a\"\nkey = \"b\"\n", "say with ca", "\"coaps://a\""),
             ("[[credentials]]\nuri = \"coap://a\"\noscore = \"a\"\nca = \"b\"\n", "write coaps://", "\"coap://a\""),

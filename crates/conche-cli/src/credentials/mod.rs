@@ -161,7 +161,7 @@ impl Asking {
 
     /// The same for whoever opens sessions by itself: what is shown, and the file of keys for OSCORE; `oscore` are those that are typed.
     pub fn for_load(&self, uri: &Uri, oscore: &[PathBuf], global: &Global) -> anyhow::Result<ForLoad> {
-        let asks_file = self.asks_file(uri) || !uri.is_secured() && oscore.is_empty();
+        let asks_file = self.asks_file(uri) || oscore.is_empty();
         let found = if asks_file { self.find(uri, global)? } else { Found::default() };
         let oscore = match found.entry.as_ref().and_then(|entry| entry.keying.as_ref()) {
             Some(Keying::Oscore(file)) if oscore.is_empty() => vec![file.clone()],

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use conche::client::ClientRole;
 use conche::oscore::{Keys, OpenError};
 use conche::server::ServerRole;
@@ -36,8 +36,14 @@ impl Protecting {
     pub fn of(&self, builder: Builder<ClientRole>, uri: &str, global: &Global) -> anyhow::Result<Builder<ClientRole>> {
         // What is no URI is told where it is used.
         let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
+        if uri.is_secured() && self.edhoc.is_some() {
+            bail!(wrong(
+                "--edhoc is for coap://: over coaps:// no keys are agreed on but those of the session; --oscore FILE protects there, too"
+            ));
+        }
+        // Who shows something else to the server has the keys of the file nevertheless: they protect against others.
         let is_given = self.oscore.is_some() || self.edhoc.is_some();
-        let asks_file = self.asking.asks_file(&uri) || !uri.is_secured() && !is_given;
+        let asks_file = self.asking.asks_file(&uri) || !is_given;
         let found = if asks_file { self.asking.find(&uri, global)? } else { Found::default() };
         let builder = self.asking.with(builder, &uri, &found, global)?;
         let of_file = found.entry.as_ref().and_then(|entry| entry.keying.as_ref()).filter(|_| !is_given);

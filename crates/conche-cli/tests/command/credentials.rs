@@ -102,6 +102,21 @@ fn requests_are_protected_with_the_keys_of_an_entry_and_pings_go_as_they_are() {
 }
 
 #[test]
+fn keys_of_an_entry_protect_what_goes_through_a_session_that_is_opened_with_what_was_typed() {
+    let (files, key) = (Files::new(), "lamp.key");
+    let [client, server] = files.pair();
+    let keys = files.secret("keys", format!("lamp:{KEY}\n"));
+    let key = files.secret(key, KEY);
+    let (_server, address) = serve(&["--psk-keys", &keys, "--oscore", &server]);
+    let there = format!("coaps://{address}/test");
+    let text = format!("{}oscore = \"{client}\"\n", entry("coaps://*:*", "/nothing"));
+    let file = files.secret("conche.toml", text);
+    let got = ask(&["get", &there, "--config", &file, "-v", "-u", "lamp", "--psk-key-file", &key]);
+    assert_eq!((got.status, got.stdout.as_str()), (Some(0), "hello"), "{}", got.stderr);
+    assert!(got.stderr.contains(">   OSCORE: 0x"), "{}", got.stderr);
+}
+
+#[test]
 fn a_file_that_others_can_read_or_change_is_refused_and_so_is_what_it_does_not_mean() {
     let (files, _server, address) = lamp();
     let file = files.secret("conche.toml", entry("coaps://*:*", "lamp.key"));

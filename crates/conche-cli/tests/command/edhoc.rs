@@ -40,6 +40,9 @@ fn client_and_server_agree_on_keys_and_nobody_else_is_answered() {
     }
     let plain = run(conche().args(["get", &there]));
     assert_eq!(plain.status, Some(4), "{}", plain.stderr);
+    let secured = run(conche().args(["get", "coaps://127.0.0.1:1/test", "--edhoc", &client]));
+    assert_eq!(secured.status, Some(2), "{}", secured.stderr);
+    assert!(secured.stderr.contains("--edhoc is for coap://"), "{}", secured.stderr);
     // Of another pair.
     let (_others, stranger, _) = Files::pair();
     let refused = run(conche().args(["get", &there, "--edhoc", &stranger]));

@@ -117,6 +117,6 @@ impl Client {
 
     async fn tell_once(&self, way: &Way<'_>, body: Body) -> Result<Response, Error> {
         let opening = |timeout| Opening::Request(Request { timeout, ..Request::new(Code::POST, body) });
-        response(way.to, self.begin_now(way, opening).await?.end().await?)
+        response(way.to, self.begin_with(way, false, opening).await?.end().await?)
     }
 }

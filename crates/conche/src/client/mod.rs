@@ -177,7 +177,7 @@ impl Client {
             let name = uri.server_name();
             let way = Way { to: address, name: name.as_ref(), deadline: None, patience: Patience::Wait };
             // It is nothing that could be protected.
-            let begun = self.begin_now(&way, |_| Opening::Ping).await;
+            let begun = self.begin_with(&way, false, |_| Opening::Ping).await;
             let outcome = match begun {
                 Ok(begun) => begun.end().await,
                 Err(error) => Err(error),
@@ -245,18 +245,26 @@ impl Client {
     }
 
     /// Opens an exchange when its turn has come, and the keys that it needs are there.
-    async fn begin(&self, way: &Way<'_>, what: impl FnOnce(Option<Duration>) -> Opening) -> Result<Begun, Error> {
-        #[cfg(feature = "edhoc")]
-        if self.agreeing.has(way) {
-            // Few have that, and all would have its memory.
-            let turn = Box::pin(self.agree(way)).await?;
-            return Ok(Begun { _turn: turn, ..self.begin_now(way, what).await? });
-        }
-        self.begin_now(way, what).await
+    fn begin(
+        &self,
+        way: &Way<'_>,
+        what: impl FnOnce(Option<Duration>) -> Opening,
+    ) -> impl Future<Output = Result<Begun, Error>> {
+        self.begin_with(way, true, what)
     }
 
-    /// Opens an exchange when its turn has come.
-    async fn begin_now(&self, way: &Way<'_>, what: impl FnOnce(Option<Duration>) -> Opening) -> Result<Begun, Error> {
+    async fn begin_with(
+        &self,
+        way: &Way<'_>,
+        #[cfg_attr(not(feature = "edhoc"), expect(unused_variables, reason = "there are none"))] needs_keys: bool,
+        what: impl FnOnce(Option<Duration>) -> Opening,
+    ) -> Result<Begun, Error> {
+        #[cfg(feature = "edhoc")]
+        let turn = match needs_keys && self.agreeing.has(way) {
+            // Few have that, and all would have its memory.
+            true => Box::pin(self.agree(way)).await?,
+            false => None,
+        };
         let Way { to, deadline, patience, .. } = *way;
         let (handle, mut address) = self.sockets.toward(to)?;
         if let Some(name) = way.name {
@@ -276,7 +284,7 @@ impl Client {
             waited,
             body_limit: handle.body_limit(),
             #[cfg(feature = "edhoc")]
-            _turn: None,
+            _turn: turn,
         })
     }
 }

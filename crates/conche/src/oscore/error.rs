@@ -32,6 +32,12 @@ pub enum OpenError {
         /// The lock file, or the one with the numbers.
         file: PathBuf,
     },
+    /// Other credentials that this program uses have the same master secret, salt, ID context and sender ID.
+    #[error("{}: other credentials that are in use have the same secret and sender ID: numbers would be used twice", file.display())]
+    SameSender {
+        /// The file with the numbers.
+        file: PathBuf,
+    },
     /// It does not say what it should.
     #[error("{}{}: {what}", file.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
     Wrong {

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::senders::SenderInUse;
 use super::{Context, Credentials, NumberStore, OpenError, ReplayWindow, Start, aiocoap, libcoap, sequence};
 use crate::files;
 
@@ -21,6 +22,8 @@ pub struct Keeper {
     is_started: bool,
     /// Its keys are agreed on anew after each start, and there is nothing to keep.
     is_anew: bool,
+    /// From the start on.
+    sender: Option<SenderInUse>,
 }
 
 impl Keeper {
@@ -73,7 +76,7 @@ impl Keeper {
         let mut options = OpenOptions::new();
         let opened = options.write(true).create(true).truncate(false).open(lock).map_err(OpenError::io(lock))?;
         match opened.try_lock() {
-            Ok(()) => Ok(Self { credentials, file, _lock: opened, is_started: false, is_anew: false }),
+            Ok(()) => Ok(Self { credentials, file, _lock: opened, is_started: false, is_anew: false, sender: None }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { file: lock.to_owned() }),
             Err(TryLockError::Error(error)) => Err(OpenError::io(lock)(error)),
         }
@@ -90,17 +93,20 @@ impl Keeper {
     ///
     /// # Errors
     ///
-    /// [`OpenError`]: the file cannot be written, or does not say how far numbers are used; or there was a context already. A file
-    /// that was lost is taken for one that never was, which would repeat nonces.
+    /// [`OpenError`]: the file cannot be written, or does not say how far numbers are used; there was a context already, or another one of
+    /// this program protects with the same keys, whatever file they are from. A file that was lost is taken for one that never was, which would repeat nonces.
     pub fn start(&mut self) -> Result<Context, OpenError> {
         let start = self.begin()?;
         let next = match start {
             Start::First | Start::Anew => 0,
             Start::Restarted { next } | Start::Resumed { next, .. } => next,
         };
+        let context = Context::derive(&self.credentials, start)
+            .map_err(|error| OpenError::Credentials { file: self.file.clone(), error })?;
+        let same = || OpenError::SameSender { file: self.file.clone() };
+        self.sender = Some(SenderInUse::new(&context).ok_or_else(same)?);
         self.reserve(next).map_err(OpenError::io(&self.file))?;
-        let context = Context::derive(&self.credentials, start);
-        context.map_err(|error| OpenError::Credentials { file: self.file.clone(), error })
+        Ok(context)
     }
 
     /// Where the last context ended, for whoever writes that the credentials are in use before they are.

@@ -30,6 +30,11 @@ aead_alg,integer,10
 hkdf_alg,integer,-10
 ";
 
+/// The same with a secret of its own that begins with this byte: what is started at a time, as by tests, must differ.
+fn server(first: &str) -> String {
+    SERVER.replace("\"0102", &format!("\"{first}02"))
+}
+
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -110,7 +115,7 @@ fn what_is_wrong_in_a_configuration_is_said_with_its_line() {
 #[test]
 fn keys_that_are_agreed_on_anew_keep_nothing() {
     let place = Place::new();
-    let file = place.conf(&format!("{SERVER}rfc8613_b_2,bool,true\n"));
+    let file = place.conf(&format!("{}rfc8613_b_2,bool,true\n", server("a1")));
     for _ in 0..2 {
         let mut keeper = Keeper::open(&file).expect("it is right");
         let context = keeper.start().expect("nothing is written");
@@ -126,7 +131,7 @@ fn keys_that_are_agreed_on_anew_keep_nothing() {
 #[test]
 fn what_was_kept_at_an_orderly_end_is_void_once_numbers_are_reserved() {
     let place = Place::new();
-    let file = place.conf(SERVER);
+    let file = place.conf(&server("a2"));
     let mut keeper = Keeper::open(&file).expect("it is right");
     let context = keeper.start().expect("it can be written");
     keeper.close(&context).expect("it can be written");
@@ -211,6 +216,20 @@ fn credentials_are_used_by_one_program_at_a_time() {
     assert!(Keeper::open(&file).is_ok());
 }
 
+#[test]
+fn copies_of_credentials_do_not_protect_with_the_same_numbers() {
+    let place = Place::new();
+    let file = place.conf(&server("a3"));
+    let copy = file.with_extension("copy");
+    fs::copy(&file, &copy).expect("there is room");
+    let [mut first, mut second] = [&file, &copy].map(|file| Keeper::open(file).expect("it is right"));
+    let context = first.start().expect("it can be written");
+    assert!(matches!(second.start(), Err(OpenError::SameSender { .. })));
+    first.close(&context).expect("it can be written");
+    drop(second);
+    assert!(Keeper::open(&copy).and_then(|mut keeper| keeper.start()).is_ok(), "there is no other one any more");
+}
+
 /// A client's request with the next number.
 fn request(contexts: &mut Contexts, id: conche_proto::oscore::ContextId) -> OwnedMessage {
     let sent = contexts.protect_request(id, Code::GET, &Body::EMPTY).expect("a number is reserved");
@@ -231,7 +250,7 @@ fn contexts(keeper: &mut Keeper) -> (Contexts, conche_proto::oscore::ContextId) 
 #[test]
 fn numbers_that_are_lost_or_behind_a_link_are_not_begun_anew() {
     let place = Place::new();
-    let file = place.conf(SERVER);
+    let file = place.conf(&server("a4"));
     let mut keeper = Keeper::open(&file).expect("it is right");
     keeper.start().expect("it can be written");
     let link = place.path("link");
