@@ -2,12 +2,16 @@
 //! 8613 appendix B.1.2), and would ask all that are in flight.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
 use conche_proto::{Event, Failure, Output, Request};
 
 use super::{LONGEST_WAIT, Worker};
 use crate::run::Error;
+
+/// For so long a server may be silent, as with handshakes, until the test is given up.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Worker<'_> {
     pub(super) fn show_freshness(&mut self) -> Result<(), Error> {
@@ -17,7 +21,7 @@ impl Worker<'_> {
             let mut body = Body::EMPTY;
             // It may ask once whether the request is fresh, and once whether its sender is where it says.
             for _ in 0..3 {
-                let request = Request::new(Code::GET, body).protected(context);
+                let request = Request { timeout: Some(PATIENCE), ..Request::new(Code::GET, body).protected(context) };
                 self.now = self.clock();
                 let asked = self.endpoint.request(self.now, lane, request);
                 asked.map_err(|source| Error::Request { name: "the first request".to_owned(), source })?;
@@ -45,7 +49,10 @@ impl Worker<'_> {
                 }
                 Output::Event(Event::Response { message, .. }) => return Ok(Some(message)),
                 Output::Event(Event::Failed { reason, .. }) => {
-                    let is_silent = matches!(reason, Failure::TimedOut | Failure::NoResponse | Failure::Unreachable);
+                    let is_silent = matches!(
+                        reason,
+                        Failure::TimedOut | Failure::NoResponse | Failure::Deadline | Failure::Unreachable
+                    );
                     return Err(Error::NotProtected { target, is_silent, why: reason.to_string() });
                 }
                 Output::Event(Event::Reserve(reserve)) => {

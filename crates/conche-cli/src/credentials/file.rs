@@ -14,7 +14,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::pattern::Pattern;
-use super::{Own, Proof, read_ours, wrong};
+use super::{Own, Proof, read_believed, wrong};
 use crate::exit::UsageError;
 use crate::show;
 
@@ -91,9 +91,9 @@ impl Found {
     /// Looks into this file, or else into the user's own, if there is one.
     pub fn of(uri: &Uri, file: Option<&Path>) -> anyhow::Result<Self> {
         let (file, bytes) = match (file, own_file()) {
-            (Some(file), _) => (file.to_owned(), read_ours(file, WHY)?),
+            (Some(file), _) => (file.to_owned(), read_believed(file, WHY)?),
             (None, None) => return Ok(Self::default()),
-            (None, Some(file)) => match read_ours(&file, WHY) {
+            (None, Some(file)) => match read_believed(&file, WHY) {
                 Ok(bytes) => (file, bytes),
                 Err(error) if is_missing(&error) => return Ok(Self::default()),
                 Err(error) => return Err(error),

@@ -330,17 +330,52 @@ fn read_secret(path: &Path) -> anyhow::Result<Vec<u8>> {
 /// What a file holds that is its owner's alone. If it is not, that and `why` it should be is told.
 fn read_ours(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
     let file = open(path)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let told = || format!("{} cannot be read", path.display());
-        let mode = file.metadata().with_context(told)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            let path = path.display();
-            bail!(wrong(format!("{path} {why}: run chmod 600 {path}")));
-        }
-    }
+    check_mode(&file, path, why)?;
     read_all(file, path)
+}
+
+/// The same of what is believed, and so has to be of whoever runs this, or of root: with `sudo` a home may still be another's.
+fn read_believed(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
+    let file = open(path)?;
+    check_mode(&file, path, why)?;
+    check_owner(&file, path)?;
+    read_all(file, path)
+}
+
+#[cfg(unix)]
+fn check_mode(file: &File, path: &Path, why: &str) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let told = || format!("{} cannot be read", path.display());
+    let mode = file.metadata().with_context(told)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        let path = path.display();
+        bail!(wrong(format!("{path} {why}: run chmod 600 {path}")));
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn check_owner(file: &File, path: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let told = || format!("{} cannot be read", path.display());
+    let owner = file.metadata().with_context(told)?.uid();
+    if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
+        let path = path.display();
+        bail!(wrong(format!(
+            "{path} says whom to believe, and belongs to somebody else: make a copy, and name it with --config"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_mode(_: &File, _: &Path, _: &str) -> anyhow::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_owner(_: &File, _: &Path) -> anyhow::Result<()> {
+    Ok(())
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {

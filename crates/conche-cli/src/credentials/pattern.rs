@@ -50,7 +50,7 @@ impl Pattern {
                         .to_owned());
                 }
             },
-            host => Hosts::One(host.clone()),
+            host => Hosts::One(canonical(host)),
         };
         let path = match uri.segments() {
             // As in a URI, no path is the same as /.
@@ -73,7 +73,7 @@ impl Pattern {
     pub fn matches(&self, uri: &Uri) -> bool {
         let host = match (&self.hosts, uri.host()) {
             (Hosts::Any, _) => true,
-            (Hosts::One(one), host) => one == host,
+            (Hosts::One(one), host) => *one == canonical(host),
             (Hosts::Below(end), Host::Name(name)) => name.len() > end.len() && name.ends_with(end.as_str()),
             (Hosts::Below(_), _) => false,
         };
@@ -105,6 +105,14 @@ impl Pattern {
     }
 }
 
+/// An address of IPv4 is the same where it is written as one of IPv6.
+fn canonical(host: &Host) -> Host {
+    match host {
+        Host::Address(address) => Host::Address(address.to_canonical()),
+        other => other.clone(),
+    }
+}
+
 /// A pattern without its port, if that is a `*`.
 fn without_port(text: &str) -> (String, bool) {
     let start = text.find("://").map_or(0, |scheme| scheme + "://".len());
@@ -132,6 +140,8 @@ mod tests {
                 &["coap://a", "coaps://a:7"][..],
             ),
             ("coaps://*:*", &["coaps://a.b:7/c", "coaps://a"], &["coap://a"]),
+            ("coap://127.0.0.1", &["coap://[::ffff:127.0.0.1]/"], &["coap://[::1]/"]),
+            ("coap://[::ffff:127.0.0.1]", &["coap://127.0.0.1/"], &["coap://[::1]/"]),
             (
                 "coaps://*.example.org/*",
                 &["coaps://a.example.org", "coaps://A.B.Example.ORG/c"],

@@ -69,7 +69,7 @@ pub enum Error {
     SecuredGroup,
     /// No keys were agreed on with the server.
     #[cfg(feature = "edhoc")]
-    #[error("{peer}: no keys were agreed on: {source}")]
+    #[error("{peer}: no keys were agreed on")]
     Edhoc {
         /// The server.
         peer: SocketAddr,
