@@ -18,7 +18,7 @@
 //! | `store` | containers for what a peer can fill: arena, list, index, timers |
 //! | `oscore` | messages protected from end to end (RFC 8613), with the feature `oscore` |
 //! | [`shares`] | how much of something bounded each group of sources holds |
-//! | `edhoc` | two ends agree on the credentials of OSCORE (RFC 9528), with the feature `edhoc` |
+//! | `edhoc` | two ends agree on the credentials of OSCORE (RFC 9528), with the feature `edhoc`, on targets with atomic pointers |
 //! | `security` | whether a request, and what answers it, is protected, and what the one is bound to the other by |
 //! | `blockwise` | block-wise transfer: bodies cut into blocks and put together again |
 //! | `message` | the message layer: message IDs, deduplication, what a Reset can be about |
