@@ -315,9 +315,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 protection.refused += 1;
                 let answer = protection.contexts.refusal(now, &refused);
                 self.ask_to_reserve();
-                // A Non-confirmable one is as if it had been lost: an answer to it would need state.
-                let asked = matches!(refused, Refused::NotFresh(_) | Refused::Proposed { .. })
-                    || message.ty() == Type::Confirmable;
+                // A Non-confirmable one is as if it had been lost, unless its sender can go on only if it learns why not: an answer
+                // to it needs state.
+                let tells =
+                    matches!(refused, Refused::NotFresh(_) | Refused::Proposed { .. } | Refused::UnknownContext);
+                let asked = tells || message.ty() == Type::Confirmable;
                 if let Some((code, body)) = answer.filter(|_| asked) {
                     self.answer_at_once(now, &arrival, message, code, &body);
                 }

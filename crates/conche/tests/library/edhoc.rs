@@ -134,6 +134,21 @@ async fn a_server_that_has_restarted_is_agreed_with_anew_by_the_request_after_th
     assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
 }
 
+#[tokio::test]
+async fn who_asks_with_non_confirmable_requests_alone_learns_of_a_restart_too() {
+    let (lamp, hall) = parties();
+    let first = server(hall.clone()).await;
+    let address = first.local_addr();
+    let (uri, client) = (format!("coap://{address}/who"), client(lamp));
+    assert_eq!(client.get(&uri).non().await.expect("an answer").text().expect("a text"), "lamp-7");
+    first.shutdown(Duration::ZERO).await;
+    let who = async |who: Identity| who.to_string();
+    let _second = Server::builder().edhoc(hall).route("/who", get(who)).bind(address).await.expect("it is free again");
+    let error = client.get(&uri).non().await.expect_err("the keys are gone");
+    assert!(matches!(error, Error::Failed { failure: Failure::NotAuthenticated(Code::UNAUTHORIZED), .. }), "{error:?}");
+    assert_eq!(client.get(&uri).non().await.expect("an answer").text().expect("a text"), "lamp-7");
+}
+
 /// Whoever is answered 4.01 without an error has asked without protection.
 #[tokio::test]
 async fn no_request_leaves_unprotected_while_others_find_that_the_keys_are_gone() {
