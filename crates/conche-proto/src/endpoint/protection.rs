@@ -280,9 +280,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         protected.unwrap_or_else(|| (Code::SERVICE_UNAVAILABLE, self.try_later()))
     }
 
-    /// Why nothing will ever be protected in this way any more.
+    /// Why nothing will ever be protected in this way any more: the context is gone, or its keys are others by now.
     pub(super) fn never_protects(&self, security: &Security) -> Option<Failure> {
-        let gone = security.context().is_some_and(|context| self.context(context).is_none());
+        let others = |context: &Context| security.binding().is_some_and(|binding| !context.has_keys_of(binding));
+        let gone = security.context().is_some_and(|context| self.context(context).is_none_or(others));
         gone.then_some(Failure::NotProtected(ProtectError::UnknownContext))
     }
 

@@ -81,6 +81,11 @@ impl Context {
         self.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Lost)
     }
 
+    /// The keys are those that a request was protected with.
+    pub(crate) fn has_keys_of(&self, binding: &Binding) -> bool {
+        self.epoch == binding.epoch()
+    }
+
     /// The keys are known to this end alone, so that nobody can have taken a request with them.
     pub(super) fn is_proposal(&self) -> bool {
         self.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Proposed)
