@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use conche::edhoc::{Credential, CredentialError, Error as Failed, Own, Party, Told, generate};
 use conche::security::Identity;
-use conche::server::{BindError, Router, WorkersError, get, post};
+use conche::server::{BindError, Notifier, Response, Router, WorkersError, get, post};
 use conche::{Client, Code, ConfigError, ContentFormat, Error, Failure, Server};
 use conche_proto::codec::Message;
 
@@ -188,6 +188,24 @@ async fn of_each_credential_the_last_contexts_are_kept() {
         }
         assert!(oldest.get(&uri).await.is_err(), "its context has made room");
     }
+}
+
+#[tokio::test]
+async fn what_is_observed_goes_on_with_other_keys_when_the_server_has_lost_those_that_were_agreed_on() {
+    let (lamp, hall) = parties();
+    let brief = async || Response::new(Code::CONTENT).payload(ContentFormat::TEXT_PLAIN, "t").max_age(Duration::ZERO);
+    let route = get(brief).observed_by(&Notifier::new());
+    let server = Server::builder().edhoc(hall).secured_only().route("/t", route).bind("127.0.0.1:0").await;
+    let server = server.expect("the loopback can be bound");
+    let uri = format!("coap://{}/t", server.local_addr());
+    let mut observation = client(lamp.clone()).observe(&uri);
+    assert!(observation.next().await.is_some_and(|state| state.is_ok()));
+    // As many newer contexts take its place.
+    for _ in 0..conche::edhoc::CONTEXTS {
+        assert_eq!(client(lamp.clone()).get(&uri).await.expect("an answer").code(), Code::CONTENT);
+    }
+    let next = observation.next().await.expect("it is not over").expect("a state");
+    assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
 }
 
 /// Asks the server for EDHOC with what may be no message of it.
