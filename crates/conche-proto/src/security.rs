@@ -148,18 +148,11 @@ impl Security {
         }
     }
 
-    /// A request may be made again: its server may have lost its keys, and then offers others, which it may offer too late.
-    pub(crate) fn may_go_again(&self) -> bool {
-        self.bound.as_ref().is_some_and(|bound| bound.again < 3)
-    }
-
-    /// It is made again, if it may be.
+    /// A request is made again, if it may be: its server may have lost its keys, and then offers others, which it may offer too late.
     pub(crate) fn goes_again(&mut self) -> bool {
-        let may = self.may_go_again();
-        if let Some(bound) = &mut self.bound {
-            bound.again = bound.again.saturating_add(1);
-        }
-        may
+        let Some(bound) = self.bound.as_mut().filter(|bound| bound.again < 3) else { return false };
+        bound.again += 1;
+        true
     }
 
     /// As another request is to be protected.

@@ -54,6 +54,8 @@ mod protection;
 mod pushing;
 mod receive;
 mod refuse;
+#[cfg(feature = "oscore")]
+mod renewal;
 mod repeats;
 mod request;
 mod respond;

@@ -41,7 +41,7 @@ use conche_cc::{Controller, Instant};
 
 /// What is shared with peers.
 pub(super) struct Protection {
-    contexts: Contexts,
+    pub(super) contexts: Contexts,
     /// Messages that were refused.
     refused: u64,
     /// What makes contexts of message_3, where requests may bring one.
@@ -56,7 +56,7 @@ enum Response {
     Inner(OwnedMessage),
     /// An error without protection.
     Error(Code),
-    /// The keys are others by now, and the request is to be made again with them.
+    /// The keys are others by now, or are to be, and the request is made again with them.
     Again,
     /// Nothing that can be believed.
     Nothing,
@@ -280,9 +280,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         protected.unwrap_or_else(|| (Code::SERVICE_UNAVAILABLE, self.try_later()))
     }
 
-    /// Why nothing will ever be protected in this way any more.
+    /// Why nothing will ever be protected in this way any more: the context is gone, or its keys are others by now.
     pub(super) fn never_protects(&self, security: &Security) -> Option<Failure> {
-        let gone = security.context().is_some_and(|context| self.context(context).is_none());
+        let others = |context: &Context| security.binding().is_some_and(|binding| !context.has_keys_of(binding));
+        let gone = security.context().is_some_and(|context| self.context(context).is_none_or(others));
         gone.then_some(Failure::NotProtected(ProtectError::UnknownContext))
     }
 
@@ -315,9 +316,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 protection.refused += 1;
                 let answer = protection.contexts.refusal(now, &refused);
                 self.ask_to_reserve();
-                // A Non-confirmable one is as if it had been lost: an answer to it would need state.
-                let asked = matches!(refused, Refused::NotFresh(_) | Refused::Proposed { .. })
-                    || message.ty() == Type::Confirmable;
+                // A Non-confirmable one is as if it had been lost, unless its sender can go on only if it learns why not: an answer
+                // to it needs state.
+                let tells =
+                    matches!(refused, Refused::NotFresh(_) | Refused::Proposed { .. } | Refused::UnknownContext);
+                let asked = tells || message.ty() == Type::Confirmable;
                 if let Some((code, body)) = answer.filter(|_| asked) {
                     self.answer_at_once(now, &arrival, message, code, &body);
                 }
@@ -334,7 +337,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match inner {
             Ok(inner) => Response::Inner(inner),
             Err(Refused::Renewed) => Response::Again,
-            Err(_) if is_error(message) && message.code() == Code::UNAUTHORIZED && self.lost_keys(index) => {
+            Err(Refused::Outdated) if self.may_be_repeated(index) => Response::Again,
+            Err(Refused::Outdated) => Response::Error(Code::UNAUTHORIZED),
+            Err(_) if is_error(message) && self.lost_keys(index, message.code()) && self.may_be_repeated(index) => {
                 Response::Again
             }
             Err(_) if is_error(message) => Response::Error(message.code()),
@@ -355,41 +360,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (protection, binding) = Known::protection(known).zip(binding).ok_or(Refused::UnknownContext)?;
         let unprotected = protection.contexts.unprotect_response(binding, message, pool);
         unprotected.map(|unprotected| unprotected.message)
-    }
-
-    /// The server may have lost keys that are derived anew. `false` if they are not, or it was asked with new ones too often.
-    fn lost_keys(&mut self, index: u32) -> bool {
-        let security = &self.exchanges.get(index).security;
-        let context = security.context().filter(|_| security.may_go_again());
-        let contexts = Known::protection(&mut self.known).map(|protection| &mut protection.contexts);
-        context.zip(contexts).is_some_and(|(context, contexts)| contexts.lost(context))
-    }
-
-    /// A request goes once more, with the keys that there are by now.
-    fn send_with_other_keys(&mut self, now: Instant, index: u32, kind: AckKind) {
-        self.exchanges.acknowledge(now, &mut self.peers, index, kind);
-        if !self.exchanges.get_mut(index).security.goes_again() {
-            return self.fail(now, index, Failure::NotAuthenticated(Code::UNAUTHORIZED));
-        }
-        let said = self.exchanges.get(index).said().1.clone();
-        let body = match self.protect_next(index, said) {
-            Ok(body) => body,
-            Err(reason) => return self.fail(now, index, reason),
-        };
-        let registers = self.registers(index).is_some();
-        let exchange = self.exchanges.get(index);
-        let (peer, own) = (exchange.peer, exchange.token.clone());
-        // What is observed keeps the token of its registration.
-        let token = if registers { None } else { self.choose_token(now, peer, false).ok() };
-        let token = token.map(|chosen| chosen.token);
-        match self.work_of(index) {
-            Some(transfer) => self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), token),
-            None => {
-                self.exchanges.get_mut(index).content.body = body;
-                self.exchanges.send_anew(now, &mut self.peers, index, token.unwrap_or(own));
-            }
-        }
-        self.admit_waiting(now, peer);
     }
 
     /// A response that is piggybacked, to a protected request.

@@ -51,7 +51,7 @@ pub enum Failure {
     /// [`Limits::assembly_bytes`](crate::Limits::assembly_bytes), or its blocks do not fit into messages.
     BodyTooLarge,
     /// The request was protected (OSCORE, RFC 8613), and an error came that was not. Nobody knows who sent it: a server that
-    /// has lost the security context, or someone on the path.
+    /// has lost the security context, or someone on the path, who may have let the request through before.
     #[cfg(feature = "oscore")]
     NotAuthenticated(Code),
     /// The next message of the exchange could not be protected.

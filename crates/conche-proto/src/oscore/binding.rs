@@ -17,6 +17,8 @@ pub struct Binding {
     number: PartialIv,
     /// At a client: the request registers an observation, so that several responses may come.
     observes: bool,
+    /// At a client: the keys are such as it proposes.
+    proposal: bool,
     /// At a client: a response without a number of its own came.
     answered: bool,
     /// At a client: one more than the number of the newest notification (RFC 8613 §7.4.1); 0 if none came.
@@ -25,7 +27,18 @@ pub struct Binding {
 
 impl Binding {
     pub(super) const fn new((context, epoch): (ContextId, u32), kid: EndId, number: PartialIv, observes: bool) -> Self {
-        Self { context, epoch, kid, number, observes, answered: false, newest: 0 }
+        Self { context, epoch, kid, number, observes, proposal: false, answered: false, newest: 0 }
+    }
+
+    /// The same, with keys that are proposed, or not.
+    pub(super) const fn proposing(self, proposal: bool) -> Self {
+        Self { proposal, ..self }
+    }
+
+    /// At a client: the request was protected with keys that it alone knew ([`Start::Anew`](super::Start::Anew)). Nobody has executed it.
+    #[must_use]
+    pub const fn is_proposal(&self) -> bool {
+        self.proposal
     }
 
     /// Who gave the request its number, and which.

@@ -33,7 +33,7 @@ impl Contexts {
         let number = self.take_number(id)?;
         let context = self.get(id).ok_or(ProtectError::UnknownContext)?;
         let kid = context.sender_id();
-        let binding = Binding::new((id, context.epoch), kid, number, plain.observes());
+        let binding = Binding::new((id, context.epoch), kid, number, plain.observes()).proposing(context.is_proposal());
         let code = plain.outer_code();
         let kid_context = context.told_id_context();
         let told = OptionValue { number: Some(number), kid_context: kid_context.as_deref(), kid: Some(kid.as_slice()) };

@@ -36,9 +36,12 @@ pub enum Refused {
         /// What the keys are made of.
         id_context: Box<[u8]>,
     },
-    /// The keys are others than when the request was made, which is to be made again.
-    #[error("the keys of the security context have changed since the request was made")]
+    /// The keys are others than when the request was made. Nobody has executed it, and it is to be made again.
+    #[error("the keys of the security context have changed since the request was made, which has to be made again")]
     Renewed,
+    /// The same, but the request may have been executed: what answers it cannot be read any more.
+    #[error("the keys of the security context have changed since the request was made, which may have been executed")]
+    Outdated,
 }
 
 impl Refused {
@@ -53,7 +56,7 @@ impl Refused {
             Self::UnknownContext => (Code::UNAUTHORIZED, "Security context not found"),
             Self::Replayed => (Code::UNAUTHORIZED, "Replay detected"),
             Self::Forged => (Code::BAD_REQUEST, "Decryption failed"),
-            Self::NotFresh(_) | Self::Proposed { .. } | Self::Renewed => return None,
+            Self::NotFresh(_) | Self::Proposed { .. } | Self::Renewed | Self::Outdated => return None,
         };
         let body = Body::builder().uint(OptionNumber::MAX_AGE, 0).payload(diagnosis).build().ok()?;
         Some((code, body))

@@ -45,10 +45,19 @@ pub(super) struct Renewal {
 enum State {
     /// There are no keys.
     Lost,
-    /// There are those that this end proposes. The other end is told so with each request.
+    /// There are those that this end proposes, with which the other end takes no request. It is told so with each request.
     Proposed,
+    /// There are those of an offer that this end has taken. It is told so with each request until the other end shows that it has them.
+    Offered,
     /// Both ends have them.
     Agreed,
+}
+
+impl State {
+    /// The other end has not shown that it has the keys.
+    const fn is_open(self) -> bool {
+        matches!(self, Self::Proposed | Self::Offered)
+    }
 }
 
 impl Renewal {
@@ -72,16 +81,26 @@ impl Context {
         self.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Lost)
     }
 
+    /// The keys are those that a request was protected with.
+    pub(crate) fn has_keys_of(&self, binding: &Binding) -> bool {
+        self.epoch == binding.epoch()
+    }
+
+    /// The keys are known to this end alone, so that nobody can have taken a request with them.
+    pub(super) fn is_proposal(&self) -> bool {
+        self.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Proposed)
+    }
+
     /// What a request tells of the ID context.
     pub(super) fn told_id_context(&self) -> Option<Cow<'_, [u8]>> {
         let id_context = self.id_context()?;
-        let is_proposed = self.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Proposed);
-        Some(if is_proposed { wrapped(id_context).into() } else { id_context.into() })
+        let is_open = self.renewal.as_ref().is_some_and(|renewal| renewal.state.is_open());
+        Some(if is_open { wrapped(id_context).into() } else { id_context.into() })
     }
 
     /// The other end has shown that it has these keys.
     pub(super) fn confirm(&mut self) {
-        if let Some(renewal) = self.renewal.as_mut().filter(|renewal| renewal.state == State::Proposed) {
+        if let Some(renewal) = self.renewal.as_mut().filter(|renewal| renewal.state.is_open()) {
             renewal.state = State::Agreed;
         }
     }
@@ -104,10 +123,14 @@ impl Contexts {
         }
     }
 
-    /// The other end may have lost its keys: others are proposed with the next request. `false` if there are no others.
-    pub fn lost(&mut self, id: ContextId) -> bool {
-        let Some(renewal) = self.get_mut(id).and_then(|context| context.renewal.as_mut()) else { return false };
-        renewal.state = State::Lost;
+    /// The other end may have lost the keys of this request of ours: others are proposed with the next one, if that has not happened since.
+    /// `false` if there are no others.
+    pub fn lost(&mut self, binding: &Binding) -> bool {
+        let Some(context) = self.get_mut(binding.context()) else { return false };
+        let Some(renewal) = &mut context.renewal else { return false };
+        if context.epoch == binding.epoch() {
+            renewal.state = State::Lost;
+        }
         true
     }
 
@@ -164,10 +187,10 @@ impl Contexts {
         let id = binding.context();
         let context = self.get(id).ok_or(Refused::UnknownContext)?;
         if context.epoch != binding.epoch() {
-            return Err(Refused::Renewed);
+            return Err(if binding.is_proposal() { Refused::Renewed } else { Refused::Outdated });
         }
-        let is_proposed = context.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Proposed);
-        let offer = sealed.option.kid_context.filter(|_| is_proposed).and_then(unwrapped);
+        let is_open = context.renewal.as_ref().is_some_and(|renewal| renewal.state.is_open());
+        let offer = sealed.option.kid_context.filter(|_| is_open).and_then(unwrapped);
         let (Some(offer), Some(proposed)) = (offer, context.id_context()) else { return Ok(()) };
         let derived = context.with_id_context(&[offer, proposed]).ok_or(Refused::Malformed)?;
         let counted = sealed.option.number.map_or(binding.request(), |number| (context.recipient_id(), number));
@@ -177,7 +200,7 @@ impl Contexts {
         }
         let r3 = self.random_number();
         let derived = self.get(id).and_then(|context| context.with_id_context(&[offer, &r3]));
-        self.adopt(id, derived, (State::Proposed, 0));
+        self.adopt(id, derived, (State::Offered, 0));
         Err(Refused::Renewed)
     }
 

@@ -124,12 +124,12 @@ fn what_was_asked_with_keys_of_before_is_not_answered_with_others() {
     let [mut client, mut server] = pair(1);
     let (request, mut waiting) = agree(&mut client, &mut server, at(0));
     let asked = server.receive_at(at(5), &request).expect("agreed");
-    assert!(client.contexts.lost(client.id));
+    assert!(client.contexts.lost(&waiting));
     let (request, _) = agree(&mut client, &mut server, at(10));
     let again = server.receive_at(at(15), &request).expect("agreed");
     assert!(server.contexts.protect_response(&asked.binding, Code::CONTENT, &Body::EMPTY).is_err());
     let answer = server.say(&again.binding, "on");
-    assert_eq!(client.hear(&mut waiting, &answer), Err(Refused::Renewed), "it is to be asked again");
+    assert_eq!(client.hear(&mut waiting, &answer), Err(Refused::Outdated), "it may have been executed");
 }
 
 #[test]
@@ -257,8 +257,10 @@ fn no_nonce_repeats_and_no_replay_is_taken_over_ten_thousand_restarts_without_a_
                 checker.response(&server, &keys, binding.number(), &told);
                 Some(message(Type::NonConfirmable, code, &body))
             }
-            Err(Refused::UnknownContext) if asking.is_some() => {
-                client.contexts.lost(client.id);
+            Err(Refused::UnknownContext) => {
+                if let Some(binding) = &asking {
+                    client.contexts.lost(binding);
+                }
                 None
             }
             Err(_) => None,

@@ -31,7 +31,7 @@ use crate::driver::{End, ExchangeError, News, State};
 ///   more slowly than they come misses those that are out of date: only the newest one waits.
 /// - **It goes on by itself.** When nothing has come for longer than the last state's Max-Age and some seconds, the client
 ///   registers again (§3.3.1), so that a server that has forgotten its observers, as by a restart, learns of them. Over `coaps` it does
-///   so at once when the session is over, and tries for about a minute.
+///   so at once when the session is over, and tries for about a minute. With keys that were agreed on (EDHOC) and that the server has lost, it agrees on others.
 /// - **States are whole.** Of one that does not fit into a message the notification brings a first block (RFC 7959 §2.6); the
 ///   whole is fetched before it is yielded. If that fails the error is an item, and the observation goes on.
 /// - **It ends** after an item with an error code; after the first item if the server does not let this be observed; and with

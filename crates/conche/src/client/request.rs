@@ -334,11 +334,16 @@ const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_secs(32);
 
 impl Registered {
-    /// It may go on through another session: the one that it had is over, or its server is silent, as one is that has forgotten it.
+    /// It may go on through another session: the one that it had is over, or its server is silent, as one is that has forgotten it. Or with
+    /// other keys, if the server has lost those that were agreed on.
     pub(super) fn may_go_on(&self, end: End) -> bool {
         match end {
             End::SessionOver => true,
             End::Over(SubscriptionEnd::Failed(Failure::TimedOut | Failure::Unreachable)) => self.ready.name.is_some(),
+            #[cfg(feature = "edhoc")]
+            End::Over(SubscriptionEnd::Failed(Failure::NotAuthenticated(_))) => {
+                self.ready.client.agreeing.has(&self.ready.way(self.address))
+            }
             End::Over(_) | End::Stopped => false,
         }
     }

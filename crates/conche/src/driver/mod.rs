@@ -407,6 +407,10 @@ impl<C: SharedController> Driver<C> {
             Event::Stale { subscription, .. } => self.refresh(subscription),
             Event::SubscriptionOver { subscription, from, reason } => {
                 debug!(peer = %from, %reason, "an observation is over");
+                #[cfg(feature = "edhoc")]
+                if let SubscriptionEnd::Failed(failure) = reason {
+                    self.doubt_agreed(from, failure);
+                }
                 if reason == SubscriptionEnd::Failed(Failure::TimedOut) {
                     self.doubt_session(from);
                 }

@@ -159,7 +159,8 @@ impl Keys {
     }
 
     /// Credentials of which both ends make other keys after each start, so that nothing has to be kept (RFC 8613 appendix B.2). The first
-    /// request takes a round trip more, and so does one whose server has started anew. The peer has to do the same.
+    /// request takes a round trip more, and so does one whose server has started anew, if it may be executed twice; another one then fails with
+    /// [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated). The peer has to do the same.
     ///
     /// # Errors
     /// If the credentials are not legal.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use conche::edhoc::{Credential, CredentialError, Error as Failed, Own, Party, Told, generate};
 use conche::security::Identity;
-use conche::server::{BindError, Router, WorkersError, get, post};
+use conche::server::{BindError, Notifier, Response, Router, WorkersError, get, post};
 use conche::{Client, Code, ConfigError, ContentFormat, Error, Failure, Server};
 use conche_proto::codec::Message;
 
@@ -134,6 +134,21 @@ async fn a_server_that_has_restarted_is_agreed_with_anew_by_the_request_after_th
     assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
 }
 
+#[tokio::test]
+async fn who_asks_with_non_confirmable_requests_alone_learns_of_a_restart_too() {
+    let (lamp, hall) = parties();
+    let first = server(hall.clone()).await;
+    let address = first.local_addr();
+    let (uri, client) = (format!("coap://{address}/who"), client(lamp));
+    assert_eq!(client.get(&uri).non().await.expect("an answer").text().expect("a text"), "lamp-7");
+    first.shutdown(Duration::ZERO).await;
+    let who = async |who: Identity| who.to_string();
+    let _second = Server::builder().edhoc(hall).route("/who", get(who)).bind(address).await.expect("it is free again");
+    let error = client.get(&uri).non().await.expect_err("the keys are gone");
+    assert!(matches!(error, Error::Failed { failure: Failure::NotAuthenticated(Code::UNAUTHORIZED), .. }), "{error:?}");
+    assert_eq!(client.get(&uri).non().await.expect("an answer").text().expect("a text"), "lamp-7");
+}
+
 /// Whoever is answered 4.01 without an error has asked without protection.
 #[tokio::test]
 async fn no_request_leaves_unprotected_while_others_find_that_the_keys_are_gone() {
@@ -173,6 +188,24 @@ async fn of_each_credential_the_last_contexts_are_kept() {
         }
         assert!(oldest.get(&uri).await.is_err(), "its context has made room");
     }
+}
+
+#[tokio::test]
+async fn what_is_observed_goes_on_with_other_keys_when_the_server_has_lost_those_that_were_agreed_on() {
+    let (lamp, hall) = parties();
+    let brief = async || Response::new(Code::CONTENT).payload(ContentFormat::TEXT_PLAIN, "t").max_age(Duration::ZERO);
+    let route = get(brief).observed_by(&Notifier::new());
+    let server = Server::builder().edhoc(hall).secured_only().route("/t", route).bind("127.0.0.1:0").await;
+    let server = server.expect("the loopback can be bound");
+    let uri = format!("coap://{}/t", server.local_addr());
+    let mut observation = client(lamp.clone()).observe(&uri);
+    assert!(observation.next().await.is_some_and(|state| state.is_ok()));
+    // As many newer contexts take its place.
+    for _ in 0..conche::edhoc::CONTEXTS {
+        assert_eq!(client(lamp.clone()).get(&uri).await.expect("an answer").code(), Code::CONTENT);
+    }
+    let next = observation.next().await.expect("it is not over").expect("a state");
+    assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
 }
 
 /// Asks the server for EDHOC with what may be no message of it.

@@ -1,11 +1,11 @@
 //! Observation behind protection (RFC 8613 §4.1.3.5).
 
 use conche_proto::codec::{Code, OptionNumber, Type};
-use conche_proto::oscore::ContextId;
+use conche_proto::oscore::{Context, ContextId, Start};
 use conche_proto::{Event, Reliability};
 
 use super::wire::{Recorder, assert_opaque};
-use super::{CLIENT_ID, SERVER_ID, context};
+use super::{CLIENT_ID, SERVER_ID, context, credentials};
 use crate::observe::net::{Net, SERVER, TOPIC, get, registration};
 use crate::support::ms;
 use crate::support::world::lossy_link;
@@ -63,6 +63,28 @@ fn a_hundred_states_come_in_order_and_no_nonce_twice() {
         assert!(Recorder::of(messages).different() > 40);
         assert_eq!(net.held(), (1, 1));
     }
+}
+
+/// RFC 8613 appendix B.2: what would be told to the client of before nobody can read any more.
+#[test]
+fn an_observer_is_gone_when_its_client_has_agreed_on_other_keys() {
+    let mut net = Net::of(1);
+    let anew = |own: &[u8], other: &[u8]| Context::derive(&credentials(own, other), Start::Anew).expect("legal");
+    let client = net.endpoint(CLIENT).add_context(anew(CLIENT_ID, SERVER_ID)).expect("the first one");
+    net.endpoint(SERVER).add_context(anew(SERVER_ID, CLIENT_ID)).expect("the first one");
+    subscribe(&mut net, client);
+    assert_eq!(net.held().0, 1);
+    // The client starts anew and asks for something else.
+    net.endpoint(CLIENT).remove_context(client).expect("it is there");
+    let client = net.endpoint(CLIENT).add_context(anew(CLIENT_ID, SERVER_ID)).expect("there is no other");
+    let now = net.now;
+    net.endpoint(CLIENT).request(now, SERVER, get().protected(client)).expect("room");
+    net.settle(CLIENT);
+    net.run(ms(1_000));
+    net.change("other");
+    net.run(ms(1_000));
+    assert!(net.events(SERVER).any(|event| matches!(event, Event::ObserverGone { .. })));
+    assert_eq!(net.held().0, 0);
 }
 
 #[test]

@@ -1,17 +1,20 @@
 //! Keys that both ends agree on anew, as neither stores anything (RFC 8613 appendix B.2).
 
 use conche_proto::cc::AnyController;
-use conche_proto::codec::Code;
+use conche_proto::codec::{Code, OwnedMessage, Type};
 use conche_proto::oscore::{Context, ContextId, Start};
-use conche_proto::{EndpointConfig, Event, Request};
+use conche_proto::{EndpointConfig, Event, ExchangeId, Failure, Request, TransmissionParameters};
 
 use super::{CLIENT_ID, SERVER_ID, credentials};
 use crate::support::world::{by_name, lossy_link};
-use crate::support::{CLIENT, SERVER, World, end_of, request};
+use crate::support::{CLIENT, SERVER, World, end_of, ms, request, wire};
 
 /// A client and the fixture server that remember nothing, and what each of them calls their context.
 fn forgetful(seed: u64) -> (World<AnyController>, ContextId, ContextId) {
-    let mut world = World::pair_of(&EndpointConfig::default(), &by_name("default"), seed);
+    forgetful_in(World::pair_of(&EndpointConfig::default(), &by_name("default"), seed))
+}
+
+fn forgetful_in(mut world: World<AnyController>) -> (World<AnyController>, ContextId, ContextId) {
     let mut add = |address, sender: &[u8], recipient: &[u8]| {
         let context = Context::derive(&credentials(sender, recipient), Start::Anew).expect("legal credentials");
         world.node(address).endpoint.add_context(context).expect("the first one")
@@ -74,6 +77,61 @@ fn a_server_that_never_has_the_keys_is_asked_four_times_at_most() {
     let (_, response) = end_of(world.events(CLIENT), asked).expect("it ended");
     assert!(response.is_err());
     assert_eq!(world.sent.len(), 8);
+}
+
+/// Has the answer held back, and an error in its place that is not protected.
+fn denied(world: &mut World<AnyController>, request: Request) -> ExchangeId {
+    world.link = Box::new(|sent| if sent.from == SERVER { vec![] } else { vec![ms(10)] });
+    let asked = world.request(request);
+    world.run(ms(100));
+    let token = world.first_copy(asked).message().token();
+    world.link = Box::new(|_| vec![ms(10)]);
+    world.inject(SERVER, CLIENT, &wire::bare(Type::NonConfirmable, Code::UNAUTHORIZED, 7_000, token.as_slice()));
+    asked
+}
+
+/// Whoever is on the path lets a request through, keeps its response, and says that the keys are lost.
+#[test]
+fn what_may_have_been_executed_is_not_repeated_for_an_error_that_nobody_vouches_for() {
+    let (mut world, client, _) = forgetful(7);
+    let post = || request(Code::POST, "/count").protected(client);
+    let end = |world: &mut World<AnyController>, asked| {
+        world.run_to_end();
+        let (_, end) = end_of(world.events(CLIENT), asked).expect("it ended");
+        (end.map(OwnedMessage::code), world.app().calls["/count"])
+    };
+    // The first one is made again once, with keys that were offered.
+    let first = world.request(post());
+    assert_eq!(end(&mut world, first), (Ok(Code::CHANGED), 1));
+    let asked = denied(&mut world, post());
+    assert_eq!(end(&mut world, asked), (Err(Failure::NotAuthenticated(Code::UNAUTHORIZED)), 2));
+    // What comes after it goes on with other keys, and what may be executed twice is repeated.
+    let next = world.request(post());
+    assert_eq!(end(&mut world, next), (Ok(Code::CHANGED), 3));
+    let asked = denied(&mut world, get(client));
+    world.run_to_end();
+    let (_, response) = end_of(world.events(CLIENT), asked).expect("it ended");
+    assert_eq!(response.expect("a response").payload(), b"hello");
+}
+
+#[test]
+fn a_request_that_was_executed_under_way_to_other_keys_fails_and_is_not_repeated() {
+    let transmission = TransmissionParameters { nstart: 2, ..TransmissionParameters::default() };
+    let config = EndpointConfig { transmission, ..EndpointConfig::default() };
+    let (mut world, client, _) = forgetful_in(World::pair_of(&config, &by_name("cocoa"), 7));
+    let agreed = world.request(get(client));
+    world.run_to_end();
+    assert!(end_of(world.events(CLIENT), agreed).is_some_and(|(_, end)| end.is_ok()));
+    // It is executed, and its response is late.
+    world.link = Box::new(|sent| if sent.from == SERVER { vec![ms(1_000)] } else { vec![ms(10)] });
+    let post = world.request(request(Code::POST, "/count").protected(client));
+    world.run(ms(100));
+    let other = denied(&mut world, get(client));
+    world.run_to_end();
+    assert!(end_of(world.events(CLIENT), other).is_some_and(|(_, end)| end.is_ok()));
+    let (_, end) = end_of(world.events(CLIENT), post).expect("it ended");
+    assert_eq!(end.err(), Some(Failure::NotAuthenticated(Code::UNAUTHORIZED)));
+    assert_eq!(world.app().calls["/count"], 1);
 }
 
 #[test]

@@ -1,0 +1,55 @@
+//! Requests that are made again with other keys, where both ends agree on keys anew (RFC 8613 appendix B.2).
+
+use conche_cc::control::AckKind;
+use conche_cc::{Controller, Instant};
+
+use super::{Endpoint, Known};
+use crate::PeerKey;
+use crate::codec::Code;
+use crate::exchange::Failure;
+use crate::oscore::Binding;
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// The server may have lost keys that are derived anew, as it says with this code. `false` if they are not, or it does not.
+    pub(super) fn lost_keys(&mut self, index: u32, code: Code) -> bool {
+        let binding = self.exchanges.get(index).security.binding();
+        let protection = Known::protection(&mut self.known);
+        let known = binding.zip(protection).filter(|_| code == Code::UNAUTHORIZED);
+        known.is_some_and(|(binding, protection)| protection.contexts.lost(binding))
+    }
+
+    /// A request whose keys are others by now, or lost, may be made again: nobody has executed it, or it may be executed twice. Who says
+    /// without protection that keys are lost may have let it through before.
+    pub(super) fn may_be_repeated(&self, index: u32) -> bool {
+        let exchange = self.exchanges.get(index);
+        let is_proposal = exchange.security.binding().is_some_and(Binding::is_proposal);
+        is_proposal || exchange.said().0.is_idempotent()
+    }
+
+    /// A request goes once more, with the keys that there are by now.
+    pub(super) fn send_with_other_keys(&mut self, now: Instant, index: u32, kind: AckKind) {
+        self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+        if !self.exchanges.get_mut(index).security.goes_again() {
+            return self.fail(now, index, Failure::NotAuthenticated(Code::UNAUTHORIZED));
+        }
+        let said = self.exchanges.get(index).said().1.clone();
+        let body = match self.protect_next(index, said) {
+            Ok(body) => body,
+            Err(reason) => return self.fail(now, index, reason),
+        };
+        let registers = self.registers(index).is_some();
+        let exchange = self.exchanges.get(index);
+        let (peer, own) = (exchange.peer, exchange.token.clone());
+        // What is observed keeps the token of its registration.
+        let token = if registers { None } else { self.choose_token(now, peer, false).ok() };
+        let token = token.map(|chosen| chosen.token);
+        match self.work_of(index) {
+            Some(transfer) => self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), token),
+            None => {
+                self.exchanges.get_mut(index).content.body = body;
+                self.exchanges.send_anew(now, &mut self.peers, index, token.unwrap_or(own));
+            }
+        }
+        self.admit_waiting(now, peer);
+    }
+}
