@@ -71,6 +71,13 @@ impl<C: SharedController> Driver<C> {
         if message.option(OptionNumber::CONTENT_FORMAT).is_some_and(|format| format != [CID_EDHOC]) {
             return Some(Response::new(Code::UNSUPPORTED_CONTENT_FORMAT));
         }
+        let echo = message.option(OptionNumber::ECHO);
+        // Who has a session has shown where it is.
+        if !from.is_secured()
+            && let Some(challenge) = responding.challenge(self.now, &from, message.payload(), echo)
+        {
+            return Some(Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, &challenge));
+        }
         let endpoint = &self.endpoint;
         let is_free = |c_r| endpoint.find_context(c_r, None).is_none();
         let group = self.serving.group_of(from);

@@ -1,20 +1,24 @@
 //! [`Responding`]: the server's side of EDHOC, for one socket: exchanges that wait for message_3, and what was agreed on.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, OptionNumber};
 use conche_proto::edhoc::{HalfOpen, Responder, split_id};
 use conche_proto::oscore::{Context, EndId};
 use conche_proto::shares::Group;
+use conche_proto::{Freshness, Instant};
 use tracing::debug;
 
 use super::{CONTEXTS, Credential, EDHOC, Error, Identity, NO_ID, Party, generate, random_id};
 
 /// Exchanges that wait for message_3.
 const HALF_OPEN: usize = 1024;
+
+/// While so many wait, whoever begins another one has to show first that it is where it says (RFC 9528 §9.7).
+const BEFORE_CHALLENGES: usize = HALF_OPEN / 4;
 
 /// For so long: twice what a Confirmable message takes at most to get an acknowledgement with three losses in a row.
 const LIFETIME: Duration = Duration::from_secs(45);
@@ -30,6 +34,8 @@ pub(crate) struct Responding(Arc<Mutex<State>>);
 struct State {
     us: Party,
     half_open: HalfOpen,
+    /// Of sources; `None` where the endpoint has every one show where it is.
+    reachable: Option<Freshness>,
     /// By our identifiers (C_R), which are the recipient IDs of contexts.
     agreed: HashMap<EndId, Arc<Credential>>,
     /// The contexts of each credential, by the ID of its key, the oldest one first.
@@ -49,10 +55,36 @@ pub(crate) struct Answer {
 }
 
 impl Responding {
-    pub(crate) fn new(us: Party) -> Self {
-        let half_open = HalfOpen::new(HALF_OPEN, LIFETIME);
-        let state = State { us, half_open, agreed: HashMap::new(), of: HashMap::new(), retired: Vec::new() };
-        Self(Arc::new(Mutex::new(state)))
+    /// `validated`: the endpoint has every source show where it is.
+    pub(crate) fn new(us: Party, validated: bool) -> Result<Self, Error> {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).map_err(|_| Error::NoRandomness)?;
+        let state = State {
+            us,
+            half_open: HalfOpen::new(HALF_OPEN, LIFETIME),
+            reachable: (!validated).then(|| Freshness::new(key, LIFETIME)),
+            agreed: HashMap::new(),
+            of: HashMap::new(),
+            retired: Vec::new(),
+        };
+        Ok(Self(Arc::new(Mutex::new(state))))
+    }
+
+    /// The value of Echo that a source has to send back, before anything is computed for its message_1 (RFC 9175 §2.4). `None` if it has sent
+    /// one back, or need not.
+    pub(crate) fn challenge<P: Hash>(
+        &self,
+        now: Instant,
+        from: &P,
+        payload: &[u8],
+        echo: Option<&[u8]>,
+    ) -> Option<[u8; Freshness::LENGTH]> {
+        let mut state = self.state();
+        state.half_open.expire(now);
+        let begins = payload.first() == Some(&NO_ID) && state.half_open.len() >= BEFORE_CHALLENGES;
+        let reachable = state.reachable.as_ref().filter(|_| begins)?;
+        let shown = echo.is_some_and(|echo| reachable.check(now, from, echo).is_ok());
+        (!shown).then(|| reachable.challenge(now, from))
     }
 
     /// Answers a request to `/.well-known/edhoc`, from a source of this group. `is_free` tells whether no other context has an identifier.

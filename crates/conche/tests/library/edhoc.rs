@@ -8,7 +8,7 @@ use conche::edhoc::{Credential, CredentialError, Error as Failed, Own, Party, To
 use conche::security::Identity;
 use conche::server::{BindError, Router, WorkersError, get, post};
 use conche::{Client, Code, ConfigError, ContentFormat, Error, Failure, Server};
-use conche_proto::codec::Message;
+use conche_proto::codec::{Body, Message, MessageId, MessagePool, OptionNumber, OwnedMessage, Token, Type};
 
 fn own(kid: &[u8], name: &str) -> Own {
     let key = generate().expect("there is randomness");
@@ -186,18 +186,26 @@ impl Raw {
         Self(socket, 0)
     }
 
-    fn post(&mut self, payload: &[u8]) -> (Code, Vec<u8>) {
+    /// The answer to a Confirmable POST, with a value of Echo.
+    fn post_with(&mut self, payload: &[u8], echo: Option<&[u8]>) -> OwnedMessage {
         self.1 += 1;
-        let [high, low] = self.1.to_be_bytes();
-        // A Confirmable POST, its ID as its token, two of Uri-Path, Content-Format 65.
-        let mut datagram = [&[0x42, 0x02, high, low, high, low][..], b"\xbb.well-known\x05edhoc\x11\x41"].concat();
-        if !payload.is_empty() {
-            datagram.extend([&[0xff], payload].concat());
-        }
-        self.0.send(&datagram).expect("it can be sent");
+        let body = Body::builder().path("/.well-known/edhoc").uint(OptionNumber::CONTENT_FORMAT, 65);
+        let body = if let Some(echo) = echo { body.option(OptionNumber::ECHO, echo) } else { body };
+        let (body, token) =
+            (body.payload(payload.to_vec()).build().expect("legal"), Token::from(u64::from(self.1).to_be_bytes()));
+        let post = OwnedMessage::encode(Type::Confirmable, Code::POST, MessageId(self.1), &token, &body);
+        self.0.send(post.expect("short").view().as_bytes()).expect("it can be sent");
         let mut buffer = [0; 1500];
         let length = self.0.recv(&mut buffer).expect("an answer");
-        let answer = Message::decode(&buffer[..length]).expect("a message");
+        OwnedMessage::pooled(Message::decode(&buffer[..length]).expect("a message"), &mut MessagePool::new())
+    }
+
+    /// The answer to somebody who is there.
+    fn post(&mut self, payload: &[u8]) -> (Code, Vec<u8>) {
+        let mut answer = self.post_with(payload, None);
+        if let Some(echo) = answer.option(OptionNumber::ECHO).map(<[u8]>::to_vec) {
+            answer = self.post_with(payload, Some(&echo));
+        }
         (answer.code(), answer.payload().to_vec())
     }
 }
@@ -237,6 +245,29 @@ async fn strangers_fill_no_more_than_half_and_what_is_no_message_is_refused() {
     let other = Client::builder().bind(([127, 1, 0, 1], 0).into()).edhoc(lamp).build().expect("legal settings");
     let uri = format!("coap://{}/who", server.local_addr());
     assert_eq!(other.get(uri).await.expect("an answer").text().expect("a text"), "lamp-7");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn once_a_quarter_is_taken_who_does_not_show_where_it_is_begins_nothing() {
+    let (lamp, hall) = parties();
+    let server = server(hall).await;
+    let (mut raw, mut elsewhere) = (Raw::new(&server), Raw::new(&server));
+    for n in 0..256 {
+        assert_eq!(raw.post_with(&message_1(0x37), None).code(), Code::CHANGED, "{n}");
+    }
+    let asked = raw.post_with(&message_1(0x37), None);
+    assert_eq!((asked.code(), asked.payload()), (Code::UNAUTHORIZED, &b""[..]));
+    let echo = asked.option(OptionNumber::ECHO).expect("what shows where it is").to_vec();
+    for wrong in [&b"\0"[..], &echo[1..], &[7; 16]] {
+        assert_eq!(raw.post_with(&message_1(0x37), Some(wrong)).code(), Code::UNAUTHORIZED, "{wrong:02x?}");
+    }
+    assert_eq!(elsewhere.post_with(&message_1(0x37), Some(&echo)).code(), Code::UNAUTHORIZED, "it was another's");
+    assert_eq!(raw.post_with(&message_1(0x37), Some(&echo)).code(), Code::CHANGED);
+    // Nothing is asked of who ends an exchange.
+    assert_eq!(raw.post_with(b"\x43\x01\x02\x03\x40", None).code(), Code::BAD_REQUEST);
+    // A client answers what it is asked by itself.
+    let uri = format!("coap://{}/who", server.local_addr());
+    assert_eq!(client(lamp).get(uri).await.expect("an answer").text().expect("a text"), "lamp-7");
 }
 
 #[tokio::test]
