@@ -81,12 +81,14 @@ impl<C: SharedController> Driver<C> {
         let endpoint = &self.endpoint;
         let is_free = |c_r| endpoint.find_context(c_r, None).is_none();
         let group = self.serving.group_of(from);
-        let Answer { code, message, context } = responding.answer(self.now, group, message.payload(), is_free);
-        if let Some(context) = context
-            && let Err(error) = self.endpoint.add_context(context)
-        {
-            debug!(peer = %from, %error, "what was agreed on cannot be used");
-            return Some(Response::new(Code::INTERNAL_SERVER_ERROR));
+        let Answer { code, message, agreed } = responding.answer(self.now, group, message.payload(), is_free);
+        if let Some((context, peer)) = agreed {
+            let c_r = context.recipient_id();
+            if let Err(error) = self.endpoint.add_context(context) {
+                debug!(peer = %from, %error, "what was agreed on cannot be used");
+                return Some(Response::new(Code::INTERNAL_SERVER_ERROR));
+            }
+            responding.keep(c_r, peer);
         }
         Some(Response::new(code).payload(ContentFormat(EDHOC), message))
     }

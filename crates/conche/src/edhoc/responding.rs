@@ -50,8 +50,8 @@ pub(crate) struct Answer {
     pub(crate) code: Code,
     /// A message of EDHOC.
     pub(crate) message: Vec<u8>,
-    /// What was agreed on.
-    pub(crate) context: Option<Context>,
+    /// What was agreed on, and with whom: to be [kept](Responding::keep) if it is used.
+    pub(crate) agreed: Option<(Context, Arc<Credential>)>,
 }
 
 impl Responding {
@@ -94,23 +94,33 @@ impl Responding {
                 self.state().begin(now, group, message_1, is_free).map(|message_2| (message_2, None))
             }
             _ => split_id(payload).and_then(|(c_r, message_3)| {
-                let (context, message_4) = self.state().agree(now, c_r, message_3)?;
-                Ok((message_4, Some(context)))
+                let (context, peer, message_4) = self.state().agree(now, c_r, message_3)?;
+                Ok((message_4, Some((context, peer))))
             }),
         };
         match answered {
-            Ok((message, context)) => Answer { code: Code::CHANGED, message, context },
-            Err(error) => Answer { code: refusal(&error), message: error.message(), context: None },
+            Ok((message, agreed)) => Answer { code: Code::CHANGED, message, agreed },
+            Err(error) => Answer { code: refusal(&error), message: error.message(), agreed: None },
         }
     }
 
     /// What comes of a message_3 that a protected request has brought (RFC 9668).
     pub(crate) fn combined(&self, now: Instant, c_r: EndId, message_3: &[u8]) -> Result<Context, (Code, Body)> {
-        self.state().agree(now, c_r, message_3).map(|(context, _)| context).map_err(|error| {
+        let mut state = self.state();
+        let agreed = state.agree(now, c_r, message_3).map(|(context, peer, _)| {
+            state.keep(c_r, peer);
+            context
+        });
+        agreed.map_err(|error| {
             let body = Body::builder().uint(OptionNumber::CONTENT_FORMAT, EDHOC.into()).payload(error.message());
             // Its only option is legal.
             (refusal(&error), body.build().unwrap_or(Body::EMPTY))
         })
+    }
+
+    /// A context that was agreed on is used.
+    pub(crate) fn keep(&self, c_r: EndId, peer: Arc<Credential>) {
+        self.state().keep(c_r, peer);
     }
 
     /// With whom the context of this identifier was agreed on.
@@ -159,10 +169,20 @@ impl State {
     }
 
     /// Takes message_3: both ends are known now, and have the same keys. What else comes is message_4.
-    fn agree(&mut self, now: Instant, c_r: EndId, message_3: &[u8]) -> Result<(Context, Vec<u8>), Error> {
+    fn agree(
+        &mut self,
+        now: Instant,
+        c_r: EndId,
+        message_3: &[u8],
+    ) -> Result<(Context, Arc<Credential>, Vec<u8>), Error> {
         let (agreed, message_4) = self.half_open.take(now, c_r)?.finish(message_3, &self.us.peers)?;
         let context = Context::agreed(&agreed.credentials).map_err(|_| Error::SameIds)?;
-        let contexts = self.of.entry(agreed.peer.kid().into()).or_default();
+        Ok((context, agreed.peer, message_4))
+    }
+
+    /// The oldest context of this credential makes room for another one.
+    fn keep(&mut self, c_r: EndId, peer: Arc<Credential>) {
+        let contexts = self.of.entry(peer.kid().into()).or_default();
         contexts.push_back(c_r);
         if contexts.len() > CONTEXTS
             && let Some(oldest) = contexts.pop_front()
@@ -170,8 +190,7 @@ impl State {
             self.agreed.remove(&oldest);
             self.retired.push(oldest);
         }
-        self.agreed.insert(c_r, agreed.peer);
-        Ok((context, message_4))
+        self.agreed.insert(c_r, peer);
     }
 }
 
