@@ -7,6 +7,7 @@ use conche_proto::oscore::{Context, ContextId, InsertError};
 use conche_proto::{Failure, Request, RequestId};
 use tracing::debug;
 
+use super::serving::unavailable;
 use super::{Address, Driver};
 use crate::edhoc::{Answer, CID_EDHOC, EDHOC, PATH, Party, Responding};
 use crate::prefixes::Prefixes;
@@ -64,6 +65,13 @@ impl<C: SharedController> Driver<C> {
         // A request that was protected has no use for other keys.
         if message.uri_path() != PATH || self.endpoint.security(id).is_some() {
             return None;
+        }
+        // Keys are agreed on with one: all members of a group would compute, for a source that has shown nothing.
+        if self.endpoint.came_to_group(id) {
+            return None;
+        }
+        if self.serving.is_refusing() {
+            return Some(unavailable());
         }
         if message.code() != Code::POST {
             return Some(Response::new(Code::METHOD_NOT_ALLOWED));

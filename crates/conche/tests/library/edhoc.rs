@@ -211,7 +211,7 @@ impl Raw {
 }
 
 /// message_1 of RFC 9529 §3 with our suite alone, and this identifier.
-fn message_1(c_i: u8) -> Vec<u8> {
+pub(crate) fn message_1(c_i: u8) -> Vec<u8> {
     let g_x = b"\x8a\xf6\xf4\x30\xeb\xe1\x8d\x34\x18\x40\x17\xa9\xa1\x1b\xf5\x11\xc8\xdf\xf8\xf8\x34\x73\x0b\x96\xc1\xb7\xc8\xdb\xca\x2f\xc3\xb6";
     [&b"\xf5\x03\x02\x58\x20"[..], g_x, &[c_i]].concat()
 }
