@@ -92,8 +92,12 @@ impl Party {
     /// for each, with [`edhoc_for`](crate::client::ClientBuilder::edhoc_for).
     ///
     /// # Errors
-    /// [`CredentialError::SameKid`] if another one has the same ID, which could not be told from it.
+    /// [`CredentialError::SameKid`] if another one has the same ID, which could not be told from it, and [`CredentialError::OwnKey`] if it has this
+    /// end's key: whoever sends back what this end says would be believed.
     pub fn with_peer(mut self, peer: Credential) -> Result<Self, CredentialError> {
+        if peer.is_of(self.own.key()) {
+            return Err(CredentialError::OwnKey);
+        }
         Arc::make_mut(&mut self.peers).add(peer)?;
         Ok(self)
     }

@@ -275,6 +275,8 @@ async fn what_makes_no_sense_is_refused() {
     let (lamp, hall) = parties();
     let twice = lamp.with_peer(own(b"\x02", "another hall").credential().clone());
     assert_eq!(twice.err(), Some(CredentialError::SameKid));
+    let itself = Party::new(hall.own().clone()).with_peer(hall_of(&hall));
+    assert_eq!(itself.err(), Some(CredentialError::OwnKey));
     let (key, other) = (generate().expect("there is randomness"), own(b"\x03", "other"));
     assert_eq!(Own::new(key, other.credential().clone()).err(), Some(CredentialError::OtherKey));
     let several = Server::builder().edhoc(hall.clone()).workers(2).bind("127.0.0.1:0").await;
