@@ -144,9 +144,9 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// A connection identifier that nobody can guess.
-pub(crate) fn random_id() -> Result<EndId, Error> {
-    let mut bytes = [0; 3];
+/// A connection identifier of so many random bytes, seven at most.
+pub(crate) fn random_id<const LENGTH: usize>() -> Result<EndId, Error> {
+    let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes).map_err(|_| Error::NoRandomness)?;
     EndId::new(&bytes).ok_or(Error::NoRandomness)
 }

@@ -23,6 +23,9 @@ const BEFORE_CHALLENGES: usize = HALF_OPEN / 4;
 /// For so long: twice what a Confirmable message takes at most to get an acknowledgement with three losses in a row.
 const LIFETIME: Duration = Duration::from_secs(45);
 
+/// Bytes of our identifiers. Whoever guesses one ends an exchange that waits for message_3; each is in every request with the keys.
+const C_R_LENGTH: usize = 5;
+
 /// How often an identifier is drawn that may be in use.
 const DRAWS: usize = 8;
 
@@ -160,7 +163,7 @@ impl State {
     /// An identifier that nothing has.
     fn draw(&self, is_free: impl Fn(EndId) -> bool) -> Result<EndId, Error> {
         for _ in 0..DRAWS {
-            let c_r = random_id()?;
+            let c_r = random_id::<C_R_LENGTH>()?;
             if !self.half_open.has(c_r) && !self.agreed.contains_key(&c_r) && is_free(c_r) {
                 return Ok(c_r);
             }
