@@ -238,6 +238,9 @@ pub enum CredentialError {
     /// Two credentials have the same ID.
     #[error("two credentials have the same key ID (kid): they could not be told apart")]
     SameKid,
+    /// A party is to know its own key as that of somebody else: what it says could be sent back to it (a reflection).
+    #[error("the credential of a peer has this end's own key: each end has a key of its own")]
+    OwnKey,
     /// The private key is of another credential.
     #[error("the private key does not belong to the credential")]
     OtherKey,

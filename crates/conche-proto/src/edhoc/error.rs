@@ -81,7 +81,10 @@ impl Error {
         sequence(|encoder| {
             let _ = match self {
                 Self::Suite => encoder.i64(2).and_then(|encoder| encoder.i64(super::SUITE)),
-                Self::UnknownCredential => encoder.i64(3).and_then(|encoder| encoder.bool(true)),
+                // Nor whom this end knows (ERR_CODE 3 would): it is said before anybody is authenticated.
+                Self::UnknownCredential => {
+                    encoder.i64(1).and_then(|encoder| encoder.str(&Self::NotAuthentic.to_string()))
+                }
                 other => encoder.i64(1).and_then(|encoder| encoder.str(&other.to_string())),
             };
         })

@@ -47,7 +47,7 @@ impl HalfOpen {
         self.waiting.contains_key(&c_r)
     }
 
-    /// How many there are.
+    /// How many there are, with those whose time is over that were not [taken out](Self::expire).
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
@@ -86,7 +86,8 @@ impl HalfOpen {
         Ok(responder)
     }
 
-    fn expire(&mut self, now: Instant) {
+    /// Takes out those whose time is over.
+    pub fn expire(&mut self, now: Instant) {
         while let Some((_, c_r)) = self.deadlines.front().copied().filter(|(deadline, _)| *deadline <= now) {
             self.deadlines.pop_front();
             self.remove(c_r);

@@ -63,6 +63,11 @@ impl Peers {
         Ok(())
     }
 
+    /// One of them.
+    pub(super) fn any(&self) -> Option<&Arc<Credential>> {
+        self.0.values().next()
+    }
+
     /// The one with this ID.
     #[must_use]
     pub fn get(&self, kid: &[u8]) -> Option<&Arc<Credential>> {

@@ -205,13 +205,20 @@ fn who_is_not_known_and_who_has_another_key_agree_on_nothing() {
 fn an_error_message_tells_its_reader_what_its_writer_meant() {
     for (error, told) in [
         (Error::Suite, Told::Suites),
-        (Error::UnknownCredential, Told::UnknownCredential),
+        (Error::NotAuthentic, Told::Unspecified(Error::NotAuthentic.to_string())),
         (Error::NoExchange, Told::Unspecified(Error::NoExchange.to_string())),
     ] {
         assert_eq!(Error::told(&error.message()), Some(Error::Told(told)));
     }
+    assert_eq!(Error::told(&hex("03f5")), Some(Error::Told(Told::UnknownCredential)));
     assert_eq!(Error::told(&[]), None);
     assert_eq!(Error::told(&hex("52e5")), None);
+}
+
+/// Whoever asks could else try names before anybody knows who it is.
+#[test]
+fn who_is_not_known_is_told_the_same_as_who_has_another_key() {
+    assert_eq!(Error::UnknownCredential.message(), Error::NotAuthentic.message());
 }
 
 #[test]

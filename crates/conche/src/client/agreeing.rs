@@ -18,6 +18,9 @@ use crate::edhoc::{CID_EDHOC, Error as Failed, NO_ID, PATH, Party, generate, ran
 use crate::prefixes::Prefixes;
 use crate::settings::Settings;
 
+/// Bytes of our identifiers, which nothing but the keys of a response has to be found by.
+const C_I_LENGTH: usize = 3;
+
 /// With whom keys are agreed on, and where that goes on.
 #[derive(Debug, Default)]
 pub(super) struct Agreeing {
@@ -78,7 +81,7 @@ impl Client {
             return Ok(None);
         }
         let failed = |source| Error::Edhoc { peer: way.to, source };
-        let (ephemeral, c_i) = (generate().map_err(failed)?, random_id().map_err(failed)?);
+        let (ephemeral, c_i) = (generate().map_err(failed)?, random_id::<C_I_LENGTH>().map_err(failed)?);
         let (initiator, message_1) = Initiator::begin(Arc::clone(&party.own), c_i, ephemeral).map_err(failed)?;
         let message_2 = self.tell(way, [&[NO_ID], message_1.as_slice()].concat()).await?;
         let (agreed, message_3) = initiator.finish(message_2.payload(), &party.peers).map_err(failed)?;

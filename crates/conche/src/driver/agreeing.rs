@@ -7,6 +7,7 @@ use conche_proto::oscore::{Context, ContextId, InsertError};
 use conche_proto::{Failure, Request, RequestId};
 use tracing::debug;
 
+use super::serving::unavailable;
 use super::{Address, Driver};
 use crate::edhoc::{Answer, CID_EDHOC, EDHOC, PATH, Party, Responding};
 use crate::prefixes::Prefixes;
@@ -65,21 +66,37 @@ impl<C: SharedController> Driver<C> {
         if message.uri_path() != PATH || self.endpoint.security(id).is_some() {
             return None;
         }
+        // Keys are agreed on with one: all members of a group would compute, for a source that has shown nothing.
+        if self.endpoint.came_to_group(id) {
+            return None;
+        }
+        if self.serving.is_refusing() {
+            return Some(unavailable());
+        }
         if message.code() != Code::POST {
             return Some(Response::new(Code::METHOD_NOT_ALLOWED));
         }
         if message.option(OptionNumber::CONTENT_FORMAT).is_some_and(|format| format != [CID_EDHOC]) {
             return Some(Response::new(Code::UNSUPPORTED_CONTENT_FORMAT));
         }
+        let echo = message.option(OptionNumber::ECHO);
+        // Who has a session has shown where it is.
+        if !from.is_secured()
+            && let Some(challenge) = responding.challenge(self.now, &from, message.payload(), echo)
+        {
+            return Some(Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, &challenge));
+        }
         let endpoint = &self.endpoint;
         let is_free = |c_r| endpoint.find_context(c_r, None).is_none();
         let group = self.serving.group_of(from);
-        let Answer { code, message, context } = responding.answer(self.now, group, message.payload(), is_free);
-        if let Some(context) = context
-            && let Err(error) = self.endpoint.add_context(context)
-        {
-            debug!(peer = %from, %error, "what was agreed on cannot be used");
-            return Some(Response::new(Code::INTERNAL_SERVER_ERROR));
+        let Answer { code, message, agreed } = responding.answer(self.now, group, message.payload(), is_free);
+        if let Some((context, peer)) = agreed {
+            let c_r = context.recipient_id();
+            if let Err(error) = self.endpoint.add_context(context) {
+                debug!(peer = %from, %error, "what was agreed on cannot be used");
+                return Some(Response::new(Code::INTERNAL_SERVER_ERROR));
+            }
+            responding.keep(c_r, peer);
         }
         Some(Response::new(code).payload(ContentFormat(EDHOC), message))
     }

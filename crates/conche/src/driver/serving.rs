@@ -117,6 +117,10 @@ impl Serving {
         self.refusing = true;
     }
 
+    pub(super) fn is_refusing(&self) -> bool {
+        self.refusing
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.running.is_empty()
     }

@@ -92,8 +92,12 @@ impl Party {
     /// for each, with [`edhoc_for`](crate::client::ClientBuilder::edhoc_for).
     ///
     /// # Errors
-    /// [`CredentialError::SameKid`] if another one has the same ID, which could not be told from it.
+    /// [`CredentialError::SameKid`] if another one has the same ID, which could not be told from it, and [`CredentialError::OwnKey`] if it has this
+    /// end's key: whoever sends back what this end says would be believed.
     pub fn with_peer(mut self, peer: Credential) -> Result<Self, CredentialError> {
+        if peer.is_of(self.own.key()) {
+            return Err(CredentialError::OwnKey);
+        }
         Arc::make_mut(&mut self.peers).add(peer)?;
         Ok(self)
     }
@@ -140,9 +144,9 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// A connection identifier that nobody can guess.
-pub(crate) fn random_id() -> Result<EndId, Error> {
-    let mut bytes = [0; 3];
+/// A connection identifier of so many random bytes, seven at most.
+pub(crate) fn random_id<const LENGTH: usize>() -> Result<EndId, Error> {
+    let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes).map_err(|_| Error::NoRandomness)?;
     EndId::new(&bytes).ok_or(Error::NoRandomness)
 }

@@ -1,14 +1,15 @@
 //! [`Responding`]: the server's side of EDHOC, for one socket: exchanges that wait for message_3, and what was agreed on.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, OptionNumber};
 use conche_proto::edhoc::{HalfOpen, Responder, split_id};
 use conche_proto::oscore::{Context, EndId};
 use conche_proto::shares::Group;
+use conche_proto::{Freshness, Instant};
 use tracing::debug;
 
 use super::{CONTEXTS, Credential, EDHOC, Error, Identity, NO_ID, Party, generate, random_id};
@@ -16,8 +17,14 @@ use super::{CONTEXTS, Credential, EDHOC, Error, Identity, NO_ID, Party, generate
 /// Exchanges that wait for message_3.
 const HALF_OPEN: usize = 1024;
 
+/// While so many wait, whoever begins another one has to show first that it is where it says (RFC 9528 §9.7).
+const BEFORE_CHALLENGES: usize = HALF_OPEN / 4;
+
 /// For so long: twice what a Confirmable message takes at most to get an acknowledgement with three losses in a row.
 const LIFETIME: Duration = Duration::from_secs(45);
+
+/// Bytes of our identifiers. Whoever guesses one ends an exchange that waits for message_3; each is in every request with the keys.
+const C_R_LENGTH: usize = 5;
 
 /// How often an identifier is drawn that may be in use.
 const DRAWS: usize = 8;
@@ -30,6 +37,8 @@ pub(crate) struct Responding(Arc<Mutex<State>>);
 struct State {
     us: Party,
     half_open: HalfOpen,
+    /// Of sources; `None` where the endpoint has every one show where it is.
+    reachable: Option<Freshness>,
     /// By our identifiers (C_R), which are the recipient IDs of contexts.
     agreed: HashMap<EndId, Arc<Credential>>,
     /// The contexts of each credential, by the ID of its key, the oldest one first.
@@ -44,15 +53,41 @@ pub(crate) struct Answer {
     pub(crate) code: Code,
     /// A message of EDHOC.
     pub(crate) message: Vec<u8>,
-    /// What was agreed on.
-    pub(crate) context: Option<Context>,
+    /// What was agreed on, and with whom: to be [kept](Responding::keep) if it is used.
+    pub(crate) agreed: Option<(Context, Arc<Credential>)>,
 }
 
 impl Responding {
-    pub(crate) fn new(us: Party) -> Self {
-        let half_open = HalfOpen::new(HALF_OPEN, LIFETIME);
-        let state = State { us, half_open, agreed: HashMap::new(), of: HashMap::new(), retired: Vec::new() };
-        Self(Arc::new(Mutex::new(state)))
+    /// `validated`: the endpoint has every source show where it is.
+    pub(crate) fn new(us: Party, validated: bool) -> Result<Self, Error> {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).map_err(|_| Error::NoRandomness)?;
+        let state = State {
+            us,
+            half_open: HalfOpen::new(HALF_OPEN, LIFETIME),
+            reachable: (!validated).then(|| Freshness::new(key, LIFETIME)),
+            agreed: HashMap::new(),
+            of: HashMap::new(),
+            retired: Vec::new(),
+        };
+        Ok(Self(Arc::new(Mutex::new(state))))
+    }
+
+    /// The value of Echo that a source has to send back, before anything is computed for its message_1 (RFC 9175 §2.4). `None` if it has sent
+    /// one back, or need not.
+    pub(crate) fn challenge<P: Hash>(
+        &self,
+        now: Instant,
+        from: &P,
+        payload: &[u8],
+        echo: Option<&[u8]>,
+    ) -> Option<[u8; Freshness::LENGTH]> {
+        let mut state = self.state();
+        state.half_open.expire(now);
+        let begins = payload.first() == Some(&NO_ID) && state.half_open.len() >= BEFORE_CHALLENGES;
+        let reachable = state.reachable.as_ref().filter(|_| begins)?;
+        let shown = echo.is_some_and(|echo| reachable.check(now, from, echo).is_ok());
+        (!shown).then(|| reachable.challenge(now, from))
     }
 
     /// Answers a request to `/.well-known/edhoc`, from a source of this group. `is_free` tells whether no other context has an identifier.
@@ -62,23 +97,33 @@ impl Responding {
                 self.state().begin(now, group, message_1, is_free).map(|message_2| (message_2, None))
             }
             _ => split_id(payload).and_then(|(c_r, message_3)| {
-                let (context, message_4) = self.state().agree(now, c_r, message_3)?;
-                Ok((message_4, Some(context)))
+                let (context, peer, message_4) = self.state().agree(now, c_r, message_3)?;
+                Ok((message_4, Some((context, peer))))
             }),
         };
         match answered {
-            Ok((message, context)) => Answer { code: Code::CHANGED, message, context },
-            Err(error) => Answer { code: refusal(&error), message: error.message(), context: None },
+            Ok((message, agreed)) => Answer { code: Code::CHANGED, message, agreed },
+            Err(error) => Answer { code: refusal(&error), message: error.message(), agreed: None },
         }
     }
 
     /// What comes of a message_3 that a protected request has brought (RFC 9668).
     pub(crate) fn combined(&self, now: Instant, c_r: EndId, message_3: &[u8]) -> Result<Context, (Code, Body)> {
-        self.state().agree(now, c_r, message_3).map(|(context, _)| context).map_err(|error| {
+        let mut state = self.state();
+        let agreed = state.agree(now, c_r, message_3).map(|(context, peer, _)| {
+            state.keep(c_r, peer);
+            context
+        });
+        agreed.map_err(|error| {
             let body = Body::builder().uint(OptionNumber::CONTENT_FORMAT, EDHOC.into()).payload(error.message());
             // Its only option is legal.
             (refusal(&error), body.build().unwrap_or(Body::EMPTY))
         })
+    }
+
+    /// A context that was agreed on is used.
+    pub(crate) fn keep(&self, c_r: EndId, peer: Arc<Credential>) {
+        self.state().keep(c_r, peer);
     }
 
     /// With whom the context of this identifier was agreed on.
@@ -118,7 +163,7 @@ impl State {
     /// An identifier that nothing has.
     fn draw(&self, is_free: impl Fn(EndId) -> bool) -> Result<EndId, Error> {
         for _ in 0..DRAWS {
-            let c_r = random_id()?;
+            let c_r = random_id::<C_R_LENGTH>()?;
             if !self.half_open.has(c_r) && !self.agreed.contains_key(&c_r) && is_free(c_r) {
                 return Ok(c_r);
             }
@@ -127,10 +172,20 @@ impl State {
     }
 
     /// Takes message_3: both ends are known now, and have the same keys. What else comes is message_4.
-    fn agree(&mut self, now: Instant, c_r: EndId, message_3: &[u8]) -> Result<(Context, Vec<u8>), Error> {
+    fn agree(
+        &mut self,
+        now: Instant,
+        c_r: EndId,
+        message_3: &[u8],
+    ) -> Result<(Context, Arc<Credential>, Vec<u8>), Error> {
         let (agreed, message_4) = self.half_open.take(now, c_r)?.finish(message_3, &self.us.peers)?;
         let context = Context::agreed(&agreed.credentials).map_err(|_| Error::SameIds)?;
-        let contexts = self.of.entry(agreed.peer.kid().into()).or_default();
+        Ok((context, agreed.peer, message_4))
+    }
+
+    /// The oldest context of this credential makes room for another one.
+    fn keep(&mut self, c_r: EndId, peer: Arc<Credential>) {
+        let contexts = self.of.entry(peer.kid().into()).or_default();
         contexts.push_back(c_r);
         if contexts.len() > CONTEXTS
             && let Some(oldest) = contexts.pop_front()
@@ -138,8 +193,7 @@ impl State {
             self.agreed.remove(&oldest);
             self.retired.push(oldest);
         }
-        self.agreed.insert(c_r, agreed.peer);
-        Ok((context, message_4))
+        self.agreed.insert(c_r, peer);
     }
 }
 

@@ -2,13 +2,17 @@
 
 use std::future::IntoFuture;
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::time::Duration;
 
 use conche::edhoc::{Credential, CredentialError, Error as Failed, Own, Party, Told, generate};
 use conche::security::Identity;
 use conche::server::{BindError, Notifier, Response, Router, WorkersError, get, post};
 use conche::{Client, Code, ConfigError, ContentFormat, Error, Failure, Server};
-use conche_proto::codec::Message;
+use conche_proto::codec::{Body, Message, MessageId, MessagePool, OptionNumber, OwnedMessage, Token, Type};
+use conche_proto::edhoc::{Initiator, Peers, with_id};
+use conche_proto::oscore::EndId;
+use tokio::sync::Semaphore;
 
 fn own(kid: &[u8], name: &str) -> Own {
     let key = generate().expect("there is randomness");
@@ -84,7 +88,7 @@ async fn requests_that_come_at_once_agree_on_keys_once_and_large_ones_go_with_th
 }
 
 #[tokio::test]
-async fn who_is_not_known_is_told_and_who_has_another_key_agrees_on_nothing() {
+async fn who_is_not_known_and_who_has_another_key_agrees_on_nothing() {
     let (lamp, hall) = parties();
     let server = server(hall.clone()).await;
     let uri = format!("coap://{}/who", server.local_addr());
@@ -104,8 +108,7 @@ async fn who_is_not_known_is_told_and_who_has_another_key_agrees_on_nothing() {
             let error = client(party.clone().combined(combined)).get(&uri).await.expect_err("no keys");
             match (error, at_client) {
                 (Error::Edhoc { source, .. }, Some(expected)) => assert_eq!(source, expected),
-                (Error::Edhoc { source: Failed::Told(Told::UnknownCredential | Told::Unspecified(_)), .. }, None)
-                    if !combined => {}
+                (Error::Edhoc { source: Failed::Told(Told::Unspecified(_)), .. }, None) if !combined => {}
                 (Error::Failed { failure: Failure::NotAuthenticated(Code::BAD_REQUEST), .. }, None) if combined => {}
                 (error, _) => panic!("{error:?}"),
             }
@@ -219,24 +222,32 @@ impl Raw {
         Self(socket, 0)
     }
 
-    fn post(&mut self, payload: &[u8]) -> (Code, Vec<u8>) {
+    /// The answer to a Confirmable POST, with a value of Echo.
+    fn post_with(&mut self, payload: &[u8], echo: Option<&[u8]>) -> OwnedMessage {
         self.1 += 1;
-        let [high, low] = self.1.to_be_bytes();
-        // A Confirmable POST, its ID as its token, two of Uri-Path, Content-Format 65.
-        let mut datagram = [&[0x42, 0x02, high, low, high, low][..], b"\xbb.well-known\x05edhoc\x11\x41"].concat();
-        if !payload.is_empty() {
-            datagram.extend([&[0xff], payload].concat());
-        }
-        self.0.send(&datagram).expect("it can be sent");
+        let body = Body::builder().path("/.well-known/edhoc").uint(OptionNumber::CONTENT_FORMAT, 65);
+        let body = if let Some(echo) = echo { body.option(OptionNumber::ECHO, echo) } else { body };
+        let (body, token) =
+            (body.payload(payload.to_vec()).build().expect("legal"), Token::from(u64::from(self.1).to_be_bytes()));
+        let post = OwnedMessage::encode(Type::Confirmable, Code::POST, MessageId(self.1), &token, &body);
+        self.0.send(post.expect("short").view().as_bytes()).expect("it can be sent");
         let mut buffer = [0; 1500];
         let length = self.0.recv(&mut buffer).expect("an answer");
-        let answer = Message::decode(&buffer[..length]).expect("a message");
+        OwnedMessage::pooled(Message::decode(&buffer[..length]).expect("a message"), &mut MessagePool::new())
+    }
+
+    /// The answer to somebody who is there.
+    fn post(&mut self, payload: &[u8]) -> (Code, Vec<u8>) {
+        let mut answer = self.post_with(payload, None);
+        if let Some(echo) = answer.option(OptionNumber::ECHO).map(<[u8]>::to_vec) {
+            answer = self.post_with(payload, Some(&echo));
+        }
         (answer.code(), answer.payload().to_vec())
     }
 }
 
 /// message_1 of RFC 9529 §3 with our suite alone, and this identifier.
-fn message_1(c_i: u8) -> Vec<u8> {
+pub(crate) fn message_1(c_i: u8) -> Vec<u8> {
     let g_x = b"\x8a\xf6\xf4\x30\xeb\xe1\x8d\x34\x18\x40\x17\xa9\xa1\x1b\xf5\x11\xc8\xdf\xf8\xf8\x34\x73\x0b\x96\xc1\xb7\xc8\xdb\xca\x2f\xc3\xb6";
     [&b"\xf5\x03\x02\x58\x20"[..], g_x, &[c_i]].concat()
 }
@@ -272,11 +283,86 @@ async fn strangers_fill_no_more_than_half_and_what_is_no_message_is_refused() {
     assert_eq!(other.get(uri).await.expect("an answer").text().expect("a text"), "lamp-7");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn once_a_quarter_is_taken_who_does_not_show_where_it_is_begins_nothing() {
+    let (lamp, hall) = parties();
+    let server = server(hall).await;
+    let (mut raw, mut elsewhere) = (Raw::new(&server), Raw::new(&server));
+    for n in 0..256 {
+        assert_eq!(raw.post_with(&message_1(0x37), None).code(), Code::CHANGED, "{n}");
+    }
+    let asked = raw.post_with(&message_1(0x37), None);
+    assert_eq!((asked.code(), asked.payload()), (Code::UNAUTHORIZED, &b""[..]));
+    let echo = asked.option(OptionNumber::ECHO).expect("what shows where it is").to_vec();
+    for wrong in [&b"\0"[..], &echo[1..], &[7; 16]] {
+        assert_eq!(raw.post_with(&message_1(0x37), Some(wrong)).code(), Code::UNAUTHORIZED, "{wrong:02x?}");
+    }
+    assert_eq!(elsewhere.post_with(&message_1(0x37), Some(&echo)).code(), Code::UNAUTHORIZED, "it was another's");
+    assert_eq!(raw.post_with(&message_1(0x37), Some(&echo)).code(), Code::CHANGED);
+    // Nothing is asked of who ends an exchange.
+    assert_eq!(raw.post_with(b"\x43\x01\x02\x03\x40", None).code(), Code::BAD_REQUEST);
+    // A client answers what it is asked by itself.
+    let uri = format!("coap://{}/who", server.local_addr());
+    assert_eq!(client(lamp).get(uri).await.expect("an answer").text().expect("a text"), "lamp-7");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exchange_that_waits_has_a_name_of_five_bytes_and_others_do_not_end_it() {
+    let (lamp, hall) = parties();
+    let server = server(hall.clone()).await;
+    let (mut raw, mut forger) = (Raw::new(&server), Raw::new(&server));
+    let c_i = EndId::new(b"\x01\x02\x03").expect("short");
+    let lamp = Arc::new(lamp.own().clone());
+    let (initiator, message_1) = Initiator::begin(lamp, c_i, generate().expect("randomness")).expect("it can begin");
+    let (code, message_2) = raw.post(&[&[0xf5][..], &message_1].concat());
+    assert_eq!(code, Code::CHANGED);
+    let knows = Peers::of([hall_of(&hall)]).expect("one alone");
+    let (agreed, message_3) = initiator.finish(&message_2, &knows).expect("it is hall's");
+    let c_r = agreed.credentials.sender_id;
+    assert_eq!(c_r.as_slice().len(), 5);
+    for bit in 0..40 {
+        let mut guess = c_r.as_slice().to_vec();
+        guess[bit / 8] ^= 1 << (bit % 8);
+        let guess = EndId::new(&guess).expect("short");
+        assert_eq!(forger.post(&with_id(guess, &message_3)).0, Code::BAD_REQUEST, "bit {bit}");
+    }
+    assert_eq!(raw.post(&with_id(c_r, &message_3)).0, Code::CHANGED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_shuts_down_agrees_on_nothing() {
+    let (lamp, hall) = parties();
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let slow = move || {
+        let opened = Arc::clone(&opened);
+        async move { opened.acquire().await.map_or("closed", |_| "open") }
+    };
+    let server = Server::builder().edhoc(hall).route("/slow", get(slow)).route("/open", get(async || "open"));
+    let server = server.bind("127.0.0.1:0").await.expect("the loopback can be bound");
+    let (mut raw, asker, at) = (Raw::new(&server), client(lamp), server.local_addr());
+    assert_eq!(asker.get(format!("coap://{at}/open")).await.expect("an answer").code(), Code::CONTENT);
+    let slow = tokio::spawn(asker.get(format!("coap://{at}/slow")).into_future());
+    while server.stats().await.requests_received < 4 {
+        tokio::task::yield_now().await;
+    }
+    let over = tokio::spawn(server.shutdown(Duration::from_secs(60)));
+    let stranger = Client::new();
+    while stranger.get(format!("coap://{at}/open")).await.expect("an answer").code() != Code::SERVICE_UNAVAILABLE {}
+    let refused = raw.post_with(&message_1(0x37), None);
+    assert_eq!((refused.code(), refused.payload()), (Code::SERVICE_UNAVAILABLE, &b""[..]));
+    gate.add_permits(1);
+    assert_eq!(slow.await.expect("it does not panic").expect("an answer").code(), Code::CONTENT);
+    over.await.expect("it does not panic");
+}
+
 #[tokio::test]
 async fn what_makes_no_sense_is_refused() {
     let (lamp, hall) = parties();
     let twice = lamp.with_peer(own(b"\x02", "another hall").credential().clone());
     assert_eq!(twice.err(), Some(CredentialError::SameKid));
+    let itself = Party::new(hall.own().clone()).with_peer(hall_of(&hall));
+    assert_eq!(itself.err(), Some(CredentialError::OwnKey));
     let (key, other) = (generate().expect("there is randomness"), own(b"\x03", "other"));
     assert_eq!(Own::new(key, other.credential().clone()).err(), Some(CredentialError::OtherKey));
     let several = Server::builder().edhoc(hall.clone()).workers(2).bind("127.0.0.1:0").await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use conche::client::GroupResponses;
 use conche::server::get;
-use conche::{Client, EndpointConfig, Error, Multicast, Server};
+use conche::{Client, ContentFormat, EndpointConfig, Error, Multicast, Server};
 use socket2::{Domain, Socket, Type};
 
 const GROUP_V4: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 187);
@@ -105,6 +105,30 @@ async fn the_members_of_an_ipv6_group_answer_who_asks_it() {
         panic!("no interface of this host takes multicast of IPv6; where that is known, set {WITHOUT_IPV6}")
     });
     ask(Domain::IPV6, group.into(), interface).await;
+}
+
+#[cfg(feature = "edhoc")]
+#[tokio::test]
+async fn no_keys_are_agreed_on_with_who_asks_a_group() {
+    use conche::edhoc::{Credential, Own, Party, generate};
+
+    let key = generate().expect("there is randomness");
+    let credential = Credential::of(&key, b"\x02", "hall").expect("short");
+    let hall = Party::new(Own::new(key, credential).expect("they belong together"));
+    let socket = shared(Domain::IPV4, 0);
+    let port = socket.local_addr().expect("it is bound").port();
+    let builder = Server::builder().config(config()).edhoc(hall).route("/name", get(async || "hall"));
+    let _server = builder.join_group(GROUP_V4.into(), loopback()).socket(socket).await.expect("it starts");
+    // The second request of one client would have to wait (PROBING_RATE).
+    let [first, second] = [(), ()].map(|()| Server::builder().socket(asking(Domain::IPV4, loopback())));
+    let (first, second) = (first.await.expect("it starts"), second.await.expect("it starts"));
+    let (group, within) = (SocketAddr::new(GROUP_V4.into(), port), Duration::from_millis(500));
+    let name = first.client().get(format!("coap://{group}/name")).timeout(within).multicast().await.expect("room");
+    assert_eq!(names(name).await, ["hall".to_owned()].into());
+    let begin = second.client().post(format!("coap://{group}/.well-known/edhoc"));
+    let message_1 = super::edhoc::message_1(0x37);
+    let begin = begin.payload(ContentFormat(65), message_1).timeout(within).multicast().await.expect("room");
+    assert_eq!(names(begin).await, BTreeSet::new());
 }
 
 // RFC 7252 §8.1 (Q83)
