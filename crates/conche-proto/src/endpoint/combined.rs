@@ -60,7 +60,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.count_refused();
                 // A Non-confirmable one is as if it had been lost, as others that are protected are.
                 if message.ty() == Type::Confirmable {
-                    self.answer_remembered(now, &arrival, message, code, &body);
+                    self.answer_at_once(now, &arrival, message, code, &body);
                 }
             }
         }

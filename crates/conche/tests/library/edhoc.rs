@@ -8,7 +8,7 @@ use std::time::Duration;
 use conche::edhoc::{Credential, CredentialError, Error as Failed, Own, Party, Told, generate};
 use conche::security::Identity;
 use conche::server::{BindError, Notifier, Response, Router, WorkersError, get, post};
-use conche::{Client, Code, ConfigError, ContentFormat, Error, Failure, Server};
+use conche::{Client, Code, ConfigError, ContentFormat, EndpointConfig, Error, Failure, Server};
 use conche_proto::codec::{Body, Message, MessageId, MessagePool, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::edhoc::{Initiator, Peers, with_id};
 use conche_proto::oscore::EndId;
@@ -370,4 +370,23 @@ async fn what_makes_no_sense_is_refused() {
     assert!(Server::builder().edhoc(hall).secured_only().bind("127.0.0.1:0").await.is_ok());
     let nobody = Server::builder().secured_only().bind("127.0.0.1:0").await;
     assert!(matches!(nobody, Err(BindError::Config(ConfigError::NobodyHasKeys))));
+}
+
+#[tokio::test]
+async fn who_has_not_shown_where_they_are_gets_no_more_than_three_times_what_they_send() {
+    let (_, hall) = parties();
+    let config = EndpointConfig { validate_sources: true, ..EndpointConfig::default() };
+    let server = Server::builder().edhoc(hall).config(config).bind("127.0.0.1:0").await.expect("it starts");
+    let stranger = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("the loopback can be bound");
+    stranger.connect(server.local_addr()).await.expect("it is an address");
+    for datagram in [
+        &b"\x40\x02\x00\x01\x91\x08\xc0\xff\x40\x00"[..],
+        b"\x40\x02\x00\x02\x92\x08\x01\xc0\xff\x40\x00",
+        b"\x40\x02\x00\x03\x91\x08\xff\x00",
+        b"\x40\x02\x00\x04\xbb.well-known\x05edhoc\xff\x40",
+    ] {
+        stranger.send(datagram).await.expect("it is sent");
+        let length = stranger.recv(&mut [0; 1500]).await.expect("an answer");
+        assert!(length <= 3 * datagram.len(), "{length} bytes for {datagram:02x?}");
+    }
 }
