@@ -117,6 +117,7 @@ impl Serving {
         self.refusing = true;
     }
 
+    #[cfg(feature = "edhoc")]
     pub(super) fn is_refusing(&self) -> bool {
         self.refusing
     }
