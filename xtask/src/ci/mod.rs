@@ -122,7 +122,7 @@ const STEPS: [Step; 13] = [
     },
     Step {
         name: "compliance",
-        what: "every requirement of RFC 7252 §4 and §5 has a test",
+        what: "every requirement of RFC 7252 §4, §5 and §9 has a test",
         advice: "write the test and name the requirement in a comment: `// RFC 7252 §4.2 (Q08)`",
         ahead: None,
         run: |project| compliance::run(project, &compliance::Options::default()),
