@@ -1,22 +1,12 @@
 //! `conche bench` over `coaps`: sessions are opened before the test or by it, and what stops that is told.
 #![cfg(unix)]
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 
 use serde_json::{Value, json};
 
-use crate::common::{Ended, Process};
-use crate::security::{Files, KEY, ask, serve};
-
-/// A server that knows a lamp.
-fn lamp() -> (Files, Process, SocketAddr) {
-    let files = Files::new();
-    let keys = files.secret("keys", format!("lamp:{KEY}\n"));
-    files.secret("key", KEY);
-    files.secret("other", "another of 16 by");
-    let (server, address) = serve(&["--psk-keys", &keys]);
-    (files, server, address)
-}
+use crate::common::Ended;
+use crate::security::{Files, ask, lamp, serve};
 
 fn bench(files: &Files, key: &str, uri: &str, arguments: &[&str]) -> Ended {
     let security = ["-u", "lamp", "--psk-key-file", &files.path(key)];
@@ -32,7 +22,7 @@ fn report(ended: &Ended) -> Value {
 fn each_endpoint_has_one_session_that_is_open_before_the_test() {
     let (files, _server, address) = lamp();
     let uri = format!("coaps://{address}/test");
-    let report = report(&bench(&files, "key", &uri, &["-n", "400", "-c", "5", "-w", "4", "--threads", "2"]));
+    let report = report(&bench(&files, "lamp.key", &uri, &["-n", "400", "-c", "5", "-w", "4", "--threads", "2"]));
     assert_eq!((&report["answered"], &report["codes"]["2.05"]), (&json!(400), &json!(400)));
     let handshakes = &report["handshakes"];
     assert_eq!(
@@ -45,14 +35,14 @@ fn each_endpoint_has_one_session_that_is_open_before_the_test() {
     }
     assert!(handshakes["time_ms"]["p50"].is_number());
     // With a large body and blocks, too.
-    let ended = bench(&files, "key", &format!("coaps://{address}/large"), &["-n", "20", "-c", "2"]);
+    let ended = bench(&files, "lamp.key", &format!("coaps://{address}/large"), &["-n", "20", "-c", "2"]);
     assert_eq!(ended.status, Some(0), "{}", ended.stderr);
 }
 
 #[test]
 fn a_load_of_handshakes_opens_a_session_for_each_request() {
     let (files, _server, address) = lamp();
-    let ended = bench(&files, "key", &format!("coaps://{address}/test"), &["--handshakes", "-n", "60", "-c", "4"]);
+    let ended = bench(&files, "lamp.key", &format!("coaps://{address}/test"), &["--handshakes", "-n", "60", "-c", "4"]);
     let report = report(&ended);
     assert_eq!((&report["answered"], &report["handshakes"]["opened"]), (&json!(60), &json!(60)), "{report}");
     assert_eq!((&report["handshakes"]["failed"], &report["handshakes"]["lost"]), (&json!(0), &json!(0)));
@@ -61,7 +51,7 @@ fn a_load_of_handshakes_opens_a_session_for_each_request() {
 #[test]
 fn credentials_are_taken_from_the_file_of_the_user() {
     let (files, _server, address) = lamp();
-    let key = files.path("key");
+    let key = files.path("lamp.key");
     let entry = format!("[[credentials]]\nuri = \"coaps://*:*\"\npsk-identity = \"lamp\"\npsk-key-file = \"{key}\"\n");
     let config = files.secret("conche.toml", entry);
     let uri = format!("coaps://{address}/test");
@@ -76,12 +66,12 @@ fn a_test_without_any_session_ends_at_once_and_says_why() {
     let (files, _server, address) = lamp();
     let uri = format!("coaps://{address}/test");
     for arguments in [&["-n", "10"][..], &["--handshakes", "-n", "10"]] {
-        let wrong = bench(&files, "other", &uri, arguments);
+        let wrong = bench(&files, "other.key", &uri, arguments);
         assert_eq!(wrong.status, Some(6), "{}", wrong.stderr);
         assert!(wrong.stderr.contains("there is no session with the server"), "{}", wrong.stderr);
     }
     let free = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("it is bound");
-    let nobody = bench(&files, "key", &format!("coaps://{free}/"), &["-n", "10"]);
+    let nobody = bench(&files, "lamp.key", &format!("coaps://{free}/"), &["-n", "10"]);
     assert_eq!(nobody.status, Some(3), "{}", nobody.stderr);
     assert!(nobody.stderr.contains("nobody answers"), "{}", nobody.stderr);
 }
@@ -129,7 +119,7 @@ fn a_load_of_handshakes_that_makes_no_sense_is_refused() {
     let plain = ask(&["bench", &format!("coap://{address}/test"), "--handshakes"]);
     assert_eq!(plain.status, Some(2), "{}", plain.stderr);
     assert!(plain.stderr.contains("ask a coaps URI"), "{}", plain.stderr);
-    let shared = bench(&files, "key", &format!("coaps://{address}/test"), &["--handshakes", "-w", "2"]);
+    let shared = bench(&files, "lamp.key", &format!("coaps://{address}/test"), &["--handshakes", "-w", "2"]);
     assert_eq!(shared.status, Some(2), "{}", shared.stderr);
     assert!(shared.stderr.contains("one request at a time"), "{}", shared.stderr);
 }

@@ -5,18 +5,8 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::common::{Ended, Process, conche, run};
-use crate::security::{Files, KEY, ask, serve};
-
-/// A server that knows a lamp, and the files of the lamp: its key, and another.
-fn lamp() -> (Files, Process, SocketAddr) {
-    let files = Files::new();
-    let keys = files.secret("keys", format!("lamp:{KEY}\n"));
-    files.secret("lamp.key", KEY);
-    files.secret("other.key", "another of 16 by");
-    let (server, address) = serve(&["--psk-keys", &keys]);
-    (files, server, address)
-}
+use crate::common::{Ended, conche, run};
+use crate::security::{Files, KEY, ask, lamp, serve};
 
 /// An entry for clients of this identity.
 fn entry(uri: &str, key: &str) -> String {
@@ -103,10 +93,10 @@ fn requests_are_protected_with_the_keys_of_an_entry_and_pings_go_as_they_are() {
 
 #[test]
 fn keys_of_an_entry_protect_what_goes_through_a_session_that_is_opened_with_what_was_typed() {
-    let (files, key) = (Files::new(), "lamp.key");
+    let files = Files::new();
     let [client, server] = files.pair();
     let keys = files.secret("keys", format!("lamp:{KEY}\n"));
-    let key = files.secret(key, KEY);
+    let key = files.secret("lamp.key", KEY);
     let (_server, address) = serve(&["--psk-keys", &keys, "--oscore", &server]);
     let there = format!("coaps://{address}/test");
     let text = format!("{}oscore = \"{client}\"\n", entry("coaps://*:*", "/nothing"));

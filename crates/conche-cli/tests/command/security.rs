@@ -56,6 +56,16 @@ pub fn serve(arguments: &[&str]) -> (Process, SocketAddr) {
     listening(serving(arguments).stderr(std::process::Stdio::null()))
 }
 
+/// A server that knows a lamp, and the files of the lamp: its key, and another.
+pub fn lamp() -> (Files, Process, SocketAddr) {
+    let files = Files::new();
+    let keys = files.secret("keys", format!("lamp:{KEY}\n"));
+    files.secret("lamp.key", KEY);
+    files.secret("other.key", "another of 16 by");
+    let (server, address) = serve(&["--psk-keys", &keys]);
+    (files, server, address)
+}
+
 fn serving(arguments: &[&str]) -> Command {
     let mut command = conche();
     command.args(["serve", "--demo", "--bind", "127.0.0.1:0"]).args(arguments);

@@ -36,6 +36,14 @@ async fn server(party: Party) -> Server {
     server.bind("127.0.0.1:0").await.expect("the loopback can be bound")
 }
 
+/// A server at the address of another, which has forgotten everything.
+async fn restarted(first: Server, party: Party) -> Server {
+    let address = first.local_addr();
+    first.shutdown(Duration::ZERO).await;
+    let who = async |who: Identity| who.to_string();
+    Server::builder().edhoc(party).route("/who", get(who)).bind(address).await.expect("it is free again")
+}
+
 fn client(party: Party) -> Client {
     Client::builder().edhoc(party).build().expect("legal settings")
 }
@@ -126,12 +134,9 @@ fn hall_of(party: &Party) -> Credential {
 async fn a_server_that_has_restarted_is_agreed_with_anew_by_the_request_after_the_one_that_fails() {
     let (lamp, hall) = parties();
     let first = server(hall.clone()).await;
-    let address = first.local_addr();
-    let (uri, client) = (format!("coap://{address}/who"), client(lamp));
+    let (uri, client) = (format!("coap://{}/who", first.local_addr()), client(lamp));
     assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
-    first.shutdown(Duration::ZERO).await;
-    let who = async |who: Identity| who.to_string();
-    let _second = Server::builder().edhoc(hall).route("/who", get(who)).bind(address).await.expect("it is free again");
+    let _second = restarted(first, hall).await;
     let error = client.get(&uri).await.expect_err("the keys are gone");
     assert!(matches!(error, Error::Failed { failure: Failure::NotAuthenticated(Code::UNAUTHORIZED), .. }), "{error:?}");
     assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
@@ -141,12 +146,9 @@ async fn a_server_that_has_restarted_is_agreed_with_anew_by_the_request_after_th
 async fn who_asks_with_non_confirmable_requests_alone_learns_of_a_restart_too() {
     let (lamp, hall) = parties();
     let first = server(hall.clone()).await;
-    let address = first.local_addr();
-    let (uri, client) = (format!("coap://{address}/who"), client(lamp));
+    let (uri, client) = (format!("coap://{}/who", first.local_addr()), client(lamp));
     assert_eq!(client.get(&uri).non().await.expect("an answer").text().expect("a text"), "lamp-7");
-    first.shutdown(Duration::ZERO).await;
-    let who = async |who: Identity| who.to_string();
-    let _second = Server::builder().edhoc(hall).route("/who", get(who)).bind(address).await.expect("it is free again");
+    let _second = restarted(first, hall).await;
     let error = client.get(&uri).non().await.expect_err("the keys are gone");
     assert!(matches!(error, Error::Failed { failure: Failure::NotAuthenticated(Code::UNAUTHORIZED), .. }), "{error:?}");
     assert_eq!(client.get(&uri).non().await.expect("an answer").text().expect("a text"), "lamp-7");
@@ -157,12 +159,9 @@ async fn who_asks_with_non_confirmable_requests_alone_learns_of_a_restart_too() 
 async fn no_request_leaves_unprotected_while_others_find_that_the_keys_are_gone() {
     let (lamp, hall) = parties();
     let first = server(hall.clone()).await;
-    let address = first.local_addr();
-    let (uri, client) = (format!("coap://{address}/who"), client(lamp));
+    let (uri, client) = (format!("coap://{}/who", first.local_addr()), client(lamp));
     assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
-    first.shutdown(Duration::ZERO).await;
-    let who = async |who: Identity| who.to_string();
-    let _second = Server::builder().edhoc(hall).route("/who", get(who)).bind(address).await.expect("it is free again");
+    let _second = restarted(first, hall).await;
     let requests: Vec<_> = (0..30).map(|_| tokio::spawn(client.get(&uri).into_future())).collect();
     let mut answered = 0;
     for request in requests {
