@@ -1,6 +1,5 @@
 //! `conche keygen`: random keys, for `coaps`, for OSCORE and for EDHOC.
 
-use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use serde::Serialize;
 use crate::Global;
 use crate::exit::UsageError;
 use crate::json;
+use crate::show::digits;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -66,9 +66,9 @@ fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
         format!(
             "# Keys of EDHOC (RFC 9528): who has private_key is {:?}.\nprivate_key = \"{}\"\ncredential = \"{}\"\npeers = [\"{}\"]\n",
             own.credential().subject().unwrap_or_default(),
-            hexadecimal(&*own.key().to_bytes()),
-            hexadecimal(own.credential().as_slice()),
-            hexadecimal(other.credential().as_slice()),
+            digits(&*own.key().to_bytes()),
+            digits(own.credential().as_slice()),
+            digits(other.credential().as_slice()),
         )
     };
     both(name, "toml", [&contents(&client, &server), &contents(&server, &client)], global)
@@ -116,15 +116,7 @@ fn both(name: &Path, extension: &str, contents: [&str; 2], global: &Global) -> a
 fn random<const BYTES: usize>() -> anyhow::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other).context("the operating system has no random numbers")?;
-    Ok(hexadecimal(&bytes))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        // Text takes what is written.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
+    Ok(digits(&bytes))
 }
 
 /// Writes a secret to a file that is not there yet and that nobody else may read.

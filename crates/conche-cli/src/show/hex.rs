@@ -7,7 +7,16 @@ const LINE: usize = 16;
 
 /// `0x` and two digits a byte.
 pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+    format!("0x{}", digits(bytes))
+}
+
+/// Two digits a byte.
+pub fn digits(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
 }
 
 /// Sixteen bytes a line: where they begin, in hexadecimal, and in ASCII as far as they can be printed.
