@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     const fn step(ahead: Option<fn(&Project) -> Result<()>>) -> Step {
-        Step { name: "a", what: "b", advice: "c", ahead, run: |_| Ok(()) }
+        Step { name: "a", what: "b", advice: "c", ahead, beside: false, run: |_| Ok(()) }
     }
 
     static PLAIN: Step = step(None);

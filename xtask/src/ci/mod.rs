@@ -3,17 +3,21 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`ahead`] | what is installed and compiled before the step that needs it |
+//! | [`beside`] | steps that wait more than they compute, run beside the others |
 //! | [`command`] | a command that is shown, run and judged |
 //! | [`interop`] | the tests that need other programs |
 //! | [`own`] | a controller of one's own, from a crate that the command writes |
 //! | [`packages`] | what the machine must have: compiler targets, Debian packages |
 
 mod ahead;
+mod beside;
 pub mod command;
 mod interop;
 mod own;
 pub mod packages;
 
+use std::env;
+use std::process;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -21,6 +25,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::project::Project;
 use crate::{compliance, papers, readme, tidy};
 use ahead::Ahead;
+use beside::Beside;
 use command::Command;
 
 /// What to run.
@@ -41,15 +46,21 @@ struct Step {
     advice: &'static str,
     /// What can be done for it while earlier steps run.
     ahead: Option<fn(&Project) -> Result<()>>,
+    /// Whether it runs beside those between [`COMPILED`] and itself. It needs nothing that they make.
+    beside: bool,
     run: fn(&Project) -> Result<()>,
 }
 
-const STEPS: [Step; 13] = [
+/// The step behind which all is compiled that those beside others need.
+const COMPILED: &str = "compile";
+
+const STEPS: [Step; 14] = [
     Step {
         name: "fmt",
         what: "the sources are formatted",
         advice: "run `cargo fmt --all`",
         ahead: None,
+        beside: false,
         run: |project| Command::cargo("fmt --all --check").run(project),
     },
     Step {
@@ -57,6 +68,7 @@ const STEPS: [Step; 13] = [
         what: "headers, lengths, invariants, layers, links, origins of data, licences",
         advice: "mend the lines listed above; `cargo xtask tidy` runs this step alone",
         ahead: None,
+        beside: false,
         run: tidy::run,
     },
     Step {
@@ -64,6 +76,7 @@ const STEPS: [Step; 13] = [
         what: "no warning of the compiler or of clippy, with and without the optional features; benches compile",
         advice: "mend the warnings; an `#[allow]` needs a `reason`",
         ahead: None,
+        beside: false,
         run: clippy,
     },
     Step {
@@ -71,6 +84,7 @@ const STEPS: [Step; 13] = [
         what: "the documentation builds without a warning",
         advice: "mend the links and missing documentation named above",
         ahead: None,
+        beside: false,
         run: |project| {
             Command::cargo("doc --workspace --all-features --no-deps").env("RUSTDOCFLAGS", "-D warnings").run(project)
         },
@@ -80,6 +94,7 @@ const STEPS: [Step; 13] = [
         what: "conche-cc and conche-proto build for microcontrollers without an operating system",
         advice: "these crates are no_std: use core and alloc, and dependencies with `default-features = false`",
         ahead: None,
+        beside: false,
         run: embedded,
     },
     Step {
@@ -87,13 +102,23 @@ const STEPS: [Step; 13] = [
         what: "the examples build, and those that need nobody else run",
         advice: "adapt the example that fails to the changed interface, or mend what it shows",
         ahead: None,
+        beside: false,
         run: examples,
+    },
+    Step {
+        name: COMPILED,
+        what: "the tests compile",
+        advice: "adapt the test to the changed interface",
+        ahead: None,
+        beside: false,
+        run: |project| test_command()?.argument("--no-run").argument("--quiet").run(project),
     },
     Step {
         name: "test",
         what: "the README's test command, and the controllers without a heap",
         advice: "run the failed test alone: `cargo test -p CRATE --all-features NAME`",
         ahead: None,
+        beside: false,
         run: test,
     },
     Step {
@@ -101,6 +126,7 @@ const STEPS: [Step; 13] = [
         what: "a crate that `conche new-controller` writes passes its tests, and such a controller is in every paper",
         advice: "run `conche new-controller my-rto --directory target/my-rto` and its tests; adapt src/new_controller/template",
         ahead: None,
+        beside: true,
         run: own::run,
     },
     Step {
@@ -108,6 +134,7 @@ const STEPS: [Step; 13] = [
         what: "tests that need other programs, and docs/interop.md is what the cases give against libcoap, aiocoap, Californium",
         advice: "run what failed alone: `cargo test -p CRATE NAME -- --ignored`, `cargo xtask interop --case ID --peer NAME`",
         ahead: Some(interop::prepare),
+        beside: true,
         run: interop::run,
     },
     Step {
@@ -115,6 +142,7 @@ const STEPS: [Step; 13] = [
         what: "the fuzz targets are formatted and compile",
         advice: "run `cargo fmt --manifest-path fuzz/Cargo.toml`, and adapt the target to the changed interface",
         ahead: Some(check_fuzz_targets),
+        beside: false,
         run: |project| {
             Command::cargo("fmt --manifest-path fuzz/Cargo.toml --check").run(project)?;
             check_fuzz_targets(project)
@@ -125,6 +153,7 @@ const STEPS: [Step; 13] = [
         what: "every requirement of RFC 7252 §4, §5 and §9 has a test",
         advice: "write the test and name the requirement in a comment: `// RFC 7252 §4.2 (Q08)`",
         ahead: None,
+        beside: false,
         run: |project| compliance::run(project, &compliance::Options::default()),
     },
     Step {
@@ -132,6 +161,7 @@ const STEPS: [Step; 13] = [
         what: "the commands of the README and the guide work, or fail as they say; the README's code is that of an example",
         advice: "mend the document, or what it promises",
         ahead: Some(build_command),
+        beside: false,
         run: readme::run,
     },
     Step {
@@ -139,6 +169,7 @@ const STEPS: [Step; 13] = [
         what: "the papers give the figures that are recorded in scenarios/recorded",
         advice: "find out why the figures listed above moved; if it is meant, `cargo xtask papers --record`, and say so",
         ahead: None,
+        beside: false,
         run: |project| papers::run(project, &papers::Options::default()),
     },
 ];
@@ -152,23 +183,43 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         return Ok(());
     }
     let steps = chosen(&options.steps)?;
-    // Whoever chooses steps wants them soon, and nothing else.
+    // Whoever chooses steps wants them soon, in their order, and nothing else.
     let ahead = options.steps.is_empty().then(|| Ahead::begin(project, &steps));
+    let mut beside = None;
     let start = Instant::now();
     for (step, number) in steps.iter().zip(1..) {
         println!("\n=== [{number}/{}] {}: {}", steps.len(), step.name, step.what);
         let step_start = Instant::now();
-        let prepared = ahead.as_ref().map_or(Ok(()), |ahead| ahead.wait_for(step));
-        prepared.and_then(|()| (step.run)(project)).map_err(|error| {
+        let outcome = match &beside {
+            Some(lane) if step.beside => Beside::wait_for(lane, step),
+            _ => prepared(ahead.as_ref(), step).and_then(|()| (step.run)(project)),
+        };
+        outcome.map_err(|error| {
             let Step { name, advice, .. } = step;
             anyhow!("step `{name}` failed: {error:#}\nWhat to do: {advice}.\nThen again: cargo xtask ci {name}")
         })?;
         println!("=== {} passed in {:.0?}", step.name, step_start.elapsed());
+        if ahead.is_some() && step.name == COMPILED {
+            let waiting: Vec<_> = steps.iter().copied().filter(|step| step.beside).collect();
+            waiting.iter().try_for_each(|step| prepared(ahead.as_ref(), step))?;
+            beside = Some(Beside::begin(project, &waiting, alone));
+        }
     }
     if options.steps.is_empty() {
         println!("\n=== All passed in {:.0?}; so did every test that the compliance matrix names.", start.elapsed());
     }
     Ok(())
+}
+
+fn prepared(ahead: Option<&Ahead>, step: &Step) -> Result<()> {
+    ahead.map_or(Ok(()), |ahead| ahead.wait_for(step))
+}
+
+/// This program, with one step to run.
+fn alone(step: &Step) -> Result<process::Command> {
+    let mut command = process::Command::new(env::current_exe().context("this program does not know its own file")?);
+    command.args(["ci", step.name]);
+    Ok(command)
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
@@ -236,9 +287,12 @@ fn build_command(project: &Project) -> Result<()> {
     Command::cargo("build --release --quiet").patient().run(project)
 }
 
+fn test_command() -> Result<Command> {
+    Ok(Command::cargo(readme::TEST_COMMAND.strip_prefix("cargo ").context("the test command is cargo's")?))
+}
+
 fn test(project: &Project) -> Result<()> {
-    let arguments = readme::TEST_COMMAND.strip_prefix("cargo ").context("the test command is cargo's")?;
-    Command::cargo(arguments).run(project)?;
+    test_command()?.run(project)?;
     Command::cargo("test -p conche-cc --lib --tests").run(project)
 }
 

@@ -1,0 +1,121 @@
+//! Steps that mostly wait for other programs run beside the rest: each is this program once more, with its output in a file until
+//! its turn to be shown comes.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{self, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context, Result, bail};
+
+use super::Step;
+use crate::project::Project;
+
+/// Steps under way in a second lane, one after the other, in their order.
+pub struct Beside {
+    passed: Receiver<Result<bool>>,
+    directory: PathBuf,
+    given_up: Arc<AtomicBool>,
+    lane: Option<JoinHandle<()>>,
+}
+
+impl Beside {
+    /// Begins these steps; `command` makes the program that runs one of them.
+    pub fn begin(
+        project: &Project,
+        steps: &[&'static Step],
+        command: impl Fn(&Step) -> Result<process::Command> + Send + 'static,
+    ) -> Self {
+        let (done, passed) = mpsc::channel();
+        let directory = project.target().join("ci");
+        let given_up = Arc::new(AtomicBool::new(false));
+        let (steps, logs, stop) = (steps.to_vec(), directory.clone(), Arc::clone(&given_up));
+        let lane = thread::spawn(move || {
+            for step in steps {
+                if stop.load(Ordering::Relaxed) || done.send(run(step, &logs, &command)).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { passed, directory, given_up, lane: Some(lane) }
+    }
+
+    /// Waits until the next step is over, which must be this one, and shows what it wrote.
+    ///
+    /// # Errors
+    /// If it has failed, or could not be started.
+    pub fn wait_for(&self, step: &Step) -> Result<()> {
+        let passed = self.passed.recv().context("the lane beside has ended early")??;
+        print!("{}", fs::read_to_string(log(&self.directory, step)).context("its output cannot be read")?);
+        if !passed {
+            bail!("see above");
+        }
+        Ok(())
+    }
+}
+
+/// Nothing is left running: a step under way is waited for, further ones are not begun.
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.given_up.store(true, Ordering::Relaxed);
+        if let Some(lane) = self.lane.take() {
+            // A lane that panicked has told why.
+            let _ = lane.join();
+        }
+    }
+}
+
+fn log(directory: &std::path::Path, step: &Step) -> PathBuf {
+    directory.join(step.name).with_extension("log")
+}
+
+/// Whether it passed.
+fn run(step: &Step, directory: &std::path::Path, command: impl Fn(&Step) -> Result<process::Command>) -> Result<bool> {
+    fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    let log = log(directory, step);
+    let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let errors = output.try_clone().context("the file of the output cannot be shared")?;
+    let status = command(step)?.stdin(Stdio::null()).stdout(output).stderr(errors).status();
+    Ok(status.with_context(|| format!("cannot start step `{}`", step.name))?.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn step(name: &'static str) -> Step {
+        Step { name, what: "b", advice: "c", ahead: None, beside: true, run: |_| Ok(()) }
+    }
+
+    static GOOD: Step = step("beside-good");
+    static BAD: Step = step("beside-bad");
+
+    /// A shell that writes the step's name and fails for the bad one.
+    fn shell(step: &Step) -> Result<process::Command> {
+        let mut command = process::Command::new("sh");
+        command.args(["-c", "echo $0; test $0 != beside-bad", step.name]);
+        Ok(command)
+    }
+
+    #[test]
+    fn each_step_is_shown_and_judged_in_its_turn() {
+        let project = Project::find().expect("a checkout");
+        let lane = Beside::begin(&project, &[&GOOD, &BAD, &GOOD], shell);
+        assert!(lane.wait_for(&GOOD).is_ok());
+        assert!(lane.wait_for(&BAD).is_err());
+        assert!(lane.wait_for(&GOOD).is_ok());
+        assert!(lane.wait_for(&GOOD).is_err(), "there is no fourth");
+        let shown = fs::read_to_string(log(&lane.directory, &BAD)).expect("a log");
+        assert_eq!(shown, "beside-bad\n");
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_an_error() {
+        let project = Project::find().expect("a checkout");
+        let lane = Beside::begin(&project, &[&GOOD], |_| Ok(process::Command::new("no-such-program")));
+        assert!(lane.wait_for(&GOOD).is_err());
+    }
+}
