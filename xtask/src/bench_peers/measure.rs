@@ -20,7 +20,7 @@ use crate::peers::Process;
 const TICK_MS: u32 = 5;
 
 /// How long measurements take.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Extent {
     /// Of each, how often it is made.
     pub rounds: u32,
