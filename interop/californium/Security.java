@@ -58,7 +58,7 @@ final class Security {
         switch (mode) {
             case "plain" -> builder.setInetSocketAddress(ANY_PORT);
             case "oscore" -> {
-                context = oscore();
+                context = context(directory.resolve(asks ? "oscore-client" : "oscore-server"), asks);
                 contexts.addContext(context);
                 builder.setInetSocketAddress(ANY_PORT);
                 builder.setCoapStackFactory(new OSCoreCoapStackFactory()).setCustomCoapStackArgument(contexts);
@@ -82,8 +82,9 @@ final class Security {
         request.getOptions().setOscore(Bytes.EMPTY);
     }
 
-    private OSCoreCtx oscore() throws Exception {
-        String text = Files.readString(directory.resolve(asks ? "oscore-client" : "oscore-server").resolve("secret.json"));
+    /** The context of credentials in the form that aiocoap has for them. */
+    static OSCoreCtx context(Path directory, boolean asks) throws Exception {
+        String text = Files.readString(directory.resolve("secret.json"));
         return new OSCoreCtx(item(text, "secret"), asks, null, item(text, "sender-id"), item(text, "recipient-id"), null, 32,
                 item(text, "salt"), null, 4096);
     }

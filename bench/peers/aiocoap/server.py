@@ -1,6 +1,7 @@
 """The server that `cargo xtask bench-peers` has aiocoap be; its arguments and resources are in ../README.md."""
 
 import asyncio
+import os
 import sys
 
 from aiocoap import Context, Message, Reliable, resource
@@ -20,16 +21,30 @@ class Tick(resource.ObservableResource):
         return Message(payload=b"x" * 60, transport_tuning=Reliable)
 
 
-async def main(port, interval):
+def protected(site, directory):
+    # Its modules are there only if aiocoap was installed with them.
+    from aiocoap.credentials import CredentialsMap
+    from aiocoap.oscore_sitewrapper import OscoreSiteWrapper
+
+    clients = CredentialsMap()
+    clients.load_from_dict({f":{name}": {"oscore": {"basedir": f"{directory}/{name}"}} for name in os.listdir(directory)})
+    return OscoreSiteWrapper(site, clients), clients
+
+
+async def main(port, interval, protection=None, directory=None):
     site, tick = resource.Site(), Tick()
     site.add_resource(["test"], Bytes(60))
     site.add_resource(["big"], Bytes(65536))
     site.add_resource(["tick"], tick)
-    await Context.create_server_context(site, bind=("127.0.0.1", port), transports=["udp6"])
-    while interval:
-        await asyncio.sleep(interval / 1000)
+    clients = None
+    if protection == "oscore":
+        site, clients = protected(site, directory)
+    bind = ("127.0.0.1", int(port))
+    await Context.create_server_context(site, bind=bind, transports=["udp6"], server_credentials=clients)
+    while int(interval):
+        await asyncio.sleep(int(interval) / 1000)
         tick.updated_state()
     await asyncio.get_running_loop().create_future()
 
 
-asyncio.run(main(*map(int, sys.argv[1:3])))
+asyncio.run(main(*sys.argv[1:]))

@@ -1,3 +1,4 @@
+import java.io.File;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
@@ -16,6 +17,8 @@ import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.core.server.resources.CoapExchange;
 import org.eclipse.californium.elements.config.Configuration;
 import org.eclipse.californium.elements.config.UdpConfig;
+import org.eclipse.californium.oscore.HashMapCtxDB;
+import org.eclipse.californium.oscore.OSCoreCoapStackFactory;
 import org.eclipse.californium.scandium.DTLSConnector;
 import org.eclipse.californium.scandium.config.DtlsConfig;
 import org.eclipse.californium.scandium.config.DtlsConnectorConfig;
@@ -54,13 +57,21 @@ public final class Server {
         CoapServer server = new CoapServer(configuration);
         InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
         CoapEndpoint.Builder endpoint = CoapEndpoint.builder().setConfiguration(configuration);
-        if (arguments.length > 2) {
+        String protection = arguments.length > 3 ? arguments[2] : "";
+        if (protection.equals("psk")) {
             DtlsConnectorConfig.Builder dtls = DtlsConnectorConfig.builder(configuration).setAddress(address);
-            byte[] key = arguments[2].getBytes(StandardCharsets.US_ASCII);
+            byte[] key = arguments[3].getBytes(StandardCharsets.US_ASCII);
             dtls.setAdvancedPskStore(new AdvancedSinglePskStore("bench", key));
             endpoint.setConnector(new DTLSConnector(dtls.build()));
         } else {
             endpoint.setInetSocketAddress(address);
+        }
+        if (protection.equals("oscore")) {
+            HashMapCtxDB contexts = new HashMapCtxDB();
+            for (File directory : new File(arguments[3]).listFiles()) {
+                contexts.addContext(Security.context(directory.toPath(), false));
+            }
+            endpoint.setCoapStackFactory(new OSCoreCoapStackFactory()).setCustomCoapStackArgument(contexts);
         }
         server.addEndpoint(endpoint.build());
         Bytes tick = new Bytes("tick", 60);

@@ -45,7 +45,7 @@ int main(int count, char **arguments) {
   address.addr.sin.sin_port = htons((uint16_t)port);
   address.addr.sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.size = sizeof(address.addr.sin);
-  const char *key = count > 3 ? arguments[3] : NULL;
+  const char *key = count > 4 && !strcmp(arguments[3], "psk") ? arguments[4] : NULL;
   if (key && !coap_context_set_psk(context, "", (const uint8_t *)key, strlen(key))) {
     fprintf(stderr, "the key cannot be used\n");
     return 1;

@@ -23,11 +23,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let changed = Notifier::new();
     let tick = async || content(60).reliability(Reliability::Confirmable);
     let builder = Server::builder();
-    // What has sessions is built with the feature for them.
-    #[cfg(feature = "dtls")]
-    let builder = match arguments.next() {
-        Some(key) => builder.psk(move |_: &[u8]| Some(conche::security::Secret::new(key.as_bytes()))),
-        None => builder,
+    // What protects is built with the feature for it.
+    let builder = match (arguments.next().as_deref(), arguments.next()) {
+        (None, _) => builder,
+        #[cfg(feature = "dtls")]
+        (Some("psk"), Some(key)) => builder.psk(move |_: &[u8]| Some(conche::security::Secret::new(key.as_bytes()))),
+        #[cfg(feature = "oscore")]
+        (Some("oscore"), Some(directory)) => {
+            let open = |entry: std::io::Result<std::fs::DirEntry>| -> Result<_, Box<dyn Error>> {
+                Ok(conche::oscore::Keys::open(entry?.path())?)
+            };
+            std::fs::read_dir(directory)?
+                .try_fold(builder, |builder, entry| open(entry).map(|keys| builder.oscore(keys)))?
+        }
+        (Some(other), _) => return Err(format!("{other} is not built in, or its argument is missing").into()),
     };
     let mut server = builder
         .route("/test", get(async || content(60)))

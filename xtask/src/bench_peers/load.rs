@@ -9,6 +9,17 @@ pub const BIG: f64 = 65536.0;
 /// How many destinations a client has in [`Load::ManyServers`].
 pub const DESTINATIONS: u32 = 64;
 
+/// How messages are protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// They are not.
+    Plain,
+    /// By DTLS, with a pre-shared key.
+    Psk,
+    /// By OSCORE, with keys for each socket.
+    Oscore,
+}
+
 /// A way to load a server, or to have a client load one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -27,7 +38,9 @@ pub enum Load {
     Blocks,
     /// As `Many`, over DTLS with a pre-shared key.
     Dtls,
-    /// 16 sockets, each with a DTLS session of its own for each request.
+    /// As `Many`, protected by OSCORE.
+    Oscore,
+    /// 16 sockets, each with a DTLS session of its own for each request; and before that, many idle sessions.
     Handshakes,
     /// A client with one destination.
     OneServer,
@@ -37,7 +50,7 @@ pub enum Load {
 
 impl Load {
     /// In the order in which they are taken.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Many,
         Self::Wide,
         Self::Single,
@@ -45,22 +58,27 @@ impl Load {
         Self::Observed,
         Self::Blocks,
         Self::Dtls,
+        Self::Oscore,
         Self::Handshakes,
         Self::OneServer,
         Self::ManyServers,
     ];
 
-    /// What stands above its table, with so many known peers.
-    pub fn title(self, known: u32) -> String {
+    /// What stands above its table.
+    pub fn title(self) -> String {
         match self {
             Self::Many => "16 sockets, 8 requests at a time each".to_owned(),
             Self::Wide => "1000 sockets, one request at a time each".to_owned(),
             Self::Single => "One socket, one request at a time".to_owned(),
-            Self::Known => format!("16 sockets, 8 requests at a time each, once {known} peers are known"),
+            Self::Known => "16 sockets, 8 requests at a time each, once many peers are known".to_owned(),
             Self::Observed => "1000 observers of one resource, Confirmable notifications".to_owned(),
             Self::Blocks => "64 KiB in blocks of 1024 bytes, 16 sockets".to_owned(),
             Self::Dtls => {
                 "Protected over plain: 16 sockets, 8 requests at a time each, over DTLS with a pre-shared key"
+                    .to_owned()
+            }
+            Self::Oscore => {
+                "Protected over plain: 16 sockets, 8 requests at a time each, over OSCORE with keys for each socket"
                     .to_owned()
             }
             Self::Handshakes => "16 sockets, a DTLS session with a pre-shared key for each request".to_owned(),
@@ -79,6 +97,7 @@ impl Load {
             Self::Observed => "1000 observers",
             Self::Blocks => "64 KiB in blocks",
             Self::Dtls => "16 x 8, DTLS",
+            Self::Oscore => "16 x 8, OSCORE",
             Self::Handshakes => "handshakes",
             Self::OneServer => "client, 1 destination",
             Self::ManyServers => "client, 64 destinations",
@@ -88,7 +107,7 @@ impl Load {
     /// The arguments of `conche bench` for it. Of clients there are none.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
-            Self::Many | Self::Known | Self::Dtls => &["--endpoints", "16", "--in-flight", "8"],
+            Self::Many | Self::Known | Self::Dtls | Self::Oscore => &["--endpoints", "16", "--in-flight", "8"],
             Self::Wide => &["--endpoints", "1000", "--in-flight", "1"],
             Self::Single => &["--endpoints", "1", "--in-flight", "1"],
             Self::Observed => &["--endpoints", "1000", "--in-flight", "1", "--observe"],
@@ -107,9 +126,18 @@ impl Load {
         }
     }
 
-    /// It goes through sessions of DTLS.
-    pub fn is_secured(self) -> bool {
-        matches!(self, Self::Dtls | Self::Handshakes)
+    /// How its messages are protected.
+    pub fn protection(self) -> Protection {
+        match self {
+            Self::Dtls | Self::Handshakes => Protection::Psk,
+            Self::Oscore => Protection::Oscore,
+            _ => Protection::Plain,
+        }
+    }
+
+    /// Its table has ratios to `Many`.
+    pub fn is_compared_with_many(self) -> bool {
+        matches!(self, Self::Known | Self::Dtls | Self::Oscore)
     }
 
     /// The servers that a client asks; `None` if a server is measured.

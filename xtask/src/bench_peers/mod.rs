@@ -5,22 +5,33 @@
 //! | [`peer`] | who is measured |
 //! | [`load`] | how they are loaded |
 //! | [`setup`] | what must be installed and built |
+//! | [`credentials`] | what those show each other who protect what they say |
 //! | [`machine`] | what the machine is, and what processes use of it |
+//! | [`server`] | a server that is measured |
 //! | [`measure`] | one measurement |
+//! | [`memory`] | what a server takes for each peer and each session |
 //! | [`sample`] | what one measurement gave |
+//! | [`progress`] | how long the rest will take |
 //! | [`results`] | medians, ratios and doubts |
 //! | [`table`] | terminal, JSON, docs/performance.md |
+//! | [`page`] | tables among those that are there |
 
+mod credentials;
 mod load;
 mod machine;
 mod measure;
+mod memory;
+mod page;
 mod peer;
+mod progress;
 mod results;
 mod sample;
+mod server;
 mod setup;
 mod table;
 
 use std::fs;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
@@ -30,7 +41,9 @@ use crate::project::Project;
 use load::Load;
 use machine::Machine;
 use measure::Extent;
+use page::Page;
 use peer::Peer;
+use progress::Progress;
 use results::Results;
 use setup::Setup;
 use table::About;
@@ -44,10 +57,10 @@ pub struct Options {
     /// Measure these only, by commas; all by default.
     #[arg(long, value_name = "PEER", value_delimiter = ',', value_enum)]
     peers: Vec<Peer>,
-    /// Load them so only, by commas. What `known` and `dtls` are compared with is `many`.
-    #[arg(long, value_name = "LOAD", value_delimiter = ',', value_enum, conflicts_with = "write")]
+    /// Load them so only, by commas. What `known`, `dtls` and `oscore` are compared with is `many`.
+    #[arg(long, value_name = "LOAD", value_delimiter = ',', value_enum)]
     loads: Vec<Load>,
-    /// How often each measurement is made; the medians are told.
+    /// How often each measurement is made; the medians are told. One round of all takes twenty minutes and some.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// How long each measures, in seconds.
@@ -59,7 +72,8 @@ pub struct Options {
     /// Print JSON: an object with "schema", "about" and "rows".
     #[arg(long)]
     json: bool,
-    /// Put the tables into docs/performance.md, after each round.
+    /// Put the tables into docs/performance.md, after each round. Those of loads that are not measured stay, and say when they were; a
+    /// table that is measured has only those peers that are, and what it had more is named.
     #[arg(long)]
     write: bool,
 }
@@ -72,8 +86,22 @@ fn is_chosen<T: PartialEq>(chosen: &[T], one: &T) -> bool {
 impl Options {
     fn extent(&self) -> Extent {
         match self.quick {
-            true => Extent { rounds: 1, seconds: 2.0, warm_up: 0.5, known: 2000 },
-            false => Extent { rounds: self.rounds, seconds: f64::from(self.seconds), warm_up: 5.0, known: 100_000 },
+            true => Extent { rounds: 1, seconds: 2.0, warm_up: 0.5, known: 2000, introducing: 5.0 },
+            false => {
+                let seconds = f64::from(self.seconds);
+                Extent { rounds: self.rounds, seconds, warm_up: 5.0, known: 100_000, introducing: 20.0 }
+            }
+        }
+    }
+
+    /// What is kept is complete.
+    fn check(&self) -> Result<()> {
+        let compared = self.loads.iter().find(|load| load.is_compared_with_many());
+        match compared.filter(|_| self.write && !self.loads.contains(&Load::Many)) {
+            Some(load) => {
+                bail!("the table of {} has ratios to `many`: add it to --loads, or leave --write out", load.word())
+            }
+            None => Ok(()),
         }
     }
 }
@@ -83,6 +111,7 @@ impl Options {
 /// # Errors
 /// If one that was asked for could not be built or measured. All others are told nevertheless.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
+    options.check()?;
     let (machine, extent) = (Machine::this()?, options.extent());
     let mut setup = Setup::prepare(project)?;
     let mut left_out = Vec::new();
@@ -109,38 +138,48 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         versions: versions.clone(),
     };
 
+    let loads: Vec<_> = Load::ALL.into_iter().filter(|load| is_chosen(&options.loads, load)).collect();
+    let takes = |load| peers.iter().copied().filter(move |peer| peer.takes(load));
+    let round: Vec<_> = loads.into_iter().flat_map(|load| takes(load).map(move |peer| (load, peer))).collect();
+    let all = (0..extent.rounds).flat_map(|_| round.iter().map(|(load, _)| *load));
+    let (mut progress, started) = (Progress::new(all, extent), Instant::now());
     let mut results = Results::default();
-    for round in 1..=extent.rounds {
-        for load in Load::ALL.into_iter().filter(|load| is_chosen(&options.loads, load)) {
-            for &peer in peers.iter().filter(|peer| peer.takes(load)) {
-                eprint!("round {round} of {}: {}, {} … ", extent.rounds, load.word(), peer.name());
-                let sample = match load.destinations() {
-                    Some(_) => measure::client(&setup, peer, load, extent),
-                    None => measure::server(&setup, peer, load, extent),
-                };
-                match sample {
-                    Ok(sample) => {
-                        eprintln!(
-                            "{:.0} a second, {:.0} % of a core used by others",
-                            sample.per_s,
-                            sample.foreign * 100.0
-                        );
-                        results.add(load, peer, sample);
-                    }
-                    Err(error) => out(format!("{} in round {round} of {}", peer.name(), load.word()), &error),
+    let former = Page::read(PEERS.of(&project.read(DOCUMENT)?).context(DOCUMENT)?);
+    for number in 1..=extent.rounds {
+        for &(load, peer) in &round {
+            let begun = Instant::now();
+            eprint!("{}: {}, {} … ", progress.next(started.elapsed()), load.word(), peer.name());
+            let sample = match load.destinations() {
+                Some(_) => measure::client(&setup, peer, load, extent),
+                None => measure::server(&setup, peer, load, extent),
+            };
+            match sample {
+                Ok(sample) => {
+                    eprintln!(
+                        "{:.0} a second, {:.0} % of a core used by others, {:.0} s",
+                        sample.per_s,
+                        sample.foreign * 100.0,
+                        begun.elapsed().as_secs_f64()
+                    );
+                    results.add(load, peer, sample);
                 }
+                Err(error) => out(format!("{} in round {number} of {}", peer.name(), load.word()), &error),
             }
         }
-        // A round takes a quarter of an hour with all of them: what is interrupted later has at least those before.
+        // What is interrupted later has at least the rounds before.
         if options.write {
-            write(project, &table::text(&results, &about(round)))?;
+            write(project, &table::page(&results, &about(number)).over(&former))?;
         }
     }
 
     let about = about(extent.rounds);
+    let page = table::page(&results, &about);
     match options.json {
         true => println!("{}", table::json(&results, &about)?),
-        false => print!("{}", table::text(&results, &about)),
+        false => print!("{page}"),
+    }
+    if options.write {
+        page.over(&former).lost(&former).iter().for_each(|row| eprintln!("{DOCUMENT} no longer has {row}"));
     }
     if !left_out.is_empty() {
         bail!("{}", left_out.join("\n"));
@@ -149,7 +188,33 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
 }
 
 /// Puts the tables into their place in the document.
-fn write(project: &Project, tables: &str) -> Result<()> {
-    let page = PEERS.replaced(&project.read(DOCUMENT)?, &format!("\n{tables}")).context(DOCUMENT)?;
-    fs::write(project.root.join(DOCUMENT), page).with_context(|| format!("cannot write {DOCUMENT}"))
+fn write(project: &Project, page: &Page) -> Result<()> {
+    let document = PEERS.replaced(&project.read(DOCUMENT)?, &format!("\n{page}\n")).context(DOCUMENT)?;
+    fs::write(project.root.join(DOCUMENT), document).with_context(|| format!("cannot write {DOCUMENT}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(arguments: &str) -> Options {
+        Line::parse_from(arguments.split(' ')).options
+    }
+
+    #[test]
+    fn what_is_written_has_what_it_is_compared_with() {
+        for accepted in ["x --write", "x --loads oscore", "x --write --loads many,oscore", "x --write --loads blocks"] {
+            assert!(options(accepted).check().is_ok(), "{accepted}");
+        }
+        let error = options("x --write --loads blocks,dtls").check().expect_err("no ratios").to_string();
+        assert!(error.contains("16 x 8, DTLS") && error.contains("`many`"), "{error}");
+    }
 }

@@ -82,6 +82,7 @@ impl Peer {
         match load {
             Load::Many | Load::Wide | Load::Single => true,
             Load::Dtls | Load::Handshakes => matches!(self, Self::Conche | Self::Libcoap | Self::Californium),
+            Load::Oscore => matches!(self, Self::Conche | Self::Californium | Self::Aiocoap),
             // There is nothing in it that could grow, tell, divide or ask.
             _ => self != Self::Raw,
         }

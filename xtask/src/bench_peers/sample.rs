@@ -16,8 +16,12 @@ pub struct Sample {
     /// Of requests, from when they were due.
     pub p50_us: Option<f64>,
     pub p99_us: Option<f64>,
-    /// Memory for each known peer.
+    /// Peers that were known when it began.
+    pub known: Option<f64>,
+    /// Memory for each of them.
     pub bytes_per_peer: Option<f64>,
+    /// Memory for an idle DTLS session.
+    pub bytes_per_session: Option<f64>,
     /// Requests without a response 2.05, as a share.
     pub missing: f64,
     /// The share of its time that the generator was busy: near 1 it was the limit.
@@ -36,10 +40,17 @@ pub struct Report {
     requests_per_s: f64,
     latency_ms: Option<Latency>,
     notifications: Option<Notifications>,
+    /// Over DTLS only.
+    handshakes: Option<Handshakes>,
     generator: Generator,
 }
 
 impl Report {
+    /// Sessions that were open when the test was over.
+    pub fn sessions(&self) -> u64 {
+        self.handshakes.as_ref().map_or(0, |handshakes| handshakes.opened.saturating_sub(handshakes.lost))
+    }
+
     /// What it comes to, with the server's time on a core and others' share of one.
     pub fn sample(&self, load: Load, server_s: f64, foreign: f64) -> Sample {
         let (count, per_s) = match (&self.notifications, load) {
@@ -54,10 +65,10 @@ impl Report {
             cpu_us: (count > 0).then(|| server_s * 1e6 / count as f64),
             p50_us: latency.map(|latency| latency.p50 * 1e3),
             p99_us: latency.map(|latency| latency.p99 * 1e3),
-            bytes_per_peer: None,
             missing: 1.0 - good as f64 / self.requests.max(1) as f64,
             generator: self.generator.busy,
             foreign,
+            ..Sample::default()
         }
     }
 }
@@ -72,6 +83,12 @@ struct Latency {
 struct Notifications {
     count: u64,
     per_s: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Handshakes {
+    opened: u64,
+    lost: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -93,6 +110,14 @@ mod tests {
         assert!((sample.cpu_us.expect("answers") - 100.0).abs() < 1e-6);
         assert!((sample.missing - 0.01).abs() < 1e-9, "another code is no answer");
         assert_eq!((sample.p50_us, sample.p99_us), (Some(250.0), Some(4000.0)));
+    }
+
+    #[test]
+    fn sessions_that_the_server_has_ended_are_not_open() {
+        let mut report: Report = serde_json::from_str(REPORT).expect("a report");
+        assert_eq!(report.sessions(), 0);
+        report.handshakes = Some(Handshakes { opened: 2000, lost: 3 });
+        assert_eq!(report.sessions(), 1997);
     }
 
     #[test]

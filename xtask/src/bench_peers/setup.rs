@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process;
 
 use anyhow::{Context, Result};
 
+use super::credentials::Credentials;
+use super::load::Protection;
 use super::peer::Peer;
 use crate::ci::command::Command;
 use crate::ci::packages;
@@ -20,12 +21,6 @@ const NODE: [(&str, &str); 2] = [("node", "nodejs"), ("npm", "npm")];
 
 /// Our own programs.
 const OURS: &str = "build --release -p conche-cli -p conche --bin conche --example bench_server --example bench_client";
-
-/// The pre-shared key of secured loads. It keeps nothing secret.
-pub const KEY: &str = "conche bench key";
-
-/// The identity that it is known by.
-const IDENTITY: &str = "bench";
 
 /// The command line of a program.
 pub type Program = Vec<String>;
@@ -54,14 +49,9 @@ impl<'a> Setup<'a> {
         self.ours("conche")
     }
 
-    /// The generator's arguments for servers that have [`KEY`].
-    pub fn credentials(&self) -> Result<[String; 4]> {
-        let path = self.built("key");
-        let mut options = fs::File::options();
-        std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create(true).truncate(true), 0o600);
-        let written = options.open(&path).and_then(|mut file| file.write_all(KEY.as_bytes()));
-        written.with_context(|| format!("cannot write {path}"))?;
-        Ok(["--psk-identity".to_owned(), IDENTITY.to_owned(), "--psk-key-file".to_owned(), path])
+    /// New credentials, for one server and whoever asks it.
+    pub fn credentials(&self, protection: Protection) -> Result<Credentials> {
+        Credentials::write(protection, &self.directory)
     }
 
     /// Builds the programs on an implementation, with what they need.
@@ -79,8 +69,25 @@ impl<'a> Setup<'a> {
         Ok(())
     }
 
-    /// The server and the client of an implementation that has been built. The floor has none of the latter.
-    pub fn programs(&self, peer: Peer) -> Result<&[Program; 2]> {
+    /// The server of an implementation that has been built.
+    pub fn server(&self, peer: Peer, protection: Protection) -> Result<Program> {
+        let [server, _] = self.programs(peer)?;
+        Ok(match (peer, protection) {
+            // What it is protected by is in a Python of its own, which is there or else comes now.
+            (Peer::Aiocoap, Protection::Oscore) => {
+                let python = vec![peers::secured_aiocoap(self.project)?];
+                python.into_iter().chain(server.iter().skip(1).cloned()).collect()
+            }
+            _ => server.clone(),
+        })
+    }
+
+    /// The client of an implementation that has been built. The floor has none.
+    pub fn client(&self, peer: Peer) -> Result<&Program> {
+        self.programs(peer).map(|[_, client]| client)
+    }
+
+    fn programs(&self, peer: Peer) -> Result<&[Program; 2]> {
         self.programs.get(&peer).context("it has not been built")
     }
 
@@ -108,7 +115,9 @@ impl<'a> Setup<'a> {
     fn californium(&self) -> Result<[Program; 2]> {
         packages::ensure(self.project, &peers::JAVA)?;
         let peer = Peer::Californium;
-        let sources = [self.source(peer, "Server.java"), self.source(peer, "Client.java")];
+        // How credentials of OSCORE are read is what interop has for it.
+        let security = self.project.root.join("interop/californium/Security.java").to_string_lossy().into_owned();
+        let sources = [self.source(peer, "Server.java"), self.source(peer, "Client.java"), security];
         let path = peers::compile_californium(
             self.project,
             &sources.each_ref().map(String::as_str),

@@ -7,6 +7,8 @@ use serde::Serialize;
 use super::load::Load;
 use super::machine::Machine;
 use super::measure::Extent;
+use super::memory::SESSIONS;
+use super::page::Page;
 use super::peer::Peer;
 use super::results::{Doubt, Of, Results};
 use super::sample::Sample;
@@ -37,7 +39,10 @@ enum Column {
     Cpu,
     P50,
     P99,
+    /// Peers that were known.
+    Known,
     PeerBytes,
+    SessionBytes,
 }
 
 const CPU: Of = |sample| sample.cpu_us;
@@ -45,14 +50,19 @@ const RATE: Of = |sample| Some(sample.per_s);
 
 /// The columns of a load's table, ratios first.
 fn columns(load: Load) -> &'static [Column] {
-    use Column::{Cpu, CpuOver, CpuOverPlain, P50, P99, PeerBytes, Rate, RateOver, RateOverFresh, RateOverPlain};
+    use Column::{
+        Cpu, CpuOver, CpuOverPlain, Known, P50, P99, PeerBytes, Rate, RateOver, RateOverFresh, RateOverPlain,
+        SessionBytes,
+    };
     match load {
         Load::Many | Load::Wide | Load::Single => {
             &[CpuOver(Peer::Raw), RateOver(Peer::Raw), RateOver(Peer::Libcoap), Rate, Cpu, P50, P99]
         }
-        Load::Known => &[RateOverFresh, RateOver(Peer::Libcoap), Rate, Cpu, PeerBytes],
+        Load::Known => &[RateOverFresh, RateOver(Peer::Libcoap), Rate, Cpu, Known, PeerBytes],
         Load::Dtls => &[CpuOverPlain, RateOverPlain, RateOver(Peer::Libcoap), Rate, Cpu, P50, P99],
-        Load::Handshakes => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu, P50, P99],
+        // Debian's libcoap has none.
+        Load::Oscore => &[CpuOverPlain, RateOverPlain, RateOver(Peer::Californium), Rate, Cpu, P50, P99],
+        Load::Handshakes => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu, P50, P99, SessionBytes],
         Load::Observed | Load::Blocks => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu],
         Load::OneServer | Load::ManyServers => &[RateOver(Peer::Libcoap), Rate],
     }
@@ -81,7 +91,9 @@ impl Column {
             Self::Cpu => format!("CPU µs/{one}"),
             Self::P50 => "p50 µs".to_owned(),
             Self::P99 => "p99 µs".to_owned(),
+            Self::Known => "peers known".to_owned(),
             Self::PeerBytes => "bytes/peer".to_owned(),
+            Self::SessionBytes => "bytes/session".to_owned(),
         }
     }
 
@@ -99,7 +111,9 @@ impl Column {
             Self::Cpu => digits(of(CPU)),
             Self::P50 => digits(of(|sample| sample.p50_us)),
             Self::P99 => digits(of(|sample| sample.p99_us)),
+            Self::Known => digits(of(|sample| sample.known)),
             Self::PeerBytes => digits(of(|sample| sample.bytes_per_peer)),
+            Self::SessionBytes => digits(of(|sample| sample.bytes_per_session)),
         }
     }
 }
@@ -121,21 +135,28 @@ fn digits(number: Option<f64>) -> String {
     })
 }
 
-/// All tables, each below its title, and what marks mean.
-pub fn text(results: &Results, about: &About) -> String {
-    let mut text = format!("{}\n", told(about));
-    let mut doubts = Vec::new();
-    for load in Load::ALL.into_iter().filter(|&load| results.measured(load).next().is_some()) {
-        // Writing into a text does not fail.
-        let _ = writeln!(text, "### {}\n\n{}", load.title(about.extent.known), table(results, load));
-        doubts.extend(results.measured(load).flat_map(|peer| results.doubts(load, peer)));
+/// What has to be said of a table's columns.
+fn note(load: Load, extent: Extent) -> Option<String> {
+    match load {
+        Load::Known => Some(format!(
+            "For {} s, or until {} were known, each peer asked once. bytes/peer: what is resident for each of them.\n",
+            extent.introducing, extent.known
+        )),
+        Load::Handshakes => Some(format!(
+            "bytes/session: what is resident for each of {SESSIONS} idle sessions; of Californium, what is alive in its heap.\n"
+        )),
+        _ => None,
     }
-    doubts.sort_unstable();
-    doubts.dedup();
-    for doubt in doubts {
-        let _ = writeln!(text, "{} {}\n", doubt.mark(), doubt.meaning());
-    }
-    text
+}
+
+/// All that was measured, for the terminal or a page.
+pub fn page(results: &Results, about: &About) -> Page {
+    let measured = Load::ALL.into_iter().filter(|&load| results.measured(load).next().is_some());
+    let text = |load| match note(load, about.extent) {
+        Some(note) => format!("{}\n{note}", table(results, load)),
+        None => table(results, load),
+    };
+    Page::new(told(about), measured.map(|load| (load, text(load))))
 }
 
 /// How it was measured, in words.

@@ -4,7 +4,7 @@ use super::*;
 
 fn about() -> About {
     let machine = Machine { cores: 2, processor: "a processor".to_owned(), kernel: "6.1".to_owned() };
-    let extent = Extent { rounds: 1, seconds: 2.0, warm_up: 1.0, known: 100 };
+    let extent = Extent { rounds: 1, seconds: 2.0, warm_up: 1.0, known: 100, introducing: 1.0 };
     let versions = vec![(Peer::Raw, "–".to_owned()), (Peer::Conche, "0.1.0".to_owned())];
     About { machine, date: "2026-01-31".to_owned(), extent, versions }
 }
@@ -16,14 +16,15 @@ fn results() -> Results {
     results.add(Load::Many, Peer::Raw, Sample { generator: 0.99, ..sample(200_000.0, 2.0) });
     results.add(Load::Many, Peer::Conche, sample(100_000.0, 5.0));
     results.add(Load::Many, Peer::Libcoap, Sample { foreign: 0.2, ..sample(40_000.0, 20.0) });
-    results.add(Load::Known, Peer::Conche, Sample { bytes_per_peer: Some(456.0), ..sample(90_000.0, 6.0) });
+    let known = Sample { known: Some(44_600.0), bytes_per_peer: Some(456.0), ..sample(90_000.0, 6.0) };
+    results.add(Load::Known, Peer::Conche, known);
     results.add(Load::Blocks, Peer::Conche, sample(150e6, 400.0));
     results
 }
 
 #[test]
 fn ratios_come_first_and_doubts_are_marked_and_told() {
-    let text = text(&results(), &about());
+    let text = page(&results(), &about()).to_string();
     let expected = "\
 | server  | CPU ÷ raw UDP | requests/s ÷ raw UDP | requests/s ÷ libcoap | requests/s | CPU µs/request | p50 µs | p99 µs |
 | ------- | ------------: | -------------------: | -------------------: | ---------: | -------------: | -----: | -----: |
@@ -39,9 +40,37 @@ fn ratios_come_first_and_doubts_are_marked_and_told() {
 #[test]
 fn knowing_many_peers_is_compared_with_knowing_none() {
     let text = table(&results(), Load::Known);
-    let row = text.lines().last().expect("a row");
-    let cells: Vec<_> = row.split('|').map(str::trim).filter(|cell| !cell.is_empty()).collect();
-    assert_eq!(cells, ["conche", "0.90", "–", "90000", "6.00", "456"]);
+    assert_eq!(cells(&text, "conche"), ["0.90", "–", "90000", "6.00", "44600", "456"]);
+    let told = page(&results(), &about()).to_string();
+    assert!(told.contains("\nFor 1 s, or until 100 were known"), "{told}");
+}
+
+#[test]
+fn what_oscore_protects_is_compared_with_what_nothing_does_and_with_californium() {
+    let mut results = results();
+    for (peer, per_s) in [(Peer::Conche, 25_000.0), (Peer::Californium, 10_000.0)] {
+        results.add(Load::Oscore, peer, Sample { per_s, cpu_us: Some(20.0), ..Sample::default() });
+    }
+    let text = table(&results, Load::Oscore);
+    assert!(text.contains("requests/s ÷ Californium") && !text.contains("libcoap"), "{text}");
+    assert_eq!(cells(&text, "conche"), ["4.00", "0.25", "2.50", "25000", "20.0", "–", "–"]);
+    assert_eq!(cells(&text, "Californium"), ["–", "–", "1.00", "10000", "20.0", "–", "–"]);
+}
+
+#[test]
+fn the_memory_of_a_session_stands_beside_how_fast_sessions_open() {
+    let mut results = results();
+    let sample = Sample { per_s: 17_000.0, bytes_per_session: Some(7530.4), ..Sample::default() };
+    results.add(Load::Handshakes, Peer::Conche, sample);
+    let text = page(&results, &about()).to_string();
+    assert_eq!(cells(&text[text.find("sessions/s").expect("the table")..], "conche").last(), Some(&"7530"));
+    assert!(text.contains("\nbytes/session: ") && text.contains(" 2000 idle sessions"), "{text}");
+}
+
+/// What stands behind a name.
+fn cells<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+    let row = text.lines().find_map(|line| line.strip_prefix("| ")?.strip_prefix(name)).expect("a row");
+    row.split('|').map(str::trim).filter(|cell| !cell.is_empty()).collect()
 }
 
 #[test]
@@ -52,7 +81,7 @@ fn blocks_are_told_in_megabytes() {
 
 #[test]
 fn what_was_not_measured_has_no_table() {
-    let text = text(&results(), &about());
+    let text = page(&results(), &about()).to_string();
     assert_eq!(text.matches("### ").count(), 3, "{text}");
 }
 

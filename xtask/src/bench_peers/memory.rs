@@ -1,0 +1,111 @@
+//! What servers take of memory for each peer that they know, and for each session that is open.
+
+use std::net::Ipv4Addr;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::load::Load;
+use super::machine::{self, CLIENT_CORE};
+use super::measure::{self, Extent};
+use super::peer::Peer;
+use super::server::Server;
+use super::setup::{self, Setup};
+
+/// DTLS sessions that are open at the same time.
+pub const SESSIONS: u32 = 2000;
+
+/// Peers come in groups of so many: more at a time than a server's buffer holds would be lost.
+const AT_ONCE: u32 = 200;
+
+/// The address of the loopback network that the first group has; each has one of its own.
+const FIRST_GROUP: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
+
+/// How long sessions are left idle, and when in this time memory is read, from its end.
+const IDLE: Duration = Duration::from_secs(4);
+const READ_BEFORE_END: [Duration; 2] = [Duration::from_millis(500), Duration::from_millis(3000)];
+
+/// How often memory is read.
+const PERIOD: Duration = Duration::from_millis(250);
+
+/// Many of something, and what each takes.
+pub struct Held {
+    pub count: f64,
+    pub bytes_each: f64,
+}
+
+/// Has many peers ask a server once, for so long at most: there are servers that need longer for each, the more they know.
+pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<Held> {
+    let before = machine::resident(server.id())?;
+    let deadline = Instant::now() + Duration::from_secs_f64(extent.introducing);
+    let (each, mut answered) = (AT_ONCE.to_string(), 0);
+    for group in 0..extent.known.div_ceil(AT_ONCE) {
+        if Instant::now() > deadline {
+            break;
+        }
+        // No two of them can have the same port then.
+        let from = Ipv4Addr::from_bits(FIRST_GROUP.to_bits() + group).to_string();
+        // Who is not answered in time is not known, and holds up nobody.
+        let arguments = ["--endpoints", &each, "--requests", &each, "--bind", &from, "--timeout", "10s"];
+        answered += measure::generate(setup, server, Load::Known, &arguments, 0.0)?.0.answered;
+    }
+    let count = answered.max(1) as f64;
+    Ok(Held { count, bytes_each: (machine::resident(server.id())? - before) / count })
+}
+
+/// Opens sessions, and leaves them idle: a request each tenth of a second is for all of them.
+pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<Held> {
+    let before = used(setup, server)?;
+    let (endpoints, duration) = (SESSIONS.to_string(), format!("{}s", IDLE.as_secs()));
+    let arguments = ["--endpoints", &endpoints, "--rate", "10", "--duration", &duration];
+    let mut load = measure::generator(setup, server, Load::Handshakes, &arguments)?;
+    let mut read = Vec::new();
+    while load.0.try_wait()?.is_none() {
+        std::thread::sleep(PERIOD);
+        read.push((Instant::now(), used(setup, server)?));
+    }
+    let (report, ended) = (measure::report(&mut load)?, Instant::now());
+    let is_idle = |at: &Instant| {
+        let [least, most] = READ_BEFORE_END;
+        (least..most).contains(&ended.duration_since(*at))
+    };
+    // What came last is long after the last handshake.
+    let (_, after) = read.into_iter().rfind(|(at, _)| is_idle(at)).context("no memory was read in time")?;
+    match report.sessions() {
+        count if count < u64::from(SESSIONS) => bail!("of {SESSIONS} sessions {count} are open"),
+        count => Ok(Held { count: count as f64, bytes_each: (after - before) / count as f64 }),
+    }
+}
+
+/// Bytes that a server uses: what is resident, or, where a collector of garbage lets that grow as it likes, what is alive in its heap.
+fn used(setup: &Setup<'_>, server: &Server) -> Result<f64> {
+    if server.peer != Peer::Californium {
+        return machine::resident(server.id());
+    }
+    let asked = [server.id().to_string(), "GC.class_histogram".to_owned()];
+    let outputs = [Stdio::piped(), setup.errors("jcmd")?.into()];
+    let output = setup::start(&["jcmd".to_owned()], CLIENT_CORE, &asked, outputs)?.wait_with_output()?;
+    alive(&String::from_utf8_lossy(&output.stdout))
+        .context("jcmd does not say how many bytes are alive; its log in target/bench-peers may")
+}
+
+/// The sum of bytes in the last line of a histogram.
+fn alive(histogram: &str) -> Option<f64> {
+    let total = histogram.lines().rev().find_map(|line| line.trim().strip_prefix("Total"))?;
+    total.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_alive_stands_at_the_end_of_a_histogram() {
+        let histogram = "1234:\n num     #instances         #bytes  class name (module)\n\
+            -------------------------------------------------------\n   1:         23144        1986400  [B (java.base@17.0.18)\n\
+            Total        100871        6049640\n";
+        assert_eq!(alive(histogram), Some(6_049_640.0));
+        assert_eq!(alive("1234:\njava.io.IOException: no such process"), None);
+    }
+}

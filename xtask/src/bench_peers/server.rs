@@ -1,0 +1,131 @@
+//! A server that is measured: its start, until it answers.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use super::credentials::Credentials;
+use super::load::{DESTINATIONS, Protection};
+use super::machine::{CLIENT_CORE, SERVER_CORE};
+use super::peer::Peer;
+use super::setup::{self, Setup};
+use crate::peers::Process;
+
+/// How long one may take until it answers.
+const START: Duration = Duration::from_secs(60);
+
+/// A server that answers.
+pub struct Server {
+    process: Process,
+    pub peer: Peer,
+    pub address: SocketAddr,
+    pub protection: Protection,
+    /// What whoever asks it has.
+    pub credentials: Credentials,
+}
+
+impl Server {
+    /// Starts one, and waits until it answers. The number is what its programs take beside a port: of the floor how many ports
+    /// there are, of others the interval of `/tick`.
+    pub fn start(setup: &Setup<'_>, peer: Peer, number: u32, protection: Protection) -> Result<Self> {
+        let program = setup.server(peer, protection)?;
+        let credentials = setup.credentials(protection)?;
+        let port = free_port(if peer == Peer::Raw { number } else { 1 })?;
+        let arguments = [vec![port.to_string(), number.to_string()], credentials.of_server()].concat();
+        let outputs = [Stdio::null(), setup.errors(peer.word())?.into()];
+        let process = Process(setup::start(&program, SERVER_CORE, &arguments, outputs)?);
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        let mut server = Self { process, peer, address, protection, credentials };
+        match protection {
+            Protection::Psk => server.wait_for_sessions(setup)?,
+            // It answers what is not protected as well.
+            Protection::Plain | Protection::Oscore => server.wait()?,
+        }
+        Ok(server)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.0.id()
+    }
+
+    /// What it has of this path.
+    pub fn uri(&self, path: &str) -> String {
+        let scheme = if self.protection == Protection::Psk { "coaps" } else { "coap" };
+        format!("{scheme}://{}{path}", self.address)
+    }
+
+    /// Asks it through sessions until it answers.
+    fn wait_for_sessions(&mut self, setup: &Setup<'_>) -> Result<()> {
+        let asked = ["get", &self.uri("/test"), "--quiet", "--timeout", "1"].map(str::to_owned);
+        let arguments = [asked.to_vec(), self.credentials.of_session()].concat();
+        let deadline = Instant::now() + START;
+        while Instant::now() < deadline {
+            self.check()?;
+            let outputs = [Stdio::null(), setup.errors("generator")?.into()];
+            if setup::start(&[setup.generator()], CLIENT_CORE, &arguments, outputs)?.wait()?.success() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        bail!("the server does not answer through sessions");
+    }
+
+    /// It still runs.
+    fn check(&mut self) -> Result<()> {
+        match self.process.0.try_wait()? {
+            Some(status) => bail!("the server has ended with {status}; its log in target/bench-peers says why"),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks it until it answers.
+    fn wait(&mut self) -> Result<()> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.set_read_timeout(Some(Duration::from_millis(100)))?;
+        let deadline = Instant::now() + START;
+        for id in 0..=u8::MAX {
+            if Instant::now() > deadline {
+                break;
+            }
+            self.check()?;
+            // A Confirmable GET of /test with a message ID of its own.
+            let request = [&[0x41, 1, 0xbe, id, id, 0xb4], &b"test"[..]].concat();
+            let mut answer = [0; 1500];
+            // Until it listens, an error says so at once.
+            let came = socket.send_to(&request, self.address).and_then(|_| socket.recv(&mut answer));
+            match came {
+                Ok(length) if length > 60 && answer[1] == 0x45 => return Ok(()),
+                Ok(_) => bail!("the server answers GET /test with {:?}", &answer[..4]),
+                Err(_) => std::thread::sleep(Duration::from_millis(100)),
+            }
+        }
+        bail!("the server does not answer");
+    }
+}
+
+/// The first of so many ports that nobody has.
+fn free_port(ports: u32) -> Result<u16> {
+    for _ in 0..100 {
+        let first = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let others = (0..ports.max(1)).map(|at| u16::try_from(u32::from(first) + at).ok());
+        if others.into_iter().all(|port| port.is_some_and(|port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok()))
+        {
+            return Ok(first);
+        }
+    }
+    bail!("there are no {DESTINATIONS} free ports in a row")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_in_a_row_are_free() {
+        let first = free_port(DESTINATIONS).expect("ports");
+        let last = first + u16::try_from(DESTINATIONS).expect("few") - 1;
+        assert!(UdpSocket::bind((Ipv4Addr::LOCALHOST, last)).is_ok());
+    }
+}
