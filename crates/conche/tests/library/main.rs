@@ -19,6 +19,8 @@ mod edhoc;
 #[cfg(feature = "edhoc")]
 mod edhoc_aiocoap;
 mod event_log;
+#[cfg(all(feature = "dtls", feature = "oscore", unix))]
+mod fuzz_replay;
 mod large_bodies;
 mod loopback;
 mod metrics;
