@@ -1,5 +1,7 @@
 //! One UDP socket: its datagrams, what is known of each, and the ICMP errors of what was sent.
 
+mod errors;
+
 use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
@@ -18,6 +20,8 @@ use tokio::time::timeout;
 use super::linux;
 use super::outbox::Outbox;
 use super::{Address, Role};
+pub(crate) use errors::is_unreachable;
+pub(super) use errors::{is_about_a_peer, is_passing};
 
 /// Room for bursts, as far as the operating system grants it. Its usual 208 KiB hold only about 300 small datagrams,
 /// since each is charged with the kernel's own overhead.
@@ -431,38 +435,6 @@ fn share_address(socket: &socket2::Socket) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn share_address(_: &socket2::Socket) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux spreads the clients of an address over several sockets"))
-}
-
-/// The network has no way to the peer, as opposed to something that is wrong with the datagram or the socket.
-pub(crate) fn is_unreachable(error: &io::Error) -> bool {
-    use io::ErrorKind as Kind;
-    matches!(
-        error.kind(),
-        Kind::ConnectionRefused | Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::NetworkDown
-    )
-}
-
-/// The error says something of a datagram that was sent to some peer before, and nothing of the socket.
-pub(super) fn is_about_a_peer(error: &io::Error) -> bool {
-    #[cfg(target_os = "linux")]
-    if linux::is_of_icmp(error) {
-        return true;
-    }
-    is_unreachable(error) || error.kind() == io::ErrorKind::ConnectionReset
-}
-
-/// The datagram is lost as any may be: the next copy may leave.
-pub(super) fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind as Kind;
-    // Refused and reset are errors of earlier datagrams, whatever is sent now.
-    if matches!(error.kind(), Kind::ConnectionRefused | Kind::ConnectionReset | Kind::WouldBlock | Kind::Interrupted) {
-        return true;
-    }
-    #[cfg(target_os = "linux")]
-    if linux::is_passing(error) {
-        return true;
-    }
-    error.kind() == Kind::OutOfMemory
 }
 
 #[cfg(all(test, target_os = "linux"))]
