@@ -12,12 +12,13 @@ use std::time::Duration;
 use conche_proto::{Datagram, Ecn, Transmit};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef};
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
+#[cfg(not(target_os = "linux"))]
+use tokio::net::UdpSocket as Descriptor;
 use tokio::task::consume_budget;
 use tokio::time::timeout;
 
 #[cfg(target_os = "linux")]
-use super::linux;
+use super::linux::{self, Descriptor};
 use super::outbox::Outbox;
 use super::{Address, Role};
 pub(crate) use errors::is_unreachable;
@@ -89,7 +90,7 @@ impl Binding {
 
 #[derive(Debug)]
 pub(crate) struct Socket {
-    io: UdpSocket,
+    io: Descriptor,
     local: SocketAddr,
     reaches_v4: bool,
     /// The operating system's buffer was full when the last datagram was to be sent, and stayed so.
@@ -199,7 +200,7 @@ impl Socket {
         Ok(Self {
             #[cfg(target_os = "linux")]
             sender: linux::Sender::new(&socket),
-            io: UdpSocket::from_std(socket.into())?,
+            io: Descriptor::from_std(socket.into())?,
             local,
             reaches_v4,
             is_stuck: false,
@@ -360,11 +361,11 @@ impl Socket {
             if alike > 1 {
                 let datagrams =
                     (first..first + alike).map(|index| (outbox.datagram(index), outbox.departure(index).to));
-                return io.try_io(Interest::WRITABLE, || sender.send_several(io, datagrams, &departure));
+                return sender.send_several(io, datagrams, &departure);
             }
             if departure.local.is_some() || departure.ecn != Ecn::NotCapable {
                 let datagram = outbox.datagram(first);
-                return io.try_io(Interest::WRITABLE, || linux::send(io, datagram, &departure)).map(|()| 1);
+                return linux::send(io, datagram, &departure).map(|()| 1);
             }
         }
         self.io.try_send_to(outbox.datagram(first), departure.to).map(|_| 1)

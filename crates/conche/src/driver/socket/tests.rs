@@ -315,3 +315,10 @@ async fn a_datagram_for_a_group_is_told_apart() {
         assert_eq!((arrival.multicast, arrival.local), (multicast, (!multicast).then(|| loopback.into())));
     }
 }
+
+#[tokio::test]
+async fn a_socket_without_room_to_send_waits_until_there_is_some() {
+    let socket = open("127.0.0.1:0");
+    // There is; the kernel says so as soon as it is asked.
+    socket.io.writable().await.expect("it works");
+}
