@@ -13,7 +13,7 @@ use std::time::Duration;
 use conche_proto::Survey;
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, RequestId, Stats};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::Address;
 use super::feed::{Feed, News, Teller};
@@ -21,6 +21,7 @@ use super::reply::{Awaited, Replies, Reply};
 use super::scarcity::Scarcity;
 use super::secured::Opened;
 use super::turns::{Busy, Patience, Place, Turns};
+use crate::bell::Bell;
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
@@ -463,18 +464,18 @@ pub(super) enum Farewell {
 #[derive(Debug, Default)]
 pub(super) struct Cancelled {
     tickets: Mutex<Vec<(u64, Farewell)>>,
-    some: Notify,
+    some: Bell,
 }
 
 impl Cancelled {
     fn add(&self, ticket: u64, farewell: Farewell) {
         self.tickets.lock().unwrap_or_else(PoisonError::into_inner).push((ticket, farewell));
-        self.some.notify_one();
+        self.some.ring();
     }
 
     /// Waits until there may be some.
     pub(super) async fn some(&self) {
-        self.some.notified().await;
+        self.some.rung().await;
     }
 
     pub(super) fn take(&self) -> Vec<(u64, Farewell)> {
