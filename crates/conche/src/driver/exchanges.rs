@@ -1,6 +1,5 @@
 //! Exchanges that somebody waits for.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -11,15 +10,16 @@ use tracing::{Level, Span, debug, enabled};
 
 use super::Address;
 use super::handle::{ExchangeError, Outcome, Told};
+use super::numbered::Numbered;
 use super::reply::Reply;
 use super::turns::Place;
 
 /// All exchanges of a driver that somebody waits for.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
-    waiting: HashMap<ExchangeId, Waiting>,
+    waiting: Numbered<ExchangeId, Waiting>,
     /// By what the one who waits calls them.
-    tickets: HashMap<u64, ExchangeId>,
+    tickets: Numbered<u64, ExchangeId>,
 }
 
 /// Somebody waits for the end of an exchange.

@@ -255,8 +255,8 @@ impl Handle {
     }
 
     /// Few message IDs are left toward a destination, and what has none waits for minutes.
-    pub(crate) fn is_short_of_ids(&self, to: Address) -> bool {
-        self.shared.scarcity.is_of(to)
+    pub(crate) fn is_short_of_ids(&self, to: SocketAddr) -> bool {
+        self.shared.scarcity.has_some() && self.reach(to).is_some_and(|to| self.shared.scarcity.is_of(to))
     }
 
     /// Joins the line of a destination.
@@ -265,16 +265,16 @@ impl Handle {
     }
 
     /// Opens an exchange whose turn it is. Dropping the future cancels it.
-    pub(crate) fn open(&self, place: Place, what: Opening) -> Exchange {
+    pub(crate) fn open(self, place: Place, what: Opening) -> Exchange {
         self.begin(|ticket, outcome| Command::Open(Asked { what, ticket, place, outcome }))
     }
 
-    fn begin(&self, command: impl FnOnce(u64, Reply) -> Command) -> Exchange {
+    fn begin(self, command: impl FnOnce(u64, Reply) -> Command) -> Exchange {
         let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
         let (outcome, receiver) = self.shared.replies.open();
         // If the driver is gone, so is the sender of the outcome.
         let _ = self.commands.send(command(ticket, outcome));
-        Exchange { ticket, receiver, over: false, handle: self.clone() }
+        Exchange { ticket, receiver, over: false, handle: self }
     }
 
     /// The session with a server of this name, which is opened if there is none; `None` if the driver is gone.
@@ -432,7 +432,8 @@ impl Subscription {
     pub(crate) fn end(mut self) -> Exchange {
         // The driver may see what is cancelled before it sees the command.
         self.farewell = None;
-        self.handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
+        let handle = self.handle.clone();
+        handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
     }
 
     /// Ends it without a word: the server's next notification is rejected with a Reset.

@@ -17,6 +17,7 @@ mod handle;
 mod keeping;
 #[cfg(target_os = "linux")]
 mod linux;
+mod numbered;
 mod observed;
 mod observing;
 mod outbox;
