@@ -20,6 +20,8 @@ pub(super) struct Exchanges {
     waiting: Numbered<ExchangeId, Waiting>,
     /// By what the one who waits calls them.
     tickets: Numbered<u64, ExchangeId>,
+    /// Somebody was told an end since this was asked last.
+    told: bool,
 }
 
 /// Somebody waits for the end of an exchange.
@@ -43,6 +45,11 @@ impl Exchanges {
     pub(super) fn insert(&mut self, exchange: ExchangeId, waiting: Waiting) {
         self.tickets.insert(waiting.ticket, exchange);
         self.waiting.insert(exchange, waiting);
+    }
+
+    /// Whether somebody was told an end since this was asked last.
+    pub(super) fn someone_was_told(&mut self) -> bool {
+        std::mem::take(&mut self.told)
     }
 
     /// Nobody waits for it any more.
@@ -75,6 +82,7 @@ impl Exchanges {
         });
         drop(waiting.responses);
         drop(waiting.told);
+        self.told = true;
         // If the receiver is gone, the cancellation is on its way and comes too late.
         waiting.outcome.send(outcome(waiting.peer));
     }

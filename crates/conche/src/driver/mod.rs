@@ -219,6 +219,9 @@ impl<C: SharedController> Driver<C> {
         tokio::pin!(timer);
         loop {
             let mut due = self.drain().await;
+            if self.obey_those_told().await {
+                due = self.drain().await;
+            }
             if self.closing.is_some() {
                 if self.say_farewell() {
                     due = self.drain().await;
@@ -296,8 +299,12 @@ impl<C: SharedController> Driver<C> {
                     }
                 }
                 Output::Wait(due) if self.outgoing.is_empty() => return due,
-                // With an error, or by now, there may be more to do.
-                Output::Wait(_) => self.send_all().await,
+                Output::Wait(due) => {
+                    // With an error, or by now, there may be more to do.
+                    if self.send_all().await && due.is_none_or(|due| due > self.now) {
+                        return due;
+                    }
+                }
             }
         }
     }
@@ -310,9 +317,9 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Sends all that is to leave. One that cannot be sent holds up none of the others.
-    async fn send_all(&mut self) {
-        let mut next = 0;
+    /// Sends all that is to leave, and tells whether all of it has left. One that cannot be sent holds up none of the others.
+    async fn send_all(&mut self) -> bool {
+        let (mut next, mut all_left) = (0, true);
         while next < self.outgoing.len() {
             let sent = self.socket.send(&self.outgoing, next).await;
             if self.socket.has_waited() {
@@ -328,11 +335,13 @@ impl<C: SharedController> Driver<C> {
                 Err(error) => {
                     self.has_left(next, Err(error));
                     next += 1;
+                    all_left = false;
                 }
             }
         }
         self.outgoing.clear();
         self.now = self.clock.now();
+        all_left
     }
 
     /// A datagram has left, or could not be sent.
