@@ -52,6 +52,11 @@ impl Exchanges {
         std::mem::take(&mut self.told)
     }
 
+    /// Nobody waits for any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Nobody waits for it any more.
     pub(super) fn cancel(&mut self, ticket: u64) -> Option<ExchangeId> {
         let exchange = self.tickets.remove(&ticket)?;

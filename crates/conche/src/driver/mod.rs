@@ -12,6 +12,7 @@ mod closing;
 mod commands;
 mod company;
 mod exchanges;
+mod expecting;
 mod feed;
 mod handle;
 mod keeping;
@@ -69,6 +70,7 @@ use bodies::Bodies;
 use clock::Clock;
 use closing::Closing;
 use exchanges::Exchanges;
+use expecting::Expecting;
 use handle::{Cancelled, Command};
 use keeping::Keeping;
 use observed::Topics;
@@ -106,6 +108,7 @@ pub(crate) struct Driver<C: SharedController> {
     turns: Arc<Turns>,
     scarcity: Arc<Scarcity>,
     exchanges: Exchanges,
+    expecting: Expecting,
     observations: Observations,
     topics: Topics,
     bodies: Bodies,
@@ -136,6 +139,8 @@ pub(crate) struct Start {
     pub(crate) waiting: Waiting,
     /// ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
+    /// For how long answers are looked for without sleeping.
+    pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
     /// Which peers of the endpoint are of one path.
     pub(crate) sharing: Arc<Sharing>,
@@ -187,6 +192,7 @@ impl<C: SharedController> Driver<C> {
             turns,
             scarcity,
             exchanges: Exchanges::default(),
+            expecting: Expecting::new(start.busy_poll),
             observations: Observations::default(),
             topics,
             bodies,
@@ -238,8 +244,9 @@ impl<C: SharedController> Driver<C> {
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
             }
+            let looks_until = self.looks_until();
             tokio::select! {
-                ready = self.socket.ready() => self.receive(ready).await,
+                ready = self.socket.ready(&mut self.incoming, looks_until) => self.receive(ready).await,
                 command = self.commands.recv() => match command {
                     Some(command) => self.obey_all(command).await,
                     None => {
@@ -314,6 +321,7 @@ impl<C: SharedController> Driver<C> {
         if let Some(exchange) = transmit.exchange {
             let rto = || self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
             self.exchanges.departs(exchange, transmit, rto);
+            self.expect_answer(&transmit.to);
         }
     }
 

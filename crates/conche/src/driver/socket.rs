@@ -8,6 +8,12 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+};
 
 use conche_proto::{Datagram, Ecn, Transmit};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef};
@@ -249,12 +255,37 @@ impl Socket {
         std::mem::take(&mut self.has_waited)
     }
 
-    /// Waits until there may be something to receive.
-    pub(super) async fn ready(&self) -> io::Result<()> {
+    /// Waits until there may be something to receive. Until `looks_until` it does not sleep for that: whenever other tasks have had a
+    /// turn, it has a look, and puts what has come into the buffer. Only on Linux.
+    #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "it sleeps there"))]
+    pub(super) async fn ready(&mut self, buffer: &mut [u8], looks_until: Option<std::time::Instant>) -> io::Result<()> {
         if !self.arrived.is_empty() {
             return Ok(());
         }
-        self.io.ready(Interest::READABLE.add(Interest::ERROR)).await.map(drop)
+        let interest = Interest::READABLE.add(Interest::ERROR);
+        #[cfg(target_os = "linux")]
+        if let Some(until) = looks_until {
+            let Self { io, control, arrived, .. } = self;
+            let io = &*io;
+            let mut ready = pin!(io.ready(interest));
+            return poll_fn(|context| {
+                if let Poll::Ready(ready) = ready.as_mut().poll(context) {
+                    return Poll::Ready(ready);
+                }
+                match linux::receive(io, buffer, control, arrived) {
+                    Ok(()) => return Poll::Ready(Ok(())),
+                    // Of what is about a peer the error queue tells more, and that it has something.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock || is_about_a_peer(&error) => {}
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+                if std::time::Instant::now() < until {
+                    context.waker().wake_by_ref();
+                }
+                Poll::Pending
+            })
+            .await;
+        }
+        self.io.ready(interest).await.map(drop)
     }
 
     /// What has arrived, without waiting. Several datagrams may come into the buffer with one of them, which are the next
