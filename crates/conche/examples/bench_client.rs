@@ -1,4 +1,5 @@
-//! The client that `cargo xtask bench-peers` has conche be; its arguments and its answer are in bench/peers/README.md.
+//! The client that `cargo xtask bench-peers` has conche be; its arguments and its answer are in bench/peers/README.md; behind them may be the
+//! microseconds of `busy_poll`.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,13 +12,14 @@ use tokio::time::sleep;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [port, destinations, warm_up, seconds] = &arguments[..] else {
+    let [port, destinations, warm_up, seconds, busy_poll @ ..] = &arguments[..] else {
         return Err("a port, a number of destinations, and two times are expected".into());
     };
+    let busy_poll = busy_poll.first().map_or(Ok(0), |microseconds| microseconds.parse())?;
     let (port, destinations): (u16, u16) = (port.parse()?, destinations.parse()?);
     let (warm_up, seconds) =
         (warm_up.parse().map(Duration::from_secs_f64)?, seconds.parse().map(Duration::from_secs_f64)?);
-    let client = Client::new();
+    let client = Client::builder().busy_poll(Duration::from_micros(busy_poll)).build()?;
     let answered = Arc::new(AtomicU64::new(0));
     for destination in 0..destinations {
         let uri: Uri =

@@ -126,6 +126,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bell;
 pub mod body;
 mod builder;
 pub mod client;

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 /// Values for address prefixes, of which the longest decides.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefixes<T> {
-    /// Longest first.
+    /// Those of IPv4 first, and the longest.
     entries: Vec<(IpNet, T)>,
 }
 
@@ -25,7 +25,7 @@ impl<T> Prefixes<T> {
         let prefix = prefix.trunc();
         self.entries.retain(|(other, _)| *other != prefix);
         self.entries.push((prefix, value));
-        self.entries.sort_by_key(|(prefix, _)| Reverse(prefix.prefix_len()));
+        self.entries.sort_by_key(|(prefix, _)| (prefix.network().is_ipv6(), Reverse(prefix.prefix_len())));
     }
 
     /// The value of the longest prefix that has this address, which is no IPv4-mapped one.

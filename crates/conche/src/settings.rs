@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use conche_proto::cc::temper::Temper;
 use conche_proto::cc::{AnyController, Controller};
@@ -44,6 +45,8 @@ pub(crate) struct Settings<C = AnyController> {
     pub(crate) groups: Vec<(IpAddr, u32)>,
     /// ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
+    /// For how long a client looks for answers without sleeping.
+    pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
     /// What is secured, and by what.
     pub(crate) security: Security,
@@ -88,6 +91,7 @@ impl Default for Settings {
             interface: None,
             groups: Vec::new(),
             retry_unreachable: false,
+            busy_poll: Duration::ZERO,
             watchers: Watchers::default(),
             security: Security::default(),
             #[cfg(feature = "oscore")]
@@ -101,8 +105,8 @@ impl Default for Settings {
 impl<C> Settings<C> {
     /// The same settings with a controller of another type; those for prefixes are forgotten.
     pub(crate) fn with_controller<D>(self, controller: D) -> Settings<D> {
-        let Self { config, sharing, store, waiting, interface, groups, retry_unreachable, watchers, security, .. } =
-            self;
+        let Self { config, sharing, store, waiting, interface, groups, security, .. } = self;
+        let (retry_unreachable, busy_poll, watchers) = (self.retry_unreachable, self.busy_poll, self.watchers);
         let prefixes = Prefixes::default();
         Settings {
             config,
@@ -114,6 +118,7 @@ impl<C> Settings<C> {
             interface,
             groups,
             retry_unreachable,
+            busy_poll,
             watchers,
             security,
             #[cfg(feature = "oscore")]
@@ -246,6 +251,7 @@ impl<C: SharedController> Settings<C> {
             handlers,
             waiting: self.waiting,
             retry_unreachable: self.retry_unreachable,
+            busy_poll: self.busy_poll,
             watchers: self.watchers.clone(),
             protecting,
             store: self.store.clone().filter(|_| sharing.on),

@@ -9,7 +9,7 @@ pub use error::UriError;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -105,6 +105,14 @@ impl Uri {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.0.port
+    }
+
+    /// Where to, if its host is an address.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self.host() {
+            Host::Address(address) => Some(SocketAddr::new(*address, self.port())),
+            _ => None,
+        }
     }
 
     /// The path: no segment for `/`, an empty last one for a trailing slash.

@@ -21,8 +21,8 @@ use super::{Arena, NIL};
 /// Buckets for each entry.
 const BUCKETS: usize = 2;
 
-/// Buckets that an index keeps when it is empty.
-const KEPT: usize = 64;
+/// Buckets that an index keeps when it is empty: 5 KiB, so that hundreds of entries that come and go together do not have it grow each time.
+const KEPT: usize = 1024;
 
 /// What is in a bucket: nothing, more than one entry, or one whose hash has this byte otherwise.
 const NOTHING: u8 = 0;

@@ -38,7 +38,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::driver::{Address, Exchange, ExchangeError, Handle, Opening, Outcome, Patience, Place};
 use crate::security::HandshakeError;
 use crate::settings::{Settings, SharedController};
-use crate::uri::{Host, Uri, UriError};
+use crate::uri::{Uri, UriError};
 use cache::Cache;
 use sockets::Sockets;
 
@@ -268,21 +268,23 @@ impl Client {
         let Way { to, deadline, patience, .. } = *way;
         let (handle, mut address) = self.sockets.toward(to)?;
         if let Some(name) = way.name {
-            address = session(&handle, address, name, way).await?;
+            // Of many that wait few do so for this, or for their turn, and all would have its memory.
+            address = Box::pin(session(&handle, address, name, way)).await?;
         }
         let mut place = handle.join(address, patience)?;
         let mut waited = Duration::ZERO;
         if !place.is_next() {
             let start = Instant::now();
-            wait_for_turn(&mut place, to, deadline, handle.queue_lifetime()).await?;
+            Box::pin(wait_for_turn(&mut place, to, deadline, handle.queue_lifetime())).await?;
             waited = start.elapsed();
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let body_limit = handle.body_limit();
         Ok(Begun {
             exchange: handle.open(place, what(left)),
             to,
             waited,
-            body_limit: handle.body_limit(),
+            body_limit,
             #[cfg(feature = "edhoc")]
             _turn: turn,
         })
@@ -366,8 +368,7 @@ async fn session(handle: &Handle, address: Address, name: &Arc<str>, way: &Way<'
 
 /// The addresses that a URI's host has, in the order of preference that the operating system gives them.
 async fn resolve(uri: &Uri) -> Result<impl Iterator<Item = SocketAddr> + use<>, Error> {
-    if let Host::Address(address) = uri.host() {
-        let only = SocketAddr::new(*address, uri.port());
+    if let Some(only) = uri.address() {
         return Ok(Some(only).into_iter().chain(Vec::new()));
     }
     let host = uri.host().to_string();

@@ -48,10 +48,17 @@ impl Ready {
 
     /// Sends it, unless the cache has the response.
     pub(super) async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
+        match self.client.cache {
+            None => self.ask(to, &self.body).await,
+            // Of many that wait few have a cache, and all would have its memory.
+            Some(_) => Box::pin(self.send_by_cache(to)).await,
+        }
+    }
+
+    async fn send_by_cache(&self, to: SocketAddr) -> Result<Response, Error> {
         match self.passage(to) {
             Passage::Aside => self.ask(to, &self.body).await,
-            // Of many that wait few have a cache.
-            Passage::Read(read) => Box::pin(self.read(to, read)).await,
+            Passage::Read(read) => self.read(to, read).await,
             Passage::Change(change) => {
                 let response = self.ask(to, &self.body).await?;
                 change.answered(&response);
@@ -93,12 +100,23 @@ impl Ready {
 
     /// Sends it with these options, and once more with the Echo value that the server asks for, if it does (RFC 9175 §2.3).
     async fn ask(&self, to: SocketAddr, body: &Body) -> Result<Response, Error> {
-        let mut response = self.exchange(to, body.clone()).await?;
-        for _ in 0..CHALLENGES {
-            let Some(body) = challenged(body, &response)? else { break };
-            response = self.exchange(to, body).await?;
+        let response = self.exchange(to, body.clone()).await?;
+        match challenged(body, &response)? {
+            None => Ok(response),
+            // Few servers ask, and few requests are asked.
+            Some(with_echo) => Box::pin(self.ask_again(to, body, with_echo)).await,
         }
-        Ok(response)
+    }
+
+    async fn ask_again(&self, to: SocketAddr, body: &Body, mut with_echo: Body) -> Result<Response, Error> {
+        for _ in 1..CHALLENGES {
+            let response = self.exchange(to, with_echo).await?;
+            match challenged(body, &response)? {
+                None => return Ok(response),
+                Some(anew) => with_echo = anew,
+            }
+        }
+        self.exchange(to, with_echo).await
     }
 
     /// The same for the registration of an observation.
@@ -116,7 +134,15 @@ impl Ready {
     }
 
     pub(super) async fn exchange(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
-        for _ in 0..self.name.iter().len() * SESSIONS {
+        if self.name.is_some() {
+            return Box::pin(self.exchange_in_session(to, body)).await;
+        }
+        let request = |timeout| Opening::Request(self.request(body, timeout));
+        response(to, self.client.open(&self.way(to), request).await?)
+    }
+
+    async fn exchange_in_session(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
+        for _ in 0..SESSIONS {
             let request = |timeout| Opening::Request(self.request(body.clone(), timeout));
             match self.client.open(&self.way(to), request).await {
                 // Its session was over before its turn came.

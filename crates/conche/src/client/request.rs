@@ -265,12 +265,17 @@ impl RequestBuilder {
     /// The options are encoded now: they take less memory so, as many may wait.
     fn send_with(self, patience: Patience) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         let timeout = self.timeout;
-        let ready = self.ready(patience);
+        let mut ready = self.ready(patience);
         async move {
-            let (mut ready, uri) = ready?;
-            // The time runs as soon as it is awaited.
-            ready.deadline = end_of(timeout);
-            first_that_answers(&ready, &uri, |address| ready.send(address)).await
+            match ready {
+                Ok((ref mut ready, ref uri)) => {
+                    // The time runs as soon as it is awaited.
+                    ready.deadline = end_of(timeout);
+                    let ready = &*ready;
+                    first_that_answers(ready, uri, |address| ready.send(address)).await
+                }
+                Err(error) => Err(error),
+            }
         }
     }
 
@@ -308,12 +313,21 @@ pub(super) async fn first_that_answers<T, F: Future<Output = Result<T, Error>>>(
     uri: &Uri,
     attempt: impl Fn(SocketAddr) -> F,
 ) -> Result<T, Error> {
+    match uri.address() {
+        Some(only) => attempt(no_group(only)?).await,
+        // Of many that wait few do so for a name's addresses, and all would have the memory of that.
+        None => Box::pin(first_of_name(ready, uri, attempt)).await,
+    }
+}
+
+async fn first_of_name<T, F: Future<Output = Result<T, Error>>>(
+    ready: &Ready,
+    uri: &Uri,
+    attempt: impl Fn(SocketAddr) -> F,
+) -> Result<T, Error> {
     let mut failure = None;
     for address in resolve_until(ready.deadline, uri).await? {
-        if is_group(address) {
-            return Err(Error::Group { peer: address });
-        }
-        match attempt(address).await {
+        match attempt(no_group(address)?).await {
             Err(error) if error.is_worth_another_address() => failure = Some(error),
             ended => return ended,
         }
@@ -376,6 +390,11 @@ impl Registered {
             cache.notified((self.ready.cached(self.address), *method, body), response, received);
         }
     }
+}
+
+/// An address at which one listens.
+pub(super) fn no_group(address: SocketAddr) -> Result<SocketAddr, Error> {
+    if is_group(address) { Err(Error::Group { peer: address }) } else { Ok(address) }
 }
 
 /// Many may listen at this address.

@@ -118,7 +118,11 @@ impl Slot {
         let mut open = self.lock();
         let Open { handles, others } = &mut *open;
         let (count, before) = (handles.len(), others.get(&to).copied().unwrap_or_default());
-        let has_ids = |handle: &Handle| handle.reach(to).is_none_or(|address| !handle.is_short_of_ids(address));
+        let has_ids = |handle: &Handle| !handle.is_short_of_ids(to);
+        // As a rule it goes on as it did.
+        if let Some(handle) = handles.get(before).filter(|handle| has_ids(handle) && !handle.is_stopped()) {
+            return Ok(handle.clone());
+        }
         let mut in_turn = (before..count).chain(0..before.min(count));
         let chosen = match in_turn.find(|index| handles.get(*index).is_some_and(has_ids)) {
             // It waits, where it was first.

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::cache::Passage;
 use super::ready::{CHALLENGES, Ready, challenged, response};
-use super::request::{RequestBuilder, first_that_answers, is_group, resolve_until};
+use super::request::{RequestBuilder, first_that_answers, no_group, resolve_until};
 use super::{Begun, Error, Response};
 use crate::body::{BoxError, Piece, Source};
 use crate::driver::{Opening, Patience, Told};
@@ -259,10 +259,7 @@ impl RequestBuilder {
         let mut upload = Upload::of(Source::new(payload), size, streamed).await?;
         let mut failure = None;
         for to in resolve_until(ready.deadline, &uri).await? {
-            if is_group(to) {
-                return Err(Error::Group { peer: to });
-            }
-            match ready.upload(to, &mut upload).await {
+            match ready.upload(no_group(to)?, &mut upload).await {
                 Ok((response, rest)) => {
                     if let Passage::Change(change) = ready.passage(to) {
                         change.answered(&response);

@@ -26,11 +26,14 @@ impl Address {
     }
 
     /// The address as users know it: one of IPv4 looks like one.
+    #[inline]
     pub(crate) fn canonical(self) -> SocketAddr {
-        match self.socket_addr() {
-            SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some() => (v6.ip().to_canonical(), v6.port()).into(),
-            address => address,
-        }
+        let address = self.socket_addr();
+        let mapped = match address {
+            SocketAddr::V6(v6) => v6.ip().to_ipv4_mapped(),
+            SocketAddr::V4(_) => None,
+        };
+        mapped.map_or(address, |v4| (v4, address.port()).into())
     }
 
     /// This session with who is there.

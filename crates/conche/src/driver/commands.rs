@@ -1,5 +1,8 @@
 //! What a driver does of what it is told.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 #[cfg(feature = "metrics")]
 use conche_proto::Survey;
 use conche_proto::{Course, Endpoint, Failure, Instant, Request, RequestError};
@@ -33,6 +36,23 @@ impl<C: SharedController> Driver<C> {
         self.drain().await;
         tokio::task::yield_now().await;
         self.now = self.clock.now();
+    }
+
+    /// Who was told how an exchange ended often asks for more at once, and has its turn here before this task waits for all that may
+    /// come, which is more work. `true` if there was something to do.
+    pub(super) async fn obey_those_told(&mut self) -> bool {
+        if !self.exchanges.someone_was_told() {
+            return false;
+        }
+        give_way().await;
+        let command = self.commands.try_recv();
+        match command {
+            Ok(command) => {
+                self.obey_all(command).await;
+                true
+            }
+            Err(_) => false,
+        }
     }
 
     fn obey(&mut self, command: Command) {
@@ -185,4 +205,17 @@ impl<C: SharedController> Driver<C> {
             self.lose_interest(ticket, farewell);
         }
     }
+}
+
+/// Has tasks run that are ready to. Unlike [`yield_now`](tokio::task::yield_now) it does not ask the operating system for more.
+async fn give_way() {
+    let mut given = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

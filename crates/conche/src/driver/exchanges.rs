@@ -1,6 +1,5 @@
 //! Exchanges that somebody waits for.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -11,15 +10,18 @@ use tracing::{Level, Span, debug, enabled};
 
 use super::Address;
 use super::handle::{ExchangeError, Outcome, Told};
+use super::numbered::Numbered;
 use super::reply::Reply;
 use super::turns::Place;
 
 /// All exchanges of a driver that somebody waits for.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
-    waiting: HashMap<ExchangeId, Waiting>,
+    waiting: Numbered<ExchangeId, Waiting>,
     /// By what the one who waits calls them.
-    tickets: HashMap<u64, ExchangeId>,
+    tickets: Numbered<u64, ExchangeId>,
+    /// Somebody was told an end since this was asked last.
+    told: bool,
 }
 
 /// Somebody waits for the end of an exchange.
@@ -43,6 +45,16 @@ impl Exchanges {
     pub(super) fn insert(&mut self, exchange: ExchangeId, waiting: Waiting) {
         self.tickets.insert(waiting.ticket, exchange);
         self.waiting.insert(exchange, waiting);
+    }
+
+    /// Whether somebody was told an end since this was asked last.
+    pub(super) fn someone_was_told(&mut self) -> bool {
+        std::mem::take(&mut self.told)
+    }
+
+    /// Nobody waits for any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// Nobody waits for it any more.
@@ -75,6 +87,7 @@ impl Exchanges {
         });
         drop(waiting.responses);
         drop(waiting.told);
+        self.told = true;
         // If the receiver is gone, the cancellation is on its way and comes too late.
         waiting.outcome.send(outcome(waiting.peer));
     }

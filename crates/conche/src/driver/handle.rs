@@ -13,7 +13,7 @@ use std::time::Duration;
 use conche_proto::Survey;
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, RequestId, Stats};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::Address;
 use super::feed::{Feed, News, Teller};
@@ -21,6 +21,7 @@ use super::reply::{Awaited, Replies, Reply};
 use super::scarcity::Scarcity;
 use super::secured::Opened;
 use super::turns::{Busy, Patience, Place, Turns};
+use crate::bell::Bell;
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
@@ -254,8 +255,8 @@ impl Handle {
     }
 
     /// Few message IDs are left toward a destination, and what has none waits for minutes.
-    pub(crate) fn is_short_of_ids(&self, to: Address) -> bool {
-        self.shared.scarcity.is_of(to)
+    pub(crate) fn is_short_of_ids(&self, to: SocketAddr) -> bool {
+        self.shared.scarcity.has_some() && self.reach(to).is_some_and(|to| self.shared.scarcity.is_of(to))
     }
 
     /// Joins the line of a destination.
@@ -264,16 +265,16 @@ impl Handle {
     }
 
     /// Opens an exchange whose turn it is. Dropping the future cancels it.
-    pub(crate) fn open(&self, place: Place, what: Opening) -> Exchange {
+    pub(crate) fn open(self, place: Place, what: Opening) -> Exchange {
         self.begin(|ticket, outcome| Command::Open(Asked { what, ticket, place, outcome }))
     }
 
-    fn begin(&self, command: impl FnOnce(u64, Reply) -> Command) -> Exchange {
+    fn begin(self, command: impl FnOnce(u64, Reply) -> Command) -> Exchange {
         let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
         let (outcome, receiver) = self.shared.replies.open();
         // If the driver is gone, so is the sender of the outcome.
         let _ = self.commands.send(command(ticket, outcome));
-        Exchange { ticket, receiver, over: false, handle: self.clone() }
+        Exchange { ticket, receiver, over: false, handle: self }
     }
 
     /// The session with a server of this name, which is opened if there is none; `None` if the driver is gone.
@@ -431,7 +432,8 @@ impl Subscription {
     pub(crate) fn end(mut self) -> Exchange {
         // The driver may see what is cancelled before it sees the command.
         self.farewell = None;
-        self.handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
+        let handle = self.handle.clone();
+        handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
     }
 
     /// Ends it without a word: the server's next notification is rejected with a Reset.
@@ -463,18 +465,18 @@ pub(super) enum Farewell {
 #[derive(Debug, Default)]
 pub(super) struct Cancelled {
     tickets: Mutex<Vec<(u64, Farewell)>>,
-    some: Notify,
+    some: Bell,
 }
 
 impl Cancelled {
     fn add(&self, ticket: u64, farewell: Farewell) {
         self.tickets.lock().unwrap_or_else(PoisonError::into_inner).push((ticket, farewell));
-        self.some.notify_one();
+        self.some.ring();
     }
 
     /// Waits until there may be some.
     pub(super) async fn some(&self) {
-        self.some.notified().await;
+        self.some.rung().await;
     }
 
     pub(super) fn take(&self) -> Vec<(u64, Farewell)> {

@@ -9,6 +9,7 @@
 //!   datagram, with which the endpoint tells a forged error from a genuine one. Of which
 //!   address of ours an error is, the kernel does not say (its `ipi_spec_dst` is 0.0.0.0), nor need it.
 
+mod descriptor;
 mod send;
 
 use std::collections::VecDeque;
@@ -27,6 +28,7 @@ use smallvec::SmallVec;
 
 use super::Address;
 use super::socket::Arrival;
+pub(super) use descriptor::Descriptor;
 pub(super) use send::{Sender, send};
 
 /// ICMP Destination Unreachable (RFC 792); all codes but "fragmentation needed" mean that the datagram is lost for good.

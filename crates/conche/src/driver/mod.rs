@@ -12,11 +12,13 @@ mod closing;
 mod commands;
 mod company;
 mod exchanges;
+mod expecting;
 mod feed;
 mod handle;
 mod keeping;
 #[cfg(target_os = "linux")]
 mod linux;
+mod numbered;
 mod observed;
 mod observing;
 mod outbox;
@@ -68,6 +70,7 @@ use bodies::Bodies;
 use clock::Clock;
 use closing::Closing;
 use exchanges::Exchanges;
+use expecting::Expecting;
 use handle::{Cancelled, Command};
 use keeping::Keeping;
 use observed::Topics;
@@ -105,6 +108,7 @@ pub(crate) struct Driver<C: SharedController> {
     turns: Arc<Turns>,
     scarcity: Arc<Scarcity>,
     exchanges: Exchanges,
+    expecting: Expecting,
     observations: Observations,
     topics: Topics,
     bodies: Bodies,
@@ -135,6 +139,8 @@ pub(crate) struct Start {
     pub(crate) waiting: Waiting,
     /// ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
+    /// For how long answers are looked for without sleeping.
+    pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
     /// Which peers of the endpoint are of one path.
     pub(crate) sharing: Arc<Sharing>,
@@ -186,6 +192,7 @@ impl<C: SharedController> Driver<C> {
             turns,
             scarcity,
             exchanges: Exchanges::default(),
+            expecting: Expecting::new(start.busy_poll),
             observations: Observations::default(),
             topics,
             bodies,
@@ -218,6 +225,9 @@ impl<C: SharedController> Driver<C> {
         tokio::pin!(timer);
         loop {
             let mut due = self.drain().await;
+            if self.obey_those_told().await {
+                due = self.drain().await;
+            }
             if self.closing.is_some() {
                 if self.say_farewell() {
                     due = self.drain().await;
@@ -234,8 +244,9 @@ impl<C: SharedController> Driver<C> {
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
             }
+            let looks_until = self.looks_until();
             tokio::select! {
-                ready = self.socket.ready() => self.receive(ready).await,
+                ready = self.socket.ready(&mut self.incoming, looks_until) => self.receive(ready).await,
                 command = self.commands.recv() => match command {
                     Some(command) => self.obey_all(command).await,
                     None => {
@@ -295,8 +306,12 @@ impl<C: SharedController> Driver<C> {
                     }
                 }
                 Output::Wait(due) if self.outgoing.is_empty() => return due,
-                // With an error, or by now, there may be more to do.
-                Output::Wait(_) => self.send_all().await,
+                Output::Wait(due) => {
+                    // With an error, or by now, there may be more to do.
+                    if self.send_all().await && due.is_none_or(|due| due > self.now) {
+                        return due;
+                    }
+                }
             }
         }
     }
@@ -306,12 +321,13 @@ impl<C: SharedController> Driver<C> {
         if let Some(exchange) = transmit.exchange {
             let rto = || self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
             self.exchanges.departs(exchange, transmit, rto);
+            self.expect_answer(&transmit.to);
         }
     }
 
-    /// Sends all that is to leave. One that cannot be sent holds up none of the others.
-    async fn send_all(&mut self) {
-        let mut next = 0;
+    /// Sends all that is to leave, and tells whether all of it has left. One that cannot be sent holds up none of the others.
+    async fn send_all(&mut self) -> bool {
+        let (mut next, mut all_left) = (0, true);
         while next < self.outgoing.len() {
             let sent = self.socket.send(&self.outgoing, next).await;
             if self.socket.has_waited() {
@@ -327,11 +343,13 @@ impl<C: SharedController> Driver<C> {
                 Err(error) => {
                     self.has_left(next, Err(error));
                     next += 1;
+                    all_left = false;
                 }
             }
         }
         self.outgoing.clear();
         self.now = self.clock.now();
+        all_left
     }
 
     /// A datagram has left, or could not be sent.

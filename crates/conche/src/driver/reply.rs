@@ -45,8 +45,8 @@ impl Replies {
 
     /// Takes memory back, unless the other end still has it.
     pub(super) fn take_back(&self, Awaited(slot): &mut Awaited) {
-        let Some(only) = Arc::get_mut(slot) else { return };
-        *only = Slot::default();
+        let Some(Slot(state)) = Arc::get_mut(slot) else { return };
+        *state.get_mut().unwrap_or_else(PoisonError::into_inner) = State::default();
         let mut spare = self.lock();
         if spare.len() < SPARE {
             spare.push(Arc::clone(slot));
@@ -67,7 +67,9 @@ impl Slot {
     fn close(&self, ended: Option<Ended>) -> Option<Waker> {
         let mut state = self.lock();
         state.closed = true;
-        state.ended = ended.or(state.ended.take());
+        if ended.is_some() {
+            state.ended = ended;
+        }
         state.waker.take()
     }
 }

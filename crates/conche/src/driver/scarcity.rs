@@ -24,11 +24,13 @@ impl Scarcity {
         self.some.store(true, Ordering::Release);
     }
 
+    /// Whether there may be few toward some destination.
+    pub(super) fn has_some(&self) -> bool {
+        self.some.load(Ordering::Acquire)
+    }
+
     /// Whether there are few toward this destination.
     pub(super) fn is_of(&self, to: Address) -> bool {
-        if !self.some.load(Ordering::Acquire) {
-            return false;
-        }
         let mut all = self.lock();
         let now = Instant::now();
         all.retain(|_, until| *until > now);

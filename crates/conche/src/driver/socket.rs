@@ -1,23 +1,34 @@
 //! One UDP socket: its datagrams, what is known of each, and the ICMP errors of what was sent.
 
+mod errors;
+
 use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+};
 
 use conche_proto::{Datagram, Ecn, Transmit};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef};
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
+#[cfg(not(target_os = "linux"))]
+use tokio::net::UdpSocket as Descriptor;
 use tokio::task::consume_budget;
 use tokio::time::timeout;
 
 #[cfg(target_os = "linux")]
-use super::linux;
+use super::linux::{self, Descriptor};
 use super::outbox::Outbox;
 use super::{Address, Role};
+pub(crate) use errors::is_unreachable;
+pub(super) use errors::{is_about_a_peer, is_passing};
 
 /// Room for bursts, as far as the operating system grants it. Its usual 208 KiB hold only about 300 small datagrams,
 /// since each is charged with the kernel's own overhead.
@@ -85,7 +96,7 @@ impl Binding {
 
 #[derive(Debug)]
 pub(crate) struct Socket {
-    io: UdpSocket,
+    io: Descriptor,
     local: SocketAddr,
     reaches_v4: bool,
     /// The operating system's buffer was full when the last datagram was to be sent, and stayed so.
@@ -195,7 +206,7 @@ impl Socket {
         Ok(Self {
             #[cfg(target_os = "linux")]
             sender: linux::Sender::new(&socket),
-            io: UdpSocket::from_std(socket.into())?,
+            io: Descriptor::from_std(socket.into())?,
             local,
             reaches_v4,
             is_stuck: false,
@@ -244,12 +255,37 @@ impl Socket {
         std::mem::take(&mut self.has_waited)
     }
 
-    /// Waits until there may be something to receive.
-    pub(super) async fn ready(&self) -> io::Result<()> {
+    /// Waits until there may be something to receive. Until `looks_until` it does not sleep for that: whenever other tasks have had a
+    /// turn, it has a look, and puts what has come into the buffer. Only on Linux.
+    #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "it sleeps there"))]
+    pub(super) async fn ready(&mut self, buffer: &mut [u8], looks_until: Option<std::time::Instant>) -> io::Result<()> {
         if !self.arrived.is_empty() {
             return Ok(());
         }
-        self.io.ready(Interest::READABLE.add(Interest::ERROR)).await.map(drop)
+        let interest = Interest::READABLE.add(Interest::ERROR);
+        #[cfg(target_os = "linux")]
+        if let Some(until) = looks_until {
+            let Self { io, control, arrived, .. } = self;
+            let io = &*io;
+            let mut ready = pin!(io.ready(interest));
+            return poll_fn(|context| {
+                if let Poll::Ready(ready) = ready.as_mut().poll(context) {
+                    return Poll::Ready(ready);
+                }
+                match linux::receive(io, buffer, control, arrived) {
+                    Ok(()) => return Poll::Ready(Ok(())),
+                    // Of what is about a peer the error queue tells more, and that it has something.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock || is_about_a_peer(&error) => {}
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+                if std::time::Instant::now() < until {
+                    context.waker().wake_by_ref();
+                }
+                Poll::Pending
+            })
+            .await;
+        }
+        self.io.ready(interest).await.map(drop)
     }
 
     /// What has arrived, without waiting. Several datagrams may come into the buffer with one of them, which are the next
@@ -356,11 +392,11 @@ impl Socket {
             if alike > 1 {
                 let datagrams =
                     (first..first + alike).map(|index| (outbox.datagram(index), outbox.departure(index).to));
-                return io.try_io(Interest::WRITABLE, || sender.send_several(io, datagrams, &departure));
+                return sender.send_several(io, datagrams, &departure);
             }
             if departure.local.is_some() || departure.ecn != Ecn::NotCapable {
                 let datagram = outbox.datagram(first);
-                return io.try_io(Interest::WRITABLE, || linux::send(io, datagram, &departure)).map(|()| 1);
+                return linux::send(io, datagram, &departure).map(|()| 1);
             }
         }
         self.io.try_send_to(outbox.datagram(first), departure.to).map(|_| 1)
@@ -431,38 +467,6 @@ fn share_address(socket: &socket2::Socket) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn share_address(_: &socket2::Socket) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux spreads the clients of an address over several sockets"))
-}
-
-/// The network has no way to the peer, as opposed to something that is wrong with the datagram or the socket.
-pub(crate) fn is_unreachable(error: &io::Error) -> bool {
-    use io::ErrorKind as Kind;
-    matches!(
-        error.kind(),
-        Kind::ConnectionRefused | Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::NetworkDown
-    )
-}
-
-/// The error says something of a datagram that was sent to some peer before, and nothing of the socket.
-pub(super) fn is_about_a_peer(error: &io::Error) -> bool {
-    #[cfg(target_os = "linux")]
-    if linux::is_of_icmp(error) {
-        return true;
-    }
-    is_unreachable(error) || error.kind() == io::ErrorKind::ConnectionReset
-}
-
-/// The datagram is lost as any may be: the next copy may leave.
-pub(super) fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind as Kind;
-    // Refused and reset are errors of earlier datagrams, whatever is sent now.
-    if matches!(error.kind(), Kind::ConnectionRefused | Kind::ConnectionReset | Kind::WouldBlock | Kind::Interrupted) {
-        return true;
-    }
-    #[cfg(target_os = "linux")]
-    if linux::is_passing(error) {
-        return true;
-    }
-    error.kind() == Kind::OutOfMemory
 }
 
 #[cfg(all(test, target_os = "linux"))]

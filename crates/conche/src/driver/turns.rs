@@ -8,6 +8,7 @@
 //! frees everything.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conche_proto::{Limits, RequestError};
@@ -188,16 +189,17 @@ impl Turns {
             Patience::Hurry => ((Full::PeerQueue, self.limits.queue_per_peer), (Full::Queue, self.limits.queue)),
         };
         let mut lines = self.lock();
-        let in_line = lines.by_destination.get(&to).map_or(0, |line| line.places);
-        for (places, (what, limit)) in [(in_line, of_line), (lines.places, of_all)] {
+        let Lines { by_destination, places, spare } = &mut *lines;
+        let line = by_destination.entry(to);
+        let in_line = if let Entry::Occupied(line) = &line { line.get().places } else { 0 };
+        for (places, (what, limit)) in [(in_line, of_line), (*places, of_all)] {
             if places >= limit {
                 return Err(Busy { what, limit });
             }
         }
-        let Lines { by_destination, places, spare } = &mut *lines;
         *places += 1;
         let new = || Line { turns: spare.pop().unwrap_or_else(|| Arc::new(Semaphore::new(self.ahead))), places: 0 };
-        let line = by_destination.entry(to).or_insert_with(new);
+        let line = line.or_insert_with(new);
         line.places += 1;
         let turns = Arc::clone(&line.turns);
         Ok(Place { all: Arc::clone(self), to, turns, permits: None })
@@ -249,13 +251,14 @@ impl Drop for Place {
         if lines.places == 0 {
             self.all.emptied.notify_one();
         }
-        if let Some(line) = lines.by_destination.get_mut(&self.to) {
-            line.places -= 1;
-            if line.places == 0
-                && let Some(line) = lines.by_destination.remove(&self.to)
-                && lines.spare.len() < SPARE
-            {
-                lines.spare.push(line.turns);
+        let Lines { by_destination, spare, .. } = &mut *lines;
+        if let Entry::Occupied(mut line) = by_destination.entry(self.to) {
+            line.get_mut().places -= 1;
+            if line.get().places == 0 {
+                let line = line.remove();
+                if spare.len() < SPARE {
+                    spare.push(line.turns);
+                }
             }
         }
     }

@@ -4,9 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::Notify;
-
 use super::Response;
+use crate::bell::Bell;
 
 /// Tells those who observe a resource that it has changed (RFC 7641). A [`Resource`](super::Resource) is observed by clients
 /// once it is [`observed_by`](super::Resource::observed_by) a notifier; who changes what the resource shows keeps a clone,
@@ -125,7 +124,7 @@ impl Notifier {
     fn change(&self, change: impl Fn(&mut Changes)) {
         for mailbox in locked(&self.0.mailboxes).iter().filter_map(Weak::upgrade) {
             change(locked(&mailbox.changes).entry(self.0.id).or_default());
-            mailbox.some.notify_one();
+            mailbox.some.ring();
         }
     }
 }
@@ -134,13 +133,13 @@ impl Notifier {
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     changes: Mutex<HashMap<u64, Changes>>,
-    some: Notify,
+    some: Bell,
 }
 
 impl Mailbox {
     /// Waits until there may be something.
     pub(crate) async fn some(&self) {
-        self.some.notified().await;
+        self.some.rung().await;
     }
 
     pub(crate) fn take(&self) -> HashMap<u64, Changes> {

@@ -7,6 +7,8 @@
 mod attacks_on_coap;
 #[cfg(feature = "dtls")]
 mod between;
+#[cfg(target_os = "linux")]
+mod busy_poll;
 mod capture;
 mod client_cache;
 mod client_payload;

@@ -24,7 +24,7 @@ fn open(address: &str) -> Socket {
 async fn received(socket: &mut Socket, count: usize) -> Vec<Vec<u8>> {
     let (mut buffer, mut received) = (buffer(Role::Server), Vec::new());
     while received.len() < count {
-        socket.ready().await.expect("the socket works");
+        socket.ready(&mut buffer, None).await.expect("the socket works");
         while let Received::Datagram(arrival) = socket.receive(&mut buffer).expect("the socket works") {
             received.push(arrival.datagram(&buffer).bytes.to_vec());
         }
@@ -58,7 +58,7 @@ async fn exchanged(sender: &mut Socket, receivers: &mut [Socket], datagrams: &[(
         let expected: Vec<_> = datagrams.iter().filter(|(_, to)| to.port() == port).collect();
         let (mut buffer, mut count) = (buffer(Role::Server), 0);
         while count < expected.len() {
-            receiver.ready().await.expect("the socket works");
+            receiver.ready(&mut buffer, None).await.expect("the socket works");
             while let Received::Datagram(arrival) = receiver.receive(&mut buffer).expect("the socket works") {
                 let datagram = arrival.datagram(&buffer);
                 assert_eq!(datagram.bytes, expected[count].0, "number {count}");
@@ -165,7 +165,7 @@ async fn datagrams_of_several_addresses_and_codepoints_leave_from_theirs_and_wit
         }
         let (mut buffer, mut heard) = (buffer(Role::Server), Vec::new());
         while heard.len() < outbox.len() {
-            receiver.ready().await.expect("the socket works");
+            receiver.ready(&mut buffer, None).await.expect("the socket works");
             while let Received::Datagram(arrival) = receiver.receive(&mut buffer).expect("the socket works") {
                 heard.push((arrival.from.canonical().ip(), arrival.ecn));
             }
@@ -184,7 +184,7 @@ async fn arrival(from: &str, to: &str, host: &str, ecn: Ecn) -> Arrival {
     assert_eq!(sender.send(&outbox(&[(b"datagram", to)], ecn), 0).await.expect("it is sent"), 1);
     let mut buffer = [0; 64];
     loop {
-        receiver.ready().await.expect("the socket works");
+        receiver.ready(&mut buffer, None).await.expect("the socket works");
         if let Received::Datagram(arrival) = receiver.receive(&mut buffer).expect("the socket works") {
             assert_eq!(arrival.datagram(&buffer).bytes, b"datagram");
             return arrival;
@@ -226,7 +226,7 @@ async fn what_a_socket_gets_that_is_bound_to_a_group_was_sent_to_the_group() {
     sender.send_to(b"datagram", &member.local().into()).expect("it is sent");
     let mut buffer = [0; 64];
     let arrival = loop {
-        member.ready().await.expect("the socket works");
+        member.ready(&mut buffer, None).await.expect("the socket works");
         if let Received::Datagram(arrival) = member.receive(&mut buffer).expect("the socket works") {
             break arrival;
         }
@@ -243,7 +243,7 @@ async fn heard_by(socket: std::net::UdpSocket) -> Arrival {
     sender.send_to(b"datagram", to).expect("it is sent");
     let mut buffer = [0; 64];
     loop {
-        socket.ready().await.expect("the socket works");
+        socket.ready(&mut buffer, None).await.expect("the socket works");
         if let Received::Datagram(arrival) = socket.receive(&mut buffer).expect("the socket works") {
             return arrival;
         }
@@ -307,11 +307,33 @@ async fn a_datagram_for_a_group_is_told_apart() {
         sender.send_to(b"datagram", &SocketAddr::from((to, member.local().port())).into()).expect("it is sent");
         let mut buffer = [0; 64];
         let arrival = loop {
-            member.ready().await.expect("the socket works");
+            member.ready(&mut buffer, None).await.expect("the socket works");
             if let Received::Datagram(arrival) = member.receive(&mut buffer).expect("the socket works") {
                 break arrival;
             }
         };
         assert_eq!((arrival.multicast, arrival.local), (multicast, (!multicast).then(|| loopback.into())));
     }
+}
+
+#[tokio::test]
+async fn a_socket_that_looks_finds_what_nobody_has_told_of() {
+    let (mut sender, mut receiver, mut buffer) = (open("127.0.0.1:0"), open("127.0.0.1:0"), buffer(Role::Server));
+    let to = receiver.local();
+    // Up to here tokio has had no turn to hear of it.
+    assert_eq!(sender.send(&outbox(&[(b"datagram", to)], Ecn::NotCapable), 0).await.expect("it is sent"), 1);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(3600);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(pin!(receiver.ready(&mut buffer, None)).poll(&mut context).is_pending());
+    assert!(pin!(receiver.ready(&mut buffer, Some(until))).poll(&mut context).is_ready());
+    let Ok(Received::Datagram(arrival)) = receiver.receive(&mut buffer) else { panic!("it has come") };
+    assert_eq!(arrival.datagram(&buffer).bytes, b"datagram");
+    assert!(matches!(receiver.receive(&mut buffer), Ok(Received::Nothing)));
+}
+
+#[tokio::test]
+async fn a_socket_without_room_to_send_waits_until_there_is_some() {
+    let socket = open("127.0.0.1:0");
+    // There is; the kernel says so as soon as it is asked.
+    socket.io.writable().await.expect("it works");
 }

@@ -1,0 +1,44 @@
+//! Answers that are expected so soon that it is not worth to sleep until they come (busy polling).
+
+use std::time::{Duration, Instant};
+
+use super::{Address, Driver};
+use crate::settings::SharedController;
+
+/// For how long after a request has left its answer is looked for, and until when that is of the last one.
+#[derive(Debug)]
+pub(super) struct Expecting {
+    /// Zero: never.
+    longest: Duration,
+    /// By a clock that goes on while tokio's is paused, so that nothing is looked for for ever.
+    until: Option<Instant>,
+}
+
+impl Expecting {
+    pub(super) fn new(longest: Duration) -> Self {
+        Self { longest, until: None }
+    }
+}
+
+impl<C: SharedController> Driver<C> {
+    /// A request leaves. What congestion control knows of the path tells whether its answer may come in time.
+    pub(super) fn expect_answer(&mut self, from: &Address) {
+        let longest = self.expecting.longest;
+        if longest.is_zero() {
+            return;
+        }
+        let round_trip = self.endpoint.snapshot(from).and_then(|peer| peer.congestion.srtt);
+        if round_trip.is_none_or(|round_trip| round_trip <= longest) {
+            self.expecting.until = Instant::now().checked_add(longest);
+        }
+    }
+
+    /// Until when answers are looked for without sleeping, if that is still to come and there are some to come.
+    pub(super) fn looks_until(&mut self) -> Option<Instant> {
+        let until = self.expecting.until?;
+        if self.exchanges.is_empty() || until <= Instant::now() {
+            self.expecting.until = None;
+        }
+        self.expecting.until
+    }
+}

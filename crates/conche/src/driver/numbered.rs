@@ -1,0 +1,58 @@
+//! [`Numbered`]: maps by numbers that we give ourselves. Nobody else can choose them so that they collide, so they need no keyed hash.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A map by such numbers, or by what consists of them.
+pub(super) type Numbered<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
+
+/// Odd, and with no pattern: 2^64 divided by the golden ratio.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Has every bit of a number make a difference to the highest and the lowest of what it becomes, which a map looks at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spread(u64);
+
+impl Hasher for Spread {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "each half is taken by itself")]
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0 ^ number).wrapping_mul(u128::from(FACTOR));
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        // What follows is not to undo it.
+        self.write_u64(u64::from(number) | 1 << 32);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::hash::{BuildHasher, BuildHasherDefault};
+
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_do_not_share_what_a_map_looks_at() {
+        let hash = |number: (u32, u32)| BuildHasherDefault::<Spread>::default().hash_one(number);
+        let rows: [Vec<_>; 2] = [(0..4096).map(|n| hash((n, 1))).collect(), (0..4096).map(|n| hash((1, n))).collect()];
+        for hashes in rows {
+            let low: HashSet<_> = hashes.iter().map(|hash| hash % 4096).collect();
+            let high: HashSet<_> = hashes.iter().map(|hash| hash >> 57).collect();
+            // By chance there would be 2590 of the one and all of the other.
+            assert!(low.len() > 2300 && high.len() == 128, "{} and {}", low.len(), high.len());
+        }
+    }
+}
