@@ -71,10 +71,15 @@ impl Used {
         self.server - earlier.server
     }
 
+    /// What its load has used since then.
+    pub fn by_load_since(&self, earlier: &Self) -> f64 {
+        self.load - earlier.load
+    }
+
     /// The share of one core's time that neither the server nor its load have used since then.
     pub fn foreign_since(&self, earlier: &Self) -> f64 {
         let seconds = self.at.duration_since(earlier.at).as_secs_f64();
-        let ours = self.by_server_since(earlier) + (self.load - earlier.load);
+        let ours = self.by_server_since(earlier) + self.by_load_since(earlier);
         let foreign = (self.all - earlier.all - ours).max(0.0);
         if seconds > 0.0 { foreign / seconds } else { 0.0 }
     }

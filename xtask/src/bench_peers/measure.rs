@@ -101,14 +101,24 @@ pub fn client(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
     let server = Server::start(setup, Peer::Raw, destinations, Protection::Plain)?;
     let arguments = [server.address.port().to_string(), destinations.to_string()];
     let arguments = [arguments, [extent.warm_up, extent.seconds].map(|time| time.to_string())].concat();
-    let (mut client, watched) = watch(&server, extent.warm_up + extent.seconds, || {
-        let outputs = [Stdio::piped(), setup.errors(peer.word())?.into()];
-        setup::start(program, CLIENT_CORE, &arguments, outputs).map(Process)
-    })?;
+    let arguments = arguments.into_iter().chain(peer.of_client().iter().map(|&argument| argument.to_owned()));
+    let outputs = [Stdio::piped(), setup.errors(peer.word())?.into()];
+    let mut client = Process(setup::start(program, CLIENT_CORE, &arguments.collect::<Vec<_>>(), outputs)?);
+    std::thread::sleep(Duration::from_secs_f64(extent.warm_up));
+    let used = || Used::now(server.id(), Some(client.0.id()));
+    let before = used()?;
+    std::thread::sleep(Duration::from_secs_f64(extent.seconds));
+    let after = used()?;
     let text = printed(&mut client)?;
     let answered = text.trim().strip_prefix("answered ").and_then(|count| count.parse::<f64>().ok());
     let answered = answered.with_context(|| format!("the client prints {text:?}"))?;
-    Ok(Sample { per_s: answered / extent.seconds, foreign: watched.foreign, ..Sample::default() })
+    Ok(Sample {
+        per_s: answered / extent.seconds,
+        cpu_us: (answered > 0.0).then(|| after.by_load_since(&before) * 1e6 / answered),
+        generator: after.by_server_since(&before) / extent.seconds,
+        foreign: after.foreign_since(&before),
+        ..Sample::default()
+    })
 }
 
 /// What a server and a program that loads it have used.

@@ -14,6 +14,8 @@ pub enum Peer {
     Raw,
     /// Ourselves.
     Conche,
+    /// Our client, looking for answers without sleeping.
+    ConcheBusyPoll,
     /// Debian's libcoap.
     Libcoap,
     /// Californium of Maven Central.
@@ -30,9 +32,10 @@ pub enum Peer {
 
 impl Peer {
     /// In the order of the tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Raw,
         Self::Conche,
+        Self::ConcheBusyPoll,
         Self::Libcoap,
         Self::Californium,
         Self::GoCoap,
@@ -46,6 +49,7 @@ impl Peer {
         match self {
             Self::Raw => "raw UDP",
             Self::Conche => "conche",
+            Self::ConcheBusyPoll => "conche, busy_poll",
             Self::Libcoap => "libcoap",
             Self::Californium => "Californium",
             Self::GoCoap => "go-coap",
@@ -60,6 +64,7 @@ impl Peer {
         match self {
             Self::Raw => "raw",
             Self::Californium => "californium",
+            Self::ConcheBusyPoll => "conche-busy-poll",
             other => other.name(),
         }
     }
@@ -67,7 +72,7 @@ impl Peer {
     /// The version that is measured, where we say which; of Debian's it is what is installed.
     pub fn version(self) -> Option<&'static str> {
         match self {
-            Self::Conche => Some(env!("CARGO_PKG_VERSION")),
+            Self::Conche | Self::ConcheBusyPoll => Some(env!("CARGO_PKG_VERSION")),
             Self::Californium => Some(CALIFORNIUM),
             Self::GoCoap => Some("3.5.4"),
             Self::CoapRs => Some("0.29.0"),
@@ -77,9 +82,19 @@ impl Peer {
         }
     }
 
+    /// What its client is told besides.
+    pub fn of_client(self) -> &'static [&'static str] {
+        match self {
+            Self::ConcheBusyPoll => &["100"],
+            _ => &[],
+        }
+    }
+
     /// It can be loaded so.
     pub fn takes(self, load: Load) -> bool {
         match load {
+            // It waits for one answer at a time; nothing else about it is another.
+            _ if self == Self::ConcheBusyPoll => load == Load::OneServer,
             Load::Many | Load::Wide | Load::Single => true,
             Load::Dtls | Load::Handshakes => matches!(self, Self::Conche | Self::Libcoap | Self::Californium),
             Load::Oscore => matches!(self, Self::Conche | Self::Californium | Self::Aiocoap),

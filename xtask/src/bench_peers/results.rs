@@ -11,7 +11,7 @@ use super::sample::Sample;
 /// A round in which others used more of a core than this is disturbed.
 pub const MOST_FOREIGN: f64 = 0.05;
 
-/// A generator that is busy for more of its time than this is the limit.
+/// A generator, or a client's server, that is busy for more of its time than this is the limit.
 pub const MOST_BUSY: f64 = 0.95;
 
 /// More requests than this without a proper response make the numbers doubtful.
@@ -32,7 +32,7 @@ pub type Of = fn(&Sample) -> Option<f64>;
 pub enum Doubt {
     /// Others used the machine, in all rounds.
     Disturbed,
-    /// The generator had no more to give.
+    /// The generator, or a client's server, had no more to give.
     Generator,
     /// Requests remained without the response that was asked for.
     Missing,
@@ -55,7 +55,7 @@ impl Doubt {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Disturbed => "others used more than 5 % of a core in every round",
-            Self::Generator => "the generator was busy all the time: the server can do more",
+            Self::Generator => "what it was measured with was busy all the time: it can do more",
             Self::Missing => "more than one request of 1000 had no response 2.05",
         }
     }

@@ -11,7 +11,7 @@ use super::load::{BIG, Load};
 pub struct Sample {
     /// Requests, notifications or bytes a second.
     pub per_s: f64,
-    /// Microseconds of a core that the server took for a request, a notification or a body; of clients it is not known.
+    /// Microseconds of a core that the server, or the client that is measured, took for a request, a notification or a body.
     pub cpu_us: Option<f64>,
     /// Of requests, from when they were due.
     pub p50_us: Option<f64>,
@@ -24,7 +24,7 @@ pub struct Sample {
     pub bytes_per_session: Option<f64>,
     /// Requests without a response 2.05, as a share.
     pub missing: f64,
-    /// The share of its time that the generator was busy: near 1 it was the limit.
+    /// The share of its time that the generator, or a client's server, was busy: near 1 it was the limit.
     pub generator: f64,
     /// The share of one core that others used meanwhile.
     pub foreign: f64,

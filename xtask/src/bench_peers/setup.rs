@@ -58,7 +58,9 @@ impl<'a> Setup<'a> {
     pub fn build(&mut self, peer: Peer) -> Result<()> {
         let programs = match peer {
             Peer::Raw | Peer::Libcoap => self.c(peer)?,
-            Peer::Conche => [vec![self.ours("examples/bench_server")], vec![self.ours("examples/bench_client")]],
+            Peer::Conche | Peer::ConcheBusyPoll => {
+                [vec![self.ours("examples/bench_server")], vec![self.ours("examples/bench_client")]]
+            }
             Peer::Californium => self.californium()?,
             Peer::GoCoap => self.go_coap()?,
             Peer::CoapRs => self.coap_rs()?,

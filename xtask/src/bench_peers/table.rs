@@ -64,7 +64,7 @@ fn columns(load: Load) -> &'static [Column] {
         Load::Oscore => &[CpuOverPlain, RateOverPlain, RateOver(Peer::Californium), Rate, Cpu, P50, P99],
         Load::Handshakes => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu, P50, P99, SessionBytes],
         Load::Observed | Load::Blocks => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu],
-        Load::OneServer | Load::ManyServers => &[RateOver(Peer::Libcoap), Rate],
+        Load::OneServer | Load::ManyServers => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu],
     }
 }
 
@@ -163,7 +163,7 @@ pub fn page(results: &Results, about: &About) -> Page {
 fn told(about: &About) -> String {
     let Machine { cores, processor, kernel } = &about.machine;
     let Extent { rounds, seconds, warm_up, .. } = about.extent;
-    let versions = about.versions.iter().filter(|(peer, _)| *peer != Peer::Raw);
+    let versions = about.versions.iter().filter(|(peer, _)| !matches!(peer, Peer::Raw | Peer::ConcheBusyPoll));
     let versions: Vec<_> = versions.map(|(peer, version)| format!("{} {version}", peer.name())).collect();
     format!(
         "Measured on {} with {cores} cores of {processor}, Linux {kernel}: {}.\nMedians; number of rounds: {rounds}, of {seconds} s each after \
