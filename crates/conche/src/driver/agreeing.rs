@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Context, ContextId, InsertError};
-use conche_proto::{Failure, Request, RequestId};
+use conche_proto::{Event, Failure, Request, RequestId, SubscriptionEnd};
 use tracing::debug;
 
 use super::serving::unavailable;
@@ -143,9 +143,20 @@ impl<C: SharedController> Driver<C> {
         self.protecting.agreeing.context(to).is_some()
     }
 
-    /// A request to a destination failed. If that has lost the keys, or never had them, new ones are needed.
-    pub(super) fn doubt_agreed(&mut self, to: Address, failure: Failure) {
-        if matches!(failure, Failure::NotAuthenticated(_)) {
+    /// If a request has failed since its destination has lost the keys, or never had them, new ones are needed; unless there are some
+    /// already, as where an answer to an earlier request comes late.
+    pub(super) fn doubt_agreed(&mut self, event: &Event<Address>) {
+        let (to, failed) = match *event {
+            Event::Failed { peer, reason: Failure::NotAuthenticated(_), context, .. } => (peer, context),
+            Event::SubscriptionOver {
+                from,
+                reason: SubscriptionEnd::Failed(Failure::NotAuthenticated(_)),
+                context,
+                ..
+            } => (from, context),
+            _ => return,
+        };
+        if failed.is_some() && self.protecting.agreeing.context(to) == failed {
             self.forget_agreed(to);
         }
     }

@@ -363,6 +363,8 @@ impl<C: SharedController> Driver<C> {
 
     fn tell(&mut self, event: Event<Address>) {
         self.traffic.event(self.now, &event);
+        #[cfg(feature = "edhoc")]
+        self.doubt_agreed(&event);
         match event {
             Event::Request { id, from, message } => self.serve(id, from, message),
             Event::Response { exchange, message, course, .. } => {
@@ -388,10 +390,8 @@ impl<C: SharedController> Driver<C> {
                     Ok(Outcome::Unanswered { course })
                 });
             }
-            Event::Failed { exchange, peer, reason: failure, course } => {
+            Event::Failed { exchange, peer, reason: failure, course, .. } => {
                 debug!(%peer, %failure, "an exchange failed");
-                #[cfg(feature = "edhoc")]
-                self.doubt_agreed(peer, failure);
                 if failure == Failure::TimedOut && course.acknowledged_after.is_none() {
                     self.doubt_session(peer);
                 }
@@ -405,12 +405,8 @@ impl<C: SharedController> Driver<C> {
             }
             Event::Notification { subscription, from, message } => self.observations.tell(subscription, from, message),
             Event::Stale { subscription, .. } => self.refresh(subscription),
-            Event::SubscriptionOver { subscription, from, reason } => {
+            Event::SubscriptionOver { subscription, from, reason, .. } => {
                 debug!(peer = %from, %reason, "an observation is over");
-                #[cfg(feature = "edhoc")]
-                if let SubscriptionEnd::Failed(failure) = reason {
-                    self.doubt_agreed(from, failure);
-                }
                 if reason == SubscriptionEnd::Failed(Failure::TimedOut) {
                     self.doubt_session(from);
                 }

@@ -14,21 +14,21 @@ use conche_proto::edhoc::{Initiator, Peers, with_id};
 use conche_proto::oscore::EndId;
 use tokio::sync::Semaphore;
 
-fn own(kid: &[u8], name: &str) -> Own {
+pub(crate) fn own(kid: &[u8], name: &str) -> Own {
     let key = generate().expect("there is randomness");
     let credential = Credential::of(&key, kid, name).expect("short");
     Own::new(key, credential).expect("they belong together")
 }
 
 /// A client and a server that know each other.
-fn parties() -> (Party, Party) {
+pub(crate) fn parties() -> (Party, Party) {
     let (client, server) = (own(b"\x01", "lamp-7"), own(b"\x02", "hall"));
     let (lamp, hall) = (client.credential().clone(), server.credential().clone());
     let knows = |own, other| Party::new(own).with_peer(other).expect("one alone");
     (knows(client, hall), knows(server, lamp))
 }
 
-async fn server(party: Party) -> Server {
+pub(crate) async fn server(party: Party) -> Server {
     let who = async |who: Identity| who.to_string();
     let router =
         Router::new().route("/who", get(who)).route("/size", post(async |body: String| body.len().to_string()));
@@ -37,14 +37,14 @@ async fn server(party: Party) -> Server {
 }
 
 /// A server at the address of another, which has forgotten everything.
-async fn restarted(first: Server, party: Party) -> Server {
+pub(crate) async fn restarted(first: Server, party: Party) -> Server {
     let address = first.local_addr();
     first.shutdown(Duration::ZERO).await;
     let who = async |who: Identity| who.to_string();
     Server::builder().edhoc(party).route("/who", get(who)).bind(address).await.expect("it is free again")
 }
 
-fn client(party: Party) -> Client {
+pub(crate) fn client(party: Party) -> Client {
     Client::builder().edhoc(party).build().expect("legal settings")
 }
 

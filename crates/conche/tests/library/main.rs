@@ -18,6 +18,8 @@ mod driver_serving;
 mod edhoc;
 #[cfg(feature = "edhoc")]
 mod edhoc_aiocoap;
+#[cfg(all(feature = "dtls", feature = "edhoc"))]
+mod edhoc_held;
 mod event_log;
 mod large_bodies;
 mod loopback;
