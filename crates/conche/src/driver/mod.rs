@@ -36,6 +36,8 @@ mod traffic;
 mod turns;
 
 pub(crate) use address::{Address, Role};
+#[cfg(feature = "edhoc")]
+pub(crate) use agreeing::{NewKeys, Turn};
 pub(crate) use bodies::Inlet;
 pub(crate) use company::Company;
 pub(crate) use feed::{End, Feed, News, State};
@@ -306,6 +308,8 @@ impl<C: SharedController> Driver<C> {
         if let Some(exchange) = transmit.exchange {
             let rto = || self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
             self.exchanges.departs(exchange, transmit, rto);
+            #[cfg(feature = "edhoc")]
+            self.brings(exchange, transmit.attempt);
         }
     }
 
@@ -355,6 +359,8 @@ impl<C: SharedController> Driver<C> {
     /// The operating system would not send a datagram, and would not send another copy either: its exchange is over.
     fn refused_by_the_system(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
         self.endpoint.cancel(self.now, exchange);
+        #[cfg(feature = "edhoc")]
+        self.are_lost(exchange);
         if let Some(waiting) = self.exchanges.remove(exchange) {
             let error = ExchangeError::Send { source, transmissions: attempt.into() };
             waiting.outcome.send(Err(error));
@@ -364,7 +370,7 @@ impl<C: SharedController> Driver<C> {
     fn tell(&mut self, event: Event<Address>) {
         self.traffic.event(self.now, &event);
         #[cfg(feature = "edhoc")]
-        self.doubt_agreed(&event);
+        self.hear_of_agreed(&event);
         match event {
             Event::Request { id, from, message } => self.serve(id, from, message),
             Event::Response { exchange, message, course, .. } => {

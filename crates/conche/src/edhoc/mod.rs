@@ -103,7 +103,8 @@ impl Party {
     }
 
     /// Whether a client has the first request bring the last message of EDHOC (RFC 9668), which the server has to understand: those that say
-    /// `ed-comb-req` in `/.well-known/core` do, and this crate's. `false` by default. A server takes both.
+    /// `ed-comb-req` in `/.well-known/core` do, and this crate's. `false` by default. A server takes both. Other requests to the server wait
+    /// until that one is acknowledged or answered; a Non-confirmable one, and one whose body is made while it is sent, brings nothing.
     #[must_use]
     pub fn combined(self, combined: bool) -> Self {
         Self { combined, ..self }

@@ -54,13 +54,17 @@ async fn a_handler_learns_who_has_agreed_on_keys_in_two_round_trips_or_one() {
         let (lamp, hall) = parties();
         let server = server(hall).await;
         let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
-        let client = client(lamp.combined(combined));
+        let client = client(lamp.clone().combined(combined));
         for _ in 0..3 {
             assert_eq!(client.get(uri("/who")).await.expect("an answer").text().expect("a text"), "lamp-7");
         }
         // Messages of EDHOC, and requests: a combined one is both.
         let datagrams = client.stats().await.datagrams_received;
         assert_eq!(datagrams, if combined { 1 + 3 } else { 2 + 3 });
+        // What nobody acknowledges brings nothing.
+        let other = self::client(lamp.clone().combined(combined));
+        assert_eq!(other.get(uri("/who")).non().await.expect("an answer").text().expect("a text"), "lamp-7");
+        assert_eq!(other.stats().await.datagrams_received, 2 + 1);
         let stranger = Client::new();
         assert_eq!(stranger.get(uri("/who")).await.expect("an answer").code(), Code::UNAUTHORIZED);
         assert_eq!(stranger.get(uri("/open")).await.expect("an answer").code(), Code::CONTENT);
