@@ -85,6 +85,13 @@ impl Agreeing {
         }
     }
 
+    /// Nothing is agreed on with clients any more.
+    pub(super) fn refuse(&self) {
+        if let Some(responding) = &self.responding {
+            responding.refuse();
+        }
+    }
+
     fn forget(&mut self, to: Address) -> Option<ContextId> {
         let context = self.toward.remove(&to)?;
         self.order.retain(|other| *other != to);
@@ -104,7 +111,7 @@ impl<C: SharedController> Driver<C> {
         if self.endpoint.came_to_group(id) {
             return None;
         }
-        if self.serving.is_refusing() {
+        if responding.refuses() {
             return Some(unavailable());
         }
         if message.code() != Code::POST {

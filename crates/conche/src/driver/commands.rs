@@ -73,6 +73,8 @@ impl<C: SharedController> Driver<C> {
             Command::KeepPaths { done } => self.keep_paths_and_tell(done),
             Command::Shutdown { within } => {
                 self.serving.refuse();
+                #[cfg(feature = "edhoc")]
+                self.protecting.agreeing.refuse();
                 self.dismiss_observers();
                 self.closing = Some(Closing::within(within));
             }

@@ -44,6 +44,8 @@ pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription, Told};
 pub(crate) use protecting::Protecting;
 pub(crate) use serving::Handlers;
+#[cfg(feature = "edhoc")]
+pub(crate) use serving::RETRY_AFTER_SECONDS;
 pub(crate) use socket::{Binding, Socket, could_have_alone, is_unreachable};
 pub use turns::{Busy, Full, Waiting};
 pub(crate) use turns::{Patience, Place};

@@ -5,14 +5,15 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use conche_proto::codec::{Body, Code, OptionNumber};
+use conche_proto::codec::{Body, BodyBuilder, Code, OptionNumber};
 use conche_proto::edhoc::{HalfOpen, Responder, split_id};
-use conche_proto::oscore::{Context, EndId};
+use conche_proto::oscore::{Context, ContextId, EndId, InsertError};
 use conche_proto::shares::Group;
 use conche_proto::{Freshness, Instant};
 use tracing::debug;
 
 use super::{CONTEXTS, Credential, EDHOC, Error, Identity, NO_ID, Party, generate, random_id};
+use crate::driver::RETRY_AFTER_SECONDS;
 
 /// Exchanges that wait for message_3.
 const HALF_OPEN: usize = 1024;
@@ -45,6 +46,8 @@ struct State {
     of: HashMap<Box<[u8]>, VecDeque<EndId>>,
     /// Contexts that have to go.
     retired: Vec<EndId>,
+    /// Nothing is agreed on any more.
+    refuses: bool,
 }
 
 /// What comes of a request to `/.well-known/edhoc`.
@@ -69,6 +72,7 @@ impl Responding {
             agreed: HashMap::new(),
             of: HashMap::new(),
             retired: Vec::new(),
+            refuses: false,
         };
         Ok(Self(Arc::new(Mutex::new(state))))
     }
@@ -107,18 +111,41 @@ impl Responding {
         }
     }
 
-    /// What comes of a message_3 that a protected request has brought (RFC 9668).
-    pub(crate) fn combined(&self, now: Instant, c_r: EndId, message_3: &[u8]) -> Result<Context, (Code, Body)> {
+    /// What comes of a message_3 that a protected request has brought (RFC 9668), which `add` makes a context of the endpoint.
+    pub(crate) fn combined(
+        &self,
+        now: Instant,
+        c_r: EndId,
+        message_3: &[u8],
+        add: impl FnOnce(Context) -> Result<ContextId, InsertError>,
+    ) -> Result<(), (Code, Body)> {
+        // Options of their RFCs are legal.
+        let body = |builder: BodyBuilder| builder.build().unwrap_or(Body::EMPTY);
         let mut state = self.state();
-        let agreed = state.agree(now, c_r, message_3).map(|(context, peer, _)| {
-            state.keep(c_r, peer);
-            context
-        });
-        agreed.map_err(|error| {
-            let body = Body::builder().uint(OptionNumber::CONTENT_FORMAT, EDHOC.into()).payload(error.message());
-            // Its only option is legal.
-            (refusal(&error), body.build().unwrap_or(Body::EMPTY))
-        })
+        if state.refuses {
+            let body = body(Body::builder().uint(OptionNumber::MAX_AGE, RETRY_AFTER_SECONDS));
+            return Err((Code::SERVICE_UNAVAILABLE, body));
+        }
+        let (context, peer, _) = state.agree(now, c_r, message_3).map_err(|error| {
+            let format = Body::builder().uint(OptionNumber::CONTENT_FORMAT, EDHOC.into());
+            (refusal(&error), body(format.payload(error.message())))
+        })?;
+        add(context).map_err(|error| {
+            debug!(%error, "what was agreed on cannot be used");
+            (Code::INTERNAL_SERVER_ERROR, Body::EMPTY)
+        })?;
+        state.keep(c_r, peer);
+        Ok(())
+    }
+
+    /// Nothing is agreed on any more, as the server shuts down.
+    pub(crate) fn refuse(&self) {
+        self.state().refuses = true;
+    }
+
+    /// Nothing is agreed on any more.
+    pub(crate) fn refuses(&self) -> bool {
+        self.state().refuses
     }
 
     /// A context that was agreed on is used.
@@ -206,3 +233,6 @@ fn refusal(error: &Error) -> Code {
         _ => Code::BAD_REQUEST,
     }
 }
+
+#[cfg(test)]
+mod tests;

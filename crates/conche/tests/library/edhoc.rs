@@ -233,7 +233,12 @@ impl Raw {
         let (body, token) =
             (body.payload(payload.to_vec()).build().expect("legal"), Token::from(u64::from(self.1).to_be_bytes()));
         let post = OwnedMessage::encode(Type::Confirmable, Code::POST, MessageId(self.1), &token, &body);
-        self.0.send(post.expect("short").view().as_bytes()).expect("it can be sent");
+        self.tell(post.expect("short").view().as_bytes())
+    }
+
+    /// The answer to a datagram.
+    fn tell(&mut self, datagram: &[u8]) -> OwnedMessage {
+        self.0.send(datagram).expect("it can be sent");
         let mut buffer = [0; 1500];
         let length = self.0.recv(&mut buffer).expect("an answer");
         OwnedMessage::pooled(Message::decode(&buffer[..length]).expect("a message"), &mut MessagePool::new())
@@ -354,6 +359,8 @@ async fn a_server_that_shuts_down_agrees_on_nothing() {
     while stranger.get(format!("coap://{at}/open")).await.expect("an answer").code() != Code::SERVICE_UNAVAILABLE {}
     let refused = raw.post_with(&message_1(0x37), None);
     assert_eq!((refused.code(), refused.payload()), (Code::SERVICE_UNAVAILABLE, &b""[..]));
+    let combined = raw.tell(b"\x40\x02\x7f\x01\x91\x08\xc0\xff\x40\x00");
+    assert_eq!((combined.code(), combined.payload()), (Code::SERVICE_UNAVAILABLE, &b""[..]));
     gate.add_permits(1);
     assert_eq!(slow.await.expect("it does not panic").expect("an answer").code(), Code::CONTENT);
     over.await.expect("it does not panic");
