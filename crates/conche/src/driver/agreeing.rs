@@ -120,16 +120,15 @@ impl<C: SharedController> Driver<C> {
         if message.option(OptionNumber::CONTENT_FORMAT).is_some_and(|format| format != [CID_EDHOC]) {
             return Some(Response::new(Code::UNSUPPORTED_CONTENT_FORMAT));
         }
-        let echo = message.option(OptionNumber::ECHO);
+        let (echo, group) = (message.option(OptionNumber::ECHO), self.serving.group_of(from));
         // Who has a session has shown where it is.
         if !from.is_secured()
-            && let Some(challenge) = responding.challenge(self.now, &from, message.payload(), echo)
+            && let Some(challenge) = responding.challenge(self.now, (&from, group), message.payload(), echo)
         {
             return Some(Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, &challenge));
         }
         let endpoint = &self.endpoint;
         let is_free = |c_r| endpoint.find_context(c_r, None).is_none();
-        let group = self.serving.group_of(from);
         let Answer { code, message, agreed } = responding.answer(self.now, group, message.payload(), is_free);
         if let Some((context, peer)) = agreed {
             let c_r = context.recipient_id();

@@ -9,7 +9,7 @@ use conche_proto::codec::{Body, BodyBuilder, Code, OptionNumber};
 use conche_proto::edhoc::{HalfOpen, Responder, split_id};
 use conche_proto::oscore::{Context, ContextId, EndId, InsertError};
 use conche_proto::shares::Group;
-use conche_proto::{Freshness, Instant};
+use conche_proto::{Freshness, Instant, Limiter, ResponseLimit};
 use tracing::debug;
 
 use super::{CONTEXTS, Credential, EDHOC, Error, Identity, NO_ID, Party, generate, random_id};
@@ -20,6 +20,13 @@ const HALF_OPEN: usize = 1024;
 
 /// While so many wait, whoever begins another one has to show first that it is where it says (RFC 9528 §9.7).
 const BEFORE_CHALLENGES: usize = HALF_OPEN / 4;
+
+/// What a prefix may have computed: exchanges that begin, of which each takes up to four multiplications. At once as many as it may have
+/// waiting, and on average what keeps a core busy for a few hundredths.
+const BEGINNINGS: ResponseLimit = ResponseLimit { per_second: 100, burst: 512 };
+
+/// So many of them without having shown that its sources are where they say: whoever forges its addresses uses up no more.
+const BEFORE_SHOWN: ResponseLimit = ResponseLimit { per_second: 25, burst: 256 };
 
 /// For so long: twice what a Confirmable message takes at most to get an acknowledgement with three losses in a row.
 const LIFETIME: Duration = Duration::from_secs(45);
@@ -38,6 +45,10 @@ pub(crate) struct Responding(Arc<Mutex<State>>);
 struct State {
     us: Party,
     half_open: HalfOpen,
+    /// Exchanges that begin.
+    beginnings: Limiter,
+    /// Those of sources that have not shown where they are.
+    before_shown: Limiter,
     /// Of sources; `None` where the endpoint has every one show where it is.
     reachable: Option<Freshness>,
     /// By our identifiers (C_R), which are the recipient IDs of contexts.
@@ -68,6 +79,8 @@ impl Responding {
         let state = State {
             us,
             half_open: HalfOpen::new(HALF_OPEN, LIFETIME),
+            beginnings: Limiter::new(BEGINNINGS),
+            before_shown: Limiter::new(BEFORE_SHOWN),
             reachable: (!validated).then(|| Freshness::new(key, LIFETIME)),
             agreed: HashMap::new(),
             of: HashMap::new(),
@@ -82,16 +95,18 @@ impl Responding {
     pub(crate) fn challenge<P: Hash>(
         &self,
         now: Instant,
-        from: &P,
+        (from, group): (&P, Group),
         payload: &[u8],
         echo: Option<&[u8]>,
     ) -> Option<[u8; Freshness::LENGTH]> {
-        let mut state = self.state();
-        state.half_open.expire(now);
-        let begins = payload.first() == Some(&NO_ID) && state.half_open.len() >= BEFORE_CHALLENGES;
-        let reachable = state.reachable.as_ref().filter(|_| begins)?;
-        let shown = echo.is_some_and(|echo| reachable.check(now, from, echo).is_ok());
-        (!shown).then(|| reachable.challenge(now, from))
+        let State { half_open, before_shown, reachable, .. } = &mut *self.state();
+        let reachable = reachable.as_ref().filter(|_| payload.first() == Some(&NO_ID))?;
+        if echo.is_some_and(|echo| reachable.check(now, from, echo).is_ok()) {
+            return None;
+        }
+        half_open.expire(now);
+        let is_free = half_open.len() < BEFORE_CHALLENGES && before_shown.admits(now, group);
+        (!is_free).then(|| reachable.challenge(now, from))
     }
 
     /// Answers a request to `/.well-known/edhoc`, from a source of this group. `is_free` tells whether no other context has an identifier.
@@ -178,7 +193,7 @@ impl State {
         is_free: impl Fn(EndId) -> bool,
     ) -> Result<Vec<u8>, Error> {
         // Before anything is computed.
-        if !self.half_open.admits(now, group) {
+        if !self.half_open.admits(now, group) || !self.beginnings.admits(now, group) {
             return Err(Error::Busy);
         }
         let c_r = self.draw(is_free)?;

@@ -1,4 +1,6 @@
-use conche_proto::edhoc::Initiator;
+use std::cell::Cell;
+
+use conche_proto::edhoc::{Initiator, with_id};
 use conche_proto::oscore::Contexts;
 
 use super::super::Own;
@@ -31,7 +33,44 @@ fn begun(party: &Party) -> (Initiator, Vec<u8>) {
     (initiator, [&[NO_ID], message_1.as_slice()].concat())
 }
 
+/// Whether message_1 is answered. What makes no sense follows, so that the exchange is over and its place is free again.
+fn is_answered(responding: &Responding, now: Instant, group: Group, message_1: &[u8]) -> bool {
+    let drawn = Cell::new(None);
+    let answer = responding.answer(now, group, message_1, |c_r| drawn.replace(Some(c_r)).is_none());
+    if answer.code == Code::CHANGED {
+        let wrong = with_id(drawn.get().expect("it has a name"), b"\x40");
+        assert_eq!(responding.answer(now, group, &wrong, |_| true).code, Code::BAD_REQUEST);
+        assert!(responding.state().half_open.is_empty());
+    }
+    answer.code == Code::CHANGED
+}
+
 const START: Instant = Instant::from_millis(5_000);
+
+#[test]
+fn a_prefix_has_no_more_computed_in_a_second_however_fast_it_ends_what_it_began() {
+    let (lamp, responding) = ends();
+    let (_, message_1) = begun(&lamp);
+    let attempt = |now, group| is_answered(&responding, now, group, &message_1);
+    assert_eq!((0..700).filter(|_| attempt(START, prefix(1))).count(), 512);
+    let later = (1..=1_000).filter(|&ms| attempt(START + Duration::from_millis(ms), prefix(1)));
+    assert_eq!(later.count(), 100);
+    assert!(attempt(START, prefix(2)), "others are answered");
+}
+
+#[test]
+fn a_prefix_whose_addresses_are_forged_has_most_left_for_who_shows_where_it_is() {
+    let (lamp, responding) = ends();
+    let (_, message_1) = begun(&lamp);
+    let asked = |from: u32, echo: Option<&[u8]>| responding.challenge(START, (&from, prefix(1)), &message_1, echo);
+    let attempt = || is_answered(&responding, START, prefix(1), &message_1);
+    let forged = (0..400).filter(|&from| asked(from, None).is_none() && attempt()).count();
+    assert_eq!(forged, 256);
+    let echo = asked(7, None).expect("it has to show it");
+    assert!(asked(7, Some(&echo)).is_none() && attempt());
+    assert!(asked(8, Some(&echo)).is_some(), "it was another's");
+    assert!(responding.challenge(START, (&9, prefix(2)), &message_1, None).is_none(), "of others nothing is asked");
+}
 
 #[test]
 fn what_was_agreed_on_and_cannot_be_used_takes_nobodys_place() {
