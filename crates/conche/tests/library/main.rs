@@ -3,7 +3,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-#[cfg(all(feature = "dtls", feature = "oscore"))]
+#[cfg(all(feature = "dtls", feature = "edhoc"))]
 mod attacks_on_coap;
 #[cfg(feature = "dtls")]
 mod between;
