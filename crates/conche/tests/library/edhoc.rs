@@ -72,6 +72,22 @@ async fn a_handler_learns_who_has_agreed_on_keys_in_two_round_trips_or_one() {
     }
 }
 
+// RFC 9668 §6
+#[tokio::test]
+async fn a_server_lists_where_and_how_it_agrees_on_keys() {
+    let (_, hall) = parties();
+    let server = server(hall.clone()).await;
+    let links = async |server: &Server, query: &str| {
+        let links = Client::new().get(format!("coap://{}/.well-known/core{query}", server.local_addr())).await;
+        links.expect("an answer").text().expect("a text").to_owned()
+    };
+    let link = "</.well-known/edhoc>;rt=\"core.edhoc\";ed-method=3;ed-csuite=2;ed-idcred-t=4;ed-r;ed-comb-req";
+    assert_eq!(links(&server, "?rt=core.edhoc").await, link);
+    assert_eq!(links(&server, "").await, format!("</who>,</size>,</open>,{link}"));
+    let own = Server::builder().edhoc(hall).route("/.well-known/edhoc", get(async || "own")).bind("127.0.0.1:0").await;
+    assert_eq!(links(&own.expect("the loopback can be bound"), "").await, "</.well-known/edhoc>");
+}
+
 #[tokio::test]
 async fn requests_that_come_at_once_agree_on_keys_once_and_large_ones_go_with_them() {
     let (lamp, hall) = parties();
