@@ -295,7 +295,6 @@ struct Way<'a> {
     deadline: Option<Instant>,
     patience: Patience,
     /// The request may bring the last message of EDHOC: it is acknowledged, and leaves without waiting for a body.
-    #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "there is none"))]
     brings: bool,
 }
 
