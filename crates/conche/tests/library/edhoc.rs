@@ -72,7 +72,7 @@ async fn a_handler_learns_who_has_agreed_on_keys_in_two_round_trips_or_one() {
     }
 }
 
-// RFC 9668 §6
+/// RFC 9668 §6.
 #[tokio::test]
 async fn a_server_lists_where_and_how_it_agrees_on_keys() {
     let (_, hall) = parties();

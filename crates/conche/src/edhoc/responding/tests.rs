@@ -1,3 +1,5 @@
+//! What a server computes for whom, and whose contexts it keeps.
+
 use std::cell::Cell;
 
 use conche_proto::edhoc::{Initiator, with_id};
